@@ -1,7 +1,6 @@
 import { Spend, Transaction } from '@bsv/sdk'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../test/support/protocol/mainnet-vectors.js'
 import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
@@ -25,7 +24,7 @@ export async function* admission(): AsyncGenerator<string> {
   await withFolder(async (folder) => {
     const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
     const submit = (beef: Uint8Array) =>
-      node.overlay.engine.submit({ beef: engineBeef(beef), topics: Object.values(TOPICS) })
+      node.overlay.engine.submit({ beef: beef, topics: Object.values(TOPICS) })
     await submit(beefOf(chain.genesis))
     for (const mint of minted) {
       const parent = byTxid.get(mint.transaction.inputs[0]?.txid ?? '')

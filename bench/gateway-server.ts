@@ -6,7 +6,6 @@ import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { createApp } from '../src/server/app.js'
 import { startServer } from '../src/server/server.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import {
   beefOf,
   FakeChain,
@@ -44,7 +43,7 @@ const config = configFor(chain, folder)
 const server = await startServer({ config, logger: SILENT })
 
 async function submit(transaction: FakeTransaction, parent: FakeTransaction): Promise<FakeTransaction> {
-  const beef = engineBeef(beefOf(transaction, { with: [parent] }))
+  const beef = beefOf(transaction, { with: [parent] })
   await server.node.overlay.engine.submit({ beef, topics: [TOPICS.ordinals] })
   return transaction
 }

@@ -1,6 +1,5 @@
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import {
   beefOf,
   FakeChain,
@@ -28,7 +27,7 @@ export interface Readings {
 
 /** A submission as the engine takes it. */
 interface Submission {
-  beef: number[]
+  beef: Uint8Array
   topics: string[]
 }
 
@@ -49,7 +48,7 @@ export class GrownTree {
     const names = chainOfNames(NAMES + LATER)
     this.later = names.splice(NAMES)
     this.mints.set(chain.genesis.txid, chain.genesis)
-    this.submissions.push({ beef: engineBeef(beefOf(chain.genesis)), topics: ALL })
+    this.submissions.push({ beef: beefOf(chain.genesis), topics: ALL })
     for (const name of names) this.submissions.push(this.mint(name))
     const files = this.inscribe(FILES)
     let coins = this.inscribe(ORDINALS)
@@ -73,7 +72,7 @@ export class GrownTree {
     const parent = this.mints.get(this.chain.node(name.slice(0, -1)).outpoint.txid)
     const mint = this.chain.mint(name)
     this.mints.set(mint.txid, mint)
-    return { beef: engineBeef(beefOf(mint, { with: parent ? [parent] : [] })), topics: ALL }
+    return { beef: beefOf(mint, { with: parent ? [parent] : [] }), topics: ALL }
   }
 
   /** As many outputs of 4 KiB of one transaction. */
@@ -97,7 +96,7 @@ export class GrownTree {
   }
 
   private admit(transaction: FakeTransaction, parent: FakeTransaction): void {
-    const beef = engineBeef(beefOf(transaction, { with: [parent] }))
+    const beef = beefOf(transaction, { with: [parent] })
     this.submissions.push({ beef, topics: [TOPICS.ordinals] })
   }
 }

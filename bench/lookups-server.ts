@@ -3,7 +3,6 @@ import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { startServer } from '../src/server/server.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
 import { processFolder } from './process-folder.js'
 import { chainOfNames, configFor, SILENT } from './support.js'
@@ -15,7 +14,7 @@ const chain = new FakeChain()
 const server = await startServer({ config: configFor(chain, folder), logger: SILENT })
 const names = chainOfNames(500)
 for (const mint of [chain.genesis, ...names.map((name) => chain.mint(name))]) {
-  const beef = engineBeef(beefOf(mint))
+  const beef = beefOf(mint)
   await server.node.overlay.engine.submit({ beef, topics: Object.values(TOPICS) })
 }
 

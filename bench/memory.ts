@@ -5,7 +5,6 @@ import autocannon from 'autocannon'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../test/support/protocol/fake-chain.js'
 import { memoryOf, withProcess } from './load.js'
 import { configFor, SILENT } from './support.js'
@@ -55,7 +54,7 @@ async function fill(folder: string): Promise<string[]> {
       return { satoshis: 1, lockingScript }
     })
     const transaction = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
-    const beef = engineBeef(beefOf(transaction, { with: [coin] }))
+    const beef = beefOf(transaction, { with: [coin] })
     await node.overlay.engine.submit({ beef, topics: [TOPICS.ordinals] })
     for (let vout = 0; vout < OUTPUTS; vout++) outpoints.push(transaction.outpoint(vout))
   }

@@ -1,6 +1,5 @@
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type RunningServer, startServer } from '../src/server/server.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
 
@@ -36,7 +35,7 @@ async function fill({ node }: RunningServer, chain: FakeChain): Promise<void> {
     return `${parent}${NAMES_A_NODE[i % NAMES_A_NODE.length]}`
   })
   for (const mint of [chain.genesis, ...names.map((name) => chain.mint(name))]) {
-    const beef = engineBeef(beefOf(mint))
+    const beef = beefOf(mint)
     await node.overlay.engine.submit({ beef, topics: Object.values(TOPICS) })
   }
 }

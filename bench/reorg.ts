@@ -3,7 +3,6 @@ import { setImmediate } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type Node, openNode } from '../src/server/node.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import {
   beefOf,
   FakeChain,
@@ -46,7 +45,7 @@ async function reorganised(
   const from = chain.node('')
   const first = chain.mint('a')
   const submit = async (transaction: FakeTransaction, height?: number): Promise<void> => {
-    const beef = engineBeef(beefOf(transaction, height === undefined ? {} : { height }))
+    const beef = beefOf(transaction, height === undefined ? {} : { height })
     await node.overlay.engine.submit({ beef, topics: Object.values(TOPICS) })
   }
   for (const transaction of [chain.genesis, first, ...branchOf(chain, first, length - 1)])

@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import Database from 'libsql'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
 import { chainOfNames, configFor, LIVE_CODE_SIZE, SILENT, withFolder } from './support.js'
 
@@ -20,12 +19,12 @@ export async function* storedBytes(): AsyncGenerator<string> {
   await withFolder(async (folder) => {
     const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
     const topics = Object.values(TOPICS)
-    await node.overlay.engine.submit({ beef: engineBeef(beefOf(chain.genesis)), topics })
+    await node.overlay.engine.submit({ beef: beefOf(chain.genesis), topics })
     const unproven: FakeTransaction[] = []
     for (const [index, name] of chainOfNames(200).entries()) {
       const mint = chain.mint(name, { funding: [{ transaction: purse, vout: index }] })
       const beef = beefOf(mint, { proven: false, with: [chain.genesis, purse, ...unproven], unproven })
-      await node.overlay.engine.submit({ beef: engineBeef(beef), topics })
+      await node.overlay.engine.submit({ beef: beef, topics })
       unproven.push(mint)
       if ([10, 50, 160, 200].includes(unproven.length)) sizes.set(unproven.length, sizeOf(folder))
     }

@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
-import { engineBeef } from '../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../test/support/protocol/fake-chain.js'
 import { memoryOf, withProcess } from './load.js'
 import type { StreamsReady } from './streams-server.js'
@@ -86,7 +85,7 @@ async function publish(folder: string, path: string): Promise<string> {
     const contentType = index === 0 ? 'video/mp4; stream=gw' : 'gw/stream'
     const outputs = [{ satoshis: 1, lockingScript: inscriptionScript({ contentType, body }) }]
     const next = chain.spend({ inputs: [{ transaction: last, vout: 0 }], outputs })
-    const beef = engineBeef(beefOf(next, { with: [last] }))
+    const beef = beefOf(next, { with: [last] })
     await node.overlay.engine.submit({ beef, topics: [TOPICS.ordinals] })
     first ??= next.outpoint(0)
     last = next

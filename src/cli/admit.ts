@@ -30,9 +30,9 @@ export async function admitTrusted(
 /** The result of a submission. Rethrows errors that are not the transaction's fault. */
 async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Promise<Admission> {
   const refusals: TopicRefusal[] = []
-  const stopListening = node.overlay.onRefusal((refusal) => {
+  const stopListening = node.overlay.onEvent((event) => {
     // Other submissions may run at the same time.
-    if (refusal.txid === txid) refusals.push(refusal)
+    if (event.kind === 'refused' && event.refusal.txid === txid) refusals.push(event.refusal)
   })
   try {
     const before = (await node.graph.admissions.ofTransaction(txid)).length

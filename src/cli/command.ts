@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { InvalidArgumentError } from 'commander'
 import { addressLock, type Network } from '../../backend/src/protocol/address.js'
-import { CodedError } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 import type { Config } from '../server/config/config.js'
 import type { CommandOutput } from './output.js'
 
@@ -33,7 +33,7 @@ export const GENERAL_CODES: Record<ExitCode, string> = {
 }
 
 /** Why a command cannot do what it was asked to, and the exit code of its process. */
-export class CommandError extends CodedError {
+export class CommandError extends MultiCodeError<string> {
   override readonly name = 'CommandError'
   readonly exit: ExitCode
 
@@ -44,14 +44,15 @@ export class CommandError extends CodedError {
 }
 
 /** A signal ended the command before it was done. */
-export class InterruptedError extends CodedError<'INTERRUPTED'> {
+export class InterruptedError extends CodedError {
   override readonly name = 'InterruptedError'
+  readonly code = 'INTERRUPTED'
 
   constructor(
     readonly signal: 'SIGINT' | 'SIGTERM',
     message = 'stopped: run the same command again to continue',
   ) {
-    super('INTERRUPTED', message)
+    super(message)
   }
 }
 

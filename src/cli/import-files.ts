@@ -17,12 +17,9 @@ import {
 } from '../../backend/src/protocol/transaction.js'
 
 /** A path that cannot be read. */
-export class ImportError extends CodedError<'USAGE'> {
+export class ImportError extends CodedError {
   override readonly name = 'ImportError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('USAGE', message, options)
-  }
+  readonly code = 'USAGE'
 }
 
 /** The largest BEEF or raw transaction that is read, in bytes: one at a time is held in memory. */

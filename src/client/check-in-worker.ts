@@ -27,12 +27,9 @@ export type CheckMessage =
   | { kind: 'refused'; error: { name: string; code: string; message: string } }
 
 /** Workers are not available, or the worker module does not run. No index is to blame. */
-export class CheckWorkerError extends CodedError<'WORKER_FAILED'> {
+export class CheckWorkerError extends CodedError {
   override readonly name = 'CheckWorkerError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('WORKER_FAILED', message, options)
-  }
+  readonly code = 'WORKER_FAILED'
 }
 
 /**

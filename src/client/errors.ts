@@ -1,4 +1,4 @@
-import { CodedError } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 
 /** What is wrong with a proof. */
 export type ProofErrorCode =
@@ -42,17 +42,14 @@ export type ProofErrorCode =
 /** A proof that does not hold. */
 
 /** A proof that does not hold. The message is one line and says what of it does not. */
-export class ProofError extends CodedError<ProofErrorCode> {
+export class ProofError extends MultiCodeError<ProofErrorCode> {
   override readonly name = 'ProofError'
 }
 
 /** The caller's chain tracker did not answer, so the proof is neither confirmed nor refuted. */
-export class HeadersError extends CodedError<'NO_HEADERS'> {
+export class HeadersError extends CodedError {
   override readonly name = 'HeadersError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('NO_HEADERS', message, options)
-  }
+  readonly code = 'NO_HEADERS'
 }
 
 /** Why an index gave no answer that could be checked. */
@@ -69,6 +66,6 @@ export type SourceErrorCode =
   | 'NO_PROOF'
 
 /** An index that gave no answer that could be checked. */
-export class SourceError extends CodedError<SourceErrorCode> {
+export class SourceError extends MultiCodeError<SourceErrorCode> {
   override readonly name = 'SourceError'
 }

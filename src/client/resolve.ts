@@ -1,4 +1,4 @@
-import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import { MultiCodeError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
@@ -23,7 +23,7 @@ export type ResolutionErrorCode =
   | 'DISAGREEMENT'
 
 /** A name that was not resolved, with the report of each index. */
-export class ResolutionError extends CodedError<ResolutionErrorCode> {
+export class ResolutionError extends MultiCodeError<ResolutionErrorCode> {
   override readonly name = 'ResolutionError'
 
   constructor(

@@ -1,4 +1,4 @@
-import { CodedError } from '../../backend/src/protocol/coded-error.js'
+import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 
 /** Why a chain source is of no use. */
 type ChainSourceErrorCode =
@@ -10,7 +10,7 @@ type ChainSourceErrorCode =
   | 'TOO_LARGE'
 
 /** A chain source gave no usable answer. */
-export class ChainSourceError extends CodedError<ChainSourceErrorCode> {
+export class ChainSourceError extends MultiCodeError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
 }
 
@@ -28,6 +28,6 @@ type CrawlErrorCode =
   | 'REFUSED'
 
 /** A crawl cannot continue. */
-export class CrawlError extends CodedError<CrawlErrorCode> {
+export class CrawlError extends MultiCodeError<CrawlErrorCode> {
   override readonly name = 'CrawlError'
 }

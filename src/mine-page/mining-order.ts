@@ -20,14 +20,15 @@ export interface MiningOrder {
 export type OrderFields = Readonly<Record<'name' | 'owner' | 'payer' | 'workers', string>>
 
 /** An invalid field; the message says what would be valid. */
-export class OrderError extends CodedError<'BAD_FIELD'> {
+export class OrderError extends CodedError {
   override readonly name = 'OrderError'
+  readonly code = 'BAD_FIELD'
 
   constructor(
     readonly field: keyof OrderFields,
     message: string,
   ) {
-    super('BAD_FIELD', message)
+    super(message)
   }
 }
 

@@ -25,12 +25,9 @@ export type CovenantTerms = Omit<Deployment, 'genesis'>
 export const DEPLOYED_VERSION: CovenantVersion = 2
 
 /** Terms that no covenant can be built for. */
-export class CovenantError extends CodedError<'BAD_TERMS'> {
+export class CovenantError extends CodedError {
   override readonly name = 'CovenantError'
-
-  constructor(message: string) {
-    super('BAD_TERMS', message)
-  }
+  readonly code = 'BAD_TERMS'
 }
 
 /**

@@ -1,4 +1,4 @@
-import { CodedError } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 
 /** Why a mint cannot be made, or a name cannot be mined. */
 export type MiningErrorCode =
@@ -29,15 +29,12 @@ export type MiningErrorCode =
   | 'OTHER_TREE'
   | 'NOT_ADMITTED'
 
-export class MiningError extends CodedError<MiningErrorCode> {
+export class MiningError extends MultiCodeError<MiningErrorCode> {
   override readonly name = 'MiningError'
 }
 
 /** An index says that somebody else has spent the node. */
-export class NodeMovedError extends CodedError<'NODE_MOVED'> {
+export class NodeMovedError extends CodedError {
   override readonly name = 'NodeMovedError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('NODE_MOVED', message, options)
-  }
+  readonly code = 'NODE_MOVED'
 }

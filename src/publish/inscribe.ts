@@ -1,7 +1,7 @@
 import { Hash } from '@bsv/sdk'
 import mime from 'mime'
 import { concatBytes, equalBytes, toHex } from '../../backend/src/protocol/bytes.js'
-import { CodedError } from '../../backend/src/protocol/coded-error.js'
+import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { isMediaType, UNTYPED } from '../../backend/src/protocol/media-type.js'
@@ -15,7 +15,7 @@ export type PublishErrorCode =
   | 'NESTING_TOO_DEEP'
 
 /** Content that cannot be laid out so that readers find it. */
-export class PublishError extends CodedError<PublishErrorCode> {
+export class PublishError extends MultiCodeError<PublishErrorCode> {
   override readonly name = 'PublishError'
 }
 

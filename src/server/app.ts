@@ -93,7 +93,7 @@ export function createApp(options: AppOptions): Express {
       profile,
       network,
       genesis: deployment?.genesis,
-      contentPolicy: config.contentPolicy,
+      contentPolicy: config.contentSecurityPolicy,
       limits,
       crossOrigin: false,
       logger,

@@ -54,9 +54,11 @@ export async function openNode({
     await stores?.close()
   }
   try {
-    stores = await openStores(settings, (transactions) => {
-      logger.warn({ transactions }, 'a conflict was resolved differently: a branch was reorganised')
-      overlay?.emit({ kind: 'reorganised', transactions })
+    stores = await openStores(settings, {
+      onReorg(transactions) {
+        logger.warn({ transactions }, 'a conflict was resolved differently: a branch was reorganised')
+        overlay?.emit({ kind: 'reorganised', transactions })
+      },
     })
     const { outbox, held, failedHooksWaiting, isShared } = stores
     const onWrite = async (): Promise<void> => maintenance?.notifyWrite()

@@ -146,7 +146,7 @@ function metricsOf({
 /** Undefined if proofs are not checked. */
 function reorgMonitorOf({ config, graph, overlay }: Node, logger: Logger): ReorgMonitor | undefined {
   const { engine, proofs } = overlay
-  const { reorgDepth, headersPollInterval: pollInterval } = config
+  const { reorgDepth, headersPollMs: pollInterval } = config
   const { headers } = proofs
   if (headers === undefined) return undefined
   const runLocked = engine.writeLock.run.bind(engine.writeLock)

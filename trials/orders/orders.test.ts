@@ -1,60 +1,97 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import fc from 'fast-check'
-import { OrderRun, type Plan, plan } from './order-run.js'
+import { NON_STRICT } from '../../test/support/protocol/non-strict-mints.js'
+import { choice, type Happening, happenings, manner } from '../histories/happenings.js'
+import { type Deed, deedOf, type Shape, weighted } from '../histories/history.js'
+import { Run } from '../histories/run.js'
+import { ServerHost } from '../histories/server-host.js'
+import { expectRuns, IS_LONG } from '../histories/trial.js'
 
-// The index is a pure function of what is known (`spec/overlay.md`, Order independence): random histories of both topics are
-// submitted over HTTP in random order, each transaction with some of its sources, and every answer is held against a model
-// that knows no order. `npm run orders` does thousands of runs; SEED and REPLAY repeat one that failed, and SHRINK=60 looks for
-// a smaller one for so many seconds.
-
-const { RUNS, SEED, REPLAY, SHRINK } = process.env
-const seed = SEED === undefined ? Date.now() % 2 ** 31 : Number(SEED)
+// The index is a pure function of what is known (`spec/overlay.md`, Order independence): most of a history is mined, and it
+// is submitted in random order, each transaction with some of its sources, to a server that is restarted, killed and
+// reindexed. `npm run orders` does thousands of runs.
 
 /** The compiled command, which `npm run orders` builds. */
 const MAIN = resolve(import.meta.dirname, '../../dist/src/cli/main.js')
 /** One run of so many has a server in a process of its own, which is killed; the others restart one in this process. */
 const PROCESS_EVERY = 25
+/** In one run of so many, each route is asked about each output at the end; in the others, those that tell of many at once. */
+const EVERYTHING_EVERY = 3
 
-function mainOf({ rest }: Plan): { main?: string } {
-  return RUNS !== undefined && rest % PROCESS_EVERY === 0 && existsSync(MAIN) ? { main: MAIN } : {}
-}
+/** Many purses with few coins each, so that what places an ordinal is often not known yet. */
+const SHAPE: Shape = { covenantVersion: 1, purses: new Array<number[]>(8).fill([1, 0, 4, 7]) }
+
+const deed: fc.Arbitrary<Deed> = deedOf({
+  kind: weighted({ mint: 2, move: 6, inscribe: 2 }),
+  from: weighted({ free: 14, spent: 1, all: 1 }),
+  paysFrom: weighted({ free: 14, spent: 1 }),
+  paysAt: weighted({ last: 1, first: 3, nowhere: 1 }),
+  carries: fc.constantFrom(true, true, true, false),
+  flow: weighted({ 'goes on': 3, free: 1 }),
+  unlocking: fc.nat(3 * NON_STRICT.length),
+  foreign: fc.nat(40),
+  coins: { minLength: 1, maxLength: 3 },
+})
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  { weight: 16, arbitrary: happenings.submit(weighted({ next: 1, new: 2, any: 1 }), manner) },
+  { weight: 2, arbitrary: happenings.ingest },
+  { weight: 1, arbitrary: happenings.block },
+  { weight: 1, arbitrary: happenings.unblock },
+  { weight: 1, arbitrary: happenings.mine(fc.integer({ min: 1, max: 5 })) },
+  { weight: 1, arbitrary: happenings.restart },
+  { weight: 1, arbitrary: happenings.kill },
+  { weight: 1, arbitrary: happenings.read },
+)
+
+const plan = fc.record({
+  deeds: fc.array(deed, { minLength: 8, maxLength: 20, size: 'max' }),
+  /** Decides which transactions are mined. */
+  mined: choice,
+  happenings: fc.array(happening, { minLength: 2, maxLength: 28, size: 'max' }),
+  /** Decides in what order the rest is submitted, and how. */
+  rest: choice,
+  /** How many transactions one write looks at again; undefined for as many as by default. */
+  reevaluations: fc.constantFrom(undefined, 1, 2),
+})
 
 test('whatever comes in whatever order, every answer is that of all that is known', async () => {
-  const happened: Record<string, number> = {}
-  const count = (what: string, times = 1): void => {
-    happened[what] = (happened[what] ?? 0) + times
-  }
-  const property = fc.asyncProperty(plan, async (each) => {
-    const options = mainOf(each)
-    count(options.main === undefined ? 'runs' : 'runs of processes')
-    const run = await OrderRun.of(each, options)
-    for (const [what, times] of Object.entries(run.happened)) count(what, times)
+  await expectRuns({
+    plan,
+    runs: 20,
+    least: [
+      'submit: lost',
+      'ingest: known',
+      'ingest: unknown',
+      'block',
+      'unblock',
+      'reorg',
+      'restart',
+      'kill',
+    ],
+    async run({ deeds, mined, happenings: all, rest, reevaluations }) {
+      const main = IS_LONG && rest % PROCESS_EVERY === 0 && existsSync(MAIN) ? MAIN : undefined
+      const run = await Run.start({
+        ...{ deeds, shape: SHAPE, isBounded: reevaluations !== undefined },
+        mined: { blocks: 10, share: 0.3, choice: mined },
+        open: (history) => ServerHost.start({ ...history, reevaluations, main }),
+      })
+      try {
+        for (const each of all) {
+          await run.happen(each)
+          if (each.kind !== 'mine') continue
+          await run.follow()
+          if (run.mayTie) return run.happened
+        }
+        await run.submitRest(rest)
+        await run.read('when everything was submitted', { everything: rest % EVERYTHING_EVERY === 0 })
+        await run.host.reindex()
+        await run.read('after reindex', { everything: false })
+      } finally {
+        await run.host.close()
+      }
+      return { ...run.happened, ...(main !== undefined && { 'runs of processes': 1 }) }
+    },
   })
-  try {
-    await fc.assert(property, {
-      seed,
-      numRuns: Number(RUNS ?? 20),
-      ...(REPLAY !== undefined && { path: REPLAY }),
-      ...(SHRINK === undefined
-        ? { endOnFailure: true }
-        : { interruptAfterTimeLimit: Number(SHRINK) * 1000, markInterruptAsFailure: true }),
-    })
-  } finally {
-    if (RUNS !== undefined) process.stdout.write(`SEED=${seed} ${JSON.stringify(happened, undefined, 2)}\n`)
-  }
-  // In so many, everything has happened.
-  if (Number(RUNS ?? 0) < 300) return
-  const all = [
-    'submit: lost',
-    'ingest: known',
-    'ingest: unknown',
-    'block',
-    'unblock',
-    'reorg',
-    'restart',
-    'kill',
-  ]
-  for (const what of all)
-    expect({ what, happened: (happened[what] ?? 0) > 0 }).toEqual({ what, happened: true })
 }, 14_400_000)

@@ -14,12 +14,12 @@ import {
 } from '../../test/support/protocol/fake-chain.js'
 import { NON_STRICT } from '../../test/support/protocol/non-strict-mints.js'
 import { type HeaderWorld, useHeaderWorlds } from '../../test/support/server/header-world.js'
-import { numbers } from '../forests/chain.js'
+import { expectRuns } from '../histories/trial.js'
+import { Random } from '../random.js'
 
 // Whatever the first covenant of our own lets through, and a block holds, is followed: mints as perverse as the script
-// allows, mined, and submitted over HTTP in random order with repeats and a restart. SEED and REPLAY repeat a run that failed.
+// allows, mined, and submitted over HTTP in random order with repeats and a restart.
 
-const { RUNS, SEED, REPLAY } = process.env
 const worlds = useHeaderWorlds()
 
 const SCRIPTS = ['empty', 'short', 'envelope', 'name', 'node', 'return', 'long'] as const
@@ -168,33 +168,32 @@ async function expectAnswers({ server }: HeaderWorld, tree: PerverseTree): Promi
 }
 
 test('whatever the script lets through and a block holds is followed, in any order', async () => {
-  const property = fc.asyncProperty(plan, async ({ deeds, order }) => {
-    const chain = covenantChain({ covenantVersion: 1 })
-    const tree = new PerverseTree(chain)
-    for (const each of deeds) tree.grow(each)
-    const { marker } = chain.deployment
-    const NAME_MARKER = Buffer.from(marker).toString()
-    let world = await worlds.start({ NAME_MARKER }, { chain })
-    for (const mint of tree.mints) world.headers.mine([mint])
-    const chance = numbers(order)
-    const queue = [...tree.mints, ...tree.mints.filter(() => chance() < 0.3)]
-      .map((mint) => ({ mint, at: chance() }))
-      .sort((one, other) => one.at - other.at)
-    const restartAt = Math.floor(chance() * queue.length)
-    for (const [at, { mint }] of queue.entries()) {
-      if (at === restartAt) world = await world.restart()
-      const sources = tree.mints.filter(
-        ({ txid }) => chance() < 0.3 && mint.transaction.inputs.some((input) => input.txid === txid),
-      )
-      expect(await world.submit(mint, sources)).toMatchObject({ status: 200 })
-    }
-    await expectAnswers(world, tree)
-    await world.server.stop()
-  })
-  await fc.assert(property, {
-    numRuns: Number(RUNS ?? 12),
-    endOnFailure: true,
-    ...(SEED !== undefined && { seed: Number(SEED) }),
-    ...(REPLAY !== undefined && { path: REPLAY }),
+  await expectRuns({
+    plan,
+    runs: 12,
+    async run({ deeds, order }) {
+      const chain = covenantChain({ covenantVersion: 1 })
+      const tree = new PerverseTree(chain)
+      for (const each of deeds) tree.grow(each)
+      const { marker } = chain.deployment
+      const NAME_MARKER = Buffer.from(marker).toString()
+      let world = await worlds.start({ NAME_MARKER }, { chain })
+      for (const mint of tree.mints) world.headers.mine([mint])
+      const random = new Random(order)
+      const queue = [...tree.mints, ...tree.mints.filter(() => random.next() < 0.3)]
+        .map((mint) => ({ mint, at: random.next() }))
+        .sort((one, other) => one.at - other.at)
+      const restartAt = random.below(queue.length)
+      for (const [at, { mint }] of queue.entries()) {
+        if (at === restartAt) world = await world.restart()
+        const sources = tree.mints.filter(
+          ({ txid }) => random.next() < 0.3 && mint.transaction.inputs.some((input) => input.txid === txid),
+        )
+        expect(await world.submit(mint, sources)).toMatchObject({ status: 200 })
+      }
+      await expectAnswers(world, tree)
+      await world.server.stop()
+      return { mints: tree.mints.length }
+    },
   })
 }, 600_000)

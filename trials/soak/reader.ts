@@ -1,7 +1,7 @@
 import { type Answer, posted, type Question } from '../../test/support/server/test-server.js'
+import type { Random } from '../random.js'
 import type { Name } from './name-writer.js'
 import { type Ordinal, type State, type View, viewOf } from './ordinal.js'
-import type { Random } from './random.js'
 
 /** All that writers have sent. */
 export class Written {

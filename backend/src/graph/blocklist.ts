@@ -91,11 +91,12 @@ export interface BlocklistStore extends BlocklistReader {
 }
 
 /** A read led to something that the operator of this host has blocked. The reason is the operator's, and is not given. */
-export class BlockedError extends CodedError<'BLOCKED'> {
+export class BlockedError extends CodedError {
   override readonly name = 'BlockedError'
+  readonly code = 'BLOCKED'
 
   /** @param kind By what it is blocked. */
   constructor(readonly kind: BlockedKind) {
-    super('BLOCKED', `the operator of this host has blocked this ${kind}`)
+    super(`the operator of this host has blocked this ${kind}`)
   }
 }

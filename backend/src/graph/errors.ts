@@ -1,35 +1,33 @@
 import { CodedError } from '../protocol/coded-error.js'
 
 /** A transaction that does not count: it, or an ancestor, spends what another one spends. Both are txids. */
-export class LostConflictError extends CodedError<'CONFLICT'> {
+export class LostConflictError extends CodedError {
   override readonly name = 'LostConflictError'
+  readonly code = 'CONFLICT'
 
   constructor(
     readonly txid: string,
     readonly winner: string,
   ) {
     super(
-      'CONFLICT',
       `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
     )
   }
 }
 
 /** A question to a lookup service that has none of its forms. */
-export class QueryError extends CodedError<'BAD_BODY'> {
+export class QueryError extends CodedError {
   override readonly name = 'QueryError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('BAD_BODY', message, options)
-  }
+  readonly code = 'BAD_BODY'
 }
 
 /** The database is unavailable, or gave no write lease in time: nothing was written, and it may be tried again. */
-export class StoreUnavailableError extends CodedError<'STORE_UNAVAILABLE'> {
+export class StoreUnavailableError extends CodedError {
   override readonly name = 'StoreUnavailableError'
+  readonly code = 'STORE_UNAVAILABLE'
 
   constructor(cause: unknown) {
-    super('STORE_UNAVAILABLE', 'the database does not respond; try again', { cause })
+    super('the database does not respond; try again', { cause })
   }
 }
 

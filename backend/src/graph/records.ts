@@ -11,6 +11,10 @@ export interface Block {
   root: string
 }
 
+export function blockText({ height, root }: Block): string {
+  return `${height} ${root}`
+}
+
 /** A stored transaction. Without a proof it is not mined, or not known to be. */
 export interface TransactionRecord {
   txid: string

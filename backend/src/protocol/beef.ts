@@ -5,12 +5,9 @@ import { CodedError } from './coded-error.js'
 import { readTransactionFields, type TransactionView } from './transaction.js'
 
 /** Bytes that are no BEEF (BRC-62, BRC-95, BRC-96). */
-export class BeefError extends CodedError<'BAD_BEEF'> {
+export class BeefError extends CodedError {
   override readonly name = 'BeefError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('BAD_BEEF', message, options)
-  }
+  readonly code = 'BAD_BEEF'
 }
 
 /** More transactions than any real ancestry; a BEEF of millions of empty ones would only cost memory. */

@@ -1,3 +1,8 @@
+interface ErrorDetails {
+  cause?: unknown
+  data?: Readonly<Record<string, unknown>>
+}
+
 /**
  * Base class of every error that callers tell apart by its code, never by its message. The message is one line that
  * quotes what was wrong.
@@ -6,16 +11,24 @@
  */
 export abstract class CodedError<Code extends string = string> extends Error {
   abstract override readonly name: string
+  abstract readonly code: Code
   /** More facts for programs; anything that JSON can hold. */
   declare readonly data?: Readonly<Record<string, unknown>>
 
+  constructor(message: string, { cause, data }: ErrorDetails = {}) {
+    super(message, cause === undefined ? undefined : { cause })
+    if (data !== undefined) this.data = data
+  }
+}
+
+/** Base class of errors with several codes, of which the thrower picks one. */
+export abstract class MultiCodeError<Code extends string> extends CodedError<Code> {
   constructor(
     readonly code: Code,
     message: string,
-    { cause, data }: { cause?: unknown; data?: Readonly<Record<string, unknown>> } = {},
+    details?: ErrorDetails,
   ) {
-    super(message, cause === undefined ? undefined : { cause })
-    if (data !== undefined) this.data = data
+    super(message, details)
   }
 }
 

@@ -2,12 +2,9 @@ import { readStrictUtf8 } from './bytes.js'
 import { CodedError } from './coded-error.js'
 
 /** A body that is no map of a directory. */
-export class DirectoryError extends CodedError<'BAD_DIRECTORY'> {
+export class DirectoryError extends CodedError {
   override readonly name = 'DirectoryError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('BAD_DIRECTORY', message, options)
-  }
+  readonly code = 'BAD_DIRECTORY'
 }
 
 /**

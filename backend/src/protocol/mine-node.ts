@@ -18,12 +18,9 @@ export interface MineNode {
 }
 
 /** A script that does not end in the state of a mine tree node. */
-export class MineNodeError extends CodedError<'NOT_A_NODE'> {
+export class MineNodeError extends CodedError {
   override readonly name = 'MineNodeError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('NOT_A_NODE', message, options)
-  }
+  readonly code = 'NOT_A_NODE'
 }
 
 /** The characters that names are made of (service.md 2.8). */

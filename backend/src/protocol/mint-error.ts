@@ -1,4 +1,4 @@
-import { CodedError } from './coded-error.js'
+import { MultiCodeError } from './coded-error.js'
 
 /** Which rule of a mint is broken; see `checkMint`, and `followUnprovenMint` for `NOT_STRICT`. */
 export type MintErrorCode =
@@ -16,7 +16,7 @@ export type MintErrorCode =
   | 'BAD_OUTPUT'
 
 /** A transaction that is no mint of this tree. `vout` tells which output, for `BAD_OUTPUT`. */
-export class MintError extends CodedError<MintErrorCode> {
+export class MintError extends MultiCodeError<MintErrorCode> {
   override readonly name = 'MintError'
   readonly vout?: number
 

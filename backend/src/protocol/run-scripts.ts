@@ -11,11 +11,12 @@ import {
 import { readTransaction, type SpentOutput, type TransactionView } from './transaction.js'
 
 /** Scripts that cost more than the budget has left, valid or not. */
-export class TooCostlyError extends CodedError<'TOO_COSTLY'> {
+export class TooCostlyError extends CodedError {
   override readonly name = 'TooCostlyError'
+  readonly code = 'TOO_COSTLY'
 
   constructor() {
-    super('TOO_COSTLY', 'the scripts are too expensive to run')
+    super('the scripts are too expensive to run')
   }
 }
 

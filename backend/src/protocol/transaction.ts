@@ -36,12 +36,9 @@ export interface TransactionView {
 }
 
 /** Bytes that are not exactly one transaction. */
-export class TransactionError extends CodedError<'BAD_TRANSACTION'> {
+export class TransactionError extends CodedError {
   override readonly name = 'TransactionError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('BAD_TRANSACTION', message, options)
-  }
+  readonly code = 'BAD_TRANSACTION'
 }
 
 /**

@@ -28,12 +28,9 @@ export interface PolicyOutput {
 }
 
 /** A policy is invalid. */
-export class PolicyError extends CodedError<'BAD_POLICY'> {
+export class PolicyError extends CodedError {
   override readonly name = 'PolicyError'
-
-  constructor(message: string) {
-    super('BAD_POLICY', message)
-  }
+  readonly code = 'BAD_POLICY'
 }
 
 /** Why an output is not admitted: a code to count, a sentence for a person. */

@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler, Request, Response } from 'express'
 import { LRUCache } from 'lru-cache'
 import type { BaseLogger } from 'pino'
-import { type Answer, answerFor } from './errors.js'
+import { type Answer, answerFor, ERROR_STATUSES } from './errors.js'
 import { ReaderLeftError } from './long-read.js'
 import { sendJson } from './send-body.js'
 
@@ -19,15 +19,13 @@ export function errorResponse({ logger, overlay = false }: ErrorResponseOptions)
   return (error: unknown, request, response: Response, _next) => {
     // The client has left, and nothing went wrong.
     if (error instanceof ReaderLeftError && response.destroyed) return
-    const answer = answerFor(error) ?? {
-      status: 500,
-      code: 'INTERNAL',
-      message: 'internal error; it has been logged',
-    }
+    const internal: Answer = { code: 'INTERNAL', message: 'internal error; it has been logged' }
+    const answer = answerFor(error) ?? internal
+    const status = ERROR_STATUSES[answer.code]
     // For metrics and the request log.
     response.locals.code = answer.code
-    if (answer.status === 503) logUnavailable(logger, { answer, error, request, response })
-    else if (answer.status >= 500)
+    if (status === 503) logUnavailable(logger, { answer, error, request, response })
+    else if (status >= 500)
       logger.error({ ...requestFields(request, response), err: error }, 'request failed')
     if (response.headersSent) {
       // The head is sent: only a broken connection tells the client that the body is incomplete.
@@ -35,7 +33,7 @@ export function errorResponse({ logger, overlay = false }: ErrorResponseOptions)
       return
     }
     for (const name of BODY_HEADERS) response.removeHeader(name)
-    response.status(answer.status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
+    response.status(status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
     sendJson(response, {
       ...answer.data,
       error: answer.message,

@@ -2,6 +2,7 @@ import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { isStoreFull, QueryError, StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
+import { CodedError } from '../../../backend/src/protocol/coded-error.js'
 import { PointerError } from '../../../backend/src/protocol/outpoint.js'
 
 /** Every `code` of an error body (`spec/http.md`, Errors), with the status that routes answer it with. */
@@ -28,20 +29,24 @@ export const ERROR_STATUSES = {
 
 export type ErrorCode = keyof typeof ERROR_STATUSES
 
-/** An error that the client gets as the answer, with its message. */
-export abstract class AnswerError extends Error {
-  abstract readonly status: number
-  abstract readonly code: ErrorCode
+/** The response to an error; its status is that of the code. */
+export interface Answer {
+  code: ErrorCode
+  message: string
   /** Further fields of the body. */
-  readonly data?: Record<string, unknown>
+  data?: Readonly<Record<string, unknown>>
   /** Headers that belong to the answer. */
+  headers?: Record<string, string>
+}
+
+/** An error that the client gets as the answer, with its message. */
+export abstract class AnswerError extends CodedError<ErrorCode> implements Answer {
   readonly headers?: Record<string, string>
 }
 
 /** There is no such thing here. */
 export class NotFoundError extends AnswerError {
   override readonly name = 'NotFoundError'
-  readonly status = 404
 
   constructor(
     message: string,
@@ -54,7 +59,6 @@ export class NotFoundError extends AnswerError {
 /** The request is malformed. */
 export class BadRequestError extends AnswerError {
   override readonly name = 'BadRequestError'
-  readonly status = 400
 
   constructor(
     readonly code: 'BAD_OUTPOINT' | 'BAD_NAME' | 'BAD_BODY' | 'BAD_SEQUENCE' | 'NESTING_TOO_DEEP',
@@ -67,14 +71,12 @@ export class BadRequestError extends AnswerError {
 /** A body or a list over its limit. */
 export class TooLargeError extends AnswerError {
   override readonly name = 'TooLargeError'
-  readonly status = 413
   readonly code = 'TOO_LARGE'
 }
 
 /** A range that covers no byte of the content. `length` is that of the content, in bytes. */
 export class RangeNotSatisfiableError extends AnswerError {
   override readonly name = 'RangeNotSatisfiableError'
-  readonly status = 416
   readonly code = 'RANGE_NOT_SATISFIABLE'
   override readonly headers: Record<string, string>
 
@@ -87,7 +89,6 @@ export class RangeNotSatisfiableError extends AnswerError {
 /** `If-Match` names another entity tag. */
 export class PreconditionFailedError extends AnswerError {
   override readonly name = 'PreconditionFailedError'
-  readonly status = 412
   readonly code = 'PRECONDITION_FAILED'
 
   constructor() {
@@ -98,36 +99,24 @@ export class PreconditionFailedError extends AnswerError {
 /** No answer is possible now; it may be later. */
 export class NotReadyError extends AnswerError {
   override readonly name = 'NotReadyError'
-  readonly status = 503
   readonly code = 'NOT_READY'
-}
-
-/** The response to an error. */
-export interface Answer {
-  status: number
-  code: ErrorCode
-  message: string
-  data?: Record<string, unknown>
-  headers?: Record<string, string>
 }
 
 /** The one table from errors to answers. Undefined for any other error: our fault, logged in full and reported as INTERNAL. */
 export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
-  if (error instanceof PointerError) return { status: 400, code: error.code, message: error.message }
+  if (error instanceof PointerError || error instanceof BlockedError) return error
   if (isStoreFull(error)) {
     const message = 'the store is full; nothing can be written until the operator frees space'
-    return { status: 503, code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }
+    return { code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)
-    return { status: 503, code: 'NOT_READY', message: error.message, headers: { 'Retry-After': '1' } }
-  if (error instanceof QueryError || error instanceof BeefError) {
-    return { status: 400, code: 'BAD_BODY', message: error.message }
-  }
-  if (error instanceof BlockedError) return { status: 451, code: error.code, message: error.message }
+    return { code: 'NOT_READY', message: error.message, headers: { 'Retry-After': '1' } }
+  if (error instanceof QueryError || error instanceof BeefError)
+    return { code: 'BAD_BODY', message: error.message }
   const status = bodyParserStatus(error)
-  if (status === 413) return { status, code: 'TOO_LARGE', message: 'the body exceeds the limit' }
-  if (status !== undefined) return { status: 400, code: 'BAD_BODY', message: 'the request is malformed' }
+  if (status === 413) return { code: 'TOO_LARGE', message: 'the body exceeds the limit' }
+  if (status !== undefined) return { code: 'BAD_BODY', message: 'the request is malformed' }
   return undefined
 }
 

@@ -9,7 +9,6 @@ import { AnswerError, BadRequestError, TooLargeError } from './errors.js'
 /** A request body has a `Content-Encoding` that this host does not accept. */
 export class UnsupportedEncodingError extends AnswerError {
   override readonly name = 'UnsupportedEncodingError'
-  readonly status = 415
   readonly code = 'UNSUPPORTED_ENCODING'
   override readonly headers: Record<string, string>
 

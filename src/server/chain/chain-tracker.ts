@@ -7,8 +7,10 @@ import {
   WhatsOnChain,
 } from '@bsv/sdk'
 import pLimit, { type LimitFunction } from 'p-limit'
+import type { Logger } from 'pino'
 import { z } from 'zod'
-import type { Block } from '../../../backend/src/graph/records.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import { type Block, blockText, type SpendRecord } from '../../../backend/src/graph/records.js'
 import { boundedHttpClient } from '../../client/bounded-fetch.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
@@ -19,7 +21,6 @@ export type Verdict = 'yes' | 'no' | 'unknown'
 
 /** How a service is asked, and what its answers mean. The SDK takes anything but a yes for a no, even a greeting. */
 interface Dialect {
-  /** The SDK's client of the service. */
   open(http: HttpClient): ChainTracker
   /** What a response says of a block. @throws if it is about something else. */
   verdict(response: HttpClientResponse<unknown>, asked: Block): Verdict
@@ -30,7 +31,6 @@ interface Dialect {
 /** The source of block headers did not answer, so nothing is known about a proof: the caller may try again. */
 export class ChainTrackerError extends AnswerError {
   override readonly name = 'ChainTrackerError'
-  readonly status = 503
   readonly code = 'NOT_READY'
   override readonly headers = { 'Retry-After': '5' }
 }
@@ -82,10 +82,9 @@ const PROBE_INTERVAL = 5000
 /** The longest response that is read, in bytes: the longest that is requested, ten headers, has some 5 KB. */
 const MAX_ANSWER_BYTES = 1024 * 1024
 
-/** What requests to it may cost. */
-export type TrackerLimits = Pick<Limits, 'maxTrackerRequests'>
-
-const DEFAULT_LIMITS: TrackerLimits = { maxTrackerRequests: LIMITS.maxTrackerRequests.usual }
+type HeadersSettings = Pick<Config, 'chainTracker' | 'chainTrackerTimeoutMs' | 'network'> & {
+  limits?: Pick<Limits, 'maxTrackerRequests'>
+}
 
 /**
  * A chain tracker whose failures are its own errors, not those of the transaction. It limits how many requests are in
@@ -94,19 +93,16 @@ const DEFAULT_LIMITS: TrackerLimits = { maxTrackerRequests: LIMITS.maxTrackerReq
 export class HeadersSource implements ChainTracker {
   private readonly name: string
   private readonly dialect: Dialect
-  /** How long a response may take, in milliseconds. */
-  private readonly timeout: number
   private readonly queue: LimitFunction
   private downSince: Date | undefined
   private probing: NodeJS.Timeout | undefined
   private isClosed = false
 
-  constructor(options: { name: string; dialect: Dialect; timeout: number; limits?: TrackerLimits }) {
-    const { limits = DEFAULT_LIMITS } = options
-    this.name = options.name
-    this.dialect = options.dialect
-    this.timeout = options.timeout
-    this.queue = pLimit(limits.maxTrackerRequests)
+  constructor(private readonly settings: HeadersSettings) {
+    const { chainTracker, network, limits } = settings
+    this.name = trackerName(chainTracker)
+    this.dialect = chainTracker === 'whatsonchain' ? whatsOnChain(network) : headersService(chainTracker)
+    this.queue = pLimit(limits?.maxTrackerRequests ?? LIMITS.maxTrackerRequests.usual)
   }
 
   /** Why proofs cannot be checked: the last request failed. Undefined if it succeeded. */
@@ -135,7 +131,6 @@ export class HeadersSource implements ChainTracker {
     return await this.queue(() => this.askTip())
   }
 
-  /** Stops probing. */
   close(): void {
     this.isClosed = true
     clearTimeout(this.probing)
@@ -156,7 +151,10 @@ export class HeadersSource implements ChainTracker {
 
   /** The SDK's client, with each response that it would believe checked first. */
   private open(check: (response: HttpClientResponse<unknown>) => unknown): ChainTracker {
-    const http = boundedHttpClient({ timeout: this.timeout, maxBytes: MAX_ANSWER_BYTES })
+    const http = boundedHttpClient({
+      timeout: this.settings.chainTrackerTimeoutMs,
+      maxBytes: MAX_ANSWER_BYTES,
+    })
     return this.dialect.open({
       async request<Body>(...question: Parameters<HttpClient['request']>) {
         const response = await http.request<Body>(...question)
@@ -189,16 +187,70 @@ export class HeadersSource implements ChainTracker {
 }
 
 /** The chain tracker in the settings; undefined if proofs are not checked. */
-export function openHeadersSource(
-  config: Pick<Config, 'chainTracker' | 'chainTrackerTimeout' | 'network'> & { limits?: TrackerLimits },
-): HeadersSource | undefined {
-  const { chainTracker, chainTrackerTimeout: timeout, network, limits = DEFAULT_LIMITS } = config
-  if (chainTracker === 'scripts-only') return undefined
-  const dialect = chainTracker === 'whatsonchain' ? whatsOnChain(network) : headersService(chainTracker)
-  return new HeadersSource({ name: trackerName(chainTracker), dialect, timeout, limits })
+export function openHeadersSource(settings: HeadersSettings): HeadersSource | undefined {
+  return settings.chainTracker === 'scripts-only' ? undefined : new HeadersSource(settings)
 }
 
 /** The name of a tracker for logs: of a URL only the origin, as the rest may contain keys. */
 export function trackerName(chainTracker: string): string {
   return URL.canParse(chainTracker) ? new URL(chainTracker).origin : chainTracker
+}
+
+/** Checks stored proofs against the chain as it is now. Without a source of headers, they are believed. */
+export class ProofVerifier {
+  constructor(
+    private readonly options: {
+      headers: HeadersSource | undefined
+      graph: Pick<GraphStore, 'disprove' | 'blocks'>
+      logger: Logger
+    },
+  ) {}
+
+  get headers(): HeadersSource | undefined {
+    return this.options.headers
+  }
+
+  /** @throws ChainTrackerError if the tracker does not answer. */
+  async verdict(block: Block): Promise<Verdict> {
+    return (await this.headers?.verdict(block)) ?? 'yes'
+  }
+
+  /**
+   * Removes the proofs that lead to a block which the tracker refused. The caller has held the write lock since it asked, so
+   * that none of these proofs came again meanwhile.
+   *
+   * @returns How many transactions lost their proof.
+   */
+  async disprove(block: Block): Promise<number> {
+    const { graph, logger } = this.options
+    const transactions = await graph.disprove(block)
+    if (transactions > 0)
+      logger.warn(
+        { ...block, transactions },
+        'the chain has another block at that height: removed the proofs that lead to it',
+      )
+    return transactions
+  }
+
+  /**
+   * Does so for the blocks of transactions in conflict with proven ones that are about to be recorded: a chain has one of the
+   * two, so the proof of the other is out of date, and must not win by its height. Without that proof, a descendant may
+   * still give it a height: its block is asked about as well.
+   *
+   * @throws ChainTrackerError if the tracker does not answer.
+   */
+  async disproveConflicts(spends: SpendRecord[]): Promise<void> {
+    if (this.headers === undefined) return
+    const asked = new Set<string>()
+    for (let isChanged = true; isChanged; ) {
+      isChanged = false
+      for (const block of await this.options.graph.blocks.ofConflicts(spends)) {
+        if (asked.has(blockText(block))) continue
+        asked.add(blockText(block))
+        if ((await this.verdict(block)) !== 'no') continue
+        await this.disprove(block)
+        isChanged = true
+      }
+    }
+  }
 }

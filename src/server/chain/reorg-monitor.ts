@@ -3,8 +3,8 @@ import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import type { Block } from '../../../backend/src/graph/records.js'
+import type { ProofVerifier } from './chain-tracker.js'
 import { ChainTrackerError, type HeadersSource } from './chain-tracker.js'
-import type { ProofVerifier } from './proof-verifier.js'
 
 /** The setting in the store that says up to which tip its proofs were checked. */
 const CHECKED_TIP = 'checked_tip'
@@ -12,7 +12,6 @@ const CHECKED_TIP = 'checked_tip'
 /** How soon a failed first round is retried if there is no polling, in milliseconds: later rounds start from its tip. */
 const RETRY_DELAY = 60_000
 
-/** What a round found. */
 export interface Round {
   tip: number
   /** The lowest height that it checked. */
@@ -27,7 +26,6 @@ export interface ReorgMonitorOptions {
   headers: HeadersSource
   proofs: ProofVerifier
   graph: Pick<HostStore, 'blocks' | 'settings'>
-  /** Runs a write under the write lock. */
   runLocked: <Result>(write: () => Promise<Result>) => Promise<Result>
   /** How many of the last blocks are checked again. */
   reorgDepth: number
@@ -145,7 +143,6 @@ export class ReorgMonitor {
   }
 }
 
-/** The lowest height of so many blocks up to `height`. */
 function lowest(height: number, blocks: number): number {
   return Math.max(0, height - blocks + 1)
 }

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Network } from '../../../backend/src/protocol/address.js'
 import type { CovenantVersion, Deployment, DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import {
   formatOutpoint,
@@ -22,65 +21,6 @@ import { misspelledSettings, parseSettings, wholeNumber } from './settings.js'
 
 export { ConfigError }
 
-export interface Config {
-  port: number
-  host: string
-  /** The folder of the embedded store. */
-  dataDir: string
-  /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
-  knexUrl: string | undefined
-  /** The URL of the MongoDB database that holds it instead. */
-  mongoUrl: string | undefined
-  profile: Profile
-  /** The rules of the tree to follow, or to deploy. */
-  terms: DeploymentTerms
-  /** The rules that are set, and do not follow from the profile. */
-  setTerms: TermsOverrides
-  /** The tree to follow; undefined if no genesis is set: then that of the store, and without one, names are off. */
-  deployment: Deployment | undefined
-  /** Whether to fill an empty store with a local network. */
-  seed: boolean
-  /** The source of block headers: `whatsonchain`, the URL of a service, or `scripts-only` if proofs are not checked. */
-  chainTracker: string
-  /** How long a response of the chain tracker may take, in milliseconds. */
-  chainTrackerTimeout: number
-  /** How often stored proofs are checked against the chain, in milliseconds; 0: at the start only. */
-  headersPollInterval: number
-  /** How many of the last blocks are checked. */
-  reorgDepth: number
-  /** The bearer token of `/arc-ingest`; undefined: none is needed. */
-  arcCallbackToken: string | undefined
-  network: Network
-  /** The public URL of this host. */
-  hostingUrl: string | undefined
-  /** The key that signs what this host advertises, in hex. */
-  serverPrivateKey: string | undefined
-  /** The largest body of a submission, in bytes. */
-  maxBodyBytes: number
-  /** Whether bodies may be compressed; then their inflated size counts. */
-  acceptCompressedBodies: boolean
-  /** The longest content that `tm_ordinals` admits, in bytes. */
-  maxContentBytes: number
-  /** The content types that it admits, as `text/plain` or `image/*`; undefined: all. */
-  contentTypes: string[] | undefined
-  /** More directives for the sandbox of content that a browser would run. */
-  contentPolicy: string | undefined
-  /** The bearer token of the routes below `/admin`; undefined: there are none. */
-  adminToken: string | undefined
-  /** The URLs of the hosts to sync with. */
-  syncPeers: string[]
-  /** Milliseconds from the end of one sync with a peer to the next; 0: at the start only. */
-  syncInterval: number
-  limits: Limits
-  logLevel: 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'silent'
-  /** Whether each request is logged. */
-  logRequests: boolean
-  /** Settings of other overlay hosts that are set, and that this release does not use. */
-  unused: string[]
-  /** Warnings about other environment variables, a sentence each. */
-  warnings: string[]
-}
-
 const outpoint = z.string().transform((text, context): Outpoint => {
   try {
     return parseOutpoint(text)
@@ -101,105 +41,10 @@ const bearerToken = z
 /** How many bytes a direct push of the marker may have. */
 const MAX_PUSH = 75
 
-const environment = z.object({
-  PORT: wholeNumber(0, 65535).default(8080),
-  HOST: z.string().default('127.0.0.1'),
-  DATA_DIR: z.string().default('./data'),
-  KNEX_URL: z
-    .string()
-    .refine(
-      (url) => URL.canParse(url) && isDatabase(new URL(url)),
-      'must look like mysql://user:password@host:port/database',
-    )
-    .optional(),
-  MONGO_URL: z
-    .string()
-    .refine(isMongoUrl, 'must look like mongodb://user:password@host:port/database or mongodb+srv://…')
-    .optional(),
-  PROFILE: z.enum(['local', 'mainnet'], 'must be local or mainnet').default('local'),
-  GENESIS: outpoint.optional(),
-  COVENANT_VERSION: z
-    .enum(['1', '2'], 'must be 1 or 2')
-    .transform((text): CovenantVersion => (text === '1' ? 1 : 2))
-    .optional(),
-  DIFFICULTY: wholeNumber(1, 64).optional(),
-  NAME_MARKER: z
-    .string()
-    .max(MAX_PUSH, `must be at most ${MAX_PUSH} characters`)
-    .regex(/^[\x20-\x7e]+$/, 'must be ASCII')
-    .optional(),
-  NAME_TLD: z
-    .string()
-    .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 characters of a-z 0-9 -')
-    .optional(),
-  CHAIN_TRACKER: z
-    .union([
-      z.literal('scripts-only'),
-      z.literal('whatsonchain'),
-      z.url({
-        protocol: /^https?$/,
-        error: 'must be scripts-only, whatsonchain or the URL of a headers service',
-      }),
-    ])
-    .optional(),
-  CHAIN_TRACKER_TIMEOUT_MS: wholeNumber(1, 600_000).default(10_000),
-  HEADERS_POLL_MS: wholeNumber(0, 86_400_000).default(60_000),
-  REORG_DEPTH: wholeNumber(1, 10_000).default(10),
-  ARC_CALLBACK_TOKEN: bearerToken.optional(),
-  NETWORK: z
-    .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
-    .transform((network) => (network.startsWith('main') ? 'main' : 'test'))
-    .default('main'),
-  HOSTING_URL: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),
-  SERVER_PRIVATE_KEY: z
-    .string()
-    // Its value is not quoted.
-    .refine(isPrivateKey, 'must be a private key, up to 64 characters of hex')
-    .transform((hex) => hex.padStart(64, '0'))
-    .optional(),
-  MAX_BODY_BYTES: wholeNumber(1024, 1024 ** 3).default(72 * 1024 * 1024),
-  ACCEPT_COMPRESSED_BODIES: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('false')
-    .transform((text) => text === 'true'),
-  MAX_CONTENT_BYTES: wholeNumber(1, 1024 ** 3).default(64 * 1024 * 1024),
-  CONTENT_TYPES: z
-    .string()
-    .transform((list) => list.split(',').map((type) => type.trim().toLowerCase()))
-    .refine(
-      (types) => types.every(isContentTypePattern),
-      'must be comma-separated content types, such as text/plain,image/*',
-    )
-    .optional(),
-  CONTENT_SECURITY_POLICY: z
-    .string()
-    .max(1000, 'must be at most 1000 characters')
-    // No comma: it would start another policy.
-    .regex(
-      /^[\x21-\x2b\x2d-\x7e]+(?: [\x21-\x2b\x2d-\x7e]+)*$/,
-      'must be directives in ASCII, without commas',
-    )
-    .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot contain sandbox: that is set already')
-    .optional(),
-  SEED: z.enum(['local', 'none'], 'must be local or none').optional(),
-  ADMIN_TOKEN: bearerToken.optional(),
-  SYNC_PEERS: z
-    .string()
-    .default('')
-    .transform((list) => [...new Set(list.split(',').map((url) => url.trim()))].filter((url) => url !== ''))
-    .refine((urls) => urls.every(isPeerUrl), 'must be comma-separated URLs of hosts'),
-  SYNC_INTERVAL_MS: wholeNumber(0, 86_400_000).default(60_000),
-  LOG_LEVEL: z
-    .enum(
-      ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
-      'must be fatal, error, warn, info, debug or silent',
-    )
-    .default('info'),
-  LOG_REQUESTS: z
-    .enum(['true', 'false'], 'must be true or false')
-    .default('false')
-    .transform((text) => text === 'true'),
-})
+const flag = z
+  .enum(['true', 'false'], 'must be true or false')
+  .default('false')
+  .transform((text) => text === 'true')
 
 /** The order of secp256k1 (SEC 2, 2.4.1): a key is below it. */
 const KEYS = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
@@ -224,12 +69,149 @@ function isPeerUrl(text: string): boolean {
   return isPlain && /^https?:$/.test(url.protocol) && text.length <= MAX_PEER_URL
 }
 
+/** Each is the environment variable of the same name in capitals: `dataDir` is `DATA_DIR`. */
+const settings = {
+  port: wholeNumber(0, 65535).default(8080),
+  host: z.string().default('127.0.0.1'),
+  /** The folder of the embedded store. */
+  dataDir: z.string().default('./data'),
+  /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
+  knexUrl: z
+    .string()
+    .refine(
+      (url) => URL.canParse(url) && isDatabase(new URL(url)),
+      'must look like mysql://user:password@host:port/database',
+    )
+    .optional(),
+  /** The URL of the MongoDB database that holds it instead. */
+  mongoUrl: z
+    .string()
+    .refine(isMongoUrl, 'must look like mongodb://user:password@host:port/database or mongodb+srv://…')
+    .optional(),
+  profile: z.enum(['local', 'mainnet'], 'must be local or mainnet').default('local'),
+  genesis: outpoint.optional(),
+  covenantVersion: z
+    .enum(['1', '2'], 'must be 1 or 2')
+    .transform((text): CovenantVersion => (text === '1' ? 1 : 2))
+    .optional(),
+  difficulty: wholeNumber(1, 64).optional(),
+  nameMarker: z
+    .string()
+    .max(MAX_PUSH, `must be at most ${MAX_PUSH} characters`)
+    .regex(/^[\x20-\x7e]+$/, 'must be ASCII')
+    .optional(),
+  nameTld: z
+    .string()
+    .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 characters of a-z 0-9 -')
+    .optional(),
+  chainTracker: z
+    .union([
+      z.literal('scripts-only'),
+      z.literal('whatsonchain'),
+      z.url({
+        protocol: /^https?$/,
+        error: 'must be scripts-only, whatsonchain or the URL of a headers service',
+      }),
+    ])
+    .optional(),
+  /** How long a response of the chain tracker may take. */
+  chainTrackerTimeoutMs: wholeNumber(1, 600_000).default(10_000),
+  /** How often stored proofs are checked against the chain; 0: at the start only. */
+  headersPollMs: wholeNumber(0, 86_400_000).default(60_000),
+  /** How many of the last blocks are checked. */
+  reorgDepth: wholeNumber(1, 10_000).default(10),
+  /** The bearer token of `/arc-ingest`; undefined: none is needed. */
+  arcCallbackToken: bearerToken.optional(),
+  network: z
+    .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
+    .transform((network) => (network.startsWith('main') ? 'main' : 'test'))
+    .default('main'),
+  /** The public URL of this host. */
+  hostingUrl: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),
+  /** The key that signs what this host advertises, in hex. */
+  serverPrivateKey: z
+    .string()
+    // Its value is not quoted.
+    .refine(isPrivateKey, 'must be a private key, up to 64 characters of hex')
+    .transform((hex) => hex.padStart(64, '0'))
+    .optional(),
+  /** The largest body of a submission. */
+  maxBodyBytes: wholeNumber(1024, 1024 ** 3).default(72 * 1024 * 1024),
+  /** Whether bodies may be compressed; then their inflated size counts. */
+  acceptCompressedBodies: flag,
+  /** The longest content that `tm_ordinals` admits. */
+  maxContentBytes: wholeNumber(1, 1024 ** 3).default(64 * 1024 * 1024),
+  /** The content types that it admits, as `text/plain` or `image/*`; undefined: all. */
+  contentTypes: z
+    .string()
+    .transform((list) => list.split(',').map((type) => type.trim().toLowerCase()))
+    .refine(
+      (types) => types.every(isContentTypePattern),
+      'must be comma-separated content types, such as text/plain,image/*',
+    )
+    .optional(),
+  /** More directives for the sandbox of content that a browser would run. */
+  contentSecurityPolicy: z
+    .string()
+    .max(1000, 'must be at most 1000 characters')
+    // No comma: it would start another policy.
+    .regex(
+      /^[\x21-\x2b\x2d-\x7e]+(?: [\x21-\x2b\x2d-\x7e]+)*$/,
+      'must be directives in ASCII, without commas',
+    )
+    .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot contain sandbox: that is set already')
+    .optional(),
+  seed: z.enum(['local', 'none'], 'must be local or none').optional(),
+  /** The bearer token of the routes below `/admin`; undefined: there are none. */
+  adminToken: bearerToken.optional(),
+  /** The URLs of the hosts to sync with. */
+  syncPeers: z
+    .string()
+    .default('')
+    .transform((list) => [...new Set(list.split(',').map((url) => url.trim()))].filter((url) => url !== ''))
+    .refine((urls) => urls.every(isPeerUrl), 'must be comma-separated URLs of hosts'),
+  /** From the end of one sync with a peer to the next; 0: at the start only. */
+  syncIntervalMs: wholeNumber(0, 86_400_000).default(60_000),
+  logLevel: z
+    .enum(
+      ['fatal', 'error', 'warn', 'info', 'debug', 'silent'],
+      'must be fatal, error, warn, info, debug or silent',
+    )
+    .default('info'),
+  logRequests: flag,
+}
+
+type Settings = z.output<z.ZodObject<typeof settings>>
+
+export interface Config
+  extends Omit<
+    Settings,
+    'profile' | 'genesis' | 'covenantVersion' | 'difficulty' | 'nameMarker' | 'nameTld' | 'seed'
+  > {
+  profile: Profile
+  /** The rules of the tree to follow, or to deploy. */
+  terms: DeploymentTerms
+  /** The rules that are set, and do not follow from the profile. */
+  setTerms: TermsOverrides
+  /** The tree to follow; undefined if no genesis is set: then that of the store, and without one, names are off. */
+  deployment: Deployment | undefined
+  /** Whether to fill an empty store with a local network. */
+  seed: boolean
+  /** The source of block headers: `whatsonchain`, the URL of a service, or `scripts-only` if proofs are not checked. */
+  chainTracker: string
+  limits: Limits
+  /** Settings of other overlay hosts that are set, and that this release does not use. */
+  unused: string[]
+  /** Warnings about other environment variables, a sentence each. */
+  warnings: string[]
+}
+
 /** Settings of other overlay hosts. */
 export const UNUSED_SETTINGS: readonly string[] = ['ARC_API_KEY']
 
 /** The names of all settings, including unused ones. */
 export const SETTINGS: readonly string[] = [
-  ...Object.keys(environment.shape),
+  ...Object.keys(settings).map(variableOf),
   ...Object.values(LIMITS).map(({ setting }) => setting),
   ...UNUSED_SETTINGS,
 ]
@@ -248,12 +230,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const certain = misspelled.find(({ isCertain }) => isCertain)
   if (certain !== undefined)
     throw new ConfigError(`${certain.name}: unknown setting; did you mean ${certain.setting}?`)
-  const settings = parseSettings(environment, set)
-  if (settings.KNEX_URL !== undefined && settings.MONGO_URL !== undefined)
+  const { genesis, covenantVersion, difficulty, nameMarker, nameTld, seed, ...others } = readSettings(set)
+  if (others.knexUrl !== undefined && others.mongoUrl !== undefined)
     throw new ConfigError('MONGO_URL: KNEX_URL is set as well; unset one of them')
-  const profile = PROFILES[settings.PROFILE]
-  const { GENESIS: genesis, COVENANT_VERSION: covenantVersion } = settings
-  const { DIFFICULTY: difficulty, NAME_MARKER: nameMarker, NAME_TLD: nameTld } = settings
+  const profile = PROFILES[others.profile]
   const overrides = {
     ...(covenantVersion && { covenantVersion }),
     ...(difficulty && { difficulty }),
@@ -265,44 +245,34 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   if (isLive && deployment.covenantVersion !== profile.covenantVersion)
     throw new ConfigError(`COVENANT_VERSION: must be ${profile.covenantVersion} for the live tree`)
   // A local network has no headers; proofs of the live one are checked unless that is disabled explicitly.
-  const chainTracker =
-    settings.CHAIN_TRACKER ?? (profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only')
+  const usual = profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only'
+  const { chainTracker = usual } = others
   const canSeed = deployment === undefined && chainTracker === 'scripts-only'
-  if (settings.SEED === 'local' && !canSeed)
+  if (seed === 'local' && !canSeed)
     throw new ConfigError('SEED: local requires PROFILE=local, CHAIN_TRACKER=scripts-only and no GENESIS')
   return {
-    port: settings.PORT,
-    host: settings.HOST,
-    dataDir: settings.DATA_DIR,
-    knexUrl: settings.KNEX_URL,
-    mongoUrl: settings.MONGO_URL,
+    ...others,
     profile,
     terms: termsOf(profile, overrides),
     setTerms: overrides,
     deployment,
-    seed: canSeed && settings.SEED !== 'none',
+    seed: canSeed && seed !== 'none',
     chainTracker,
-    chainTrackerTimeout: settings.CHAIN_TRACKER_TIMEOUT_MS,
-    headersPollInterval: settings.HEADERS_POLL_MS,
-    reorgDepth: settings.REORG_DEPTH,
-    arcCallbackToken: settings.ARC_CALLBACK_TOKEN,
-    network: settings.NETWORK,
-    hostingUrl: settings.HOSTING_URL,
-    serverPrivateKey: settings.SERVER_PRIVATE_KEY,
-    maxBodyBytes: settings.MAX_BODY_BYTES,
-    acceptCompressedBodies: settings.ACCEPT_COMPRESSED_BODIES,
-    maxContentBytes: settings.MAX_CONTENT_BYTES,
-    contentTypes: settings.CONTENT_TYPES,
-    contentPolicy: settings.CONTENT_SECURITY_POLICY,
-    adminToken: settings.ADMIN_TOKEN,
-    syncPeers: settings.SYNC_PEERS,
-    syncInterval: settings.SYNC_INTERVAL_MS,
     limits: readLimits(set),
-    logLevel: settings.LOG_LEVEL,
-    logRequests: settings.LOG_REQUESTS,
     unused: UNUSED_SETTINGS.filter((name) => name in set),
     warnings: misspelled.map(
       ({ name, setting }) => `${name} is set but is not a setting; did you mean ${setting}?`,
     ),
   }
+}
+
+function readSettings(set: Record<string, unknown>): Settings {
+  const names = Object.keys(settings).map((name) => [name, variableOf(name)] as const)
+  const schemas = Object.values(settings).map((schema, index) => [names[index]?.[1], schema])
+  const parsed = parseSettings(z.object(Object.fromEntries(schemas)), set)
+  return Object.fromEntries(names.map(([name, variable]) => [name, parsed[variable]])) as Settings
+}
+
+function variableOf(name: string): string {
+  return name.replace(/[A-Z]/g, '_$&').toUpperCase()
 }

@@ -1,21 +1,15 @@
 import { CodedError } from '../../../backend/src/protocol/coded-error.js'
 
 /** An invalid setting. The message is one line and names the setting. */
-export class ConfigError extends CodedError<'USAGE'> {
+export class ConfigError extends CodedError {
   override readonly name = 'ConfigError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('USAGE', message, options)
-  }
+  readonly code = 'USAGE'
 }
 
 /** Why the server cannot start, in one line. */
-export class StartError extends CodedError<'UNAVAILABLE'> {
+export class StartError extends CodedError {
   override readonly name = 'StartError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('UNAVAILABLE', message, options)
-  }
+  readonly code = 'UNAVAILABLE'
 }
 
 /** What went wrong, in one line; after trying several addresses, Node gives nothing but a code. */

@@ -6,6 +6,8 @@ import { parseSettings, wholeNumber } from './settings.js'
 
 const KiB = 1024
 const MiB = 1024 * KiB
+const GiB = 1024 * MiB
+const { maxOrigins, maxPointers, maxMapBytes, maxDirectoryBytes, maxDirectoryPathBytes } = GATEWAY_LIMITS
 
 /** A limit as a setting: its bounds, and its default. */
 interface Limit {
@@ -28,42 +30,27 @@ export const LIMITS = {
   /** The body of `/lookup`. */
   maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: 128 * KiB },
   /** Off-chain values after the BEEF of a submission. */
-  maxOffChainBytes: { setting: 'MAX_OFF_CHAIN_BYTES', least: 0, most: KiB * MiB, usual: MiB },
+  maxOffChainBytes: { setting: 'MAX_OFF_CHAIN_BYTES', least: 0, most: GiB, usual: MiB },
   /** Memory of the bodies that are being received: of all clients, and of one. */
-  maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * KiB * MiB, usual: 192 * MiB },
-  maxClientUploadBytes: {
-    setting: 'MAX_CLIENT_UPLOAD_BYTES',
-    least: MiB,
-    most: 64 * KiB * MiB,
-    usual: 144 * MiB,
-  },
+  maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * GiB, usual: 192 * MiB },
+  maxClientUploadBytes: { setting: 'MAX_CLIENT_UPLOAD_BYTES', least: MiB, most: 64 * GiB, usual: 144 * MiB },
   /** The BEEF of a page of `/lookup`; a page has at least one output. */
   maxPageBytes: { setting: 'MAX_LOOKUP_BYTES', least: KiB, most: 64 * MiB, usual: MiB },
   /** Outpoints in one request to `/metadata`. */
-  maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: GATEWAY_LIMITS.maxPointers },
+  maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: maxPointers },
   /** Outpoints in one request to `/origins` or in a query `{origins}`. */
-  maxOrigins: { setting: 'MAX_ORIGINS_LIST', least: 1, most: 1000, usual: GATEWAY_LIMITS.maxOrigins },
+  maxOrigins: { setting: 'MAX_ORIGINS_LIST', least: 1, most: 1000, usual: maxOrigins },
   /** The JSON of a directory. */
-  maxDirectoryBytes: {
-    setting: 'MAX_DIRECTORY_BYTES',
-    least: 2,
-    most: 16 * MiB,
-    usual: GATEWAY_LIMITS.maxDirectoryBytes,
-  },
+  maxDirectoryBytes: { setting: 'MAX_DIRECTORY_BYTES', least: 2, most: 16 * MiB, usual: maxDirectoryBytes },
   /** The JSON of all directories on one path. */
   maxDirectoryPathBytes: {
     setting: 'MAX_DIRECTORY_PATH_BYTES',
     least: 2,
     most: 128 * MiB,
-    usual: GATEWAY_LIMITS.maxDirectoryPathBytes,
+    usual: maxDirectoryPathBytes,
   },
   /** The MAP in a record. */
-  maxMapBytes: {
-    setting: 'MAX_MAP_BYTES',
-    least: 4 * KiB,
-    most: 64 * KiB,
-    usual: GATEWAY_LIMITS.maxMapBytes,
-  },
+  maxMapBytes: { setting: 'MAX_MAP_BYTES', least: 4 * KiB, most: 64 * KiB, usual: maxMapBytes },
   maxBeefTransactions: { setting: 'MAX_BEEF_TRANSACTIONS', least: 1, most: 10_000, usual: 2500 },
   /** Inputs and outputs of all transactions of a BEEF. */
   maxBeefParts: { setting: 'MAX_BEEF_PARTS', least: 1, most: 10_000_000, usual: 30_000 },
@@ -74,7 +61,7 @@ export const LIMITS = {
   /** Inputs of one proven transaction; for others `maxParts` applies. */
   maxProvenInputs: { setting: 'MAX_PROVEN_INPUTS', least: 100_000, most: 4_000_000, usual: 300_000 },
   /** A single locking or unlocking script. It may hold content, so the default is that of a body. */
-  maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: KiB * MiB, usual: 72 * MiB },
+  maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: GiB, usual: 72 * MiB },
   /** What the scripts of a submission may cost, in the units of `RunBudget`: some ten nanoseconds each. */
   maxScriptWork: { setting: 'MAX_SCRIPT_WORK', least: 1_000_000, most: 1e12, usual: DEFAULT_SCRIPT_WORK },
   /** How long verifying a submission may take, with everything that is verified beside it. */
@@ -87,12 +74,12 @@ export const LIMITS = {
   maxSubmissions: { setting: 'MAX_WAITING_SUBMISSIONS', least: 1, most: 100_000, usual: 100 },
   /** Those of one client. */
   maxClientSubmissions: { setting: 'MAX_WAITING_PER_CLIENT', least: 1, most: 100_000, usual: 25 },
-  maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 256 * MiB },
+  maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * GiB, usual: 256 * MiB },
   /** Transactions that one write re-evaluates besides its own; the others are left in the backlog. */
   maxReevaluations: { setting: 'MAX_REEVALUATIONS', least: 1, most: 1_000_000, usual: 1000 },
   /** Stored transactions that nothing admitted depends on: how many, and their bytes. */
   maxPendingTransactions: { setting: 'MAX_PENDING_TRANSACTIONS', least: 0, most: 10_000_000, usual: 100_000 },
-  maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * KiB * MiB, usual: 256 * MiB },
+  maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * GiB, usual: 256 * MiB },
   /** Of one client a minute; 0 is no limit. */
   readRate: { setting: 'READS_PER_MINUTE', least: 0, most: 10_000_000, usual: 6000 },
   /** An answer with a BEEF counts as one more read for each so many transactions in it. */
@@ -104,7 +91,7 @@ export const LIMITS = {
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },
   /** What a sync requests from a peer for one output that it offers: transactions, and their bytes. */
   maxSyncTransactions: { setting: 'MAX_SYNC_TRANSACTIONS', least: 1, most: 1_000_000, usual: 50_000 },
-  maxSyncBytes: { setting: 'MAX_SYNC_BYTES', least: KiB, most: 64 * KiB * MiB, usual: 256 * MiB },
+  maxSyncBytes: { setting: 'MAX_SYNC_BYTES', least: KiB, most: 64 * GiB, usual: 256 * MiB },
   /** How long one response of a peer may take, and all of them for one output. */
   syncTimeout: { setting: 'SYNC_TIMEOUT_MS', least: 1, most: 3_600_000, usual: 30_000 },
   syncGraphTimeout: { setting: 'SYNC_GRAPH_TIMEOUT_MS', least: 1, most: 86_400_000, usual: 600_000 },

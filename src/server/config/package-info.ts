@@ -9,7 +9,6 @@ export function packageFolder(below = import.meta.dirname): string {
   return packageFolder(above)
 }
 
-/** The version of this package. */
 export function packageVersion(): string {
   const file = join(packageFolder(), 'package.json')
   return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version

@@ -1,7 +1,6 @@
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { mongoSecrets } from './mongo-url.js'
 
-/** Secret settings of any command. */
 const SECRET = ['ADMIN_TOKEN', 'ARC_CALLBACK_TOKEN', 'SERVER_PRIVATE_KEY', 'ARC_API_KEY']
 /** Settings that are URLs, which may contain a password, or a key in the path or the query. */
 const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL']
@@ -12,7 +11,6 @@ const KEYED = ['CHAIN_TRACKER', 'SYNC_PEERS']
 /** Shorter texts are no secrets, and occur anywhere. */
 const LEAST = 4
 
-/** Replaces a secret. */
 export const HIDDEN = '[hidden]'
 
 /**

@@ -2,7 +2,6 @@ import { distance } from 'fastest-levenshtein'
 import { z } from 'zod'
 import { ConfigError } from './errors.js'
 
-/** The schema of a setting that is an integer within bounds. */
 export const wholeNumber = (least: number, most: number) => {
   const message = ({ input }: { input?: unknown }): string =>
     `must be a whole number from ${least} to ${most}, not ${String(input).slice(0, MAX_SHOWN)}`

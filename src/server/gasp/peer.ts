@@ -17,30 +17,21 @@ import {
 } from './sync-messages.js'
 
 /** A peer that is unavailable: it would not answer the next request either. */
-export class PeerAwayError extends CodedError<'PEER_AWAY'> {
+export class PeerAwayError extends CodedError {
   override readonly name = 'PeerAwayError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('PEER_AWAY', message, options)
-  }
+  readonly code = 'PEER_AWAY'
 }
 
 /** A graph that a peer sent is invalid. Its other graphs may be fine. */
-export class BadGraphError extends CodedError<'BAD_GRAPH'> {
+export class BadGraphError extends CodedError {
   override readonly name = 'BadGraphError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('BAD_GRAPH', message, options)
-  }
+  readonly code = 'BAD_GRAPH'
 }
 
 /** A graph that may be valid, but that this host does not take: it exceeds a limit, or belongs to no topic here. */
-export class UnwantedGraphError extends CodedError<'UNWANTED_GRAPH'> {
+export class UnwantedGraphError extends CodedError {
   override readonly name = 'UnwantedGraphError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('UNWANTED_GRAPH', message, options)
-  }
+  readonly code = 'UNWANTED_GRAPH'
 }
 
 /** The longest list of outputs that is read, in bytes: a hundred thousand outputs. */

@@ -71,7 +71,7 @@ export function openPeersSync({
   overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit'>
   logger: Logger
 }): PeersSync | undefined {
-  const { syncPeers, syncInterval, limits, deployment, maxBodyBytes } = config
+  const { syncPeers, syncIntervalMs: interval, limits, deployment, maxBodyBytes } = config
   if (syncPeers.length === 0) return undefined
   const { engine, proofs, emit } = overlay
   // Without a tree every name would be skipped now, and not requested again once there is one.
@@ -88,5 +88,5 @@ export function openPeersSync({
     )
     return [url, syncs]
   })
-  return new PeersSync({ peers: new Map(peers), interval: syncInterval, logger })
+  return new PeersSync({ peers: new Map(peers), interval, logger })
 }

@@ -7,7 +7,6 @@ import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { isCoinbase, outputOf, readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { engineBeef } from '../submission/overlay-engine.js'
 import { BadGraphError, type PeerTransaction, UnwantedGraphError } from './peer.js'
 
 /** A transaction to submit, and the topics that need it for those that follow. */
@@ -184,7 +183,8 @@ class Collector {
   private async nodesBefore(node: PeerTransaction, isOffered: boolean): Promise<Outpoint[]> {
     const manager = this.options.managers[TOPICS.names]
     try {
-      const beef = engineBeef(encodeBeef([{ raw: node.view.raw }]))
+      // Topic managers take bytes, too; their type does not say so.
+      const beef = encodeBeef([{ raw: node.view.raw }]) as unknown as number[]
       const needed = (await manager?.identifyNeededInputs?.(beef)) ?? []
       return needed.map(({ txid, outputIndex: vout }) => ({ txid, vout }))
     } catch (cause) {

@@ -6,7 +6,7 @@ import { transactionRecords } from '../../../backend/src/graph/transaction-recor
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
-import type { ProofVerifier } from '../chain/proof-verifier.js'
+import type { ProofVerifier } from '../chain/chain-tracker.js'
 import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../submission/errors.js'
 import { admittedCount, type OverlayEvent, withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'

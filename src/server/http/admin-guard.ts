@@ -7,7 +7,6 @@ import { STORE_ERRORS } from '../../gateway/http/operation.js'
 /** The request lacks the required token. */
 export class UnauthorizedError extends AnswerError {
   override readonly name = 'UnauthorizedError'
-  readonly status = 401
   readonly code = 'UNAUTHORIZED'
   override readonly headers = { 'WWW-Authenticate': 'Bearer realm="minetree"' }
 

@@ -3,16 +3,15 @@ import { Semaphore } from 'async-mutex'
 import type { Request, RequestHandler } from 'express'
 import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
 import onHeaders from 'on-headers'
-import { AnswerError, NotReadyError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
 import { crossOrigin } from '../../gateway/http/security-headers.js'
 import type { Limits } from '../config/limits.js'
-import { type IndexStatus, notReadyReason } from '../store/index-maintenance.js'
+import { type IndexStatus, incompleteError } from '../store/index-maintenance.js'
 
 /** The client is over its limit. Headers say when to retry. */
 export class RateLimitedError extends AnswerError {
   override readonly name = 'RateLimitedError'
-  readonly status = 429
   readonly code = 'RATE_LIMITED'
 }
 
@@ -78,11 +77,7 @@ export function createGates({ limits, index }: GatesOptions): Gates {
     })
   const submissions = limiter('submissions', submissionRate)
   const cors = crossOrigin()
-  const unlessRebuilding: RequestHandler = (_request, _response, next) => {
-    const status = index()
-    if (status.state === 'rebuilding') next(new NotReadyError(notReadyReason(status)))
-    else next()
-  }
+  const unlessRebuilding: RequestHandler = (_request, _response, next) => next(incompleteError(index()))
   return {
     index: unlessRebuilding,
     operator(request, response, next) {

@@ -1,4 +1,4 @@
-import { type RequestHandler, Router } from 'express'
+import { Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { readProof } from '../../../backend/src/graph/read-beef.js'
@@ -10,8 +10,8 @@ import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validate } from '../../gateway/http/schemas.js'
+import type { ProofVerifier } from '../chain/chain-tracker.js'
 import { ChainTrackerError } from '../chain/chain-tracker.js'
-import type { ProofVerifier } from '../chain/proof-verifier.js'
 import { requireBearer } from '../http/admin-guard.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 
@@ -40,15 +40,10 @@ const notice = z.object({
 const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.string() })
 
 /** `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`spec/http.md`, Overlay). */
-export function arcIngestRoutes(options: ArcIngestOptions): Router {
-  const { token, bodies } = options
+export function arcIngestRoutes({ engine, graph, proofs, token, bodies }: ArcIngestOptions): Router {
   const guards = token === undefined ? [] : [requireBearer(token, 'the callback token')]
-  return Router().post('/arc-ingest', ...guards, bodies.json({ limit: MAX_BODY_BYTES }), ingest(options))
-}
-
-function ingest(options: ArcIngestOptions): RequestHandler {
-  const { engine, graph, proofs } = options
-  return async (request, response) => {
+  const json = bodies.json({ limit: MAX_BODY_BYTES })
+  return Router().post('/arc-ingest', ...guards, json, async (request, response) => {
     const { txid, merklePath, blockHeight } = validate(
       notice,
       request.body,
@@ -72,7 +67,7 @@ function ingest(options: ArcIngestOptions): RequestHandler {
       await graph.record(graphRecords({ transactions: [transaction], spends }))
     })
     response.json({ status: 'success', message: 'Transaction status updated' })
-  }
+  })
 }
 
 function unknownTransaction(): NotFoundError {

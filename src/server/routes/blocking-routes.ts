@@ -1,4 +1,4 @@
-import { type RequestHandler, Router } from 'express'
+import { Router } from 'express'
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import {
@@ -33,18 +33,6 @@ export interface BlockingOptions {
   bodies: RequestBodies
 }
 
-/**
- * `POST /block`, `POST /unblock` and `GET /blocked`, below `/admin`: the blocklist of this host (`spec/overlay.md`, Eviction;
- * `docs/blocking.md`). Outputs that are not stored can be blocked in advance. Each change is logged.
- */
-export function blockingRoutes(options: BlockingOptions): Router {
-  const json = options.bodies.json({ limit: MAX_BODY_BYTES })
-  return Router()
-    .post('/block', json, block(options))
-    .post('/unblock', json, unblock(options))
-    .get('/blocked', list(options))
-}
-
 // What the three hold is read by `subjectOf`: it has a code for each.
 const subjectFields = {
   outpoint: askedOutpoint.optional().describe('An output.'),
@@ -76,33 +64,6 @@ const blockedShape = z.strictObject({
 })
 const unblockedShape = z.strictObject({ kind, ...subjectFields, wasBlocked: z.boolean() })
 
-function block({ graph, logger }: BlockingOptions): RequestHandler {
-  return async ({ body }, response) => {
-    const { reason, ...fields } = validate(
-      blockBody,
-      body,
-      `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, with a reason of 1 to ${MAX_REASON} characters`,
-    )
-    const record = await graph.blocklist.add({ ...subjectOf(fields), reason, since: Date.now() })
-    logger.info(
-      { blocked: { kind: record.kind, value: record.value, reason } },
-      'the operator blocked an entry',
-    )
-    response.json(shown(record))
-  }
-}
-
-function unblock({ graph, logger }: BlockingOptions): RequestHandler {
-  return async ({ body }, response) => {
-    const subject = subjectOf(
-      validate(unblockBody, body, 'the body must be {"outpoint" or "sha256" or "name": …}'),
-    )
-    const wasBlocked = await graph.blocklist.remove(subject)
-    logger.info({ unblocked: { ...subject, wasBlocked } }, 'the operator unblocked an entry')
-    response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
-  }
-}
-
 const listQuery = z.object({
   kind: kind.optional().describe('Only what is blocked by this.'),
   limit: wholeNumber({ most: MAX_LISTED, usual: 100 }).describe('The most to return.'),
@@ -119,28 +80,46 @@ function placeOf(next: string): BlockedSubject | undefined {
   return kind && { kind, value: next.slice(kind.length + 1) }
 }
 
-/** The blocklist, a page at a time; `next` is the `after` of the next page, missing on the last. */
-function list({ graph }: BlockingOptions): RequestHandler {
-  return async ({ query }, response) => {
-    const asked = validate(
-      listQuery,
-      query,
-      `kind must be one of ${BLOCKED_KINDS.join(', ')}, limit a whole number from 1 to ${MAX_LISTED}, and after the next of the previous page`,
-    )
-    const { kind, limit } = asked
-    const after = placeOf(asked.after ?? '')
-    // One more than is shown, to know whether there is a next page.
-    const found = await graph.blocklist.page({
-      ...(kind && { kind }),
-      ...(after && { after }),
-      limit: limit + 1,
+/**
+ * `POST /block`, `POST /unblock` and `GET /blocked`, below `/admin`: the blocklist of this host (`spec/overlay.md`, Eviction;
+ * `docs/blocking.md`). Outputs that are not stored can be blocked in advance. Each change is logged.
+ */
+export function blockingRoutes({ graph, logger, bodies }: BlockingOptions): Router {
+  const json = bodies.json({ limit: MAX_BODY_BYTES })
+  return Router()
+    .post('/block', json, async ({ body }, response) => {
+      const { reason, ...fields } = validate(
+        blockBody,
+        body,
+        `the body must be {"outpoint" or "sha256" or "name": …, "reason": …}, with a reason of 1 to ${MAX_REASON} characters`,
+      )
+      const record = await graph.blocklist.add({ ...subjectOf(fields), reason, since: Date.now() })
+      const { kind, value } = record
+      logger.info({ blocked: { kind, value, reason } }, 'the operator blocked an entry')
+      response.json(shown(record))
     })
-    const last = found.length > limit ? found[limit - 1] : undefined
-    response.json({
-      blocked: found.slice(0, limit).map(shown),
-      ...(last && { next: `${last.kind}:${last.value}` }),
+    .post('/unblock', json, async ({ body }, response) => {
+      const message = 'the body must be {"outpoint" or "sha256" or "name": …}'
+      const subject = subjectOf(validate(unblockBody, body, message))
+      const wasBlocked = await graph.blocklist.remove(subject)
+      logger.info({ unblocked: { ...subject, wasBlocked } }, 'the operator unblocked an entry')
+      response.json({ kind: subject.kind, [FIELDS[subject.kind]]: subject.value, wasBlocked })
     })
-  }
+    .get('/blocked', async ({ query }, response) => {
+      const asked = validate(
+        listQuery,
+        query,
+        `kind must be one of ${BLOCKED_KINDS.join(', ')}, limit a whole number from 1 to ${MAX_LISTED}, and after the next of the previous page`,
+      )
+      const { kind, limit } = asked
+      const after = placeOf(asked.after ?? '')
+      // One more than is shown, to know whether there is a next page: `next` is missing on the last.
+      const page = { ...(kind && { kind }), ...(after && { after }), limit: limit + 1 }
+      const found = await graph.blocklist.page(page)
+      const last = found.length > limit ? found[limit - 1] : undefined
+      const next = last && { next: `${last.kind}:${last.value}` }
+      response.json({ blocked: found.slice(0, limit).map(shown), ...next })
+    })
 }
 
 function shown({ kind, value, reason, since }: BlockedRecord): Record<string, string> {

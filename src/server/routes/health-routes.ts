@@ -7,7 +7,6 @@ import type { IndexStatus } from '../store/index-maintenance.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
 
-/** The response of `/health`. */
 function healthShape(ready: boolean) {
   return z.strictObject({
     status: z.literal(ready ? 'ok' : 'error'),
@@ -32,17 +31,13 @@ function healthShape(ready: boolean) {
  * `/health/live`: the process responds. `/health/ready`: so does the store, and every part of the host is ready. `/health`: both
  * in one, with reasons, the state of the index, and the refusals of the topics since the start.
  */
-export function healthRoutes({
-  ping,
-  readiness,
-  index,
-  refused,
-}: {
+export function healthRoutes(host: {
   ping: () => Promise<void>
   readiness: Readiness
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
 }): Router {
+  const { ping, readiness, index, refused } = host
   let pinging: Promise<void> | undefined
   const notReady = async (): Promise<Record<string, string>> => {
     try {
@@ -69,17 +64,9 @@ export function healthRoutes({
     .get('/health', async (_request, response) => {
       const reasons = await notReady()
       const ready = Object.keys(reasons).length === 0
-      response
-        .set('Cache-Control', 'no-store')
-        .status(ready ? 200 : 503)
-        .json({
-          status: ready ? 'ok' : 'error',
-          live: true,
-          ready,
-          reasons,
-          index: index(),
-          refused: refused(),
-        })
+      const status = ready ? 'ok' : 'error'
+      response.set('Cache-Control', 'no-store').status(ready ? 200 : 503)
+      response.json({ status, live: true, ready, reasons, index: index(), refused: refused() })
     })
 }
 

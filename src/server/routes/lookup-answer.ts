@@ -112,7 +112,6 @@ function outputList(outputs: { txid: string; outputIndex: number }[]): Uint8Arra
 
 interface ListedOutput {
   outputIndex: number
-  /** The transactions of its BEEF. */
   transactions: ListedTransaction[]
 }
 

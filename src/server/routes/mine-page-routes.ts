@@ -46,7 +46,6 @@ const HEADERS = {
 
 type FileName = keyof typeof MINE_PAGE_FILES
 
-/** The built mining page. */
 export type MinePage = Readonly<Record<FileName, { body: Buffer; tag: string }>>
 
 /**
@@ -54,16 +53,11 @@ export type MinePage = Readonly<Record<FileName, { body: Buffer; tag: string }>>
  * @throws Error of the file system if a file is missing.
  */
 export function readMinePage(folder: URL): MinePage {
-  const read = (name: FileName) => {
+  const files = Object.keys(MINE_PAGE_FILES).map((name) => {
     const body = readFileSync(new URL(name, folder))
-    return { body, tag: entityTag(createHash('sha256').update(body).digest('hex')) }
-  }
-  return {
-    'index.html': read('index.html'),
-    'main.js': read('main.js'),
-    'search-worker.js': read('search-worker.js'),
-    'style.css': read('style.css'),
-  }
+    return [name, { body, tag: entityTag(createHash('sha256').update(body).digest('hex')) }]
+  })
+  return Object.fromEntries(files) as MinePage
 }
 
 /** `/mine`: a page that mines names in the browser; not found if it was not built. */

@@ -1,3 +1,4 @@
+import type { TopicManager } from '@bsv/overlay'
 import type { STEAK } from '@bsv/sdk'
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
@@ -6,11 +7,12 @@ import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { AnsweringOutput } from '../../../backend/src/lookup-services/output-history.js'
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array } from '../../../backend/src/protocol/bytes.js'
-import type { Profile } from '../../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { optionalText, validate } from '../../gateway/http/schemas.js'
+import type { Config } from '../config/config.js'
+import type { Limits } from '../config/limits.js'
 import { outputIndex } from '../gasp/sync-messages.js'
 import { clientKey, isLocal } from '../http/gates.js'
 import { withOrdinals } from '../submission/overlay.js'
@@ -19,19 +21,12 @@ import type { Submit } from '../submission/submission-queue.js'
 import { sendLookupAnswer } from './lookup-answer.js'
 import { syncRoutes } from './sync-routes.js'
 
-export interface OverlayRoutesOptions {
+export interface OverlayRoutesOptions
+  extends Pick<Config, 'profile' | 'maxBodyBytes'>,
+    Pick<Limits, 'maxQueryBytes' | 'maxOffChainBytes' | 'maxPageBytes'> {
   engine: OverlayEngine
   graph: GraphStore
-  profile: Profile
-  /** The largest body of a submission, in bytes. */
-  maxBodyBytes: number
-  /** The largest body of a lookup, in bytes. */
-  maxQueryBytes: number
-  /** The most bytes of off-chain values after the BEEF of a submission. */
-  maxOffChainBytes: number
   bodies: RequestBodies
-  /** The bytes of BEEF after which a page of a lookup ends. */
-  maxPageBytes: number
   submit: Submit
 }
 
@@ -73,10 +68,10 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
   const services = aliased(profile.lookupServiceAliases)
   return Router()
     .get('/listTopicManagers', async (_request, response) => {
-      response.json(withAliases(await engine.listTopicManagers(), profile.topicAliases))
+      response.json(withAliases(await metadataOf(engine.managers), profile.topicAliases))
     })
     .get('/listLookupServiceProviders', async (_request, response) => {
-      response.json(withAliases(await engine.listLookupServiceProviders(), profile.lookupServiceAliases))
+      response.json(withAliases(await metadataOf(engine.lookupServices), profile.lookupServiceAliases))
     })
     .get('/getDocumentationForTopicManager', async ({ query }, response) => {
       const unknown = () => new NotFoundError('this host does not have this topic manager')
@@ -91,11 +86,7 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
     .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
-    .post(
-      '/lookup',
-      bodies.json({ limit: maxQueryBytes }),
-      lookup({ engine, graph, services, maxPageBytes: options.maxPageBytes }),
-    )
+    .post('/lookup', bodies.json({ limit: maxQueryBytes }), lookup(options, services))
     .use(
       syncRoutes({
         graph,
@@ -104,6 +95,17 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
         topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
       }),
     )
+}
+
+type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>
+
+async function metadataOf(
+  described: Record<string, Pick<TopicManager, 'getMetaData'>>,
+): Promise<Record<string, Metadata>> {
+  const entries = Object.entries(described).map(
+    async ([name, each]) => [name, await each.getMetaData()] as const,
+  )
+  return Object.fromEntries(await Promise.all(entries))
 }
 
 function aliased(aliases: Record<string, string>): (name: string) => string {
@@ -122,7 +124,7 @@ function withAliases<Entry>(
 }
 
 function submit(
-  { submit: send, maxOffChainBytes }: Pick<OverlayRoutesOptions, 'submit' | 'maxOffChainBytes'>,
+  { submit: send, maxOffChainBytes }: OverlayRoutesOptions,
   topics: (name: string) => string,
 ): RequestHandler {
   return async (request, response) => {
@@ -183,13 +185,10 @@ function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
   return beef.slice()
 }
 
-function lookup(options: {
-  engine: OverlayEngine
-  graph: GraphStore
-  services: (name: string) => string
-  maxPageBytes: number
-}): RequestHandler {
-  const { engine, graph, services, maxPageBytes } = options
+function lookup(
+  { engine, graph, maxPageBytes }: OverlayRoutesOptions,
+  services: (name: string) => string,
+): RequestHandler {
   return async (request, response) => {
     const { query, ...asked } = validate(
       lookupBody,

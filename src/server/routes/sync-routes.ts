@@ -1,4 +1,4 @@
-import { type RequestHandler, type Response, Router } from 'express'
+import { type Response, Router } from 'express'
 import { z } from 'zod'
 import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
@@ -32,45 +32,33 @@ export interface SyncRoutesOptions {
 }
 
 /** The routes for peers that sync with this host (GASP): the outputs it offers, and their transactions (`docs/sync.md`). */
-export function syncRoutes(options: SyncRoutesOptions): Router {
-  const body = options.bodies.json({ limit: MAX_BODY_BYTES })
+export function syncRoutes({ graph, guard, bodies, topicOf }: SyncRoutesOptions): Router {
+  const json = bodies.json({ limit: MAX_BODY_BYTES })
   return Router()
-    .post('/requestSyncResponse', body, offer(options))
-    .post('/requestForeignGASPNode', body, hydrate(options))
-}
-
-function offer({ graph, guard, topicOf }: SyncRoutesOptions): RequestHandler {
-  return async (request, response) => {
-    const topic = topicOf(request.get('x-bsv-topic') ?? '')
-    if (topic === undefined)
-      throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
-    const { since, limit } = validate(
-      syncRequest,
-      request.body,
-      'the body must be {"version": 1, "since": <score>, "limit": <number>}',
-    )
-    response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
-  }
-}
-
-function hydrate({ graph, guard }: SyncRoutesOptions): RequestHandler {
-  return async (request, response) => {
-    const { graphID, txid, outputIndex } = validate(
-      nodeRequest,
-      request.body,
-      'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
-    )
-    const outpoint = { txid, vout: outputIndex }
-    // Checked before any bytes are read.
-    if (!(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph))) throw notOffered()
-    // A spent output is evidence for the outputs after it, blocked or not (`docs/blocking.md`).
-    await guard.refuse(
-      (await graph.transactions.spenderOf(outpoint)) === undefined ? [graphID, outpoint] : [graphID],
-    )
-    const transaction = await graph.transactions.raw(txid)
-    if (transaction === undefined) throw notOffered()
-    await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex })
-  }
+    .post('/requestSyncResponse', json, async (request, response) => {
+      const topic = topicOf(request.get('x-bsv-topic') ?? '')
+      if (topic === undefined)
+        throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
+      const message = 'the body must be {"version": 1, "since": <score>, "limit": <number>}'
+      const { since, limit } = validate(syncRequest, request.body, message)
+      response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
+    })
+    .post('/requestForeignGASPNode', json, async (request, response) => {
+      const { graphID, txid, outputIndex } = validate(
+        nodeRequest,
+        request.body,
+        'the body must be {"graphID": "<txid>.<vout>", "txid": "<hex>", "outputIndex": <number>}',
+      )
+      const outpoint = { txid, vout: outputIndex }
+      // Checked before any bytes are read.
+      if (!(await isOfGraph(outpoint, graph)) || !(await isOffered(graphID, graph))) throw notOffered()
+      // A spent output is evidence for the outputs after it, blocked or not (`docs/blocking.md`).
+      const isSpent = (await graph.transactions.spenderOf(outpoint)) !== undefined
+      await guard.refuse(isSpent ? [graphID] : [graphID, outpoint])
+      const transaction = await graph.transactions.raw(txid)
+      if (transaction === undefined) throw notOffered()
+      await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex })
+    })
 }
 
 function notOffered(): NotFoundError {

@@ -42,7 +42,6 @@ export interface CachingStoreOptions {
   store: HostStore
   /** Whether other processes may write to the database. */
   isShared?: boolean
-  /** Called when another process has written. */
   onWrite?: () => Promise<void>
   logger?: Logger
 }
@@ -96,26 +95,63 @@ export class CachingStore implements HostStore {
       }
       this.poller = new ChangePoller({ writes: () => store.writeCount(), onWrite: forget, logger })
     }
+    const { transactions, names, ordinals, metadata, content, streams, blocklist, backlog } = store
     this.attributes = store.attributes
     this.blocks = store.blocks
     this.admissions = store.admissions
     this.interactions = store.interactions
     this.settings = store.settings
-    this.transactions = this.cachedTransactions(store)
-    this.names = this.cachedNames(store)
-    this.ordinals = this.cachedOrdinals(store)
-    this.metadata = this.cachedMetadata(store)
-    this.content = this.cachedContent(store)
-    this.streams = this.cachedStreams(store)
-    this.blocklist = this.freshBlocklist(store)
-    this.backlog = {
-      isBehind: () => store.backlog.isBehind(),
-      workBehind: (query) => store.backlog.workBehind(query),
-      workOff: () => this.writing(() => store.backlog.workOff()),
+    this.transactions = replacing(transactions, {
+      heightOf: (txid) => this.cached(`height ${txid}`, () => transactions.heightOf(txid)),
+      spenderOf: (outpoint) =>
+        this.cachedAbsence(`spender ${formatOutpoint(outpoint)}`, () => transactions.spenderOf(outpoint)),
+    })
+    this.names = replacing(names, {
+      // The blocklist filter asks about one or two with each read. Strangers make up longer lists: those are not cached.
+      genuineOrigins: (outpoints) => {
+        if (outpoints.length > 2) return names.genuineOrigins(outpoints)
+        return this.cached(`origins ${outpoints.map(formatOutpoint)}`, () => names.genuineOrigins(outpoints))
+      },
+    })
+    this.ordinals = replacing(ordinals, {
+      output: (outpoint) =>
+        this.cached(`output ${formatOutpoint(outpoint)}`, () => ordinals.output(outpoint)),
+      at: (outpoint, sequence) =>
+        this.cached(`${sequence} ${formatOutpoint(outpoint)}`, () => ordinals.at(outpoint, sequence)),
+      currentOutput: (outpoint) =>
+        this.cachedAbsence(`current ${formatOutpoint(outpoint)}`, () => ordinals.currentOutput(outpoint)),
+    })
+    this.metadata = {
+      own: (outpoint) =>
+        this.cached(`own ${formatOutpoint(outpoint)}`, () => metadata.own(outpoint), mapWeight),
+      merged: (outpoint, limit) => {
+        const key = `merged ${limit} ${formatOutpoint(outpoint)}`
+        return this.cached(key, () => metadata.merged(outpoint, limit), mapWeight)
+      },
     }
+    this.content = replacing(content, {
+      shortBody: (sha256) => {
+        const known = this.bodies.get(sha256)
+        this.caches.bodies[known === undefined ? 'misses' : 'hits']++
+        return known ?? this.readBody(content, sha256)
+      },
+    })
+    this.streams = replacing(streams, {
+      summary: (query) =>
+        this.cached(
+          `stream ${query.chunkTypes} ${formatOutpoint(query.outpoint)}`,
+          () => streams.summary(query),
+          (stream) => USUAL_WEIGHT + SEGMENT_WEIGHT * (stream?.segments.length ?? 0),
+        ),
+    })
+    this.blocklist = replacing(blocklist, {
+      list: () => (this.isFresh ? blocklist.list() : blocklist.refresh().then(() => blocklist.list())),
+      add: (record) => this.writing(() => blocklist.add(record)),
+      remove: (subject) => this.writing(() => blocklist.remove(subject)),
+    })
+    this.backlog = replacing(backlog, { workOff: () => this.writing(() => backlog.workOff()) })
   }
 
-  /** The store that is cached. */
   get store(): HostStore {
     return this.options.store
   }
@@ -193,110 +229,11 @@ export class CachingStore implements HostStore {
     return reorgs
   }
 
-  private cachedTransactions({ transactions }: HostStore): TransactionsReader {
-    return {
-      get: (txid) => transactions.get(txid),
-      raw: (txid) => transactions.raw(txid),
-      has: (txid) => transactions.has(txid),
-      winnerOver: (txid) => transactions.winnerOver(txid),
-      heightOf: (txid) => this.cached(`height ${txid}`, () => transactions.heightOf(txid)),
-      spenderOf: async (outpoint) => {
-        // That nothing spends an outpoint is cached, too.
-        const { spender } = await this.cached(`spender ${formatOutpoint(outpoint)}`, async () => ({
-          spender: await transactions.spenderOf(outpoint),
-        }))
-        return spender
-      },
-    }
-  }
-
-  private cachedNames({ names }: HostStore): NamesReader {
-    return {
-      originOf: (name) => names.originOf(name),
-      liveNode: (domain) => names.liveNode(domain),
-      longestNode: (name) => names.longestNode(name),
-      genuineNodes: (outpoints) => names.genuineNodes(outpoints),
-      byPrefix: (query) => names.byPrefix(query),
-      // The blocklist filter asks about one or two with each read. Strangers make up longer lists: those are not cached.
-      genuineOrigins: (outpoints) => {
-        if (outpoints.length > 2) return names.genuineOrigins(outpoints)
-        return this.cached(`origins ${outpoints.map(formatOutpoint)}`, () => names.genuineOrigins(outpoints))
-      },
-    }
-  }
-
-  private cachedOrdinals({ ordinals }: HostStore): OrdinalsReader {
-    return {
-      firstContentOutput: (txid) => ordinals.firstContentOutput(txid),
-      lineage: (outpoint) => ordinals.lineage(outpoint),
-      output: (outpoint) =>
-        this.cached(`output ${formatOutpoint(outpoint)}`, () => ordinals.output(outpoint)),
-      at: (outpoint, sequence) =>
-        this.cached(`${sequence} ${formatOutpoint(outpoint)}`, () => ordinals.at(outpoint, sequence)),
-      currentOutput: async (outpoint) => {
-        // That it is nowhere is cached, too.
-        const { tip } = await this.cached(`current ${formatOutpoint(outpoint)}`, async () => ({
-          tip: await ordinals.currentOutput(outpoint),
-        }))
-        return tip
-      },
-    }
-  }
-
-  private cachedMetadata({ metadata }: HostStore): MetadataReader {
-    return {
-      own: (outpoint) =>
-        this.cached(`own ${formatOutpoint(outpoint)}`, () => metadata.own(outpoint), mapWeight),
-      merged: (outpoint, limit) => {
-        const key = `merged ${limit} ${formatOutpoint(outpoint)}`
-        return this.cached(key, () => metadata.merged(outpoint, limit), mapWeight)
-      },
-    }
-  }
-
-  private cachedContent({ content }: HostStore): ContentReader {
-    return {
-      chunks: (sha256, range) => content.chunks(sha256, range),
-      shortBody: (sha256) => {
-        const known = this.bodies.get(sha256)
-        if (known !== undefined) {
-          this.caches.bodies.hits++
-          return known
-        }
-        this.caches.bodies.misses++
-        return this.readBody(content, sha256)
-      },
-    }
-  }
-
-  private cachedStreams({ streams }: HostStore): StreamsReader {
-    return {
-      chunks: (query, from) => streams.chunks(query, from),
-      summary: (query) =>
-        this.cached(
-          `stream ${query.chunkTypes} ${formatOutpoint(query.outpoint)}`,
-          () => streams.summary(query),
-          (stream) => USUAL_WEIGHT + SEGMENT_WEIGHT * (stream?.segments.length ?? 0),
-        ),
-    }
-  }
-
-  private freshBlocklist({ blocklist }: HostStore): BlocklistStore {
-    return {
-      list: () => (this.isFresh ? blocklist.list() : blocklist.refresh().then(() => blocklist.list())),
-      page: (query) => blocklist.page(query),
-      refresh: () => blocklist.refresh(),
-      add: (record) => this.writing(() => blocklist.add(record)),
-      remove: (subject) => this.writing(() => blocklist.remove(subject)),
-    }
-  }
-
   private forgetAnswers(): void {
     this.writes++
     this.answers.clear()
   }
 
-  /** Whether cached answers may be used. */
   private get isFresh(): boolean {
     return this.poller?.isFresh ?? true
   }
@@ -314,6 +251,15 @@ export class CachingStore implements HostStore {
   ): Promise<Value> {
     const known = this.known(key)
     return known === undefined ? this.read(key, read, weightOf) : (known.promise as Promise<Value>)
+  }
+
+  /** As {@link cached}, where it is cached, too, that there is none. */
+  private async cachedAbsence<Value>(
+    key: string,
+    read: () => Promise<Value | undefined>,
+  ): Promise<Value | undefined> {
+    const { value } = await this.cached(key, async () => ({ value: await read() }))
+    return value
   }
 
   private known(key: string): CachedAnswer | undefined {
@@ -343,6 +289,11 @@ export class CachingStore implements HostStore {
     )
     return answer
   }
+}
+
+/** A role with some of its methods replaced. */
+function replacing<Role extends object>(role: Role, methods: Partial<Role>): Role {
+  return Object.assign(Object.create(role) as Role, methods)
 }
 
 function mapWeight(map: MapState | undefined): number {

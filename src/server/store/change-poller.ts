@@ -5,7 +5,6 @@ const EVERY = 250
 const COUNTS_FOR = 750
 
 export interface ChangePollerOptions {
-  /** How many writes there were by now. */
   writes: () => Promise<number>
   /** Called where somebody has written since it was last looked; what it does is waited for. */
   onWrite: () => Promise<void>

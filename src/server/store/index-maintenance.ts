@@ -18,7 +18,6 @@ export interface IndexStatus {
 export interface IndexMaintenanceOptions {
   store: IndexComparison & IndexRebuild
   graph: GraphStore
-  /** Runs work under the write lock. */
   runLocked: (work: () => Promise<void>) => Promise<void>
   logger: Logger
 }
@@ -45,7 +44,6 @@ export class IndexMaintenance {
   private lastLog = Date.now()
   private running: Promise<void> | undefined
   private retry: NodeJS.Timeout | undefined
-  /** Whether this process is comparing or rebuilding. */
   private isRunning = false
 
   constructor(private readonly options: IndexMaintenanceOptions) {}
@@ -60,7 +58,8 @@ export class IndexMaintenance {
 
   /** @throws NotReadyError during a rebuild, or after one that was interrupted: half an index gives wrong answers. */
   assertIndexComplete(): void {
-    if (this.isRebuilding) throw new NotReadyError(notReadyReason(this.current))
+    const error = incompleteError(this.current)
+    if (error !== undefined) throw error
   }
 
   /** Checks whether a rebuild was interrupted; {@link status} is valid from then on. */
@@ -239,7 +238,6 @@ export class IndexMaintenance {
   }
 }
 
-/** The records of one write. */
 class Batch {
   readonly records: GraphRecords[] = []
   place: string | undefined
@@ -259,6 +257,12 @@ class Batch {
 /** The share of all txids before one: they are distributed evenly. */
 function shareBefore(txid: string | undefined): number {
   return txid === undefined ? 0 : Number.parseInt(txid.slice(0, 8), 16) / 2 ** 32
+}
+
+/** The answer while the index is rebuilt; undefined at any other time. */
+export function incompleteError(status: IndexStatus): NotReadyError | undefined {
+  const reason = notReadyReason(status)
+  return status.state === 'rebuilding' && reason !== undefined ? new NotReadyError(reason) : undefined
 }
 
 /** Why a host is not ready, if its index is not known to be equal to the admitted set. */

@@ -4,6 +4,7 @@ import createKnex, { type Knex } from 'knex'
 import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/database.js'
 import type { Config } from '../config/config.js'
 import { mongoPlace } from '../config/mongo-url.js'
@@ -85,20 +86,17 @@ class LibsqlClient extends BetterSqlite3Client {
 
 type Place = Pick<Config, 'dataDir' | 'knexUrl'>
 
-/** Opens the SQL store in the settings. @throws as {@link openSqlite}. */
-export async function openDatabase({ dataDir, knexUrl }: Place): Promise<Database> {
-  return knexUrl === undefined ? await openSqlite(dataDir) : await mysqlAt(knexUrl)
-}
-
-/** More connections to it, for another thread of the process that has it open. */
-export async function connectDatabase({ dataDir, knexUrl }: Place): Promise<Database> {
-  return knexUrl === undefined ? await connectSqlite(dataDir) : await mysqlAt(knexUrl)
-}
-
-async function mysqlAt(url: string): Promise<Database> {
+/**
+ * Opens the SQL store in the settings.
+ *
+ * @param open How the embedded store is opened.
+ * @throws as {@link openSqlite}.
+ */
+export async function openDatabase({ dataDir, knexUrl }: Place, open = openSqlite): Promise<Database> {
+  if (knexUrl === undefined) return await open(dataDir)
   // Loaded lazily, as that of MongoDB: the driver takes a while, and most hosts do not use it.
   const { openMysql } = await import('./open-mysql.js')
-  return openMysql(url)
+  return openMysql(knexUrl)
 }
 
 /** Where the store is, for logs and errors: without credentials. */
@@ -110,25 +108,16 @@ export function placeOf({ dataDir, knexUrl, mongoUrl }: Place & Pick<Config, 'mo
 }
 
 /**
- * Opens the embedded store, `minetree.sqlite` in a folder that is created if necessary: one connection for
- * writes and one for reads, so that a read sees the last committed state while a write is under way. One process
- * has it at a time.
+ * Opens the embedded store, `minetree.sqlite` in a folder that is created if necessary. One process has it at a time.
  *
- * @throws what the file system or SQLite throws where the folder or the file cannot be used, and Error where
- * another process has it.
+ * @throws what the file system or SQLite throws if the folder or the file cannot be used; Error if another process has it.
  */
 export async function openSqlite(folder: string): Promise<Database> {
   await makeFolder(folder)
   const unlock = lock(folder)
   try {
-    const { close, ...database } = await connectSqlite(folder)
-    return {
-      ...database,
-      async close() {
-        await close()
-        unlock()
-      },
-    }
+    const database = await connectSqlite(folder)
+    return { ...database, close: () => database.close().then(unlock) }
   } catch (error) {
     unlock()
     throw error
@@ -165,7 +154,10 @@ async function exists(path: string): Promise<boolean> {
   )
 }
 
-/** The connections without the lock: for another thread of the process that has the store open. */
+/**
+ * One connection for writes and one for reads, so that a read sees the last committed state during a write. Without the lock:
+ * for another thread of the process that has the store open.
+ */
 export async function connectSqlite(folder: string): Promise<Database> {
   const filename = join(folder, 'minetree.sqlite')
   const writer = connectWriter(filename)
@@ -211,8 +203,7 @@ function openFile(filename: string): Connection {
   try {
     return new LibsqlConnection(filename)
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause)
-    if (!/ConnectionFailed\(.*: 14\)?/s.test(reason)) throw cause
+    if (!/ConnectionFailed\(.*: 14\)?/s.test(messageOf(cause))) throw cause
     throw new Error(`SQLite cannot open or create ${filename}: is the folder writable?`, { cause })
   }
 }

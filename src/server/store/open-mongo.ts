@@ -33,15 +33,12 @@ const LIMITS = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000 }
  * @param options.isWatched As the store has it.
  * @throws StoreUnavailableError if no server answers; what the driver throws if none lets it in.
  */
-export async function openMongo({
-  url,
-  onReorg,
-  isWatched,
-}: {
+export async function openMongo(options: {
   url: string
   onReorg: OnReorg
   isWatched: boolean
 }): Promise<Stores> {
+  const { url, onReorg, isWatched } = options
   const client = await openClient(url)
   const db = client.db()
   const graph = new MongoGraphStore({ db, onReorg, isWatched })

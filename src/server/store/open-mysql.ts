@@ -23,7 +23,6 @@ interface CallbackConnection {
   query(sql: string, done: (error: unknown) => void): void
 }
 
-/** Connections to a SQL database. */
 export interface Database {
   writer: Knex
   reader: SqlReader

@@ -27,15 +27,12 @@ export type Deploy = (terms: DeploymentTerms) => DeployedTree
  * @returns The settings with the tree, and the tree itself if it has just been deployed.
  * @throws ConfigError if the store holds the tree of another genesis or with other rules.
  */
-export async function pinGenesis({
-  graph,
-  config,
-  deploy,
-}: {
+export async function pinGenesis(options: {
   graph: HostStore
   config: Config
   deploy?: Deploy
 }): Promise<{ config: Config; deployed?: DeployedTree }> {
+  const { graph, config, deploy } = options
   if ((await graph.settings.get(RESTORE_MARK)) !== undefined)
     throw new ConfigError(
       `the store in ${placeOf(config)} holds part of a backup whose restore was interrupted: empty it and restore again`,
@@ -93,7 +90,6 @@ export async function versionOfTree(
 
 const DEPLOYED_HERE = 'deployed-here'
 
-/** Whether the tree of a store was deployed for it. */
 export async function isDeployedHere(graph: Pick<HostStore, 'settings'>): Promise<boolean> {
   return (await graph.settings.get(DEPLOYED_HERE)) !== undefined
 }

@@ -14,10 +14,8 @@ export class StoreSpace {
 
   constructor(
     private readonly options: {
-      /** Writes something small. */
       probe: () => Promise<void>
       logger: Logger
-      /** A clock, in milliseconds. */
       now?: () => number
     },
   ) {}

@@ -4,37 +4,28 @@ import { SqlHookOutbox, waitingFailedHooks } from '../../../backend/src/storage/
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import type { Config } from '../config/config.js'
-import { connectDatabase, openDatabase } from './open-database.js'
-import type { openMongo as OpenMongo, Stores } from './open-mongo.js'
-import type { Database } from './open-mysql.js'
+import { connectSqlite, openDatabase, openSqlite } from './open-database.js'
+import type { Stores } from './open-mongo.js'
 
-export type { Stores } from './open-mongo.js'
+export type { Stores }
 
 /**
- * Connects to the database in the settings, as the process that owns it, or one of several.
+ * Connects to the database in the settings.
  *
+ * @param options.isSecond Whether another thread of this process has it open already.
  * @throws as {@link openDatabase}; StoreUnavailableError and what the driver throws if MongoDB cannot be reached.
  */
-export async function openStores(config: Config, onReorg: OnReorg): Promise<Stores> {
+export async function openStores(
+  config: Config,
+  { onReorg, isSecond = false }: { onReorg: OnReorg; isSecond?: boolean },
+): Promise<Stores> {
   const { mongoUrl } = config
-  if (mongoUrl !== undefined) return await mongoStores({ url: mongoUrl, onReorg, isWatched: true })
-  return sqlStores(await openDatabase(config), onReorg)
-}
-
-/** More connections, for another thread of a process that has it open. */
-export async function connectStores(config: Config, onReorg: OnReorg): Promise<Stores> {
-  const { mongoUrl } = config
-  if (mongoUrl !== undefined) return await mongoStores({ url: mongoUrl, onReorg, isWatched: false })
-  return sqlStores(await connectDatabase(config), onReorg)
-}
-
-async function mongoStores(options: Parameters<typeof OpenMongo>[0]): Promise<Stores> {
-  // Loaded lazily: the driver takes a while, and most hosts do not use it.
-  const { openMongo } = await import('./open-mongo.js')
-  return await openMongo(options)
-}
-
-function sqlStores(database: Database, onReorg: OnReorg): Stores {
+  if (mongoUrl !== undefined) {
+    // Loaded lazily: the driver takes a while, and most hosts do not use it.
+    const { openMongo } = await import('./open-mongo.js')
+    return await openMongo({ url: mongoUrl, onReorg, isWatched: !isSecond })
+  }
+  const database = await openDatabase(config, isSecond ? connectSqlite : openSqlite)
   const { writer, reader, isShared, close } = database
   return {
     graph: new SqlGraphStore({ writer, reader, onReorg }),

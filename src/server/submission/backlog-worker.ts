@@ -20,13 +20,11 @@ export class BacklogWorker {
       graph: Pick<GraphStore, 'backlog'>
       /** Runs work while nothing else is written, before other writers that wait. */
       runLocked: (work: () => Promise<boolean>) => Promise<boolean>
-      /** Whether another write is waiting or in progress. */
       isWriting: () => boolean
       logger: Logger
     },
   ) {}
 
-  /** Whether there may be work left. */
   get isBusy(): boolean {
     return this.running !== undefined
   }

@@ -1,26 +1,27 @@
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { AnswerError, NotReadyError } from '../../gateway/http/errors.js'
 
 /** A submission refused for what it is: submitted again, it is refused again. */
 export abstract class SubmissionError extends AnswerError {}
 
-/** The scripts or proofs of a submission are invalid. */
+/** The first line of a verifier's message, cut short: it may quote a stranger, and the state of a stack follows it. */
+export function verdictOf(error: unknown): string {
+  const [reason = ''] = messageOf(error).split('\n')
+  return reason.length > 300 ? `${reason.slice(0, 300)}…` : reason
+}
+
 export class InvalidSubmissionError extends SubmissionError {
   override readonly name = 'InvalidSubmissionError'
-  readonly status = 400
   readonly code = 'BAD_BODY'
 }
 
-/** A BEEF exceeds one of the limits. */
 export class SubmissionTooLargeError extends SubmissionError {
   override readonly name = 'SubmissionTooLargeError'
-  readonly status = 413
   readonly code = 'TOO_LARGE'
 }
 
-/** A submission names a topic that this host does not have. */
 export class UnknownTopicError extends SubmissionError {
   override readonly name = 'UnknownTopicError'
-  readonly status = 400
   readonly code = 'BAD_BODY'
 
   constructor(readonly topic: string) {
@@ -31,16 +32,15 @@ export class UnknownTopicError extends SubmissionError {
 /** A submission spends what an admitted transaction already spends. */
 export class ConflictError extends SubmissionError {
   override readonly name = 'ConflictError'
-  readonly status = 409
   readonly code = 'CONFLICT'
-  override readonly data: { txid: string }
+  declare readonly data: { txid: string }
 
   /** @param options.winner The transaction that counts. */
   constructor({ txid, winner }: { txid: string; winner: string }) {
     super(
       `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+      { data: { txid: winner } },
     )
-    this.data = { txid: winner }
   }
 }
 
@@ -55,10 +55,8 @@ export class QueueFullError extends NotReadyError {
   }
 }
 
-/** One client has as many submissions in the queue as it may. */
 export class ClientQueueFullError extends AnswerError {
   override readonly name = 'ClientQueueFullError'
-  readonly status = 429
   readonly code = 'RATE_LIMITED'
   override readonly headers = RETRY_SOON
 
@@ -81,7 +79,8 @@ export class WorkerEndedError extends NotReadyError {
   override readonly headers = RETRY_SOON
 
   constructor(code?: number, cause?: unknown) {
-    super('the worker thread for large submissions has crashed; try again')
-    this.cause = cause ?? `it exited with code ${code}`
+    super('the worker thread for large submissions has crashed; try again', {
+      cause: cause ?? `it exited with code ${code}`,
+    })
   }
 }

@@ -6,7 +6,7 @@ import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/err
 import type { Config } from '../config/config.js'
 import type { CachingStore } from '../store/caching-store.js'
 import { WorkerEndedError } from './errors.js'
-import type { Overlay, OverlayEvent } from './overlay.js'
+import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import { type Submission, type Submit, submissionPriority } from './submission-queue.js'
 import type { LogRecord, SubmissionTask, WorkerReport, WorkerRequest } from './submission-worker.js'
@@ -26,12 +26,10 @@ const BYTES_PER_INPUT = 2560
 /** How long an idle thread is kept, in milliseconds: starting one takes a while and much memory. */
 const IDLE = 10_000
 
-/** What large submissions need of a node. */
-export interface LargeSubmissionsOptions {
+interface LargeSubmissionsOptions {
   config: Config
   node: { overlay: Overlay; graph: CachingStore }
   logger: Logger
-  /** The compiled `submission-worker`. */
   worker: URL
 }
 
@@ -103,41 +101,32 @@ export class LargeSubmissions {
   }
 
   private startThread(): WorkerThread {
-    const thread = new WorkerThread({
-      ...this.options,
-      onEnd: () => {
-        if (this.thread === thread) this.thread = undefined
-      },
-    })
+    const onEnd = (): void => {
+      if (this.thread === thread) this.thread = undefined
+    }
+    const thread = new WorkerThread({ ...this.options, onEnd })
     return thread
   }
 }
 
-/** An error answer of the worker thread. */
 class RelayedError extends AnswerError {
   override readonly name = 'RelayedError'
-  readonly status: number
   readonly code: ErrorCode
-  declare readonly data?: Record<string, unknown>
-  declare readonly headers?: Record<string, string>
+  override readonly headers: Record<string, string>
 
-  constructor({ status, code, message, data, headers }: Answer) {
-    super(message)
-    this.status = status
+  constructor({ code, message, data, headers = {} }: Answer) {
+    super(message, { ...(data && { data }) })
     this.code = code
-    Object.assign(this, { data, headers })
+    this.headers = headers
   }
 }
 
-interface PendingCall {
-  resolve(result: STEAK | undefined): void
-  reject(error: Error): void
-}
-
-/** The worker thread, as this thread calls it. */
 class WorkerThread {
   private readonly worker: Worker
-  private readonly calls = new Map<number, PendingCall>()
+  private readonly calls = new Map<
+    number,
+    { resolve: (result: STEAK | undefined) => void; reject: (error: Error) => void }
+  >()
   private nextId = 0
   private hasEnded = false
 
@@ -149,9 +138,12 @@ class WorkerThread {
       resourceLimits: { maxOldGenerationSizeMb: Math.max(MAX_HEAP_MIB, heap) },
     })
     this.worker.on('message', (report: WorkerReport) => {
-      if ('record' in report) logRelayed(report.record, logger)
-      else if ('event' in report) node.overlay.emit(report.event)
-      else this.finish(report)
+      if ('record' in report) return logRelayed(report.record, logger)
+      if ('event' in report) return node.overlay.emit(report.event)
+      const call = this.calls.get(report.id)
+      this.calls.delete(report.id)
+      if ('done' in report) call?.resolve(report.done)
+      else call?.reject('answer' in report ? new RelayedError(report.answer) : report.fault)
     })
     let cause: unknown
     this.worker.on('error', (error) => {
@@ -197,15 +189,6 @@ class WorkerThread {
 
   async end(): Promise<void> {
     await this.worker.terminate()
-  }
-
-  private finish(report: Exclude<WorkerReport, { record: LogRecord } | { event: OverlayEvent }>): void {
-    const call = this.calls.get(report.id)
-    this.calls.delete(report.id)
-    if ('done' in report) call?.resolve(report.done)
-    else if ('refusal' in report) call?.reject(new Error(report.refusal))
-    else if ('answer' in report) call?.reject(new RelayedError(report.answer))
-    else call?.reject(new Error(report.fault))
   }
 }
 

@@ -76,7 +76,6 @@ export class NonFinalSubmissions {
   }
 }
 
-/** Polls for held submissions that have become final. */
 export class NonFinalPoller {
   private readonly stopping = new AbortController()
   private running: Promise<void> | undefined

@@ -17,27 +17,21 @@ import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { countParts, readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import type { ProofVerifier } from '../chain/proof-verifier.js'
-import { ConflictError, InvalidSubmissionError, UnknownTopicError } from './errors.js'
+import type { ProofVerifier } from '../chain/chain-tracker.js'
+import type { Limits } from '../config/limits.js'
+import { ConflictError, InvalidSubmissionError, UnknownTopicError, verdictOf } from './errors.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
-import { type Submission, submissionPriority, WriteLock } from './submission-queue.js'
-import {
-  assertSubmittable,
-  notStrictError,
-  type SubmissionLimits,
-  spendsNodeNonStrictly,
-} from './submission-rules.js'
+import { type Submission, type Submit, submissionPriority, WriteLock } from './submission-queue.js'
+import { assertSubmittable, notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
 import { provenSources, SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
   graph: GraphStore
-  /** Checks proofs against the chain. */
   proofs: ProofVerifier
-  limits: SubmissionLimits
-  /** The tree to follow, if any. */
+  limits: Limits
   deployment?: Deployment | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
@@ -87,9 +81,8 @@ export class OverlayEngine {
     const { managers, lookupServices, held: store, graph, proofs } = options
     this.managers = managers
     this.lookupServices = lookupServices
-    this.nonFinal = new NonFinalSubmissions({
-      ...{ store, graph, headers: proofs.headers, writeLock: this.writeLock },
-    })
+    const { headers } = proofs
+    this.nonFinal = new NonFinalSubmissions({ store, graph, headers, writeLock: this.writeLock })
   }
 
   /**
@@ -101,12 +94,7 @@ export class OverlayEngine {
    * @throws ConflictError: an admitted transaction already spends one of its inputs.
    * @throws ChainTrackerError: block headers are unavailable; try again.
    */
-  readonly submit = async ({
-    beef,
-    topics,
-    requestId,
-    ahead,
-  }: Omit<Submission, 'beef'> & { beef: Uint8Array | number[] }): Promise<STEAK> => {
+  readonly submit: Submit = async ({ beef, topics, requestId, ahead }) => {
     const contents = readBeef(beef)
     const sources = await this.verify(contents, topics)
     return await this.admit({ contents, topics, sources, requestId, ahead })
@@ -132,10 +120,11 @@ export class OverlayEngine {
         ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },
         isProven: async (txid) => (await graph.transactions.heightOf(txid)) !== undefined,
       })
-      return await provenSources({ contents, tracker })
+      return await provenSources(contents, tracker)
     } catch (cause) {
       if (cause instanceof AnswerError) throw cause
-      throw new InvalidSubmissionError(`the transaction could not be verified: ${reasonOf(cause)}`, { cause })
+      const reason = `the transaction could not be verified: ${verdictOf(cause)}`
+      throw new InvalidSubmissionError(reason, { cause })
     }
   }
 
@@ -177,24 +166,13 @@ export class OverlayEngine {
     const contents: BeefContents = { ...readBeef(encodeBeef([{ raw }])), proof: () => undefined }
     this.assertTopics(topics)
     assertSubmittable(contents, { limits, checksPaths: false })
-    if (deployment !== undefined && spendsNodeNonStrictly(contents.subject, { deployment }))
-      throw notStrictError(txid)
+    if (spendsNodeNonStrictly(contents.subject, { deployment })) throw notStrictError(txid)
     return await this.write({ contents, topics, transactions: [{ txid, raw }] })
   }
 
   /** Submits some of the held transactions that have become final. Returns how many. */
   readonly releaseNonFinal = async (): Promise<number> =>
     await this.nonFinal.release((beef) => this.submit({ beef, topics: Object.keys(this.managers) }))
-
-  /** What each topic says of itself. */
-  async listTopicManagers(): Promise<Record<string, Metadata>> {
-    return await metadataOf(this.managers)
-  }
-
-  /** What each lookup service says of itself. */
-  async listLookupServiceProviders(): Promise<Record<string, Metadata>> {
-    return await metadataOf(this.lookupServices)
-  }
 
   private openTracker(): SubmissionTracker | undefined {
     const { proofs, limits } = this.options
@@ -223,7 +201,6 @@ export class OverlayEngine {
     return true
   }
 
-  /** Waits for the write lock, records the transactions, and answers. */
   private async write(unit: UnitOfWork): Promise<STEAK> {
     const { contents, topics, transactions, prepare, requestId, ahead } = unit
     const { txid } = contents.subject
@@ -268,7 +245,6 @@ export class OverlayEngine {
     return waiting
   }
 
-  /** Records transactions of a BEEF, and reports what the write admitted. */
   private async record(
     transactions: TransactionRecord[],
     contents: BeefContents,
@@ -306,18 +282,6 @@ const MAX_BEHIND = 20_000
 const CONFLICT_COST = 1000
 const INPUTS_CHECKED = 20
 
-type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>
-
-async function metadataOf(
-  described: Record<string, Pick<TopicManager, 'getMetaData'>>,
-): Promise<Record<string, Metadata>> {
-  const entries = Object.entries(described).map(
-    async ([name, each]) => [name, await each.getMetaData()] as const,
-  )
-  return Object.fromEntries(await Promise.all(entries))
-}
-
-/** What a write admitted, by topic. */
 function newlyAdmitted(admissions: AdmissionRecord[]): STEAK {
   const steak: Record<string, AdmittanceInstructions> = {}
   for (const { topic, outpoint } of admissions) {
@@ -325,18 +289,4 @@ function newlyAdmitted(admissions: AdmissionRecord[]): STEAK {
     steak[topic].outputsToAdmit.push(outpoint.vout)
   }
   return steak
-}
-
-/**
- * Bytes in the type that topic managers declare. They take both; an array of numbers would be a copy of everything, in a
- * wider type.
- */
-export function engineBeef(bytes: Uint8Array): number[] {
-  return bytes as unknown as number[]
-}
-
-/** The first line of the verifier's message, cut short: it may quote a stranger, and the state of a stack follows it. */
-function reasonOf(cause: unknown): string {
-  const [reason = ''] = (cause instanceof Error ? cause.message : String(cause)).split('\n')
-  return reason.length > 300 ? `${reason.slice(0, 300)}…` : reason
 }

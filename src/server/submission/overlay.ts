@@ -14,8 +14,7 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import { admissionRules } from '../../../backend/src/topic-managers/admission-rules.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
-import { type HeadersSource, openHeadersSource } from '../chain/chain-tracker.js'
-import { ProofVerifier } from '../chain/proof-verifier.js'
+import { type HeadersSource, openHeadersSource, ProofVerifier } from '../chain/chain-tracker.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
 import { OverlayEngine } from './overlay-engine.js'
@@ -40,10 +39,7 @@ export interface Overlay {
   proofs: ProofVerifier
   /** How clients find this host; undefined if they cannot. */
   discovery?: Discovery | undefined
-  /** How the store derives admissions. */
   admission: AdmissionOptions
-  /** Subscribes to the refusals of topics. Returns a function that unsubscribes. */
-  onRefusal(listener: (refusal: TopicRefusal) => void): () => void
   /** Subscribes to all events. Returns a function that unsubscribes. */
   onEvent(listener: (event: OverlayEvent) => void): () => void
   /** Passes on an event from elsewhere in this process: another thread, or the store. */
@@ -55,15 +51,7 @@ export interface Overlay {
 }
 
 /** Puts the topic managers, the lookup services and the engine together over one store. */
-export function createOverlay({
-  config,
-  graph,
-  outbox,
-  held,
-  retries: isEnabled = true,
-  headers = openHeadersSource(config),
-  logger,
-}: {
+export function createOverlay(options: {
   config: Config
   graph: GraphStore & Pick<HostStore, 'deriveBy'>
   /** Where failed hooks wait for a retry. */
@@ -76,6 +64,8 @@ export function createOverlay({
   headers?: HeadersSource | undefined
   logger: Logger
 }): Overlay {
+  const { config, graph, outbox, held, logger } = options
+  const { retries: isEnabled = true, headers = openHeadersSource(config) } = options
   const { deployment, maxContentBytes, contentTypes, limits } = config
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const proofs = new ProofVerifier({ headers, graph, logger })
@@ -138,13 +128,8 @@ export function createOverlay({
   return {
     ...{ engine, proofs, discovery, admission, emit, onEvent },
     refused: () => structuredClone(refused),
-    onRefusal(listener) {
-      return onEvent((event) => {
-        if (event.kind === 'refused') listener(event.refusal)
-      })
-    },
     async close() {
-      await Promise.all(Object.values(services).map((service) => service.close()))
+      for (const service of Object.values(services)) await service.close()
     },
   }
 }

@@ -51,7 +51,6 @@ export class ScriptScheduler {
   private large: Run | undefined
   private isWorking = false
 
-  /** How many runs there are. */
   get size(): number {
     return this.runs.size
   }
@@ -60,28 +59,17 @@ export class ScriptScheduler {
    * Runs all steps.
    *
    * @param open Starts the steps; called again if they are restarted.
-   * @param options.likelyWork What they are likely to cost, in the units of the steps. It is not enforced: a run that has had
+   * @param limits.likelyWork What they are likely to cost, in the units of the steps. It is not enforced: a run that has had
    * more comes after those that look like as much.
-   * @param options.timeout In milliseconds.
+   * @param limits.timeout In milliseconds.
    * @throws What a step throws; VerificationTimeoutError.
    */
-  async run(
-    open: () => Steps,
-    { likelyWork, timeout }: { likelyWork: number; timeout: number },
-  ): Promise<void> {
+  async run(open: () => Steps, limits: { likelyWork: number; timeout: number }): Promise<void> {
+    const { likelyWork, timeout } = limits
     return await new Promise<void>((resolve, reject) => {
       const deadline = performance.now() + timeout
-      this.runs.add({
-        open,
-        steps: open(),
-        units: 0,
-        likelyWork,
-        bytes: 0,
-        deadline,
-        timeout,
-        resolve,
-        reject,
-      })
+      const run = { open, steps: open(), likelyWork, deadline, timeout, resolve, reject }
+      this.runs.add({ ...run, units: 0, bytes: 0 })
       if (!this.isWorking) void this.work()
     })
   }

@@ -33,6 +33,11 @@ export function queueSubmissions(
   const countByClient = new Map<string, number>()
   let count = 0
   let bytes = 0
+  const leave = (client: string): void => {
+    const left = (countByClient.get(client) ?? 1) - 1
+    if (left > 0) countByClient.set(client, left)
+    else countByClient.delete(client)
+  }
   return async (submission) => {
     const { client } = submission
     const { length } = submission.beef
@@ -49,15 +54,9 @@ export function queueSubmissions(
     } finally {
       count--
       bytes -= length
-      if (client !== undefined) decrement(countByClient, client)
+      if (client !== undefined) leave(client)
     }
   }
-}
-
-function decrement(counts: Map<string, number>, key: string): void {
-  const left = (counts.get(key) ?? 1) - 1
-  if (left > 0) counts.set(key, left)
-  else counts.delete(key)
 }
 
 /** The one writer at a time of a process: submissions, reorg rounds, proofs from ARC and index maintenance wait for it. */
@@ -68,7 +67,6 @@ export class WriteLock {
   /** Called after each write, which may have left work in the backlog. */
   onWritten: () => void = () => {}
 
-  /** Whether a write is in progress. */
   get isLocked(): boolean {
     return this.mutex.isLocked()
   }
@@ -108,15 +106,12 @@ const BYTES_PER_SUBMISSION = 16 * 1024
  * @param submitted.behind How many spends are re-evaluated because it comes.
  * @param submitted.ahead How many submissions of the same client are in the queue.
  */
-export function submissionPriority({
-  bytes,
-  behind = 0,
-  ahead = 0,
-}: {
+export function submissionPriority(submitted: {
   bytes: number
   behind?: number
   ahead?: number | undefined
 }): number {
+  const { bytes, behind = 0, ahead = 0 } = submitted
   const weight = bytes + behind * BYTES_PER_SPEND + ahead * BYTES_PER_SUBMISSION
   return -Math.ceil(Math.log2(1 + weight / 1024))
 }

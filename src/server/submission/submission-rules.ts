@@ -17,19 +17,6 @@ import {
 import type { Limits } from '../config/limits.js'
 import { InvalidSubmissionError, SubmissionTooLargeError } from './errors.js'
 
-export type SubmissionLimits = Pick<
-  Limits,
-  | 'maxBeefTransactions'
-  | 'maxBeefDepth'
-  | 'maxBeefParts'
-  | 'maxParts'
-  | 'maxProvenInputs'
-  | 'maxScriptBytes'
-  | 'maxScriptWork'
-  | 'maxTrackerBlocks'
-  | 'verificationTimeout'
->
-
 /**
  * Checks a submission against the limits and the rules of any block, cheapest first; everything that its bytes alone show.
  *
@@ -44,7 +31,7 @@ export type SubmissionLimits = Pick<
  */
 export function assertSubmittable(
   beef: BeefContents,
-  { limits, checksPaths }: { limits: SubmissionLimits; checksPaths: boolean },
+  { limits, checksPaths }: { limits: Limits; checksPaths: boolean },
 ): void {
   const { maxBeefTransactions, maxBeefDepth } = limits
   if (beef.txids.length > maxBeefTransactions)
@@ -81,7 +68,7 @@ function assertNoInnerNode(transaction: TransactionView | undefined): void {
 }
 
 /** Each input takes some kilobytes of memory while it is written; outputs are processed one after another. */
-function assertInputs(transaction: TransactionView, { maxProvenInputs }: SubmissionLimits): void {
+function assertInputs(transaction: TransactionView, { maxProvenInputs }: Limits): void {
   const { inputs } = countParts(transaction)
   if (inputs > maxProvenInputs)
     throw new SubmissionTooLargeError(
@@ -89,7 +76,7 @@ function assertInputs(transaction: TransactionView, { maxProvenInputs }: Submiss
     )
 }
 
-function assertParts(transaction: TransactionView, { maxParts, maxScriptBytes }: SubmissionLimits): void {
+function assertParts(transaction: TransactionView, { maxParts, maxScriptBytes }: Limits): void {
   const { txid } = transaction
   const counts = countParts(transaction)
   // Every input is looked up while other submissions wait for the write lock.
@@ -145,6 +132,7 @@ export function unprovenDepth(beef: BeefContents, transactions: TransactionRecor
  * A node is recognised by its script: whether it is genuine, a store may learn only later. A spent output that is not in the
  * BEEF is taken for a node if the transaction reads like a mint.
  *
+ * @param options.deployment The tree; if undefined, there are no nodes.
  * @param options.sources Where its spent outputs are looked up.
  * @param options.others Outpoints known to be no nodes, shared by calls that may ask about the same ones: an output may have
  * megabytes, and thousands may spend it.
@@ -156,11 +144,12 @@ export function spendsNodeNonStrictly(
     sources,
     others = new Set(),
   }: {
-    deployment: Deployment
+    deployment: Deployment | undefined
     sources?: Pick<BeefContents, 'transaction'>
     others?: Set<string>
   },
 ): boolean {
+  if (deployment === undefined) return false
   const nonStrict = transaction.inputs.filter(({ unlockingScript }) => !isStrictUnlocking(unlockingScript))
   const unknown = new Set<Outpoint>()
   for (const input of nonStrict) {

@@ -5,7 +5,8 @@ import { pino } from 'pino'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { type Answer, answerFor } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
-import { connectStores } from '../store/stores.js'
+import { openStores } from '../store/stores.js'
+import { verdictOf } from './errors.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
 import type { VerifiedSubmission } from './overlay-engine.js'
 import { runScriptsHere, type ScriptJob } from './script-scheduler.js'
@@ -23,8 +24,7 @@ export type WorkerRequest = SubmissionTask & { id: number }
 export type WorkerReport =
   | { id: number; done: STEAK | undefined }
   | { id: number; answer: Answer }
-  | { id: number; refusal: string }
-  | { id: number; fault: string }
+  | { id: number; fault: Error }
   | { record: LogRecord }
   | { event: OverlayEvent }
 
@@ -52,9 +52,10 @@ let opening: Promise<Overlay> | undefined
 
 /** @throws StoreUnavailableError if the store cannot be reached; the next submission tries again. */
 async function open(): Promise<Overlay> {
-  const { graph, outbox, held } = await connectStores(config, (transactions) =>
-    report({ event: { kind: 'reorganised', transactions } }),
-  )
+  const { graph, outbox, held } = await openStores(config, {
+    onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
+    isSecond: true,
+  })
   const overlay = createOverlay({ config, graph, outbox, held, retries: false, logger })
   overlay.onEvent((event) => report({ event: postable(event) }))
   return overlay
@@ -90,29 +91,27 @@ async function admit(id: number): Promise<STEAK> {
   return await admitting.runExclusive(() => engine.admit(submission))
 }
 
-async function runScripts(id: number, job: ScriptJob): Promise<void> {
+async function runScripts(job: ScriptJob): Promise<void> {
   try {
     await runScriptsHere(job)
-    report({ id, done: undefined })
   } catch (error) {
-    const answer = answerFor(error)
-    // Any other error is the verdict of the scripts.
-    report(answer === undefined ? { id, refusal: reasonOf(error) } : { id, answer: plainAnswer(answer) })
+    throw answerFor(error) === undefined ? new Error(verdictOf(error)) : error
   }
 }
 
 port.on('message', async (request: WorkerRequest) => {
   const { id } = request
-  if (request.kind === 'drop') verified.delete(request.verified)
-  if (request.kind === 'run scripts') return await runScripts(id, request.job)
   try {
-    if (request.kind === 'verify') await verify(id, request.submission)
-    report({ id, done: request.kind === 'admit' ? await admit(request.verified) : undefined })
+    let done: STEAK | undefined
+    if (request.kind === 'drop') verified.delete(request.verified)
+    else if (request.kind === 'run scripts') await runScripts(request.job)
+    else if (request.kind === 'verify') await verify(id, request.submission)
+    else done = await admit(request.verified)
+    report({ id, done })
   } catch (error) {
     const answer = answerFor(error)
-    if (answer === undefined)
-      report({ id, fault: error instanceof Error ? String(error.stack) : String(error) })
-    else report({ id, answer: plainAnswer(answer) })
+    if (answer !== undefined) report({ id, answer: plainAnswer(answer) })
+    else report({ id, fault: error instanceof Error ? error : new Error(String(error)) })
   }
 })
 
@@ -124,12 +123,6 @@ function postable(event: OverlayEvent): OverlayEvent {
 }
 
 /** As plain data: an error that is posted loses its class. */
-function plainAnswer({ status, code, message, data, headers }: Answer): Answer {
-  return { status, code, message, ...(data && { data }), ...(headers && { headers }) }
-}
-
-/** The first line: the interpreter may quote what it was given. */
-function reasonOf(error: unknown): string {
-  const [reason = ''] = (error instanceof Error ? error.message : String(error)).split('\n')
-  return reason.slice(0, 300)
+function plainAnswer({ code, message, data, headers }: Answer): Answer {
+  return { code, message, ...(data && { data }), ...(headers && { headers }) }
 }

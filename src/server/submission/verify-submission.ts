@@ -1,6 +1,6 @@
 import type { ChainTracker } from '@bsv/sdk'
 import { type BeefContents, readPath } from '../../../backend/src/graph/read-beef.js'
-import type { Proof, TransactionRecord } from '../../../backend/src/graph/records.js'
+import { blockText, type Proof, type TransactionRecord } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
@@ -41,15 +41,7 @@ const TIMEOUT = 60_000
  * @param options.runScripts Where they run; by default, in this thread.
  * @throws whatever the tracker and the runner throw, and Error if something is invalid; its message may quote a stranger.
  */
-export async function verifySubmission({
-  beef,
-  tracker,
-  deployment,
-  isProven = async () => false,
-  maxScriptWork: maxWork,
-  verificationTimeout: timeout = TIMEOUT,
-  runScripts = runScriptsHere,
-}: {
+export async function verifySubmission(options: {
   beef: BeefContents
   tracker: SubmissionTracker | undefined
   deployment?: Deployment | undefined
@@ -58,15 +50,13 @@ export async function verifySubmission({
   verificationTimeout?: number
   runScripts?: ScriptRunner
 }): Promise<void> {
+  const { beef, tracker, deployment, maxScriptWork: maxWork, verificationTimeout = TIMEOUT } = options
+  const { isProven = async () => false, runScripts = runScriptsHere } = options
   const provenHere = new Set<string>()
   const others = new Set<string>()
-  for (const transaction of deployment === undefined ? [] : unprovenOf(beef, tracker)) {
+  for (const transaction of unprovenOf(beef, tracker)) {
     const { txid } = transaction
-    if (
-      deployment === undefined ||
-      !spendsNodeNonStrictly(transaction, { deployment, sources: beef, others })
-    )
-      continue
+    if (!spendsNodeNonStrictly(transaction, { deployment, sources: beef, others })) continue
     if (tracker === undefined || !(await isProven(txid))) throw notStrictError(txid)
     provenHere.add(txid)
   }
@@ -88,7 +78,7 @@ export async function verifySubmission({
   if (tracker !== undefined) await assertInChain(proven, { tracker, spentTxids })
   if (spenders.length === 0) return
   const job = spenders.map(({ txid, raw, spent }) => ({ txid, raw, spent }))
-  await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout })
+  await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout: verificationTimeout })
 }
 
 /** Transactions that may spend a node only strictly. The ancestors of a proven one are mined as well. */
@@ -145,7 +135,7 @@ async function assertInChain(
   proven: Proven[],
   { tracker, spentTxids }: { tracker: SubmissionTracker; spentTxids: ReadonlySet<string> },
 ): Promise<void> {
-  tracker.assertBlocks(new Set(proven.map(({ proof: { height, root } }) => `${height} ${root}`)).size)
+  tracker.assertBlocks(new Set(proven.map(({ proof }) => blockText(proof))).size)
   for (const { transaction, proof, offset } of proven) {
     const { txid } = transaction
     if (!(await tracker.isValidRootForHeight(proof.root, proof.height)))
@@ -184,16 +174,13 @@ const MAX_SOURCE_BLOCKS = 32
  * Verification stops at what is proven, so these are checked here: with their paths, a BEEF of the subject and its sources is
  * complete (BRC-62). A source whose path is invalid is left out: it stays authentic, as its spender names it by its hash.
  *
- * @param options.tracker Undefined if merkle paths are believed.
+ * @param tracker Undefined if merkle paths are believed.
  * @throws ChainTrackerError if the tracker does not answer.
  */
-export async function provenSources({
-  contents,
-  tracker,
-}: {
-  contents: BeefContents
-  tracker: ChainTracker | undefined
-}): Promise<TransactionRecord[]> {
+export async function provenSources(
+  contents: BeefContents,
+  tracker: ChainTracker | undefined,
+): Promise<TransactionRecord[]> {
   const proven: TransactionRecord[] = []
   const roots = new Set<string>()
   const verified = new Set(admittedTransactions(contents).map(({ txid }) => txid))
@@ -216,13 +203,6 @@ function validProof(txid: string, { proof }: BeefContents): Proof | undefined {
     if (!(error instanceof BeefError)) throw error
     // A source needs no path, so a bad one is no reason to refuse the submission.
     return undefined
-  }
-}
-
-/** Too many blocks for one submission. */
-class TooManyBlocksError extends SubmissionTooLargeError {
-  constructor(maxBlocks: number) {
-    super(`the proofs of a submission may lead to at most ${maxBlocks} blocks`)
   }
 }
 
@@ -250,18 +230,21 @@ export class SubmissionTracker implements ChainTracker {
 
   /** @throws SubmissionTooLargeError if it will not answer about so many blocks. */
   assertBlocks(count: number): void {
-    if (count > this.maxBlocks) throw new TooManyBlocksError(this.maxBlocks)
+    const { maxBlocks } = this
+    if (count > maxBlocks)
+      throw new SubmissionTooLargeError(`the proofs of a submission may lead to at most ${maxBlocks} blocks`)
   }
 
   /** @throws SubmissionTooLargeError for one block too many; ChainTrackerError after the timeout, and as the tracker. */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    const key = `${height} ${root}`
-    const known = this.answers.get(key)
-    if (known !== undefined) return await known
-    this.assertBlocks(this.answers.size + 1)
-    this.assertInTime()
-    const answer = this.tracker.isValidRootForHeight(root, height)
-    this.answers.set(key, answer)
+    const key = blockText({ height, root })
+    let answer = this.answers.get(key)
+    if (answer === undefined) {
+      this.assertBlocks(this.answers.size + 1)
+      this.assertInTime()
+      answer = this.tracker.isValidRootForHeight(root, height)
+      this.answers.set(key, answer)
+    }
     return await answer
   }
 

@@ -5,13 +5,11 @@ import { cut, escapeControlChars } from './escape-control-chars.js'
 
 /** The most characters of a text that are logged: clients decide how long some are. */
 const MAX_TEXT = 1000
-/** Of the stack of an error. */
 const MAX_STACK = 8000
 /** The most fields of an object or elements of a list that are logged, and the greatest depth of objects. */
 const MAX_FIELDS = 50
 const MAX_DEPTH = 6
 
-/** Fields that must never be logged. */
 const SECRET_FIELD =
   /^(?:authorization|cookie|admin_?token|server_?private_?key|arc_?api_?key|api_?key|wif)$/i
 
@@ -53,7 +51,6 @@ function errorRecord(error: unknown, depth = 0): unknown {
 
 interface Cleaning {
   hideSecrets: (text: string) => string
-  /** The name of the field that contains the value. */
   field?: string
   depth?: number
 }

@@ -13,7 +13,6 @@ export interface CacheUse {
 
 /** Values that are counted elsewhere, and read when the metrics are. A missing one counts as 0. */
 export interface MetricsSources {
-  /** By the name of the cache. */
   caches?: Readonly<Record<string, Readonly<CacheUse>>>
   /** Failed hooks in the outbox, waiting for a retry. */
   failedHooksWaiting?: () => number | Promise<number>
@@ -22,6 +21,24 @@ export interface MetricsSources {
   /** 1 while work of earlier writes is left, otherwise 0. */
   reevaluating?: () => number
 }
+
+/** The counters, each with its help and its labels. */
+const COUNTERS = {
+  minetree_admitted_outputs_total: ['Outputs admitted, by topic.', 'topic'],
+  minetree_admitted_transactions_total: ['Transactions with admitted outputs, by topic.', 'topic'],
+  minetree_refusals_total: ['Refusals by topics, by topic and code.', 'topic', 'code'],
+  minetree_refused_submissions_total: ['Submissions answered with an error, by code.', 'code'],
+  minetree_conflicts_total: ['Submissions refused because they conflict with a transaction that counts.'],
+  minetree_reorganised_transactions_total: [
+    'Transactions deactivated or reactivated because a conflict was resolved differently.',
+  ],
+  minetree_sync_graphs_total: ['Graphs offered by peers and missing here, by result.', 'result'],
+  minetree_failed_hooks_total: [
+    'Hooks that failed after their submission was written, or failed again on retry, by service and by where they are recorded.',
+    'service',
+    'kept',
+  ],
+} satisfies Record<string, [help: string, ...labels: string[]]>
 
 /** Upper bounds of the buckets of submission durations, in seconds, with the wait for earlier ones. */
 const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
@@ -32,54 +49,20 @@ const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
  */
 export class Metrics {
   private readonly registry = new Registry()
-  private readonly sources: MetricsSources
-  /** Counts a request that has ended. */
   readonly countRequest: (ended: EndedRequest) => void
 
   /** @param options.prefixes The paths that routers are mounted at. */
   constructor({ prefixes = [], ...sources }: MetricsSources & { prefixes?: readonly string[] } = {}) {
-    this.sources = { ...sources }
-    this.countRequest = requestMetrics({ registry: this.registry, prefixes })
-    this.readSources()
+    this.countRequest = requestMetrics(this.registry, prefixes)
+    this.readSources(sources)
   }
 
-  private readonly outputs = this.counter('minetree_admitted_outputs_total', 'Outputs admitted, by topic.', [
-    'topic',
-  ])
-  private readonly transactions = this.counter(
-    'minetree_admitted_transactions_total',
-    'Transactions with admitted outputs, by topic.',
-    ['topic'],
-  )
-  private readonly refusals = this.counter(
-    'minetree_refusals_total',
-    'Refusals by topics, by topic and code.',
-    ['topic', 'code'],
-  )
-  private readonly refusedSubmissions = this.counter(
-    'minetree_refused_submissions_total',
-    'Submissions answered with an error, by code.',
-    ['code'],
+  private readonly counters = new Map(
+    Object.entries(COUNTERS).map(([name, [help, ...labelNames]]) => {
+      return [name, new Counter({ name, help, labelNames, registers: [this.registry] })]
+    }),
   )
   private collecting: Promise<string> | undefined
-  private readonly conflicts = this.counter(
-    'minetree_conflicts_total',
-    'Submissions refused because they conflict with a transaction that counts.',
-  )
-  private readonly reorganised = this.counter(
-    'minetree_reorganised_transactions_total',
-    'Transactions deactivated or reactivated because a conflict was resolved differently.',
-  )
-  private readonly synced = this.counter(
-    'minetree_sync_graphs_total',
-    'Graphs offered by peers and missing here, by result.',
-    ['result'],
-  )
-  private readonly failedHooks = this.counter(
-    'minetree_failed_hooks_total',
-    'Hooks that failed after their submission was written, or failed again on retry, by service and by where they are recorded.',
-    ['service', 'kept'],
-  )
   private readonly waiting = new Gauge({
     name: 'minetree_submissions_waiting',
     help: 'Submissions received and not answered yet: being verified, waiting or being written.',
@@ -96,16 +79,19 @@ export class Metrics {
   readonly countEvent = (event: OverlayEvent): void => {
     switch (event.kind) {
       case 'refused':
-        this.refusals.inc({ topic: event.refusal.topic, code: event.refusal.code })
+        this.count('minetree_refusals_total', { topic: event.refusal.topic, code: event.refusal.code })
         break
       case 'hook failed':
-        this.failedHooks.inc({ service: event.failure.service, kept: event.failure.kept })
+        this.count('minetree_failed_hooks_total', {
+          service: event.failure.service,
+          kept: event.failure.kept,
+        })
         break
       case 'reorganised':
-        this.reorganised.inc(event.transactions)
+        this.count('minetree_reorganised_transactions_total', {}, event.transactions)
         break
       case 'synced':
-        this.synced.inc({ result: event.result })
+        this.count('minetree_sync_graphs_total', { result: event.result })
         break
       case 'admitted':
         this.countAdmitted(event.steak)
@@ -121,8 +107,8 @@ export class Metrics {
         return await submit(submitted)
       } catch (error) {
         const code = answerFor(error)?.code ?? 'INTERNAL'
-        this.refusedSubmissions.inc({ code })
-        if (code === 'CONFLICT') this.conflicts.inc()
+        this.count('minetree_refused_submissions_total', { code })
+        if (code === 'CONFLICT') this.count('minetree_conflicts_total')
         throw error
       } finally {
         this.waiting.dec()
@@ -153,56 +139,47 @@ export class Metrics {
   private countAdmitted(steak: STEAK): void {
     for (const [topic, { outputsToAdmit }] of Object.entries(steak)) {
       if (outputsToAdmit.length === 0) continue
-      this.transactions.inc({ topic })
-      this.outputs.inc({ topic }, outputsToAdmit.length)
+      this.count('minetree_admitted_transactions_total', { topic })
+      this.count('minetree_admitted_outputs_total', { topic }, outputsToAdmit.length)
     }
   }
 
-  private counter<Label extends string>(
-    name: string,
-    help: string,
-    labelNames: Label[] = [],
-  ): Counter<Label> {
-    return new Counter({ name, help, labelNames, registers: [this.registry] })
+  private count(name: keyof typeof COUNTERS, labels: Record<string, string> = {}, by = 1): void {
+    this.counters.get(name)?.inc(labels, by)
   }
 
-  private readSources(): void {
-    const { registry, sources } = this
-    new Gauge({
-      name: 'minetree_failed_hooks_waiting',
-      help: 'Failed hooks recorded for a retry.',
-      registers: [registry],
-      async collect() {
-        this.set(await sampleOf(sources.failedHooksWaiting))
-      },
-    })
-    new Gauge({
-      name: 'minetree_reevaluating',
-      help: '1 while transactions that waited for others are being reevaluated, else 0.',
-      registers: [registry],
-      async collect() {
-        this.set(await sampleOf(sources.reevaluating))
-      },
-    })
-    new Gauge({
-      name: 'minetree_index_lag_transactions',
-      help: 'Transactions that the index still has to compare or rebuild.',
-      registers: [registry],
-      async collect() {
-        this.set(await sampleOf(sources.indexLag))
-      },
-    })
+  private readSources({ failedHooksWaiting, reevaluating, indexLag, caches = {} }: MetricsSources): void {
+    this.gauge('minetree_failed_hooks_waiting', 'Failed hooks recorded for a retry.', failedHooksWaiting)
+    this.gauge(
+      'minetree_reevaluating',
+      '1 while transactions that waited for others are being reevaluated, else 0.',
+      reevaluating,
+    )
+    this.gauge(
+      'minetree_index_lag_transactions',
+      'Transactions that the index still has to compare or rebuild.',
+      indexLag,
+    )
     new Counter({
       name: 'minetree_cache_lookups_total',
       help: 'Cache lookups, by cache and result.',
       labelNames: ['cache', 'result'],
-      registers: [registry],
+      registers: [this.registry],
       collect() {
         this.reset()
-        for (const [cache, { hits, misses }] of Object.entries(sources.caches ?? {})) {
+        for (const [cache, { hits, misses }] of Object.entries(caches)) {
           this.inc({ cache, result: 'hit' }, hits)
           this.inc({ cache, result: 'miss' }, misses)
         }
+      },
+    })
+  }
+
+  private gauge(name: string, help: string, source: (() => number | Promise<number>) | undefined): void {
+    new Gauge({
+      ...{ name, help, registers: [this.registry] },
+      async collect() {
+        this.set(await sampleOf(source))
       },
     })
   }

@@ -19,7 +19,6 @@ export interface EndedRequest {
   status: number
   /** The code of an error response; undefined for any other. */
   code: ErrorCode | undefined
-  /** Whether the response was sent completely. */
   complete: boolean
   /** When it arrived, by `performance.now()`. */
   started: number
@@ -29,13 +28,10 @@ export interface EndedRequest {
  * Counts requests and their durations. The labels of each kind of request are combined once, as this runs for every request
  * and some take hardly longer.
  */
-export function requestMetrics({
-  registry,
-  prefixes,
-}: {
-  registry: Registry
-  prefixes: readonly string[]
-}): (ended: EndedRequest) => void {
+export function requestMetrics(
+  registry: Registry,
+  prefixes: readonly string[],
+): (ended: EndedRequest) => void {
   const histogram = new Histogram({
     name: 'minetree_http_request_duration_seconds',
     help: 'Time from a request to the end of its response, by route, method and status class.',

@@ -116,5 +116,5 @@ describeWithMongo('the factories on MongoDB', (mongo) => {
     })
     await eventually(async () => expect(await held(db)).toEqual(expected))
     expect(failures.length).toBeGreaterThan(0)
-  }, 90_000)
+  })
 })

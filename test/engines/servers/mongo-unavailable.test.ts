@@ -70,7 +70,7 @@ describeWithMongo('a MongoDB that is away', (mongo) => {
     const before = await held()
     proxy.cut()
     const error: unknown = await store.names.originOf('a').catch((error: unknown) => error)
-    expect(answerFor(error)).toMatchObject({ status: 503, code: 'NOT_READY' })
+    expect(answerFor(error)).toMatchObject({ code: 'NOT_READY' })
     await expect(store.consistent(() => store.names.originOf('a'))).rejects.toThrow(StoreUnavailableError)
     await expect(store.record(records)).rejects.toThrow(StoreUnavailableError)
     proxy.mend()

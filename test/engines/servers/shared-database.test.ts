@@ -117,7 +117,7 @@ onEachSharedEngine('servers on one', (databases) => {
       expect((await host.submit(beefOf(transaction))).status).toBe(200)
     const status = async () => (await host.ask('/svc/names/origin/a')).status
     await untilReady(host)
-    const { maintenance: other, close } = await openStores(readConfig(env), () => {})
+    const { maintenance: other, close } = await openStores(readConfig(env), { onReorg() {} })
     try {
       await other.alone(async () => {
         await other.setRebuildCheckpoint({ state: 'needed' })

@@ -1,6 +1,9 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -9,8 +12,11 @@ export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr
   (path) => existsSync(path),
 )
 
-/** Whether there is a browser to test in; a machine without one skips those tests. */
+/** Whether there is a browser to test in. */
 export const hasChromium = CHROMIUM !== undefined
+
+/** A test in a browser; a machine without one skips it. */
+export const inBrowser = hasChromium ? test : test.skip
 
 /** Flags that keep it to the page: no window, no services of its own, no calls home. */
 export const FLAGS = [
@@ -50,4 +56,28 @@ export async function documentOf(url: string, { realTime = false } = {}): Promis
 /** What a page has said: the JSON in the element with this id, of a document as {@link documentOf} gives it. */
 export function saidIn(page: string, id: string): unknown {
   return JSON.parse(new RegExp(` id="${id}"[^>]*>([^<]*)<`).exec(page)?.[1] ?? 'null')
+}
+
+/**
+ * Serves a page that says something in the element `said`, and opens it. The page is loaded once it has fetched `/done`, if it
+ * has an image at `/held`.
+ */
+export async function saidByPage(
+  answer: (path: string, response: ServerResponse) => void | Promise<void>,
+): Promise<unknown> {
+  let done = (): void => undefined
+  const isDone = new Promise<void>((ready) => (done = ready))
+  const site = createServer(async ({ url: path = '/' }: IncomingMessage, response) => {
+    if (path === '/done') done()
+    if (path === '/held') await isDone
+    await answer(path, response)
+  }).listen(0, '127.0.0.1')
+  await once(site, 'listening')
+  try {
+    const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`
+    return saidIn(await documentOf(url, { realTime: true }), 'said')
+  } finally {
+    site.closeAllConnections()
+    site.close()
+  }
 }

@@ -15,15 +15,8 @@ import { HeaderChain } from './header-chain.js'
 import { HeaderService } from './header-service.js'
 import { posted, type Question, submission, type TestServer, treeOf, type useServers } from './test-server.js'
 
-/** A request, and the status of its answer. */
-export interface OpenapiRequest {
-  name: string
-  /** The host it is sent to; `well` by default. */
-  host?: keyof Hosts
-  path: string
-  question?: Question
-  status: number
-}
+/** The status of an answer, and the request that gets it: from `well`, unless another host is named. */
+export type OpenapiRequest = [status: number, path: string, question?: Question, host?: keyof Hosts]
 
 /** Hosts, each in another state that answers depend on. */
 export interface Hosts {
@@ -208,260 +201,172 @@ export function openapiRequests({
   const range = (text: string): Question => ({ headers: { Range: text } })
   /** Requests for one body by its path, which for content has a sequence, so that every header is sent. */
   const ways = (path: string): OpenapiRequest[] => [
-    { name: 'the whole', path, status: 200 },
-    { name: 'a part', path, question: range('bytes=1-2'), status: 206 },
-    { name: 'a part that is not there', path, question: range('bytes=900-'), status: 416 },
-    { name: 'what is known', path, question: KNOWN, status: 304 },
-    { name: 'for a service worker', path, question: worker, status: 400 },
-    { name: 'of a store that is gone', host: 'broken', path, status: 500 },
-    { name: 'of an empty store', host: 'empty', path, status: 404 },
+    [200, path],
+    [206, path, range('bytes=1-2')],
+    [416, path, range('bytes=900-')],
+    [304, path, KNOWN],
+    [400, path, worker],
+    [500, path, {}, 'broken'],
+    [404, path, {}, 'empty'],
   ]
-  const lost = (path: string): OpenapiRequest => ({
-    name: 'a store that is gone',
-    host: 'broken',
-    path,
-    status: 500,
-  })
+  const lost = (path: string, asked: Question = {}): OpenapiRequest => [500, path, asked, 'broken']
   const { headers: head, ...request } = posted(notice)
   const shown = { ...request, headers: { ...head, Authorization: `Bearer ${ARC_CALLBACK_TOKEN}` } }
   const overlay = submission(submittable, ['tm_ordinals'])
   const question = (query: unknown, service = 'ls_names'): Question => posted({ service, query })
   const binary = { ...question({ origin: 'a' }).headers, 'X-Aggregation': 'yes' }
+  const streamed = { ...binary, Accept: 'application/octet-stream' }
   const manyOutpoints = Array.from({ length: 1001 }, () => site(0))
   const many = [`${site(1)}:0`, site(0), 'ab'.repeat(32)]
   const metadata = `${gateway}/metadata/${site(1)}`
   const provenance = `${gateway}/provenance/${site(1)}`
   const html = (length: number): string => Buffer.alloc(length, '<p>').toString('base64url')
   const overlayRequests: OpenapiRequest[] = [
-    { name: 'topics', path: '/listTopicManagers', status: 200 },
-    { name: 'lookup services', path: '/listLookupServiceProviders', status: 200 },
-    { name: 'a topic', path: '/getDocumentationForTopicManager?manager=tm_names', status: 200 },
-    { name: 'no topic', path: '/getDocumentationForTopicManager', status: 404 },
-    {
-      name: 'a lookup service',
-      path: '/getDocumentationForLookupServiceProvider?lookupService=ls_names',
-      status: 200,
-    },
-    { name: 'no lookup service', path: '/getDocumentationForLookupServiceProvider', status: 404 },
-    { name: 'a submission', path: '/submit', question: overlay, status: 200 },
-    {
-      name: 'a double spend',
-      path: '/submit',
-      question: submission(conflicting, ['tm_ordinals']),
-      status: 409,
-    },
-    { name: 'no submission', path: '/submit', question: submission(new Uint8Array()), status: 400 },
-    {
-      name: 'a submission over the limit',
-      path: '/submit',
-      question: submission(new Uint8Array(MAX_BODY_BYTES + 1)),
-      status: 413,
-    },
-    { name: 'a submission without headers', host: 'empty', path: '/submit', question: overlay, status: 503 },
-    { ...lost('/submit'), question: overlay },
-    { name: 'a submission to a full store', host: 'full', path: '/submit', question: overlay, status: 503 },
-    { name: 'a question', path: '/lookup', question: question({ origin: 'a' }), status: 200 },
-    {
-      name: 'a question in binary',
-      path: '/lookup',
-      question: { ...question({ origin: 'a' }), headers: binary },
-      status: 200,
-    },
-    {
-      name: 'a question with history',
-      path: '/lookup',
-      question: question({ name: 'a', history: true }),
-      status: 200,
-    },
-    {
-      name: 'a question with history in binary',
-      path: '/lookup',
-      question: {
-        ...question({ name: 'a', history: true }),
-        headers: { ...binary, Accept: 'application/octet-stream' },
-      },
-      status: 200,
-    },
-    { name: 'a question of no form', path: '/lookup', question: question({ why: 'a' }), status: 400 },
-    { name: 'a long question', path: '/lookup', question: question('-'.repeat(2 ** 20)), status: 413 },
-    { ...lost('/lookup'), question: question({ origin: 'a' }) },
-    {
-      name: 'a question for what is blocked',
-      path: '/lookup',
-      question: question({ origin: 'd' }),
-      status: 451,
-    },
+    [200, '/listTopicManagers'],
+    [200, '/listLookupServiceProviders'],
+    [200, '/getDocumentationForTopicManager?manager=tm_names'],
+    [404, '/getDocumentationForTopicManager'],
+    [200, '/getDocumentationForLookupServiceProvider?lookupService=ls_names'],
+    [404, '/getDocumentationForLookupServiceProvider'],
+    [200, '/submit', overlay],
+    [409, '/submit', submission(conflicting, ['tm_ordinals'])],
+    [400, '/submit', submission(new Uint8Array())],
+    [413, '/submit', submission(new Uint8Array(MAX_BODY_BYTES + 1))],
+    [503, '/submit', overlay, 'empty'],
+    lost('/submit', overlay),
+    [503, '/submit', overlay, 'full'],
+    [200, '/lookup', question({ origin: 'a' })],
+    [200, '/lookup', { ...question({ origin: 'a' }), headers: binary }],
+    [200, '/lookup', question({ name: 'a', history: true })],
+    [200, '/lookup', { ...question({ name: 'a', history: true }), headers: streamed }],
+    [400, '/lookup', question({ why: 'a' })],
+    [413, '/lookup', question('-'.repeat(2 ** 20))],
+    lost('/lookup', question({ origin: 'a' })),
+    [451, '/lookup', question({ origin: 'd' })],
 
-    ...synced({ held: site(1), blocked }).flatMap((request) =>
-      request.status === 200 ? [request, { ...request, ...lost(request.path) }] : [request],
+    ...synced({ held: site(1), blocked }).flatMap(([status, path, asked]): OpenapiRequest[] =>
+      status === 200 ? [[status, path, asked], lost(path, asked)] : [[status, path, asked]],
     ),
   ]
   const requests: OpenapiRequest[] = [
     ...ways(`/content/${site(1)}:0`),
-    { name: 'no outpoint', path: '/content/x', status: 400 },
-    { name: 'no sequence', path: `/content/${site(1)}:x`, status: 400 },
-    { name: 'a default without end', path: `/content/${site(2)}`, status: 400 },
-    { name: 'a redirect', path: `/content/${site(0)}:0`, status: 302 },
-    { name: 'a directory, with a slash', path: `/content/${site(0)}/`, status: 302 },
-    { name: 'a directory itself', path: `/content/${site(0)}?raw`, status: 200 },
+    [400, '/content/x'],
+    [400, `/content/${site(1)}:x`],
+    // Its default leads into itself.
+    [400, `/content/${site(2)}`],
+    [302, `/content/${site(0)}:0`],
+    [302, `/content/${site(0)}/`],
+    [200, `/content/${site(0)}?raw`],
     ...ways(`/content/${site(0)}:0/index.html`),
-    { name: 'blocked content', path: `/content/${blocked}`, status: 451 },
-    { name: 'what hangs below it', path: `/content/${blocked}/a`, status: 451 },
-    { name: 'a blocked stream', path: `${gateway}/stream/${blocked}`, status: 451 },
+    [451, `/content/${blocked}`],
+    [451, `/content/${blocked}/a`],
+    [451, `${gateway}/stream/${blocked}`],
     ...ways(`${gateway}/stream/${site(1)}`),
-    { name: 'a stream of no outpoint', path: `${gateway}/stream/x`, status: 400 },
-    { name: 'a file of no outpoint', path: '/content/x/index.html', status: 400 },
-    { name: 'a file of no sequence', path: `/content/${site(0)}:x/index.html`, status: 400 },
-    { name: 'a path too deep', path: `/content/${site(0)}${'/loop'.repeat(9)}`, status: 400 },
+    [400, `${gateway}/stream/x`],
+    [400, '/content/x/index.html'],
+    [400, `/content/${site(0)}:x/index.html`],
+    [400, `/content/${site(0)}${'/loop'.repeat(9)}`],
 
-    { name: 'names', path: `${names}?prefix=a&limit=1&after=`, status: 200 },
-    { name: 'a page of names', path: `${names}?limit=1`, status: 200 },
-    { name: 'no limit', path: `${names}?limit=0`, status: 400 },
-    { name: 'no prefix', path: `${names}?prefix=A`, status: 400 },
+    [200, `${names}?prefix=a&limit=1&after=`],
+    [200, `${names}?limit=1`],
+    [400, `${names}?limit=0`],
+    [400, `${names}?prefix=A`],
     lost(names),
-    { name: 'an origin', path: `${names}/origin/a`, status: 200 },
-    { name: 'an origin of no name', path: `${names}/origin/A`, status: 400 },
-    { name: 'an origin that is not there', path: `${names}/origin/c`, status: 404 },
+    [200, `${names}/origin/a`],
+    [400, `${names}/origin/A`],
+    [404, `${names}/origin/c`],
     lost(`${names}/origin/a`),
-    { name: 'where to mine', path: `${names}/mine/ab`, status: 200 },
-    { name: 'where to mine no name', path: `${names}/mine/A`, status: 400 },
-    { name: 'where to mine a taken name', path: `${names}/mine/a`, status: 404 },
-    { name: 'where to mine without a tree', host: 'empty', path: `${names}/mine/a`, status: 404 },
+    [200, `${names}/mine/ab`],
+    [400, `${names}/mine/A`],
+    // It is taken, and there is no tree.
+    [404, `${names}/mine/a`],
+    [404, `${names}/mine/a`, {}, 'empty'],
     lost(`${names}/mine/a`),
-    { name: 'a proof', path: `${names}/proof/a`, status: 200 },
-    { name: 'a proof that is known', path: `${names}/proof/a`, question: KNOWN, status: 304 },
-    { name: 'a proof of no name', path: `${names}/proof/A`, status: 400 },
-    { name: 'a proof of a name that is not there', path: `${names}/proof/c`, status: 404 },
+    [200, `${names}/proof/a`],
+    [304, `${names}/proof/a`, KNOWN],
+    [400, `${names}/proof/A`],
+    [404, `${names}/proof/c`],
     lost(`${names}/proof/a`),
-    { name: 'all of a name', path: `${names}/a`, status: 200 },
-    { name: 'all of no name', path: `${names}/A`, status: 400 },
-    { name: 'all of a name that is not there', path: `${names}/c`, status: 404 },
+    [200, `${names}/a`],
+    [400, `${names}/A`],
+    [404, `${names}/c`],
     lost(`${names}/a`),
-    ...['origin/d', 'mine/d', 'proof/d', 'd'].map((path) => ({
-      name: 'a blocked name',
-      path: `${names}/${path}`,
-      status: 451,
-    })),
-    { name: 'origins', path: `${names}/origins`, question: posted([site(0)]), status: 200 },
-    { name: 'origins of no list', path: `${names}/origins`, question: posted({}), status: 400 },
-    { name: 'origins of no outpoints', path: `${names}/origins`, question: posted(['x']), status: 400 },
-    { name: 'too many origins', path: `${names}/origins`, question: posted(manyOutpoints), status: 413 },
-    { ...lost(`${names}/origins`), question: posted([site(0)]) },
+    ...['origin/d', 'mine/d', 'proof/d', 'd'].map((path): OpenapiRequest => [451, `${names}/${path}`]),
+    [200, `${names}/origins`, posted([site(0)])],
+    [400, `${names}/origins`, posted({})],
+    [400, `${names}/origins`, posted(['x'])],
+    [413, `${names}/origins`, posted(manyOutpoints)],
+    lost(`${names}/origins`, posted([site(0)])),
 
-    { name: 'the tree', path: '/deployment.json', status: 200 },
-    { name: 'the page for mining', path: '/mine?name=a', status: 200 },
-    { name: 'that page as it is known', path: '/mine', question: KNOWN, status: 304 },
-    { name: 'that page where there is none', host: 'empty', path: '/mine', status: 404 },
-    ...Object.keys(MINE_PAGE_FILES).map((file) => ({ name: 'a file', path: `/mine/${file}`, status: 200 })),
-    { name: 'a file that is known', path: '/mine/main.js', question: KNOWN, status: 304 },
-    { name: 'another file', path: '/mine/other.js', status: 404 },
+    [200, '/deployment.json'],
+    [200, '/mine?name=a'],
+    [304, '/mine', KNOWN],
+    [404, '/mine', {}, 'empty'],
+    ...Object.keys(MINE_PAGE_FILES).map((file): OpenapiRequest => [200, `/mine/${file}`]),
+    [304, '/mine/main.js', KNOWN],
+    [404, '/mine/other.js'],
 
-    { name: 'metadata', path: metadata, status: 200 },
-    { name: 'metadata of a step', path: `${metadata}:0`, status: 200 },
-    { name: 'metadata that is known', path: metadata, question: KNOWN, status: 304 },
-    { name: 'metadata of no outpoint', path: `${gateway}/metadata/x`, status: 400 },
-    { name: 'metadata of no sequence', path: `${metadata}:x`, status: 400 },
-    { name: 'metadata of an empty store', host: 'empty', path: metadata, status: 404 },
+    [200, metadata],
+    [200, `${metadata}:0`],
+    [304, metadata, KNOWN],
+    [400, `${gateway}/metadata/x`],
+    [400, `${metadata}:x`],
+    [404, metadata, {}, 'empty'],
     lost(metadata),
-    { name: 'metadata of what is blocked', path: `${gateway}/metadata/${blocked}`, status: 451 },
-    { name: 'metadata of many', path: `${gateway}/metadata`, question: posted(many), status: 200 },
-    {
-      name: 'metadata of many in an object',
-      path: `${gateway}/metadata`,
-      question: posted({ outpoints: many }),
-      status: 200,
-    },
-    { name: 'metadata of no list', path: `${gateway}/metadata`, question: posted(''), status: 400 },
-    { name: 'metadata of no outpoints', path: `${gateway}/metadata`, question: posted(['x']), status: 400 },
-    {
-      name: 'metadata of no sequences',
-      path: `${gateway}/metadata`,
-      question: posted([`${site(1)}:x`]),
-      status: 400,
-    },
-    {
-      name: 'metadata of too many',
-      path: `${gateway}/metadata`,
-      question: posted(manyOutpoints.slice(0, 101)),
-      status: 413,
-    },
-    { ...lost(`${gateway}/metadata`), question: posted(many) },
-    { name: 'provenance', path: provenance, status: 200 },
-    { name: 'provenance that is known', path: provenance, question: KNOWN, status: 304 },
-    { name: 'provenance of no outpoint', path: `${gateway}/provenance/x`, status: 400 },
-    { name: 'provenance of an empty store', host: 'empty', path: provenance, status: 404 },
+    [451, `${gateway}/metadata/${blocked}`],
+    [200, `${gateway}/metadata`, posted(many)],
+    [200, `${gateway}/metadata`, posted({ outpoints: many })],
+    [400, `${gateway}/metadata`, posted('')],
+    [400, `${gateway}/metadata`, posted(['x'])],
+    [400, `${gateway}/metadata`, posted([`${site(1)}:x`])],
+    [413, `${gateway}/metadata`, posted(manyOutpoints.slice(0, 101))],
+    lost(`${gateway}/metadata`, posted(many)),
+    [200, provenance],
+    [304, provenance, KNOWN],
+    [400, `${gateway}/provenance/x`],
+    [404, provenance, {}, 'empty'],
     lost(provenance),
-    { name: 'provenance of what is blocked', path: `${gateway}/provenance/${blocked}`, status: 451 },
+    [451, `${gateway}/provenance/${blocked}`],
 
-    { name: 'HTML', path: `${gateway}/preview/${html(9)}`, status: 200 },
-    { name: 'no base64', path: `${gateway}/preview/*`, status: 400 },
-    { name: 'HTML of 10 KB', path: `${gateway}/preview/${html(10_000)}`, status: 414 },
-    { name: 'HTML of 18 KB', path: `${gateway}/preview/${html(18_000)}`, status: 431 },
-    { name: 'a body', path: `${gateway}/preview`, question: preview('<p>'), status: 200 },
-    { name: 'no body', path: `${gateway}/preview`, question: preview(''), status: 400 },
-    {
-      name: 'a large body',
-      path: `${gateway}/preview`,
-      question: preview('-'.repeat(2 ** 20 + 1)),
-      status: 413,
-    },
+    [200, `${gateway}/preview/${html(9)}`],
+    [400, `${gateway}/preview/*`],
+    [414, `${gateway}/preview/${html(10_000)}`],
+    [431, `${gateway}/preview/${html(18_000)}`],
+    [200, `${gateway}/preview`, preview('<p>')],
+    [400, `${gateway}/preview`, preview('')],
+    [413, `${gateway}/preview`, preview('-'.repeat(2 ** 20 + 1))],
 
     ...overlayRequests,
-    ...overlayRequests.map((request) => ({ ...request, path: `${wallets}/overlay${request.path}` })),
+    ...overlayRequests.map(
+      ([status, path, ...rest]): OpenapiRequest => [status, `${wallets}/overlay${path}`, ...rest],
+    ),
     ...walletRequests({ wallets, held: site(1), blocked, lost }),
 
     ...blocking('/admin/block', { reason: 'a test' }),
     ...blocking('/admin/unblock', {}),
-    { name: 'what is blocked', path: '/admin/blocked?kind=outpoint', question: SHOWN, status: 200 },
-    { name: 'a page of it', path: '/admin/blocked?limit=1&after=name:a', question: SHOWN, status: 200 },
-    { name: 'no page of it', path: '/admin/blocked?limit=0', question: SHOWN, status: 400 },
+    [200, '/admin/blocked?kind=outpoint', SHOWN],
+    [200, '/admin/blocked?limit=1&after=name:a', SHOWN],
+    [400, '/admin/blocked?limit=0', SHOWN],
     ...guarded('/admin/blocked', SHOWN),
     ...watched('/admin/headers'),
 
-    { name: 'a proof for what is here', path: '/arc-ingest', question: posted(notice), status: 200 },
-    { name: 'no proof', path: '/arc-ingest', question: posted({ ...notice, merklePath: '00' }), status: 400 },
-    {
-      name: 'a proof for what is not here',
-      path: '/arc-ingest',
-      question: posted(noticeOf('ab'.repeat(32), 800_000)),
-      status: 404,
-    },
-    {
-      name: 'a proof at length',
-      path: '/arc-ingest',
-      question: posted({ ...notice, merklePath: '00'.repeat(2 ** 14) }),
-      status: 413,
-    },
-    {
-      name: 'a proof without a token',
-      host: 'empty',
-      path: '/arc-ingest',
-      question: posted(notice),
-      status: 401,
-    },
-    { name: 'a proof without headers', host: 'empty', path: '/arc-ingest', question: shown, status: 503 },
-    { ...lost('/arc-ingest'), question: posted(notice) },
-    {
-      name: 'a proof to a full store',
-      host: 'full',
-      path: '/arc-ingest',
-      question: posted(notice),
-      status: 503,
-    },
+    [200, '/arc-ingest', posted(notice)],
+    [400, '/arc-ingest', posted({ ...notice, merklePath: '00' })],
+    [404, '/arc-ingest', posted(noticeOf('ab'.repeat(32), 800_000))],
+    [413, '/arc-ingest', posted({ ...notice, merklePath: '00'.repeat(2 ** 14) })],
+    [401, '/arc-ingest', posted(notice), 'empty'],
+    [503, '/arc-ingest', shown, 'empty'],
+    lost('/arc-ingest', posted(notice)),
+    [503, '/arc-ingest', posted(notice), 'full'],
 
-    { name: 'liveness', path: '/health/live', status: 200 },
-    { name: 'readiness', path: '/health/ready', status: 200 },
-    { name: 'no readiness', host: 'broken', path: '/health/ready', status: 503 },
-    { name: 'health', path: '/health', status: 200 },
-    { name: 'no health', host: 'broken', path: '/health', status: 503 },
-    { name: 'the metrics', path: '/metrics', status: 200 },
-    { name: 'the document', path: '/openapi.json', status: 200 },
-    {
-      name: 'the document as it is known',
-      path: '/openapi.json',
-      question: KNOWN,
-      status: 304,
-    },
+    [200, '/health/live'],
+    [200, '/health/ready'],
+    [503, '/health/ready', {}, 'broken'],
+    [200, '/health'],
+    [503, '/health', {}, 'broken'],
+    [200, '/metrics'],
+    [200, '/openapi.json'],
+    [304, '/openapi.json', KNOWN],
   ]
   return [
     ...requests,
@@ -488,31 +393,25 @@ function walletRequests({
     const at = (txid = ''): string => `${wallets}/beef/${txid}${form}`
     const path = at(held.split('_')[0])
     return [
-      { name: 'a transaction', path, status: 200 },
-      ...(form === '/tx' ? [] : [{ name: 'one that is known', path, question: KNOWN, status: 304 }]),
-      { name: 'no txid', path: at('x'), status: 400 },
-      { name: 'no transaction', host: 'empty', path, status: 404 },
-      { name: 'a transaction with what is blocked', path: at(blocked.split('_')[0]), status: 451 },
+      [200, path],
+      ...(form === '/tx' ? [] : [[304, path, KNOWN] satisfies OpenapiRequest]),
+      [400, at('x')],
+      [404, path, {}, 'empty'],
+      [451, at(blocked.split('_')[0])],
       lost(path),
     ]
   })
   const outputs = ['', '/spend'].flatMap((form): OpenapiRequest[] => {
     const at = (outpoint: string): string => `${wallets}/txo/${outpoint}${form}`
-    return [
-      { name: 'an output', path: at(held), status: 200 },
-      { name: 'an output of no transaction', path: at('x'), status: 400 },
-      { name: 'an output that is not here', host: 'empty', path: at(held), status: 404 },
-      { name: 'a blocked output', path: at(blocked), status: 451 },
-      lost(at(held)),
-    ]
+    return [[200, at(held)], [400, at('x')], [404, at(held), {}, 'empty'], [451, at(blocked)], lost(at(held))]
   })
   return [
     ...forms,
     ...outputs,
-    { name: 'all of an output', path: `${wallets}/txo/${held}?sats=true&block=true`, status: 200 },
-    { name: 'an output, otherwise', path: `${wallets}/txo/${held}?sats=1`, status: 400 },
-    { name: 'the capabilities', path: '/capabilities', status: 200 },
-    { name: 'the capabilities below a prefix', path: `${wallets}/capabilities`, status: 200 },
+    [200, `${wallets}/txo/${held}?sats=true&block=true`],
+    [400, `${wallets}/txo/${held}?sats=1`],
+    [200, '/capabilities'],
+    [200, `${wallets}/capabilities`],
   ]
 }
 
@@ -530,37 +429,32 @@ function synced({ held, blocked }: { held: string; blocked: string }): OpenapiRe
   }
   const long = posted('-'.repeat(4096))
   return [
-    { name: 'offers', path: offers, question: offered({ version: 1, since: 0, limit: 2 }), status: 200 },
-    { name: 'offers of no score', path: offers, question: offered({ version: 1 }), status: 400 },
-    {
-      name: 'offers of no topic',
-      path: offers,
-      question: offered({ version: 1, since: 0 }, 'tm_others'),
-      status: 400,
-    },
-    { name: 'offers at length', path: offers, question: offered('-'.repeat(4096)), status: 413 },
-    { name: 'a node', path: nodes, question: node(held), status: 200 },
-    { name: 'no node', path: nodes, question: node('x_0'), status: 400 },
-    { name: 'a node of nothing', path: nodes, question: node(`${'ab'.repeat(32)}_0`), status: 404 },
-    { name: 'a node at length', path: nodes, question: long, status: 413 },
-    { name: 'a blocked node', path: nodes, question: node(blocked), status: 451 },
+    [200, offers, offered({ version: 1, since: 0, limit: 2 })],
+    [400, offers, offered({ version: 1 })],
+    [400, offers, offered({ version: 1, since: 0 }, 'tm_others')],
+    [413, offers, offered('-'.repeat(4096))],
+    [200, nodes, node(held)],
+    [400, nodes, node('x_0')],
+    [404, nodes, node(`${'ab'.repeat(32)}_0`)],
+    [413, nodes, long],
+    [451, nodes, node(blocked)],
   ]
 }
 
 /** The successful requests, except those for monitoring. */
 function answeredOf(requests: OpenapiRequest[]): OpenapiRequest[] {
   const isWatched = (path: string): boolean => path.startsWith('/health') || path === '/metrics'
-  return requests.filter(({ path, status }) => status === 200 && !isWatched(path))
+  return requests.filter(([status, path]) => status === 200 && !isWatched(path))
+}
+
+/** A question with more headers. */
+function withHeaders(question: Question | undefined, headers: Record<string, string>): Question {
+  return { ...question, headers: { ...question?.headers, ...headers } }
 }
 
 /** The same to a host that rebuilds its index. */
 function tooEarly(requests: OpenapiRequest[]): OpenapiRequest[] {
-  return answeredOf(requests).map((request) => ({
-    ...request,
-    name: `${request.name}, too early`,
-    host: 'rebuilding',
-    status: 503,
-  }))
+  return answeredOf(requests).map(([, path, question]) => [503, path, question, 'rebuilding'])
 }
 
 /** Leaves a store with an index that has to be rebuilt, and cannot be. */
@@ -574,40 +468,25 @@ function leaveHalf(dataDir: string): void {
 
 /** The same from a client that is over its rate limit. */
 function overRate(requests: OpenapiRequest[]): OpenapiRequest[] {
-  return answeredOf(requests).map((request) => ({
-    ...request,
-    name: `${request.name}, once too often`,
-    host: 'flooded',
-    question: { ...request.question, headers: { ...request.question?.headers, ...FLOODER.headers } },
-    status: 429,
-  }))
+  return answeredOf(requests).map(([, path, question]) => {
+    return [429, path, withHeaders(question, FLOODER.headers), 'flooded']
+  })
 }
 
 /** Requests for whatever has an ETag, with another one in `If-Match`. */
 function otherwise(requests: OpenapiRequest[]): OpenapiRequest[] {
   return requests
-    .filter(({ status }) => status === 304)
-    .map((request) => ({
-      ...request,
-      name: `${request.name}, and is to be another`,
-      question: { headers: { 'If-Match': '"another"' } },
-      status: 412,
-    }))
+    .filter(([status]) => status === 304)
+    .map(([, path, , host]) => [412, path, { headers: { 'If-Match': '"another"' } }, host])
 }
 
 /** The successful requests with a body, which they say is compressed. */
 function packed(requests: OpenapiRequest[]): OpenapiRequest[] {
   return answeredOf(requests)
-    .filter(({ question }) => question?.method === 'POST')
-    .map((request) => ({
-      ...request,
-      name: `${request.name}, compressed`,
-      question: {
-        ...request.question,
-        headers: { ...request.question?.headers, 'Content-Encoding': 'gzip' },
-      },
-      status: 415,
-    }))
+    .filter(([, , question]) => question?.method === 'POST')
+    .map(([, path, question, host]) => {
+      return [415, path, withHeaders(question, { 'Content-Encoding': 'gzip' }), host]
+    })
 }
 
 /** A client at an address reserved for documentation (RFC 5737). */
@@ -624,9 +503,9 @@ function operators(value: unknown): Question {
 function guarded(path: string, question: Question): OpenapiRequest[] {
   const { headers: _, ...unshown } = question
   return [
-    { name: 'the operator’s, without a token', path, question: unshown, status: 401 },
-    { name: 'the operator’s, where no token is set', host: 'empty', path, question, status: 404 },
-    { name: 'the operator’s, of a store that is gone', host: 'broken', path, question, status: 500 },
+    [401, path, unshown],
+    [404, path, question, 'empty'],
+    [500, path, question, 'broken'],
   ]
 }
 
@@ -635,14 +514,14 @@ function blocking(path: string, rest: { reason?: string }): OpenapiRequest[] {
   const sha256 = 'ab'.repeat(32)
   const asked = (value: object): Question => operators({ ...value, ...rest })
   return [
-    { name: 'the operator, of content', path, question: asked({ sha256 }), status: 200 },
-    { name: 'the operator, of an output', path, question: asked({ outpoint: `${sha256}_0` }), status: 200 },
-    { name: 'the operator, of a name', path, question: asked({ name: 'e' }), status: 200 },
-    { name: 'the operator, of nothing', path, question: asked({}), status: 400 },
-    { name: 'the operator, of no outpoint', path, question: asked({ outpoint: 'x' }), status: 400 },
-    { name: 'the operator, of no name', path, question: asked({ name: 'E' }), status: 400 },
-    { name: 'the operator, at length', path, question: asked({ name: 'e'.repeat(2 ** 15) }), status: 413 },
-    { name: 'the operator, of a full store', host: 'full', path, question: asked({ sha256 }), status: 503 },
+    [200, path, asked({ sha256 })],
+    [200, path, asked({ outpoint: `${sha256}_0` })],
+    [200, path, asked({ name: 'e' })],
+    [400, path, asked({})],
+    [400, path, asked({ outpoint: 'x' })],
+    [400, path, asked({ name: 'E' })],
+    [413, path, asked({ name: 'e'.repeat(2 ** 15) })],
+    [503, path, asked({ sha256 }), 'full'],
     ...guarded(path, asked({ sha256 })),
   ]
 }
@@ -650,23 +529,16 @@ function blocking(path: string, rest: { reason?: string }): OpenapiRequest[] {
 function watched(path: string): OpenapiRequest[] {
   const question = operators({ height: 0 })
   const { headers: _, ...unshown } = question
-  const ways: [keyof Hosts, Question, number][] = [
-    ['watching', operators({}), 200],
-    ['watching', question, 200],
-    ['watching', operators({ height: -1 }), 400],
-    ['watching', unshown, 401],
-    ['well', question, 404],
-    ['watching', operators({ height: '0'.repeat(2 ** 10) }), 413],
-    ['forgetting', question, 500],
-    ['unheard', question, 503],
+  return [
+    [200, path, operators({}), 'watching'],
+    [200, path, question, 'watching'],
+    [400, path, operators({ height: -1 }), 'watching'],
+    [401, path, unshown, 'watching'],
+    [404, path, question, 'well'],
+    [413, path, operators({ height: '0'.repeat(2 ** 10) }), 'watching'],
+    [500, path, question, 'forgetting'],
+    [503, path, question, 'unheard'],
   ]
-  return ways.map(([host, asked, status]) => ({
-    name: 'the operator, of headers',
-    host,
-    path,
-    question: asked,
-    status,
-  }))
 }
 
 const KNOWN: Question = { headers: { 'If-None-Match': '*' } }
@@ -677,13 +549,7 @@ function preview(body: string): Question {
 
 /** HEAD is answered like GET, except that it ignores ranges. */
 function withHead(request: OpenapiRequest): OpenapiRequest[] {
-  const { name, question = {}, status } = request
+  const [status, path, question = {}, host] = request
   if (question.method !== undefined) return [request]
-  const head = {
-    ...request,
-    name: `the head of ${name}`,
-    question: { ...question, method: 'HEAD' },
-    status: [206, 416].includes(status) ? 200 : status,
-  }
-  return [request, head]
+  return [request, [[206, 416].includes(status) ? 200 : status, path, { ...question, method: 'HEAD' }, host]]
 }

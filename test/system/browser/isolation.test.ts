@@ -1,4 +1,4 @@
-import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
 import { type File, publisher, text } from '../../support/gateway/site.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
@@ -103,9 +103,6 @@ const PAGES: Record<string, (script: string) => string> = {
 const page = (contentType: string, script: string): File =>
   text(PAGES[contentType]?.(script) ?? '', contentType)
 
-// Without a browser on the machine these are skipped; the rest of the tests say what the headers are.
-const inBrowser = hasChromium ? test : test.skip
-
 inBrowser.each(Object.keys(PAGES))(
   'a page of %s reaches nothing of another page, and nothing of this host',
   async (contentType) => {
@@ -137,5 +134,4 @@ inBrowser.each(Object.keys(PAGES))(
       fetchedAsMyself: 'TypeError',
     })
   },
-  90_000,
 )

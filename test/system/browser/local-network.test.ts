@@ -1,5 +1,5 @@
 import { fill } from '../../../src/cli/local-network/fill.js'
-import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
 import { listening } from '../../support/server/connections.js'
 import { useServers } from '../../support/server/test-server.js'
@@ -51,29 +51,22 @@ async function probed(gateway: string) {
   })
 }
 
-// Without a browser on the machine this is skipped; that all files are served is tested elsewhere.
-const inBrowser = hasChromium ? test : test.skip
-
-inBrowser(
-  'the site of a local network has its style, its picture, its melody and its names',
-  async () => {
-    const server = await emptyLocalNetwork(servers)
-    const { origin } = await fill(networkOf(server))
-    const site = await probed(server.url)
-    try {
-      const page = await documentOf(`${site.url}/content/${origin}:-1/`, { realTime: true })
-      expect(saidIn(page, 'said')).toEqual({
-        origin: 'null',
-        title: 'home – a network of your own',
-        width: '640px',
-        picture: 480,
-        seconds: 6,
-        names: 'h, ho, hom, home, hu, hum',
-        command: `npx minetree mine hey --url ${site.url}`,
-      })
-    } finally {
-      await site.close()
-    }
-  },
-  90_000,
-)
+inBrowser('the site of a local network has its style, its picture, its melody and its names', async () => {
+  const server = await emptyLocalNetwork(servers)
+  const { origin } = await fill(networkOf(server))
+  const site = await probed(server.url)
+  try {
+    const page = await documentOf(`${site.url}/content/${origin}:-1/`, { realTime: true })
+    expect(saidIn(page, 'said')).toEqual({
+      origin: 'null',
+      title: 'home – a network of your own',
+      width: '640px',
+      picture: 480,
+      seconds: 6,
+      names: 'h, ho, hom, home, hu, hum',
+      command: `npx minetree mine hey --url ${site.url}`,
+    })
+  } finally {
+    await site.close()
+  }
+})

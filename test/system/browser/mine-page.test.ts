@@ -5,7 +5,7 @@ import { checkMint } from '../../../backend/src/protocol/mint.js'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
-import { hasChromium } from '../../support/browser/chromium.js'
+import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
 import { builtMinePage } from '../../support/cli/built-package.js'
 import { publisher, text } from '../../support/gateway/site.js'
@@ -26,9 +26,6 @@ const browser = useBrowser()
 async function localNetwork(): Promise<TestServer> {
   return await servers.start({ DIFFICULTY: '4' }, { minePage, deploy: deployTree })
 }
-
-// Without a browser on the machine these are skipped.
-const inBrowser = hasChromium ? test : test.skip
 
 /** Puts a wallet into the pages of a browser, as those do that bring one (BRC-100, `window.CWI`). */
 async function bringWallet(page: Page, wallet: TestWallet): Promise<void> {

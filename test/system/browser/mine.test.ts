@@ -12,7 +12,7 @@ import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { mineName } from '../../../src/mining/mine-name.js'
 import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
-import { hasChromium } from '../../support/browser/chromium.js'
+import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { builtMinePage } from '../../support/cli/built-package.js'
@@ -44,9 +44,6 @@ async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
 
 const hashesOf = async (page: Page): Promise<number> =>
   Number((await textOf(page, '#hashes'))?.replaceAll(',', ''))
-
-// Without a browser on the machine these are skipped.
-const inBrowser = hasChromium ? test : test.skip
 
 inBrowser('a name is mined by keyboard, character by character, and submitted', async () => {
   const server = await localNetwork()

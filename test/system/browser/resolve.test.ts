@@ -1,13 +1,11 @@
 import { execFile } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
-import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { inBrowser, saidByPage } from '../../support/browser/chromium.js'
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 
@@ -84,7 +82,7 @@ beforeAll(async () => {
   }
   await bundle('src/client/index.ts', 'client.js')
   await bundle('src/client/check-worker.ts', 'check-worker.js')
-}, 120_000)
+})
 afterAll(async () => await rm(folder, { recursive: true }))
 
 const send = (response: ServerResponse, type: string, body: string | Uint8Array): void =>
@@ -110,30 +108,13 @@ const ANSWERS: Record<string, (response: ServerResponse) => void> = {
     send(response, 'application/octet-stream', outpointBeef(tip, recordsOf(way))),
 }
 
-async function said(): Promise<unknown> {
-  let done = (): void => undefined
-  const isDone = new Promise<void>((ready) => (done = ready))
-  const site = createServer(async (request, response) => {
-    const path = request.url ?? '/'
-    if (path === '/done') done()
-    if (path === '/held') await isDone
+const said = (): Promise<unknown> =>
+  saidByPage(async (path, response) => {
     const answer = ANSWERS[path]
     if (answer !== undefined) return answer(response)
     const file = /^\/(client|check-worker)\.js$/.test(path) ? await readFile(join(folder, path)) : undefined
     response.writeHead(file === undefined ? 404 : 200, { 'Content-Type': 'text/javascript' }).end(file)
-  }).listen(0, '127.0.0.1')
-  await once(site, 'listening')
-  try {
-    const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`
-    return saidIn(await documentOf(url, { realTime: true }), 'said')
-  } finally {
-    site.closeAllConnections()
-    site.close()
-  }
-}
-
-// Without a browser on the machine this is skipped.
-const inBrowser = hasChromium ? test : test.skip
+  })
 
 inBrowser('a name is resolved in a page and in workers, and what hangs or costs is ended', async () => {
   const found = { tip: formatOutpoint(tip), proven: true }

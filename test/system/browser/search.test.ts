@@ -1,10 +1,7 @@
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
-import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { inBrowser, saidByPage } from '../../support/browser/chromium.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 
 const built = useBuiltCli()
@@ -35,39 +32,21 @@ const PAGE = `<!doctype html><title>search</title>
 
 /** What the page said, served with a policy for its scripts. */
 async function saidUnder(scripts: string): Promise<Record<string, unknown>> {
-  let done = (): void => undefined
-  const isDone = new Promise<void>((resolve) => (done = resolve))
-  const site = createServer(async (request, response) => {
-    const path = request.url ?? '/'
+  const said = await saidByPage(async (path, response) => {
     response.setHeader('Content-Security-Policy', `script-src 'self' 'unsafe-inline' ${scripts}`)
-    if (path === '/') {
-      response.setHeader('Content-Type', 'text/html').end(PAGE)
-      return
-    }
-    if (path === '/done') done()
-    if (path === '/held') await isDone
+    if (path === '/') return void response.setHeader('Content-Type', 'text/html').end(PAGE)
     const file = path.endsWith('.js')
       ? await readFile(join(built.folder(), path)).catch(() => undefined)
       : undefined
     response.writeHead(file === undefined ? 404 : 200, { 'Content-Type': 'text/javascript' }).end(file)
-  }).listen(0, '127.0.0.1')
-  await once(site, 'listening')
-  try {
-    const url = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`
-    return saidIn(await documentOf(url, { realTime: true }), 'said') as Record<string, unknown>
-  } finally {
-    site.closeAllConnections()
-    site.close()
-  }
+  })
+  return said as Record<string, unknown>
 }
 
 function isSolution(nonce: unknown, difficulty: number): boolean {
   const solution = { seed: new Uint8Array(32), character: 'a', nonce: Uint8Array.from(nonce as number[]) }
   return solution.nonce.length === 22 && meetsDifficulty(proofOfWork(solution), difficulty)
 }
-
-// Without a browser on the machine these are skipped.
-const inBrowser = hasChromium ? test : test.skip
 
 describe('the same search in a browser', () => {
   inBrowser('finds nonces in workers and in the page, is cancelled, and says what fails', async () => {

@@ -1,5 +1,5 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { documentOf, hasChromium, saidIn } from '../../support/browser/chromium.js'
+import { documentOf, inBrowser, saidIn } from '../../support/browser/chromium.js'
 import { beefOf, FakeChain, inscriptionScript } from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
 
@@ -53,9 +53,6 @@ const FILES: [type: string, body: string][] = [
   ['gw-fs/json', JSON.stringify({ '.': '_0', 'style.css': '_1', deep: '_6', img: '_7', 'sw.js': '_2' })],
 ]
 
-// Without a browser on the machine these are skipped; the rest of the tests say what the headers are.
-const inBrowser = hasChromium ? test : test.skip
-
 describe('a site from the chain, in a browser', () => {
   const chain = new FakeChain()
   const outputs = FILES.map(([contentType, body]) => ({
@@ -64,21 +61,17 @@ describe('a site from the chain, in a browser', () => {
   }))
   const site = chain.spend({ inputs: [], outputs })
 
-  inBrowser(
-    'renders, runs its script, and reaches nothing of this host',
-    async () => {
-      const server = await start()
-      expect(await server.submit(beefOf(site), ['tm_ordinals'])).toMatchObject({ status: 200 })
-      const page = await documentOf(`${server.url}/content/${site.outpoint(FILES.length - 1)}/`)
-      expect(saidIn(page, 'seen')).toEqual({ color: 'rgb(1, 2, 3)', width: 12 })
-      expect(saidIn(page, 'said')).toEqual({
-        origin: 'null',
-        cookies: 'SecurityError',
-        storage: 'SecurityError',
-        database: 'SecurityError',
-        worker: 'SecurityError',
-      })
-    },
-    90_000,
-  )
+  inBrowser('renders, runs its script, and reaches nothing of this host', async () => {
+    const server = await start()
+    expect(await server.submit(beefOf(site), ['tm_ordinals'])).toMatchObject({ status: 200 })
+    const page = await documentOf(`${server.url}/content/${site.outpoint(FILES.length - 1)}/`)
+    expect(saidIn(page, 'seen')).toEqual({ color: 'rgb(1, 2, 3)', width: 12 })
+    expect(saidIn(page, 'said')).toEqual({
+      origin: 'null',
+      cookies: 'SecurityError',
+      storage: 'SecurityError',
+      database: 'SecurityError',
+      worker: 'SecurityError',
+    })
+  })
 })

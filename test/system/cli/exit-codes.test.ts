@@ -13,9 +13,6 @@ import { useServers } from '../../support/server/test-server.js'
 const cli = useBuiltCli()
 const servers = useServers()
 
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
-
 test.each<[number, string, Error]>([
   [1, 'FAILED', new CommandError('x')],
   [1, 'INTERNAL', new TypeError('x')],
@@ -41,31 +38,23 @@ test('docs/cli.md lists every exit code', async () => {
   expect(listed).toEqual([...Object.values(EXIT_CODES), 130, 143])
 })
 
-test(
-  '--version says which version it is',
-  async () => {
-    const { version } = JSON.parse(await readFile(join(cli.folder(), 'package.json'), 'utf8'))
-    expect(await cli.run(['--version'])).toEqual({
-      code: 0,
-      signal: null,
-      stdout: `${version}\n`,
-      stderr: '',
-    })
-  },
-  PATIENCE,
-)
+test('--version says which version it is', async () => {
+  const { version } = JSON.parse(await readFile(join(cli.folder(), 'package.json'), 'utf8'))
+  expect(await cli.run(['--version'])).toEqual({
+    code: 0,
+    signal: null,
+    stdout: `${version}\n`,
+    stderr: '',
+  })
+})
 
-test(
-  'help says what is required, and is no failure',
-  async () => {
-    const { code, stdout, stderr } = await cli.run(['block', '--help'])
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    expect(stdout).toMatch(/--reason <text> +required/)
-    expect(stdout).toContain('--json')
-    expect((await cli.run([])).code).toBe(2)
-  },
-  PATIENCE,
-)
+test('help says what is required, and is no failure', async () => {
+  const { code, stdout, stderr } = await cli.run(['block', '--help'])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toMatch(/--reason <text> +required/)
+  expect(stdout).toContain('--json')
+  expect((await cli.run([])).code).toBe(2)
+})
 
 describe('a failure is one line', () => {
   const failed = async (args: string[], env?: Record<string, string>) => {
@@ -74,93 +63,69 @@ describe('a failure is one line', () => {
     return { code, stdout, line: stderr.slice('minetree: '.length, -1) }
   }
 
-  test(
-    'of a command line',
-    async () => {
-      expect(await failed(['serv'])).toEqual({
-        code: 2,
-        stdout: '',
-        line: "unknown command 'serv' (Did you mean serve?)",
-      })
-      expect(await failed(['block', 'name:a'])).toMatchObject({
-        code: 2,
-        line: expect.stringContaining('--reason'),
-      })
-    },
-    PATIENCE,
-  )
+  test('of a command line', async () => {
+    expect(await failed(['serv'])).toEqual({
+      code: 2,
+      stdout: '',
+      line: "unknown command 'serv' (Did you mean serve?)",
+    })
+    expect(await failed(['block', 'name:a'])).toMatchObject({
+      code: 2,
+      line: expect.stringContaining('--reason'),
+    })
+  })
 
-  test(
-    'of a setting, and with --json one document on standard output as well',
-    async () => {
-      const { code, stdout, line } = await failed(['verify', 'a', '--json'], { PROFIL: 'mainnet' })
-      const error = 'PROFIL: unknown setting; did you mean PROFILE?'
-      expect({ code, line }).toEqual({ code: 2, line: error })
-      expect(JSON.parse(stdout)).toEqual({ error, code: 'USAGE', exitCode: 2 })
-    },
-    PATIENCE,
-  )
+  test('of a setting, and with --json one document on standard output as well', async () => {
+    const { code, stdout, line } = await failed(['verify', 'a', '--json'], { PROFIL: 'mainnet' })
+    const error = 'PROFIL: unknown setting; did you mean PROFILE?'
+    expect({ code, line }).toEqual({ code: 2, line: error })
+    expect(JSON.parse(stdout)).toEqual({ error, code: 'USAGE', exitCode: 2 })
+  })
 
-  test(
-    'of a folder in which SQLite can make no file, with what that means',
-    async () => {
-      const folder = await servers.folder()
-      await mkdir(join(folder, 'minetree.lock'))
-      const { code, line } = await failed(['serve'], { DATA_DIR: folder, PORT: '0' })
-      expect(code).toBe(5)
-      expect(line).toContain(
-        `SQLite cannot open or create ${join(folder, 'minetree.lock')}: is the folder writable?`,
-      )
-      expect(line).not.toContain('ConnectionFailed')
-    },
-    PATIENCE,
-  )
+  test('of a folder in which SQLite can make no file, with what that means', async () => {
+    const folder = await servers.folder()
+    await mkdir(join(folder, 'minetree.lock'))
+    const { code, line } = await failed(['serve'], { DATA_DIR: folder, PORT: '0' })
+    expect(code).toBe(5)
+    expect(line).toContain(
+      `SQLite cannot open or create ${join(folder, 'minetree.lock')}: is the folder writable?`,
+    )
+    expect(line).not.toContain('ConnectionFailed')
+  })
 
-  test(
-    'of a folder that can never be made, at once',
-    async () => {
-      const { code, line } = await failed(['serve'], { DATA_DIR: '/proc/x/y', PORT: '0' })
-      expect({ code, line }).toEqual({
-        code: 5,
-        line: expect.stringContaining('cannot open the store in /proc/x/y: ENOENT'),
-      })
-    },
-    PATIENCE,
-  )
+  test('of a folder that can never be made, at once', async () => {
+    const { code, line } = await failed(['serve'], { DATA_DIR: '/proc/x/y', PORT: '0' })
+    expect({ code, line }).toEqual({
+      code: 5,
+      line: expect.stringContaining('cannot open the store in /proc/x/y: ENOENT'),
+    })
+  })
 
-  test(
-    'without a stack, which LOG_LEVEL=debug shows',
-    async () => {
-      const file = join(await servers.folder(), 'file')
-      await writeFile(file, '')
-      await failed(['serve'], { DATA_DIR: file, PORT: '0' })
-      const { stderr } = await cli.run(['serve'], { DATA_DIR: file, PORT: '0', LOG_LEVEL: 'debug' })
-      expect(stderr).toMatch(/^minetree: StartError: cannot open the store [^\n]+\n {4}at /)
-    },
-    PATIENCE,
-  )
+  test('without a stack, which LOG_LEVEL=debug shows', async () => {
+    const file = join(await servers.folder(), 'file')
+    await writeFile(file, '')
+    await failed(['serve'], { DATA_DIR: file, PORT: '0' })
+    const { stderr } = await cli.run(['serve'], { DATA_DIR: file, PORT: '0', LOG_LEVEL: 'debug' })
+    expect(stderr).toMatch(/^minetree: StartError: cannot open the store [^\n]+\n {4}at /)
+  })
 
-  test(
-    'that never shows what opens a database or a headers service',
-    async () => {
-      const secrets = ['a-password', 'token-in-a-query']
-      const { line } = await failed(['backup', join(await servers.folder(), 'x')], {
-        KNEX_URL: 'mysql://user:a-password@127.0.0.1:9/db?ssl=token-in-a-query',
-      })
-      expect(line).toContain('mysql://127.0.0.1:9/db')
-      for (const secret of secrets) expect(line).not.toContain(secret)
-      const running = cli.start(['serve'], {
-        PORT: '0',
-        SEED: 'none',
-        DATA_DIR: await servers.folder(),
-        CHAIN_TRACKER: 'http://127.0.0.1:9/v1/0123456789abcdef-key?token=token-in-a-query',
-      })
-      await running.url
-      running.child.kill('SIGTERM')
-      const { stdout } = await running.ended
-      expect(stdout).toContain('"chainTracker":"http://127.0.0.1:9"')
-      for (const secret of ['0123456789abcdef-key', 'token-in-a-query']) expect(stdout).not.toContain(secret)
-    },
-    PATIENCE,
-  )
+  test('that never shows what opens a database or a headers service', async () => {
+    const secrets = ['a-password', 'token-in-a-query']
+    const { line } = await failed(['backup', join(await servers.folder(), 'x')], {
+      KNEX_URL: 'mysql://user:a-password@127.0.0.1:9/db?ssl=token-in-a-query',
+    })
+    expect(line).toContain('mysql://127.0.0.1:9/db')
+    for (const secret of secrets) expect(line).not.toContain(secret)
+    const running = cli.start(['serve'], {
+      PORT: '0',
+      SEED: 'none',
+      DATA_DIR: await servers.folder(),
+      CHAIN_TRACKER: 'http://127.0.0.1:9/v1/0123456789abcdef-key?token=token-in-a-query',
+    })
+    await running.url
+    running.child.kill('SIGTERM')
+    const { stdout } = await running.ended
+    expect(stdout).toContain('"chainTracker":"http://127.0.0.1:9"')
+    for (const secret of ['0123456789abcdef-key', 'token-in-a-query']) expect(stdout).not.toContain(secret)
+  })
 })

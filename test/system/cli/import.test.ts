@@ -18,9 +18,6 @@ import { type Environment, posted, storedRows, treeOf, useServers } from '../../
 const cli = useBuiltCli()
 const servers = useServers()
 
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
-
 interface Case {
   chain: FakeChain
   env: Environment
@@ -81,193 +78,153 @@ async function expectNames(env: Environment, mints: FakeTransaction[]): Promise<
   await server.stop()
 }
 
-test(
-  'BEEF files in whatever order are admitted with their proofs, and known the second time',
-  async () => {
-    const { chain, env, files } = await setUp()
-    const mints = chain.mintAll('abc')
-    const all = [...mints, chain.genesis].toReversed()
-    const paths = await files(...all.map((transaction) => beefOf(transaction)))
-    const first = await cli.run(['import', ...paths.toReversed()], env)
-    expect(first).toEqual({ code: 0, signal: null, stdout: summary({ admitted: [4, 4, 13] }), stderr: '' })
-    const again = await cli.run(['import', ...paths], env)
-    expect(again.stdout).toBe(summary({ admitted: [0, 4, 0], known: 4 }))
-    expect(again.code).toBe(0)
-    await expectNames(env, mints)
-    const server = await servers.start(env)
-    for (const { txid, height } of all) {
-      expect((await server.node.graph.transactions.get(txid))?.proof?.height).toBe(height)
-    }
-  },
-  PATIENCE,
-)
+test('BEEF files in whatever order are admitted with their proofs, and known the second time', async () => {
+  const { chain, env, files } = await setUp()
+  const mints = chain.mintAll('abc')
+  const all = [...mints, chain.genesis].toReversed()
+  const paths = await files(...all.map((transaction) => beefOf(transaction)))
+  const first = await cli.run(['import', ...paths.toReversed()], env)
+  expect(first).toEqual({ code: 0, signal: null, stdout: summary({ admitted: [4, 4, 13] }), stderr: '' })
+  const again = await cli.run(['import', ...paths], env)
+  expect(again.stdout).toBe(summary({ admitted: [0, 4, 0], known: 4 }))
+  expect(again.code).toBe(0)
+  await expectNames(env, mints)
+  const server = await servers.start(env)
+  for (const { txid, height } of all) {
+    expect((await server.node.graph.transactions.get(txid))?.proof?.height).toBe(height)
+  }
+})
 
-test(
-  'what places an ordinal is taken from the BEEF that it came in, though the ordinal is proven',
-  async () => {
-    const { chain, env, files } = await setUp()
-    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
-    const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('placed') })
-    const outputs = [{ satoshis: 1, lockingScript }]
-    const ordinal = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
-    await cli.run(['import', ...(await files(beefOf(ordinal, { with: [coin] })))], env)
-    const server = await servers.start(env)
-    const tip = await server.ask(`/content/${ordinal.outpoint(0)}:-1`)
-    expect(tip).toMatchObject({ status: 200, headers: { 'x-origin': ordinal.outpoint(0) } })
-    const provenance = await server.ask(`/svc/gateway/provenance/${ordinal.outpoint(0)}`)
-    expect(provenance.body.includes(Buffer.from(coin.raw))).toBe(true)
-  },
-  PATIENCE,
-)
+test('what places an ordinal is taken from the BEEF that it came in, though the ordinal is proven', async () => {
+  const { chain, env, files } = await setUp()
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('placed') })
+  const outputs = [{ satoshis: 1, lockingScript }]
+  const ordinal = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
+  await cli.run(['import', ...(await files(beefOf(ordinal, { with: [coin] })))], env)
+  const server = await servers.start(env)
+  const tip = await server.ask(`/content/${ordinal.outpoint(0)}:-1`)
+  expect(tip).toMatchObject({ status: 200, headers: { 'x-origin': ordinal.outpoint(0) } })
+  const provenance = await server.ask(`/svc/gateway/provenance/${ordinal.outpoint(0)}`)
+  expect(provenance.body.includes(Buffer.from(coin.raw))).toBe(true)
+})
 
-test(
-  'what a topic has is known, however much of it another topic refuses; what none has is refused with each reason',
-  async () => {
-    const { chain, env, files } = await setUp()
-    const lockingScript = inscriptionScript({ contentType: 'text/html', body: utf8('page') })
-    const mint = chain.mint('a', { trailing: [{ satoshis: 1, lockingScript }] })
-    const page = chain.inscribe({ contentType: 'text/html', body: utf8('page') })
-    const paths = await files(...[chain.genesis, mint, page].map((transaction) => beefOf(transaction)))
-    const narrow = { ...env, CONTENT_TYPES: 'image/*' }
-    const refused = [
-      `${page.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; CONTENT_TYPE_NOT_ALLOWED: output 0 has content of type text/html, which this host does not accept`,
-    ]
-    const first = await cli.run(['import', ...paths], narrow)
-    expect(first.stdout).toBe(summary({ admitted: [2, 3, 4], refused }))
-    expect(first).toMatchObject({ code: 4, stderr: 'minetree: 1 of 3 transactions refused\n' })
-    const again = await cli.run(['import', ...paths], narrow)
-    expect(again.stdout).toBe(summary({ admitted: [0, 3, 0], known: 2, refused }))
-  },
-  PATIENCE,
-)
+test('what a topic has is known, however much of it another topic refuses; what none has is refused with each reason', async () => {
+  const { chain, env, files } = await setUp()
+  const lockingScript = inscriptionScript({ contentType: 'text/html', body: utf8('page') })
+  const mint = chain.mint('a', { trailing: [{ satoshis: 1, lockingScript }] })
+  const page = chain.inscribe({ contentType: 'text/html', body: utf8('page') })
+  const paths = await files(...[chain.genesis, mint, page].map((transaction) => beefOf(transaction)))
+  const narrow = { ...env, CONTENT_TYPES: 'image/*' }
+  const refused = [
+    `${page.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; CONTENT_TYPE_NOT_ALLOWED: output 0 has content of type text/html, which this host does not accept`,
+  ]
+  const first = await cli.run(['import', ...paths], narrow)
+  expect(first.stdout).toBe(summary({ admitted: [2, 3, 4], refused }))
+  expect(first).toMatchObject({ code: 4, stderr: 'minetree: 1 of 3 transactions refused\n' })
+  const again = await cli.run(['import', ...paths], narrow)
+  expect(again.stdout).toBe(summary({ admitted: [0, 3, 0], known: 2, refused }))
+})
 
-test(
-  'raw transactions are accepted only with --trust, and the reason is shown',
-  async () => {
-    const { chain, env, files } = await setUp()
-    const mints = chain.mintAll('ab')
-    const all = [chain.genesis, ...mints]
-    const [path = ''] = await files(all.toReversed().map(hex).join('\n'))
-    const refused = await cli.run(['import', path], env)
-    const why = 'NO_PROOF: a raw transaction; use --trust to accept it without a proof'
-    expect(refused.stdout).toBe(
-      summary({ admitted: [0, 3, 0], refused: all.map(({ txid }) => `${txid}: ${why}`) }),
-    )
-    expect(refused).toMatchObject({ code: 4, stderr: 'minetree: 3 of 3 transactions refused\n' })
-    expect(storedRows(env.DATA_DIR ?? '').graph_transactions).toEqual([])
-    const trusted = await cli.run(['import', '--trust', path], env)
-    expect(trusted.stdout).toBe(summary({ admitted: [3, 3, 9] }))
-    await expectNames(env, mints)
-  },
-  PATIENCE,
-)
+test('raw transactions are accepted only with --trust, and the reason is shown', async () => {
+  const { chain, env, files } = await setUp()
+  const mints = chain.mintAll('ab')
+  const all = [chain.genesis, ...mints]
+  const [path = ''] = await files(all.toReversed().map(hex).join('\n'))
+  const refused = await cli.run(['import', path], env)
+  const why = 'NO_PROOF: a raw transaction; use --trust to accept it without a proof'
+  expect(refused.stdout).toBe(
+    summary({ admitted: [0, 3, 0], refused: all.map(({ txid }) => `${txid}: ${why}`) }),
+  )
+  expect(refused).toMatchObject({ code: 4, stderr: 'minetree: 3 of 3 transactions refused\n' })
+  expect(storedRows(env.DATA_DIR ?? '').graph_transactions).toEqual([])
+  const trusted = await cli.run(['import', '--trust', path], env)
+  expect(trusted.stdout).toBe(summary({ admitted: [3, 3, 9] }))
+  await expectNames(env, mints)
+})
 
-test(
-  'a folder of both kinds and of other things is sorted out',
-  async () => {
-    const { chain, env } = await setUp()
-    const [a, ab] = chain.mintAll('ab')
-    if (a === undefined || ab === undefined) throw new Error('no mints')
-    const payment = chain.spend({ inputs: [], outputs: [{ satoshis: 5000, lockingScript: p2pkh(1) }] })
-    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
-    const folder = await servers.folder()
-    await mkdir(join(folder, 'below'))
-    await writeFile(join(folder, '1.hex'), `${hex(ab)}\n${hex(note)}\n`)
-    await writeFile(join(folder, '2.beef'), beefOf(a, { with: [chain.genesis] }))
-    await writeFile(join(folder, 'below/payment.beef'), beefOf(payment))
-    await writeFile(join(folder, 'notes.md'), '# not one')
-    await writeFile(join(folder, 'below/odd.hex'), `${toHex(beefOf(note))}\nc0ffee\n`)
-    const { code, stdout } = await cli.run(['import', '--trust', folder], env)
-    expect(code).toBe(0)
-    expect(stdout).toBe(
-      summary({
-        admitted: [4, 5, 10],
-        waiting: [
-          `${payment.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; NO_ORDINAL: no output has content or MAP, or receives an admitted ordinal; waiting for ${readTransaction(payment.raw).inputs[0]?.txid}`,
-        ],
-        skipped: [`${join(folder, 'below/odd.hex')}:2`, join(folder, 'notes.md')],
-      }),
-    )
-    await expectNames(env, [a, ab])
-  },
-  PATIENCE,
-)
+test('a folder of both kinds and of other things is sorted out', async () => {
+  const { chain, env } = await setUp()
+  const [a, ab] = chain.mintAll('ab')
+  if (a === undefined || ab === undefined) throw new Error('no mints')
+  const payment = chain.spend({ inputs: [], outputs: [{ satoshis: 5000, lockingScript: p2pkh(1) }] })
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+  const folder = await servers.folder()
+  await mkdir(join(folder, 'below'))
+  await writeFile(join(folder, '1.hex'), `${hex(ab)}\n${hex(note)}\n`)
+  await writeFile(join(folder, '2.beef'), beefOf(a, { with: [chain.genesis] }))
+  await writeFile(join(folder, 'below/payment.beef'), beefOf(payment))
+  await writeFile(join(folder, 'notes.md'), '# not one')
+  await writeFile(join(folder, 'below/odd.hex'), `${toHex(beefOf(note))}\nc0ffee\n`)
+  const { code, stdout } = await cli.run(['import', '--trust', folder], env)
+  expect(code).toBe(0)
+  expect(stdout).toBe(
+    summary({
+      admitted: [4, 5, 10],
+      waiting: [
+        `${payment.txid}: NO_NODE_SPENT: the transaction spends no known node of the tree; NO_ORDINAL: no output has content or MAP, or receives an admitted ordinal; waiting for ${readTransaction(payment.raw).inputs[0]?.txid}`,
+      ],
+      skipped: [`${join(folder, 'below/odd.hex')}:2`, join(folder, 'notes.md')],
+    }),
+  )
+  await expectNames(env, [a, ab])
+})
 
-test(
-  'a second spender of a node is reported, and the others are imported',
-  async () => {
-    const { chain, env, files } = await setUp()
-    const from = chain.node('')
-    const a = chain.mint('a')
-    const conflicting = chain.mint('a', { from, ownerLock: p2pkh(9) })
-    const ab = chain.mint('ab')
-    const paths = await files(beefOf(chain.genesis), beefOf(a), beefOf(conflicting), beefOf(ab))
-    const { code, stdout } = await cli.run(['import', ...paths], env)
-    expect(code).toBe(4)
-    expect(stdout).toBe(
-      summary({
-        admitted: [3, 4, 9],
-        refused: [`${conflicting.txid}: CONFLICT: it is stored, but ${a.txid} counts`],
-      }),
-    )
-    await expectNames(env, [a, ab])
-  },
-  PATIENCE,
-)
+test('a second spender of a node is reported, and the others are imported', async () => {
+  const { chain, env, files } = await setUp()
+  const from = chain.node('')
+  const a = chain.mint('a')
+  const conflicting = chain.mint('a', { from, ownerLock: p2pkh(9) })
+  const ab = chain.mint('ab')
+  const paths = await files(beefOf(chain.genesis), beefOf(a), beefOf(conflicting), beefOf(ab))
+  const { code, stdout } = await cli.run(['import', ...paths], env)
+  expect(code).toBe(4)
+  expect(stdout).toBe(
+    summary({
+      admitted: [3, 4, 9],
+      refused: [`${conflicting.txid}: CONFLICT: it is stored, but ${a.txid} counts`],
+    }),
+  )
+  await expectNames(env, [a, ab])
+})
 
-test(
-  'a BEEF whose subject is neither proven nor has ancestors is reported',
-  async () => {
-    const { chain, env, files } = await setUp()
-    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
-    const paths = await files(beefOf(note, { proven: false }), beefOf(chain.genesis))
-    const { code, stdout } = await cli.run(['import', ...paths], env)
-    expect(code).toBe(4)
-    expect(stdout).toContain('admitted 1 of 2 transactions (1 outputs), 0 already known\nnot admitted: 1\n')
-    expect(stdout).toMatch(new RegExp(`\\n  ${note.txid}: BAD_BODY: the transaction could not be verified`))
-  },
-  PATIENCE,
-)
+test('a BEEF whose subject is neither proven nor has ancestors is reported', async () => {
+  const { chain, env, files } = await setUp()
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+  const paths = await files(beefOf(note, { proven: false }), beefOf(chain.genesis))
+  const { code, stdout } = await cli.run(['import', ...paths], env)
+  expect(code).toBe(4)
+  expect(stdout).toContain('admitted 1 of 2 transactions (1 outputs), 0 already known\nnot admitted: 1\n')
+  expect(stdout).toMatch(new RegExp(`\\n  ${note.txid}: BAD_BODY: the transaction could not be verified`))
+})
 
-test(
-  'a path that is not there ends the import in one line, before a store is made',
-  async () => {
-    const { chain, env, files } = await setUp()
-    const paths = await files(beefOf(chain.genesis))
-    const missing = join(env.DATA_DIR ?? '', 'missing')
-    const { code, stdout, stderr } = await cli.run(['import', ...paths, missing], env)
-    expect(code).toBe(2)
-    expect(stdout).toBe('')
-    expect(stderr).toMatch(/^minetree: cannot read [^\n]+\n$/)
-    expect(stderr).toContain(missing)
-    expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
-  },
-  PATIENCE,
-)
+test('a path that is not there ends the import in one line, before a store is made', async () => {
+  const { chain, env, files } = await setUp()
+  const paths = await files(beefOf(chain.genesis))
+  const missing = join(env.DATA_DIR ?? '', 'missing')
+  const { code, stdout, stderr } = await cli.run(['import', ...paths, missing], env)
+  expect(code).toBe(2)
+  expect(stdout).toBe('')
+  expect(stderr).toMatch(/^minetree: cannot read [^\n]+\n$/)
+  expect(stderr).toContain(missing)
+  expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
+})
 
-test(
-  'without a path it says how it is used',
-  async () => {
-    const { env } = await setUp()
-    const { code, stderr } = await cli.run(['import'], env)
-    expect(code).toBe(2)
-    expect(stderr).toContain("missing required argument 'paths'")
-  },
-  PATIENCE,
-)
+test('without a path it says how it is used', async () => {
+  const { env } = await setUp()
+  const { code, stderr } = await cli.run(['import'], env)
+  expect(code).toBe(2)
+  expect(stderr).toContain("missing required argument 'paths'")
+})
 
-test(
-  'files without a transaction admit nothing, and make no store',
-  async () => {
-    const { env, files } = await setUp()
-    const [path = ''] = await files('# not one')
-    const { code, stdout, stderr } = await cli.run(['import', path], env)
-    expect({ code, stdout }).toEqual({ code: 4, stdout: summary({ admitted: [0, 0, 0], skipped: [path] }) })
-    expect(stderr).toBe('minetree: the files hold no transactions\n')
-    expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
-  },
-  PATIENCE,
-)
+test('files without a transaction admit nothing, and make no store', async () => {
+  const { env, files } = await setUp()
+  const [path = ''] = await files('# not one')
+  const { code, stdout, stderr } = await cli.run(['import', path], env)
+  expect({ code, stdout }).toEqual({ code: 4, stdout: summary({ admitted: [0, 0, 0], skipped: [path] }) })
+  expect(stderr).toBe('minetree: the files hold no transactions\n')
+  expect(await readdir(env.DATA_DIR ?? '')).toEqual([])
+})
 
 describe('whatever the files are called', () => {
   test.each([false, true])(
@@ -296,7 +253,6 @@ describe('whatever the files are called', () => {
       })
       await server.stop()
     },
-    PATIENCE,
   )
 
   test.each([false, true])(
@@ -317,40 +273,35 @@ describe('whatever the files are called', () => {
       expect((await server.ask(`/content/${ordinal.outpoint(0)}:0`)).body.toString()).toBe('placed')
       await server.stop()
     },
-    PATIENCE,
   )
 })
 
-test(
-  'with --json each transaction has a line, and the last line sums up',
-  async () => {
-    const { chain, env, files } = await setUp()
-    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
-    const paths = await files(beefOf(note), toHex(chain.genesis.raw))
-    const { code, stdout, stderr } = await cli.run(['import', '--json', ...paths], env)
-    expect(code).toBe(4)
-    const lines = stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line))
-    expect(lines).toEqual([
-      { txid: note.txid, status: 'admitted', outputs: 1 },
-      { txid: chain.genesis.txid, status: 'refused', reason: expect.stringMatching(/^NO_PROOF: /) },
-      {
-        summary: {
-          transactions: 2,
-          admitted: 1,
-          outputs: 1,
-          known: 0,
-          waiting: 0,
-          source: 0,
-          refused: 1,
-          skipped: [],
-        },
+test('with --json each transaction has a line, and the last line sums up', async () => {
+  const { chain, env, files } = await setUp()
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+  const paths = await files(beefOf(note), toHex(chain.genesis.raw))
+  const { code, stdout, stderr } = await cli.run(['import', '--json', ...paths], env)
+  expect(code).toBe(4)
+  const lines = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(lines).toEqual([
+    { txid: note.txid, status: 'admitted', outputs: 1 },
+    { txid: chain.genesis.txid, status: 'refused', reason: expect.stringMatching(/^NO_PROOF: /) },
+    {
+      summary: {
+        transactions: 2,
+        admitted: 1,
+        outputs: 1,
+        known: 0,
+        waiting: 0,
+        source: 0,
+        refused: 1,
+        skipped: [],
       },
-      { error: '1 of 2 transactions refused', code: 'REFUSED', exitCode: 4 },
-    ])
-    expect(stderr).toBe('minetree: 1 of 2 transactions refused\n')
-  },
-  PATIENCE,
-)
+    },
+    { error: '1 of 2 transactions refused', code: 'REFUSED', exitCode: 4 },
+  ])
+  expect(stderr).toBe('minetree: 1 of 2 transactions refused\n')
+})

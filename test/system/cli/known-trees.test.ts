@@ -15,8 +15,6 @@ import { type TestServer, treeOf, useServers } from '../../support/server/test-s
 const cli = useBuiltCli()
 const servers = useServers()
 const indexes = useNameIndexes()
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
 
 const { deployment, line } = namedWorld()
 const genesis = formatOutpoint(deployment.genesis)
@@ -46,36 +44,32 @@ const stopped = (...parts: string[]) => ({
   ),
 })
 
-test(
-  'a server is trusted once, with a note, and without one from then on',
-  async () => {
-    const config = await servers.folder()
-    const url = elsewhere(server.url)
-    const first = await resolving(config, [url])
-    expect(first).toMatchObject({
-      code: 0,
-      stderr: `minetree: trusting ${url} for the genesis ${genesis} from now on: remembered in ${fileIn(config)}\n`,
-    })
-    expect(JSON.parse(first.stdout)).toMatchObject({ genesis, genesisFrom: 'servers' })
-    const written = await readFile(fileIn(config), 'utf8')
-    expect(JSON.parse(written)).toEqual({
-      [url]: { profile: 'local', network: 'main', genesis, ...terms() },
-    })
-    expect((await stat(fileIn(config))).mode & 0o777).toBe(0o600)
-    expect((await stat(dirname(fileIn(config)))).mode & 0o777).toBe(0o700)
-    const second = await resolving(config, [`${url}/`])
-    expect(second).toMatchObject({ code: 0, stderr: '' })
-    expect(JSON.parse(second.stdout)).toMatchObject({ genesis, genesisFrom: 'remembered' })
-    // Nothing was written again, and no partial file is left.
-    expect(await readFile(fileIn(config), 'utf8')).toBe(written)
-    expect(await readdir(dirname(fileIn(config)))).toEqual(['known-trees.json'])
-    const verified = await cli.run(['verify', 'abc', '--url', url], { XDG_CONFIG_HOME: config })
-    expect(verified.stdout).toContain(
-      `genesis  ${genesis}, as remembered from when the servers were first asked\n`,
-    )
-  },
-  PATIENCE,
-)
+test('a server is trusted once, with a note, and without one from then on', async () => {
+  const config = await servers.folder()
+  const url = elsewhere(server.url)
+  const first = await resolving(config, [url])
+  expect(first).toMatchObject({
+    code: 0,
+    stderr: `minetree: trusting ${url} for the genesis ${genesis} from now on: remembered in ${fileIn(config)}\n`,
+  })
+  expect(JSON.parse(first.stdout)).toMatchObject({ genesis, genesisFrom: 'servers' })
+  const written = await readFile(fileIn(config), 'utf8')
+  expect(JSON.parse(written)).toEqual({
+    [url]: { profile: 'local', network: 'main', genesis, ...terms() },
+  })
+  expect((await stat(fileIn(config))).mode & 0o777).toBe(0o600)
+  expect((await stat(dirname(fileIn(config)))).mode & 0o777).toBe(0o700)
+  const second = await resolving(config, [`${url}/`])
+  expect(second).toMatchObject({ code: 0, stderr: '' })
+  expect(JSON.parse(second.stdout)).toMatchObject({ genesis, genesisFrom: 'remembered' })
+  // Nothing was written again, and no partial file is left.
+  expect(await readFile(fileIn(config), 'utf8')).toBe(written)
+  expect(await readdir(dirname(fileIn(config)))).toEqual(['known-trees.json'])
+  const verified = await cli.run(['verify', 'abc', '--url', url], { XDG_CONFIG_HOME: config })
+  expect(verified.stdout).toContain(
+    `genesis  ${genesis}, as remembered from when the servers were first asked\n`,
+  )
+})
 
 const terms = () => {
   const { COVENANT_VERSION, DIFFICULTY, NAME_MARKER: marker, NAME_TLD: tld } = treeOf(deployment)
@@ -102,76 +96,64 @@ describe('a server that names something else than it did first', () => {
     ],
     ['an easier tree', { difficulty: 1 }, 'names DIFFICULTY 1, and named'],
     ['another network', { network: 'test' }, 'names NETWORK test, and named main'],
-  ])(
-    '%s stops the command',
-    async (_, changed, message) => {
-      const config = await servers.folder()
-      let lie = {}
-      const { url } = await indexes.start(
-        { '/deployment.json': { change: (json) => ({ ...(json as object), ...lie }) } },
-        server.url,
-      )
-      const at = elsewhere(url)
-      expect(await resolving(config, [at])).toMatchObject({ code: 0 })
-      lie = changed
-      const after = await resolving(config, [at])
-      const way =
-        'covenantVersion' in changed && changed.covenantVersion === 3
-          ? []
-          : ['set GENESIS or --genesis', `remove ${at} from`]
-      expect(after).toMatchObject(stopped(at, message, ...way))
-      // The way out that the line names.
-      if (!('genesis' in changed)) return
-      lie = {}
-      expect(await resolving(config, [at], treeOf(deployment))).toMatchObject({ code: 0, stderr: '' })
-    },
-    PATIENCE,
-  )
+  ])('%s stops the command', async (_, changed, message) => {
+    const config = await servers.folder()
+    let lie = {}
+    const { url } = await indexes.start(
+      { '/deployment.json': { change: (json) => ({ ...(json as object), ...lie }) } },
+      server.url,
+    )
+    const at = elsewhere(url)
+    expect(await resolving(config, [at])).toMatchObject({ code: 0 })
+    lie = changed
+    const after = await resolving(config, [at])
+    const way =
+      'covenantVersion' in changed && changed.covenantVersion === 3
+        ? []
+        : ['set GENESIS or --genesis', `remove ${at} from`]
+    expect(after).toMatchObject(stopped(at, message, ...way))
+    // The way out that the line names.
+    if (!('genesis' in changed)) return
+    lie = {}
+    expect(await resolving(config, [at], treeOf(deployment))).toMatchObject({ code: 0, stderr: '' })
+  })
 
-  test(
-    'stops nothing where another one still says the same, and is named',
-    async () => {
-      const config = await servers.folder()
-      let lie = {}
-      const { url } = await indexes.start(
-        { '/deployment.json': { change: (json) => ({ ...(json as object), ...lie }) } },
-        server.url,
-      )
-      const urls = [elsewhere(url), elsewhere(server.url)]
-      expect(await resolving(config, urls)).toMatchObject({ code: 0 })
-      expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual(urls)
-      lie = { genesis: OTHER_GENESIS }
-      const { code, stderr } = await resolving(config, urls)
-      expect(code).toBe(0)
-      expect(stderr).toMatch(
-        new RegExp(`^minetree: ${urls[0]} is set aside \\(failed\\): [^\\n]*${OTHER_GENESIS}[^\\n]*\\n$`),
-      )
-    },
-    PATIENCE,
-  )
+  test('stops nothing where another one still says the same, and is named', async () => {
+    const config = await servers.folder()
+    let lie = {}
+    const { url } = await indexes.start(
+      { '/deployment.json': { change: (json) => ({ ...(json as object), ...lie }) } },
+      server.url,
+    )
+    const urls = [elsewhere(url), elsewhere(server.url)]
+    expect(await resolving(config, urls)).toMatchObject({ code: 0 })
+    expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual(urls)
+    lie = { genesis: OTHER_GENESIS }
+    const { code, stderr } = await resolving(config, urls)
+    expect(code).toBe(0)
+    expect(stderr).toMatch(
+      new RegExp(`^minetree: ${urls[0]} is set aside \\(failed\\): [^\\n]*${OTHER_GENESIS}[^\\n]*\\n$`),
+    )
+  })
 })
 
-test(
-  'a server that joins later has to follow the tree that is remembered',
-  async () => {
-    const config = await servers.folder()
-    const known = elsewhere(server.url)
-    await resolving(config, [known])
-    const other = await indexes.start(saying({ genesis: OTHER_GENESIS }), server.url)
-    const lying = await resolving(config, [known, elsewhere(other.url)])
-    expect(lying.code).toBe(0)
-    expect(lying.stderr).toContain(`follows the tree of ${OTHER_GENESIS}, and the others that of ${genesis}`)
-    expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([known])
-    const honest = await indexes.start({}, server.url)
-    const joined = await resolving(config, [known, elsewhere(honest.url)])
-    expect(joined).toMatchObject({ code: 0, stderr: expect.stringContaining('trusting') })
-    expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([
-      known,
-      elsewhere(honest.url),
-    ])
-  },
-  PATIENCE,
-)
+test('a server that joins later has to follow the tree that is remembered', async () => {
+  const config = await servers.folder()
+  const known = elsewhere(server.url)
+  await resolving(config, [known])
+  const other = await indexes.start(saying({ genesis: OTHER_GENESIS }), server.url)
+  const lying = await resolving(config, [known, elsewhere(other.url)])
+  expect(lying.code).toBe(0)
+  expect(lying.stderr).toContain(`follows the tree of ${OTHER_GENESIS}, and the others that of ${genesis}`)
+  expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([known])
+  const honest = await indexes.start({}, server.url)
+  const joined = await resolving(config, [known, elsewhere(honest.url)])
+  expect(joined).toMatchObject({ code: 0, stderr: expect.stringContaining('trusting') })
+  expect(Object.keys(JSON.parse(await readFile(fileIn(config), 'utf8')))).toEqual([
+    known,
+    elsewhere(honest.url),
+  ])
+})
 
 describe('a file that names no covenant version, or a later one', () => {
   /** What `known-trees.json` has, and then a command reads it. */
@@ -185,73 +167,55 @@ describe('a file that names no covenant version, or a later one', () => {
     return { config, url }
   }
 
-  test(
-    'was written when there was only version 1',
-    async () => {
-      const { config, url } = await withEntry({})
-      expect(await KnownTrees.open({ XDG_CONFIG_HOME: config }).treeOf(url)).toMatchObject({
-        deployment: { covenantVersion: 1 },
-      })
-      // The server says 2 now: it does not follow that tree any more.
-      const mined = await cli.run(['mine', 'q', '--url', url], { XDG_CONFIG_HOME: config })
-      expect(mined.code).toBe(2)
-      expect(mined.stderr).toContain('names COVENANT_VERSION 2, and named 1 before')
-    },
-    PATIENCE,
-  )
+  test('was written when there was only version 1', async () => {
+    const { config, url } = await withEntry({})
+    expect(await KnownTrees.open({ XDG_CONFIG_HOME: config }).treeOf(url)).toMatchObject({
+      deployment: { covenantVersion: 1 },
+    })
+    // The server says 2 now: it does not follow that tree any more.
+    const mined = await cli.run(['mine', 'q', '--url', url], { XDG_CONFIG_HOME: config })
+    expect(mined.code).toBe(2)
+    expect(mined.stderr).toContain('names COVENANT_VERSION 2, and named 1 before')
+  })
 
-  test(
-    'was written by a later release',
-    async () => {
-      const { config } = await withEntry({ covenantVersion: 3 })
-      const { code, stderr } = await resolving(config, [elsewhere(server.url)])
-      expect(code).toBe(2)
-      expect(stderr).toContain(`${fileIn(config)} has the covenant version 3 for the tree of ${genesis}`)
-      expect(stderr).toContain('upgrade minetree')
-    },
-    PATIENCE,
-  )
+  test('was written by a later release', async () => {
+    const { config } = await withEntry({ covenantVersion: 3 })
+    const { code, stderr } = await resolving(config, [elsewhere(server.url)])
+    expect(code).toBe(2)
+    expect(stderr).toContain(`${fileIn(config)} has the covenant version 3 for the tree of ${genesis}`)
+    expect(stderr).toContain('upgrade minetree')
+  })
 })
 
 test.each([
   ['no JSON', '{"http://x": '],
   ['another shape', '{"http://x": {"genesis": "y"}}'],
   ['nothing', ''],
-])(
-  'a file that is damaged (%s) stops the command, and trusts no server again',
-  async (_, content) => {
-    const config = await servers.folder()
-    await mkdir(dirname(fileIn(config)))
-    await writeFile(fileIn(config), content)
-    expect(await resolving(config, [elsewhere(server.url)])).toMatchObject(
-      stopped(fileIn(config), 'is damaged'),
-    )
-    expect(await readFile(fileIn(config), 'utf8')).toBe(content)
-  },
-  PATIENCE,
-)
+])('a file that is damaged (%s) stops the command, and trusts no server again', async (_, content) => {
+  const config = await servers.folder()
+  await mkdir(dirname(fileIn(config)))
+  await writeFile(fileIn(config), content)
+  expect(await resolving(config, [elsewhere(server.url)])).toMatchObject(
+    stopped(fileIn(config), 'is damaged'),
+  )
+  expect(await readFile(fileIn(config), 'utf8')).toBe(content)
+})
 
-test(
-  'a file that cannot be read stops the command; one that cannot be written is a warning',
-  async () => {
-    const unreadable = await servers.folder()
-    await mkdir(fileIn(unreadable), { recursive: true })
-    expect(await resolving(unreadable, [elsewhere(server.url)])).toMatchObject(
-      stopped('cannot read', 'EISDIR'),
-    )
-    // A link to nowhere: no folder can be made there, not even by root.
-    const unwritable = await servers.folder()
-    await symlink('nowhere', join(unwritable, 'minetree'))
-    const { code, stderr } = await resolving(unwritable, [elsewhere(server.url)])
-    expect(code).toBe(0)
-    expect(stderr).toMatch(
-      new RegExp(
-        `^minetree: trusting [^\\n]* for the genesis ${genesis} this time only, [^\\n]*set GENESIS\\n$`,
-      ),
-    )
-  },
-  PATIENCE,
-)
+test('a file that cannot be read stops the command; one that cannot be written is a warning', async () => {
+  const unreadable = await servers.folder()
+  await mkdir(fileIn(unreadable), { recursive: true })
+  expect(await resolving(unreadable, [elsewhere(server.url)])).toMatchObject(stopped('cannot read', 'EISDIR'))
+  // A link to nowhere: no folder can be made there, not even by root.
+  const unwritable = await servers.folder()
+  await symlink('nowhere', join(unwritable, 'minetree'))
+  const { code, stderr } = await resolving(unwritable, [elsewhere(server.url)])
+  expect(code).toBe(0)
+  expect(stderr).toMatch(
+    new RegExp(
+      `^minetree: trusting [^\\n]* for the genesis ${genesis} this time only, [^\\n]*set GENESIS\\n$`,
+    ),
+  )
+})
 
 describe('what the user configured', () => {
   test.each([
@@ -265,51 +229,39 @@ describe('what the user configured', () => {
     ['NAME_MARKER alone', { NAME_MARKER: 'x' }, 'NAME_MARKER is x, and'],
     ['NAME_TLD alone', { NAME_TLD: 'x' }, 'NAME_TLD is x, and'],
     ['DIFFICULTY', { ...treeOf(deployment), DIFFICULTY: '60' }, 'DIFFICULTY is 60, and'],
-  ])(
-    'is compared with what the server says: %s',
-    async (_, env, message) => {
-      const config = await servers.folder()
-      expect(await resolving(config, [server.url], env)).toMatchObject(stopped(message, server.url))
-    },
-    PATIENCE,
-  )
+  ])('is compared with what the server says: %s', async (_, env, message) => {
+    const config = await servers.folder()
+    expect(await resolving(config, [server.url], env)).toMatchObject(stopped(message, server.url))
+  })
 
-  test(
-    'leaves the other rules of the tree to the servers, where they agree',
-    async () => {
-      const GENESIS = genesis
-      const config = await servers.folder()
-      const alone = await resolving(config, [server.url], { GENESIS })
-      expect(alone).toMatchObject({ code: 0, stderr: '' })
-      expect(JSON.parse(alone.stdout)).toMatchObject({ genesis, genesisFrom: 'settings' })
-      const { url } = await indexes.start(saying({ difficulty: 60 }), server.url)
-      const unlike = await resolving(config, [server.url, url], { GENESIS })
-      expect(unlike.stderr).toContain(
-        `the servers name different rules for the tree of ${genesis}: set COVENANT_VERSION, DIFFICULTY and NAME_MARKER`,
-      )
-      const set = await resolving(config, [server.url, url], treeOf(deployment))
-      expect(set).toMatchObject({ code: 0 })
-      expect(set.stderr).toContain(`DIFFICULTY is ${deployment.difficulty}, and ${url} follows 60`)
-    },
-    PATIENCE,
-  )
+  test('leaves the other rules of the tree to the servers, where they agree', async () => {
+    const GENESIS = genesis
+    const config = await servers.folder()
+    const alone = await resolving(config, [server.url], { GENESIS })
+    expect(alone).toMatchObject({ code: 0, stderr: '' })
+    expect(JSON.parse(alone.stdout)).toMatchObject({ genesis, genesisFrom: 'settings' })
+    const { url } = await indexes.start(saying({ difficulty: 60 }), server.url)
+    const unlike = await resolving(config, [server.url, url], { GENESIS })
+    expect(unlike.stderr).toContain(
+      `the servers name different rules for the tree of ${genesis}: set COVENANT_VERSION, DIFFICULTY and NAME_MARKER`,
+    )
+    const set = await resolving(config, [server.url, url], treeOf(deployment))
+    expect(set).toMatchObject({ code: 0 })
+    expect(set.stderr).toContain(`DIFFICULTY is ${deployment.difficulty}, and ${url} follows 60`)
+  })
 
-  test(
-    'decides, where one of two servers contradicts it',
-    async () => {
-      const other = await servers.start(treeOf(new FakeChain({ codeSize: 65 }).deployment))
-      const { code, stderr } = await resolving(
-        await servers.folder(),
-        [other.url, server.url],
-        treeOf(deployment),
-      )
-      expect(code).toBe(0)
-      expect(stderr).toContain(
-        `${other.url} is set aside (failed): GENESIS is ${genesis}, and ${other.url} follows`,
-      )
-    },
-    PATIENCE,
-  )
+  test('decides, where one of two servers contradicts it', async () => {
+    const other = await servers.start(treeOf(new FakeChain({ codeSize: 65 }).deployment))
+    const { code, stderr } = await resolving(
+      await servers.folder(),
+      [other.url, server.url],
+      treeOf(deployment),
+    )
+    expect(code).toBe(0)
+    expect(stderr).toContain(
+      `${other.url} is set aside (failed): GENESIS is ${genesis}, and ${other.url} follows`,
+    )
+  })
 })
 
 describe('the file', () => {

@@ -10,8 +10,6 @@ import { ask, type Environment, storedRows, useServers } from '../../support/ser
 const cli = useBuiltCli()
 const { folder } = useServers()
 
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 90_000
 /** For one that mines at the real difficulty, or starts many servers. */
 const MUCH_PATIENCE = 240_000
 const SITE = resolve(import.meta.dirname, '../../../assets/local-network')
@@ -191,61 +189,42 @@ describe('a filling that ends early', () => {
       expect(stdout).toContain('stopped')
       expect(stderr).not.toContain('not filled')
     },
-    PATIENCE,
   )
 
-  test(
-    'is reported, and the server keeps running',
-    async () => {
-      const running = start(await settings({ ...easy, CONTENT_TYPES: 'text/html' }))
-      const said = await running.said('is not filled')
-      expect(said).toMatch(
-        /^minetree: the local network is not filled: .*chunk 0 of the melody.*tries again$/m,
-      )
-      expect((await ask(await running.url, '/health/ready')).status).toBe(200)
-      await stop(running)
-      expect((await running.ended).stdout).toContain('"msg":"the local network is not filled"')
-    },
-    PATIENCE,
-  )
+  test('is reported, and the server keeps running', async () => {
+    const running = start(await settings({ ...easy, CONTENT_TYPES: 'text/html' }))
+    const said = await running.said('is not filled')
+    expect(said).toMatch(/^minetree: the local network is not filled: .*chunk 0 of the melody.*tries again$/m)
+    expect((await ask(await running.url, '/health/ready')).status).toBe(200)
+    await stop(running)
+    expect((await running.ended).stdout).toContain('"msg":"the local network is not filled"')
+  })
 })
 
-test(
-  'SEED=none leaves a server empty',
-  async () => {
-    const env = await settings({ SEED: 'none' })
-    const running = start(env)
-    expect((await ask(await running.url, '/svc/names/mine/hey')).status).toBe(404)
-    await stop(running)
-    expect((await running.ended).stderr).toBe('')
-    expect(Object.values(storedRows(env.DATA_DIR ?? '')).flat()).toEqual([])
-  },
-  PATIENCE,
-)
+test('SEED=none leaves a server empty', async () => {
+  const env = await settings({ SEED: 'none' })
+  const running = start(env)
+  expect((await ask(await running.url, '/svc/names/mine/hey')).status).toBe(404)
+  await stop(running)
+  expect((await running.ended).stderr).toBe('')
+  expect(Object.values(storedRows(env.DATA_DIR ?? '')).flat()).toEqual([])
+})
 
-test(
-  'no tree is deployed with a covenant of before',
-  async () => {
-    const { code, stdout, stderr } = await cli.run(['serve'], await settings({ COVENANT_VERSION: '1' }))
-    expect({ code, stdout, stderr }).toEqual({
-      code: 2,
-      stdout: '',
-      stderr: 'minetree: COVENANT_VERSION: new trees are deployed with version 2\n',
-    })
-  },
-  PATIENCE,
-)
+test('no tree is deployed with a covenant of before', async () => {
+  const { code, stdout, stderr } = await cli.run(['serve'], await settings({ COVENANT_VERSION: '1' }))
+  expect({ code, stdout, stderr }).toEqual({
+    code: 2,
+    stdout: '',
+    stderr: 'minetree: COVENANT_VERSION: new trees are deployed with version 2\n',
+  })
+})
 
-test(
-  'a difficulty that no covenant can have is reported in one line, and can be changed',
-  async () => {
-    const env = await settings({ DIFFICULTY: '33' })
-    const { code, stdout, stderr } = await cli.run(['serve'], env)
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toMatch(/^minetree: DIFFICULTY: cannot deploy this tree: [^\n]*33[^\n]*\n$/)
-    const again = start({ ...env, DIFFICULTY: '8' })
-    await toOpen(again)
-    await stop(again)
-  },
-  PATIENCE,
-)
+test('a difficulty that no covenant can have is reported in one line, and can be changed', async () => {
+  const env = await settings({ DIFFICULTY: '33' })
+  const { code, stdout, stderr } = await cli.run(['serve'], env)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toMatch(/^minetree: DIFFICULTY: cannot deploy this tree: [^\n]*33[^\n]*\n$/)
+  const again = start({ ...env, DIFFICULTY: '8' })
+  await toOpen(again)
+  await stop(again)
+})

@@ -16,8 +16,6 @@ import { type Environment, type TestServer, treeOf, useServers } from '../../sup
 const cli = useBuiltCli()
 const servers = useServers()
 const indexes = useNameIndexes()
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
 
 const world = namedWorld()
 const { chain, deployment, line, mints, origin, purse, tip, transfers, way } = world
@@ -74,202 +72,156 @@ async function headersService(): Promise<{ url: string; close: () => void }> {
 }
 
 describe('resolve', () => {
-  test(
-    'says where a name is and whose, and that no header was asked where none was',
-    async () => {
-      expect(await run(['resolve', 'abc', '--url', url])).toEqual({
-        code: 0,
-        signal: null,
-        stdout:
-          `origin  ${shown.origin}\ntip     ${shown.tip}\nowner   ${shown.owner}\n` +
-          'proven  no: CHAIN_TRACKER is scripts-only, so no block headers were checked\n',
-        stderr: '',
-      })
-    },
-    PATIENCE,
-  )
+  test('says where a name is and whose, and that no header was asked where none was', async () => {
+    expect(await run(['resolve', 'abc', '--url', url])).toEqual({
+      code: 0,
+      signal: null,
+      stdout:
+        `origin  ${shown.origin}\ntip     ${shown.tip}\nowner   ${shown.owner}\n` +
+        'proven  no: CHAIN_TRACKER is scripts-only, so no block headers were checked\n',
+      stderr: '',
+    })
+  })
 
-  test(
-    'says so as JSON, with all that was found',
-    async () => {
-      const { code, stdout } = await run(['resolve', 'abc', '--json', '--url', url])
-      expect(code).toBe(0)
-      expect(JSON.parse(stdout)).toEqual({
-        name: 'abc',
-        ...shown,
-        sequence: 2,
-        script: Buffer.from(p2pkh(3)).toString('hex'),
-        proven: false,
-        spendStatus: 'unspent',
-        checkedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
-        genesis,
-        genesisFrom: 'settings',
-        indexes: [{ index: url, verdict: 'agrees' }],
-      })
-    },
-    PATIENCE,
-  )
+  test('says so as JSON, with all that was found', async () => {
+    const { code, stdout } = await run(['resolve', 'abc', '--json', '--url', url])
+    expect(code).toBe(0)
+    expect(JSON.parse(stdout)).toEqual({
+      name: 'abc',
+      ...shown,
+      sequence: 2,
+      script: Buffer.from(p2pkh(3)).toString('hex'),
+      proven: false,
+      spendStatus: 'unspent',
+      checkedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      genesis,
+      genesisFrom: 'settings',
+      indexes: [{ index: url, verdict: 'agrees' }],
+    })
+  })
 
-  test(
-    'checks it against block headers where the settings say where those are',
-    async () => {
-      const headers = await headersService()
-      const env = { ...treeOf(deployment), CHAIN_TRACKER: headers.url }
-      try {
-        const { code, stdout, stderr } = await run(
-          ['resolve', 'abc', '--json', '--require-proofs', '--url', url],
-          env,
-        )
-        expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-        expect(JSON.parse(stdout)).toMatchObject({ proven: true, height: mints.abc.height })
-        const verified = await run(['verify', 'abc', '--url', url], env)
-        expect(verified.stdout).toContain(`blocks   all of it is in blocks that ${headers.url} knows\n`)
-        const stray = await index({
-          '/svc/names/proof/abc': { body: proofOf([...line.slice(0, -1), { ...mints.abc, height: 5 }]) },
-        })
-        expect(await run(['resolve', 'abc', '--url', stray], env)).toEqual(
-          refusedWith(line1('is in no block at height 5')),
-        )
-      } finally {
-        headers.close()
-      }
-      expect(await run(['resolve', 'abc', '--url', url], env)).toEqual(
-        refusedWith(line1('no block header'), 5),
+  test('checks it against block headers where the settings say where those are', async () => {
+    const headers = await headersService()
+    const env = { ...treeOf(deployment), CHAIN_TRACKER: headers.url }
+    try {
+      const { code, stdout, stderr } = await run(
+        ['resolve', 'abc', '--json', '--require-proofs', '--url', url],
+        env,
       )
-    },
-    PATIENCE,
-  )
-
-  test(
-    'believes a server on this machine which tree it follows, where none is set, and remembers nothing',
-    async () => {
-      const XDG_CONFIG_HOME = await servers.folder()
-      const { code, stdout, stderr } = await run(['resolve', 'abc', '--json', '--url', url], {
-        XDG_CONFIG_HOME,
-      })
       expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-      expect(JSON.parse(stdout)).toMatchObject({ ...shown, genesis, genesisFrom: 'servers' })
-      expect(await readdir(XDG_CONFIG_HOME)).toEqual([])
-    },
-    PATIENCE,
-  )
-
-  test(
-    'takes no genesis from servers that differ, follow none, or follow the live network',
-    async () => {
-      const other = await servers.start(treeOf(new FakeChain({ codeSize: 65 }).deployment))
-      const none = await servers.start()
-      const live = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
-      const asking = async (...urls: string[]) => await run(['resolve', 'abc', '--url', ...urls], {})
-      expect(await asking(server.url, other.url)).toEqual(refusedWith(line1('different trees'), 2))
-      expect(await asking(none.url)).toEqual(refusedWith(line1('follows no tree'), 3))
-      expect(await asking(live.url)).toEqual(refusedWith(line1('PROFILE is local, and'), 2))
-      const stranger = await indexes.start({ '/deployment.json': { body: 'nothing' } })
-      expect(await asking(stranger.url)).toEqual(refusedWith(line1('is not a minetree server')))
-    },
-    PATIENCE,
-  )
-
-  test(
-    'asks several indexes, and says which it set aside',
-    async () => {
-      const stale = await index({
-        '/svc/names/abc': { body: nameRecord(at(first, 0)) },
-        [`/svc/gateway/provenance/${shown.origin}`]: {
-          body: outpointBeef(at(first, 0), recordsOf([mints.abc, first])),
-        },
+      expect(JSON.parse(stdout)).toMatchObject({ proven: true, height: mints.abc.height })
+      const verified = await run(['verify', 'abc', '--url', url], env)
+      expect(verified.stdout).toContain(`blocks   all of it is in blocks that ${headers.url} knows\n`)
+      const stray = await index({
+        '/svc/names/proof/abc': { body: proofOf([...line.slice(0, -1), { ...mints.abc, height: 5 }]) },
       })
-      const { code, stdout, stderr } = await run(['resolve', 'abc', '--url', stale, url])
-      expect(code).toBe(0)
-      expect(stdout).toContain(`tip     ${shown.tip}\n`)
-      expect(stderr).toEqual(line1(`${stale} is set aside \\(stale\\)`))
-    },
-    PATIENCE,
-  )
+      expect(await run(['resolve', 'abc', '--url', stray], env)).toEqual(
+        refusedWith(line1('is in no block at height 5')),
+      )
+    } finally {
+      headers.close()
+    }
+    expect(await run(['resolve', 'abc', '--url', url], env)).toEqual(refusedWith(line1('no block header'), 5))
+  })
+
+  test('believes a server on this machine which tree it follows, where none is set, and remembers nothing', async () => {
+    const XDG_CONFIG_HOME = await servers.folder()
+    const { code, stdout, stderr } = await run(['resolve', 'abc', '--json', '--url', url], {
+      XDG_CONFIG_HOME,
+    })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+    expect(JSON.parse(stdout)).toMatchObject({ ...shown, genesis, genesisFrom: 'servers' })
+    expect(await readdir(XDG_CONFIG_HOME)).toEqual([])
+  })
+
+  test('takes no genesis from servers that differ, follow none, or follow the live network', async () => {
+    const other = await servers.start(treeOf(new FakeChain({ codeSize: 65 }).deployment))
+    const none = await servers.start()
+    const live = await servers.start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
+    const asking = async (...urls: string[]) => await run(['resolve', 'abc', '--url', ...urls], {})
+    expect(await asking(server.url, other.url)).toEqual(refusedWith(line1('different trees'), 2))
+    expect(await asking(none.url)).toEqual(refusedWith(line1('follows no tree'), 3))
+    expect(await asking(live.url)).toEqual(refusedWith(line1('PROFILE is local, and'), 2))
+    const stranger = await indexes.start({ '/deployment.json': { body: 'nothing' } })
+    expect(await asking(stranger.url)).toEqual(refusedWith(line1('is not a minetree server')))
+  })
+
+  test('asks several indexes, and says which it set aside', async () => {
+    const stale = await index({
+      '/svc/names/abc': { body: nameRecord(at(first, 0)) },
+      [`/svc/gateway/provenance/${shown.origin}`]: {
+        body: outpointBeef(at(first, 0), recordsOf([mints.abc, first])),
+      },
+    })
+    const { code, stdout, stderr } = await run(['resolve', 'abc', '--url', stale, url])
+    expect(code).toBe(0)
+    expect(stdout).toContain(`tip     ${shown.tip}\n`)
+    expect(stderr).toEqual(line1(`${stale} is set aside \\(stale\\)`))
+  })
 })
 
 describe('verify', () => {
-  test(
-    'says each step that held',
-    async () => {
-      expect(await run(['verify', 'abc', '--url', url])).toEqual({
-        code: 0,
-        signal: null,
-        stdout: [
-          `genesis  ${genesis}, from the settings`,
-          'line     5 mints from it, each follows the rules of the tree',
-          `origin   ${shown.origin} is the name abc`,
-          `tip      ${shown.tip}, 2 steps from there along the ordinal`,
-          'blocks   not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked',
-          `unspent  according to ${url}`,
-          '',
-        ].join('\n'),
-        stderr: '',
-      })
-    },
-    PATIENCE,
-  )
+  test('says each step that held', async () => {
+    expect(await run(['verify', 'abc', '--url', url])).toEqual({
+      code: 0,
+      signal: null,
+      stdout: [
+        `genesis  ${genesis}, from the settings`,
+        'line     5 mints from it, each follows the rules of the tree',
+        `origin   ${shown.origin} is the name abc`,
+        `tip      ${shown.tip}, 2 steps from there along the ordinal`,
+        'blocks   not checked: CHAIN_TRACKER is scripts-only, so no block headers were checked',
+        `unspent  according to ${url}`,
+        '',
+      ].join('\n'),
+      stderr: '',
+    })
+  })
 
-  test(
-    'says in one line why a name does not hold',
-    async () => {
-      const cut = await index({ '/svc/names/proof/abc': { body: proofOf(line.slice(1)) } })
-      expect(await run(['verify', 'abc', '--url', cut])).toEqual(refusedWith(line1('genesis')))
-      const otherGenesis = `${'ab'.repeat(32)}_0`
-      expect(await run(['verify', 'abc', '--genesis', otherGenesis, '--url', url])).toEqual(
-        refusedWith(line1(`GENESIS is ${otherGenesis}, and ${url} follows ${genesis}`), 2),
-      )
-      expect(await run(['verify', 'abc', '--require-proofs', '--url', url])).toEqual(
-        refusedWith(line1('in no block')),
-      )
-      expect(await run(['verify', 'nobody', '--url', url])).toEqual(refusedWith(line1('not claimed'), 3))
-    },
-    PATIENCE,
-  )
+  test('says in one line why a name does not hold', async () => {
+    const cut = await index({ '/svc/names/proof/abc': { body: proofOf(line.slice(1)) } })
+    expect(await run(['verify', 'abc', '--url', cut])).toEqual(refusedWith(line1('genesis')))
+    const otherGenesis = `${'ab'.repeat(32)}_0`
+    expect(await run(['verify', 'abc', '--genesis', otherGenesis, '--url', url])).toEqual(
+      refusedWith(line1(`GENESIS is ${otherGenesis}, and ${url} follows ${genesis}`), 2),
+    )
+    expect(await run(['verify', 'abc', '--require-proofs', '--url', url])).toEqual(
+      refusedWith(line1('in no block')),
+    )
+    expect(await run(['verify', 'nobody', '--url', url])).toEqual(refusedWith(line1('not claimed'), 3))
+  })
 
-  test(
-    'refuses a tip that is spent, or of which nobody says',
-    async () => {
-      const spent = await index({ '/svc/names/abc': { body: nameRecord(tip, true) } })
-      expect(await run(['verify', 'abc', '--url', spent])).toEqual(refusedWith(line1('which is spent')))
-      expect(await run(['verify', 'abc', '--url', spent, url])).toEqual(
-        refusedWith(line1('disagree on whether')),
-      )
-      const moved = await index({ '/svc/names/abc': { body: nameRecord(at(first, 0)) } })
-      expect(await run(['verify', 'abc', '--url', moved])).toEqual(refusedWith(line1('no index says')))
-    },
-    PATIENCE,
-  )
+  test('refuses a tip that is spent, or of which nobody says', async () => {
+    const spent = await index({ '/svc/names/abc': { body: nameRecord(tip, true) } })
+    expect(await run(['verify', 'abc', '--url', spent])).toEqual(refusedWith(line1('which is spent')))
+    expect(await run(['verify', 'abc', '--url', spent, url])).toEqual(
+      refusedWith(line1('disagree on whether')),
+    )
+    const moved = await index({ '/svc/names/abc': { body: nameRecord(at(first, 0)) } })
+    expect(await run(['verify', 'abc', '--url', moved])).toEqual(refusedWith(line1('no index says')))
+  })
 
-  test(
-    'refuses what it cannot be asked',
-    async () => {
-      expect(await run(['verify', 'Abc', '--url', url])).toEqual(refusedWith(line1('a name must be'), 2))
-      expect(await run(['verify', 'abc', '--url', 'ftp://x'])).toEqual(refusedWith(line1('not the URL'), 2))
-      expect(await run(['verify', 'abc', '--genesis', 'x', '--url', url])).toEqual(
-        refusedWith(line1('GENESIS'), 2),
-      )
-      expect(await run(['verify', 'abc', '--url', 'http://127.0.0.1:1'])).toEqual(
-        refusedWith(line1('does not answer'), 5),
-      )
-    },
-    PATIENCE,
-  )
+  test('refuses what it cannot be asked', async () => {
+    expect(await run(['verify', 'Abc', '--url', url])).toEqual(refusedWith(line1('a name must be'), 2))
+    expect(await run(['verify', 'abc', '--url', 'ftp://x'])).toEqual(refusedWith(line1('not the URL'), 2))
+    expect(await run(['verify', 'abc', '--genesis', 'x', '--url', url])).toEqual(
+      refusedWith(line1('GENESIS'), 2),
+    )
+    expect(await run(['verify', 'abc', '--url', 'http://127.0.0.1:1'])).toEqual(
+      refusedWith(line1('does not answer'), 5),
+    )
+  })
 })
 
-test(
-  'a lock that is no P2PKH is not called an address',
-  async () => {
-    const open = chain.spend({
-      inputs: [at(mints.b, 2)],
-      outputs: [{ satoshis: 1, lockingScript: Uint8Array.of(0x51) }],
-    })
-    await server.submit(beefOf(open, { with: [mints.b] }), ['tm_ordinals'])
-    const { stdout } = await run(['resolve', 'b', '--url', url])
-    expect(stdout).toContain(`tip     ${open.outpoint(0)}\nowner   no address: the lock is not P2PKH\n`)
-  },
-  PATIENCE,
-)
+test('a lock that is no P2PKH is not called an address', async () => {
+  const open = chain.spend({
+    inputs: [at(mints.b, 2)],
+    outputs: [{ satoshis: 1, lockingScript: Uint8Array.of(0x51) }],
+  })
+  await server.submit(beefOf(open, { with: [mints.b] }), ['tm_ordinals'])
+  const { stdout } = await run(['resolve', 'b', '--url', url])
+  expect(stdout).toContain(`tip     ${open.outpoint(0)}\nowner   no address: the lock is not P2PKH\n`)
+})
 
 /** What an index says of the name, and of where it is. */
 function nameRecord(now: { txid: string; vout: number }, spent = false) {

@@ -21,9 +21,6 @@ import { type TestServer, useServers } from '../../support/server/test-server.js
 const cli = useBuiltCli()
 const servers = useServers()
 
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
-
 const folderOf = async (files: Files): Promise<string> => await writeFiles(await servers.folder(), files)
 
 /** The files that are published, by their paths in the folder. */
@@ -320,111 +317,91 @@ describe('the command', () => {
   })
   const lines = (text: string): string[] => text.trimEnd().split('\n')
 
-  test(
-    'says what it leaves out and what it would cost, and publishes the rest',
-    async () => {
-      const folder = await folderOf({
-        '.env': 'SECRET=1',
-        '.publishignore': '!.well-known/',
-        '.well-known/a.txt': 'hidden',
-        'index.html': 'hello',
-      })
-      const { code, stdout, stderr } = await cli.run(['publish', folder, '--json', '--url', server.url])
+  test('says what it leaves out and what it would cost, and publishes the rest', async () => {
+    const folder = await folderOf({
+      '.env': 'SECRET=1',
+      '.publishignore': '!.well-known/',
+      '.well-known/a.txt': 'hidden',
+      'index.html': 'hello',
+    })
+    const { code, stdout, stderr } = await cli.run(['publish', folder, '--json', '--url', server.url])
+    expect(code).toBe(0)
+    expect(lines(stderr)).toEqual([
+      'minetree: leaving out .env: it is hidden',
+      'minetree: leaving out .publishignore: it is an ignore file',
+      expect.stringMatching(
+        /^minetree: publishing 2 files, 11 B, in 1 transaction of \d{3} bytes: on the live network a fee of about \d{2} satoshis \(100 per 1,000 bytes\), on a local network none$/,
+      ),
+    ])
+    const result = JSON.parse(stdout)
+    expect(result).toMatchObject({
+      files: 2,
+      bytes: 11,
+      transactions: 1,
+      leftOut: [
+        { path: '.env', reason: 'it is hidden' },
+        { path: '.publishignore', reason: 'it is an ignore file' },
+      ],
+    })
+    const root = new URL(result.url).pathname
+    expect((await server.ask(`${root}.well-known/a.txt`)).body.toString()).toBe('hidden')
+    const directory = (await server.ask(`${root.slice(0, -1)}?raw`)).json
+    expect(Object.keys(directory as object)).toEqual(['.well-known', 'index.html'])
+  })
+
+  test('counts what is left out after twenty, and lists all of it as JSON', async () => {
+    const hidden = Array.from({ length: 1023 }, (_, i) => [`.${i}`, ''])
+    const folder = await folderOf({ ...Object.fromEntries(hidden), 'index.html': '' })
+    const { stdout, stderr } = await cli.run(['publish', folder, '--json', '--url', server.url])
+    expect(lines(stderr)).toHaveLength(22)
+    expect(lines(stderr)[20]).toBe('minetree: leaving out 1,003 more')
+    expect(JSON.parse(stdout).leftOut).toHaveLength(1023)
+  })
+
+  test('publishes nothing where everything is left out, and says what to do', async () => {
+    const folder = await folderOf({ '.env': '', 'a/.b': '' })
+    const asked: string[] = []
+    const other = await listening((request, response) => {
+      asked.push(request.url ?? '')
+      response.end()
+    })
+    expect(await cli.run(['publish', folder, '--url', other.url])).toEqual({
+      code: 2,
+      signal: null,
+      stdout: '',
+      stderr: `minetree: nothing of ${folder} is published: all of it is left out (.env: it is hidden); name a file, or bring files back in ${folder}/.publishignore, as !.env\n`,
+    })
+    expect(asked).toEqual([])
+    await other.close()
+  })
+
+  test('publishes a hidden file that is named, and what a link that is named leads to', async () => {
+    const outside = await folderOf({ 'a.txt': 'of my own' })
+    const folder = await folderOf({ '.hidden.txt': 'named' })
+    await symlink(join(outside, 'a.txt'), join(folder, 'link.txt'))
+    for (const [name, content] of [
+      ['.hidden.txt', 'named'],
+      ['link.txt', 'of my own'],
+    ] as const) {
+      const { code, stdout } = await cli.run(['publish', join(folder, name), '--url', server.url])
       expect(code).toBe(0)
-      expect(lines(stderr)).toEqual([
-        'minetree: leaving out .env: it is hidden',
-        'minetree: leaving out .publishignore: it is an ignore file',
-        expect.stringMatching(
-          /^minetree: publishing 2 files, 11 B, in 1 transaction of \d{3} bytes: on the live network a fee of about \d{2} satoshis \(100 per 1,000 bytes\), on a local network none$/,
-        ),
-      ])
-      const result = JSON.parse(stdout)
-      expect(result).toMatchObject({
-        files: 2,
-        bytes: 11,
-        transactions: 1,
-        leftOut: [
-          { path: '.env', reason: 'it is hidden' },
-          { path: '.publishignore', reason: 'it is an ignore file' },
-        ],
-      })
-      const root = new URL(result.url).pathname
-      expect((await server.ask(`${root}.well-known/a.txt`)).body.toString()).toBe('hidden')
-      const directory = (await server.ask(`${root.slice(0, -1)}?raw`)).json
-      expect(Object.keys(directory as object)).toEqual(['.well-known', 'index.html'])
-    },
-    PATIENCE,
-  )
+      expect((await server.ask(new URL(stdout.trim()).pathname)).body.toString()).toBe(content)
+    }
+  })
 
-  test(
-    'counts what is left out after twenty, and lists all of it as JSON',
-    async () => {
-      const hidden = Array.from({ length: 1023 }, (_, i) => [`.${i}`, ''])
-      const folder = await folderOf({ ...Object.fromEntries(hidden), 'index.html': '' })
-      const { stdout, stderr } = await cli.run(['publish', folder, '--json', '--url', server.url])
-      expect(lines(stderr)).toHaveLength(22)
-      expect(lines(stderr)[20]).toBe('minetree: leaving out 1,003 more')
-      expect(JSON.parse(stdout).leftOut).toHaveLength(1023)
-    },
-    PATIENCE,
-  )
-
-  test(
-    'publishes nothing where everything is left out, and says what to do',
-    async () => {
-      const folder = await folderOf({ '.env': '', 'a/.b': '' })
-      const asked: string[] = []
-      const other = await listening((request, response) => {
-        asked.push(request.url ?? '')
-        response.end()
-      })
-      expect(await cli.run(['publish', folder, '--url', other.url])).toEqual({
-        code: 2,
-        signal: null,
-        stdout: '',
-        stderr: `minetree: nothing of ${folder} is published: all of it is left out (.env: it is hidden); name a file, or bring files back in ${folder}/.publishignore, as !.env\n`,
-      })
-      expect(asked).toEqual([])
-      await other.close()
-    },
-    PATIENCE,
-  )
-
-  test(
-    'publishes a hidden file that is named, and what a link that is named leads to',
-    async () => {
-      const outside = await folderOf({ 'a.txt': 'of my own' })
-      const folder = await folderOf({ '.hidden.txt': 'named' })
-      await symlink(join(outside, 'a.txt'), join(folder, 'link.txt'))
-      for (const [name, content] of [
-        ['.hidden.txt', 'named'],
-        ['link.txt', 'of my own'],
-      ] as const) {
-        const { code, stdout } = await cli.run(['publish', join(folder, name), '--url', server.url])
-        expect(code).toBe(0)
-        expect((await server.ask(new URL(stdout.trim()).pathname)).body.toString()).toBe(content)
-      }
-    },
-    PATIENCE,
-  )
-
-  test(
-    'says the cost of a stream, whose transactions are as large as it says but for what pays',
-    async () => {
-      const path = join(await folderOf({ 'a.bin': 'x'.repeat(25_000) }), 'a.bin')
-      const { stdout, stderr } = await cli.run([
-        ...['publish', path, '--json', '--chunk-size', '10000', '--url', server.url],
-      ])
-      const [, bytes = '', satoshis = ''] =
-        /in 3 transactions of ([\d,]+) bytes: on the live network a fee of about ([\d,]+) satoshis/.exec(
-          stderr,
-        ) ?? []
-      const count = (text: string): number => Number(text.replaceAll(',', ''))
-      expect(count(bytes)).toBeGreaterThan(25_000)
-      expect(count(bytes)).toBeLessThan(27_000)
-      expect(Math.abs(count(satoshis) - count(bytes) / 10)).toBeLessThan(3)
-      expect(JSON.parse(stdout)).toMatchObject({ transactions: 3, files: 1, leftOut: [] })
-    },
-    PATIENCE,
-  )
+  test('says the cost of a stream, whose transactions are as large as it says but for what pays', async () => {
+    const path = join(await folderOf({ 'a.bin': 'x'.repeat(25_000) }), 'a.bin')
+    const { stdout, stderr } = await cli.run([
+      ...['publish', path, '--json', '--chunk-size', '10000', '--url', server.url],
+    ])
+    const [, bytes = '', satoshis = ''] =
+      /in 3 transactions of ([\d,]+) bytes: on the live network a fee of about ([\d,]+) satoshis/.exec(
+        stderr,
+      ) ?? []
+    const count = (text: string): number => Number(text.replaceAll(',', ''))
+    expect(count(bytes)).toBeGreaterThan(25_000)
+    expect(count(bytes)).toBeLessThan(27_000)
+    expect(Math.abs(count(satoshis) - count(bytes) / 10)).toBeLessThan(3)
+    expect(JSON.parse(stdout)).toMatchObject({ transactions: 3, files: 1, leftOut: [] })
+  })
 })

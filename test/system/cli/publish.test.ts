@@ -12,8 +12,6 @@ import { type Answer, ask, type TestServer, useServers } from '../../support/ser
 const cli = useBuiltCli()
 const servers = useServers()
 
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
 /** The address of the public key hash of 20 zero bytes. */
 const NOBODY = '1111111111111111111114oLvT2'
 
@@ -41,89 +39,73 @@ describe('what is published is served', () => {
   const server = servers.start()
   const get = async (path: string): Promise<Answer> => (await server).ask(path)
 
-  test(
-    'a folder, with its files at their paths',
-    async () => {
-      const picture = randomBytes(200_000)
-      const folder = await folderOf({
-        'index.html': '<link rel=stylesheet href=style/main.css>é',
-        'style/main.css': 'p { color: red }',
-        'style/fonts/a b.unknown': picture,
-        'empty.txt': '',
-        nothing: undefined,
-      })
-      const path = await published(await server, [folder])
-      expect(path).toMatch(/^\/content\/[0-9a-f]{64}_0\/$/)
-      const root = path.slice(0, -1)
-      const { status, headers } = await get(path)
-      expect([301, 302, 307, 308]).toContain(status)
-      const { url } = await server
-      expect(new URL(headers.location ?? '', url + path).href).toBe(`${url}${root}/index.html`)
-      const index = '<link rel=stylesheet href=style/main.css>é'
-      expect(file(await get(`${root}/index.html`))).toEqual(found('text/html; charset=utf-8', index))
-      const style = await get(`${root}/style/main.css`)
-      expect(file(style)).toEqual(found('text/css; charset=utf-8', 'p { color: red }'))
-      const deep = await get(`${root}/style/fonts/a%20b.unknown`)
-      expect(file(deep)).toEqual(found('application/octet-stream', picture))
-      expect(file(await get(`${root}/empty.txt`))).toEqual(found('text/plain; charset=utf-8', ''))
-      expect(file(await get(`${root}/nothing?raw`)).status).toBe(200)
-      expect((await get(`${root}?raw`)).headers['content-type']).toBe('gw-fs/json')
-      // The folder is the first output, so its txid alone leads there.
-      expect(file(await get(`${root.slice(0, -2)}/style/main.css`)).status).toBe(200)
-    },
-    PATIENCE,
-  )
+  test('a folder, with its files at their paths', async () => {
+    const picture = randomBytes(200_000)
+    const folder = await folderOf({
+      'index.html': '<link rel=stylesheet href=style/main.css>é',
+      'style/main.css': 'p { color: red }',
+      'style/fonts/a b.unknown': picture,
+      'empty.txt': '',
+      nothing: undefined,
+    })
+    const path = await published(await server, [folder])
+    expect(path).toMatch(/^\/content\/[0-9a-f]{64}_0\/$/)
+    const root = path.slice(0, -1)
+    const { status, headers } = await get(path)
+    expect([301, 302, 307, 308]).toContain(status)
+    const { url } = await server
+    expect(new URL(headers.location ?? '', url + path).href).toBe(`${url}${root}/index.html`)
+    const index = '<link rel=stylesheet href=style/main.css>é'
+    expect(file(await get(`${root}/index.html`))).toEqual(found('text/html; charset=utf-8', index))
+    const style = await get(`${root}/style/main.css`)
+    expect(file(style)).toEqual(found('text/css; charset=utf-8', 'p { color: red }'))
+    const deep = await get(`${root}/style/fonts/a%20b.unknown`)
+    expect(file(deep)).toEqual(found('application/octet-stream', picture))
+    expect(file(await get(`${root}/empty.txt`))).toEqual(found('text/plain; charset=utf-8', ''))
+    expect(file(await get(`${root}/nothing?raw`)).status).toBe(200)
+    expect((await get(`${root}?raw`)).headers['content-type']).toBe('gw-fs/json')
+    // The folder is the first output, so its txid alone leads there.
+    expect(file(await get(`${root.slice(0, -2)}/style/main.css`)).status).toBe(200)
+  })
 
-  test(
-    'a folder without an index, with a word about that',
-    async () => {
-      const folder = await folderOf({ 'a.txt': 'a' })
-      const { url } = await server
-      const { code, stdout, stderr } = await cli.run(['publish', folder, '--url', `${url}/`])
-      expect({ code, stderr }).toEqual({
-        code: 0,
-        stderr: expect.stringMatching(
-          /^minetree: publishing 1 file, [^\n]+\nminetree: the folder has no index.html: this URL needs the path of a file behind it\n$/,
-        ),
-      })
-      expect(file(await get(`${stdout.trim().slice(url.length)}a.txt`)).body).toEqual(Buffer.from('a'))
-    },
-    PATIENCE,
-  )
+  test('a folder without an index, with a word about that', async () => {
+    const folder = await folderOf({ 'a.txt': 'a' })
+    const { url } = await server
+    const { code, stdout, stderr } = await cli.run(['publish', folder, '--url', `${url}/`])
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: expect.stringMatching(
+        /^minetree: publishing 1 file, [^\n]+\nminetree: the folder has no index.html: this URL needs the path of a file behind it\n$/,
+      ),
+    })
+    expect(file(await get(`${stdout.trim().slice(url.length)}a.txt`)).body).toEqual(Buffer.from('a'))
+  })
 
-  test(
-    'a file, an ordinal of its own each time, which nobody owns unless somebody is named',
-    async () => {
-      const path = join(await folderOf({ 'note.txt': 'a note' }), 'note.txt')
-      const first = await published(await server, [path])
-      expect(first).toMatch(/^\/content\/[0-9a-f]{64}_0$/)
-      expect(file(await get(first))).toEqual(found('text/plain; charset=utf-8', 'a note'))
-      expect((await get(`${first}:-2`)).headers['x-origin']).toBe(first.slice('/content/'.length))
-      const owner = encodeAddress('07'.repeat(20), 'main')
-      const second = await published(await server, [path, '--owner', owner])
-      expect(second).not.toBe(first)
-      const ownerOf = async (published: string) =>
-        (await get(published.replace('/content/', '/svc/gateway/metadata/'))).json
-      expect(await ownerOf(first)).toMatchObject({ owner: NOBODY })
-      expect(await ownerOf(second)).toMatchObject({ owner })
-    },
-    PATIENCE,
-  )
+  test('a file, an ordinal of its own each time, which nobody owns unless somebody is named', async () => {
+    const path = join(await folderOf({ 'note.txt': 'a note' }), 'note.txt')
+    const first = await published(await server, [path])
+    expect(first).toMatch(/^\/content\/[0-9a-f]{64}_0$/)
+    expect(file(await get(first))).toEqual(found('text/plain; charset=utf-8', 'a note'))
+    expect((await get(`${first}:-2`)).headers['x-origin']).toBe(first.slice('/content/'.length))
+    const owner = encodeAddress('07'.repeat(20), 'main')
+    const second = await published(await server, [path, '--owner', owner])
+    expect(second).not.toBe(first)
+    const ownerOf = async (published: string) =>
+      (await get(published.replace('/content/', '/svc/gateway/metadata/'))).json
+    expect(await ownerOf(first)).toMatchObject({ owner: NOBODY })
+    expect(await ownerOf(second)).toMatchObject({ owner })
+  })
 
-  test(
-    'what symbolic links in the folder lead to, several times too',
-    async () => {
-      const folder = await folderOf({ 'real/a.txt': 'a' })
-      await symlink('real', join(folder, 'link'))
-      await symlink('real/a.txt', join(folder, 'b.txt'))
-      const { url } = await server
-      const { stdout } = await cli.run(['publish', folder, '--url', url])
-      const root = stdout.trim().slice(url.length)
-      for (const path of ['real/a.txt', 'link/a.txt', 'b.txt'])
-        expect(file(await get(root + path)).body).toEqual(Buffer.from('a'))
-    },
-    PATIENCE,
-  )
+  test('what symbolic links in the folder lead to, several times too', async () => {
+    const folder = await folderOf({ 'real/a.txt': 'a' })
+    await symlink('real', join(folder, 'link'))
+    await symlink('real/a.txt', join(folder, 'b.txt'))
+    const { url } = await server
+    const { stdout } = await cli.run(['publish', folder, '--url', url])
+    const root = stdout.trim().slice(url.length)
+    for (const path of ['real/a.txt', 'link/a.txt', 'b.txt'])
+      expect(file(await get(root + path)).body).toEqual(Buffer.from('a'))
+  })
 
   /** The content of a stream's ordinal at each step, from its origin on. */
   async function steps(path: string): Promise<{ contents: Answer[]; tip: Answer }> {
@@ -138,55 +120,40 @@ describe('what is published is served', () => {
     return { contents, tip }
   }
 
-  test(
-    'a stream of chunks of 1 MiB, each at its outpoint, the ordinal at the last',
-    async () => {
-      const film = randomBytes(2.5 * 1024 * 1024)
-      const path = await published(await server, [
-        join(await folderOf({ 'a.mp4': film }), 'a.mp4'),
-        '--stream',
-      ])
-      const { contents, tip } = await steps(path)
-      expect(contents.map(({ headers }) => headers['content-type'])).toEqual([
-        'video/mp4;stream=gw',
-        'gw/stream',
-        'gw/stream',
-      ])
-      expect(contents.map(({ body }) => body.length)).toEqual([2 ** 20, 2 ** 20, 2 ** 19])
-      expect(Buffer.concat(contents.map(({ body }) => body)).equals(film)).toBe(true)
-      const stream = await get(path)
-      expect(stream.headers['content-type']).toBe('video/mp4;stream=gw')
-      expect(stream.body.equals(film)).toBe(true)
-      expect(tip.headers['x-outpoint']).toBe(contents.at(-1)?.headers['x-outpoint'])
-    },
-    PATIENCE,
-  )
+  test('a stream of chunks of 1 MiB, each at its outpoint, the ordinal at the last', async () => {
+    const film = randomBytes(2.5 * 1024 * 1024)
+    const path = await published(await server, [join(await folderOf({ 'a.mp4': film }), 'a.mp4'), '--stream'])
+    const { contents, tip } = await steps(path)
+    expect(contents.map(({ headers }) => headers['content-type'])).toEqual([
+      'video/mp4;stream=gw',
+      'gw/stream',
+      'gw/stream',
+    ])
+    expect(contents.map(({ body }) => body.length)).toEqual([2 ** 20, 2 ** 20, 2 ** 19])
+    expect(Buffer.concat(contents.map(({ body }) => body)).equals(film)).toBe(true)
+    const stream = await get(path)
+    expect(stream.headers['content-type']).toBe('video/mp4;stream=gw')
+    expect(stream.body.equals(film)).toBe(true)
+    expect(tip.headers['x-outpoint']).toBe(contents.at(-1)?.headers['x-outpoint'])
+  })
 
   test.each([
     ['an exact multiple', 'abcdef', 2, ['ab', 'cd', 'ef']],
     ['a shorter end', 'abcde', 2, ['ab', 'cd', 'e']],
     ['one chunk', 'abc', 100, ['abc']],
     ['nothing', '', 1, ['']],
-  ])(
-    'a stream of chunks of a size of one’s own: %s',
-    async (_, text, size, chunks) => {
-      const path = join(await folderOf({ 'a.txt': text }), 'a.txt')
-      const { contents } = await steps(await published(await server, [path, '--chunk-size', String(size)]))
-      expect(contents.map(({ body }) => body.toString())).toEqual(chunks)
-    },
-    PATIENCE,
-  )
+  ])('a stream of chunks of a size of one’s own: %s', async (_, text, size, chunks) => {
+    const path = join(await folderOf({ 'a.txt': text }), 'a.txt')
+    const { contents } = await steps(await published(await server, [path, '--chunk-size', String(size)]))
+    expect(contents.map(({ body }) => body.toString())).toEqual(chunks)
+  })
 })
 
-test(
-  'what is published outlives the server',
-  async () => {
-    const DATA_DIR = await servers.folder()
-    const server = await servers.start({ DATA_DIR })
-    const path = await published(server, [join(await folderOf({ 'a.txt': 'kept' }), 'a.txt')])
-    await server.stop()
-    const again = await servers.start({ DATA_DIR })
-    expect((await ask(again.url, path)).body).toEqual(Buffer.from(utf8('kept')))
-  },
-  PATIENCE,
-)
+test('what is published outlives the server', async () => {
+  const DATA_DIR = await servers.folder()
+  const server = await servers.start({ DATA_DIR })
+  const path = await published(server, [join(await folderOf({ 'a.txt': 'kept' }), 'a.txt')])
+  await server.stop()
+  const again = await servers.start({ DATA_DIR })
+  expect((await ask(again.url, path)).body).toEqual(Buffer.from(utf8('kept')))
+})

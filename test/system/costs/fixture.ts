@@ -1,7 +1,6 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { openNode } from '../../../src/server/node.js'
-import { engineBeef } from '../../../src/server/submission/overlay-engine.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { type Environment, SILENT, treeOf } from '../../support/server/test-server.js'
 import type { Attack, RequestOf } from './attack.js'
@@ -28,11 +27,11 @@ export async function fillStore(attacks: readonly Attack[], folder: string): Pro
     const { engine } = node.overlay
     const file = chain.inscribe({ contentType: 'text/plain', body: utf8('4 KiB'.padEnd(4096, '.')) })
     const readPath = `/content/${file.outpoint(0)}`
-    await engine.submit({ beef: engineBeef(beefOf(file)), topics: TOPICS })
+    await engine.submit({ beef: beefOf(file), topics: TOPICS })
     const filled: FilledStore[] = []
     for (const attack of attacks) {
       const submit = async (beef: Uint8Array): Promise<void> => {
-        await engine.submit({ beef: engineBeef(beef), topics: TOPICS })
+        await engine.submit({ beef: beef, topics: TOPICS })
       }
       const requestOf = await attack.prepare({
         ...{ chain, submit },

@@ -19,8 +19,6 @@ import { ask, storedRows, submission, treeOf, useServers } from '../../support/s
 const cli = useBuiltCli()
 const servers = useServers()
 const MiB = 1024 * 1024
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
 
 const chain = new FakeChain()
 const coin = (): FakeTransaction =>
@@ -54,33 +52,29 @@ async function stopped({ child, ended }: Running): Promise<void> {
 
 const ordinals = (beef: Uint8Array) => submission(beef, ['tm_ordinals'])
 
-test(
-  'readers are answered while a large transaction is admitted, and see it when it is',
-  async () => {
-    const host = await started()
-    const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
-    expect((await ask(host.at, '/submit', ordinals(beefOf(small)))).status).toBe(200)
-    const { transaction, beef } = inscribed(24 * MiB)
-    let isAdmitted = false
-    const admitted = ask(host.at, '/submit', ordinals(beef)).then((answer) => {
-      isAdmitted = true
-      return answer
-    })
-    let answered = 0
-    while (!isAdmitted) {
-      const { body } = await ask(host.at, `/content/${small.outpoint(0)}`)
-      expect(body.toString('utf8')).toBe('small')
-      answered++
-    }
-    // In one thread, hardly any would be: parsing and hashing go on for seconds.
-    expect(answered).toBeGreaterThan(10)
-    expect((await admitted).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
-    const { status, body } = await ask(host.at, `/content/${transaction.outpoint(0)}:-1`)
-    expect({ status, length: body.length }).toEqual({ status: 200, length: 24 * MiB })
-    await stopped(host)
-  },
-  PATIENCE,
-)
+test('readers are answered while a large transaction is admitted, and see it when it is', async () => {
+  const host = await started()
+  const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
+  expect((await ask(host.at, '/submit', ordinals(beefOf(small)))).status).toBe(200)
+  const { transaction, beef } = inscribed(24 * MiB)
+  let isAdmitted = false
+  const admitted = ask(host.at, '/submit', ordinals(beef)).then((answer) => {
+    isAdmitted = true
+    return answer
+  })
+  let answered = 0
+  while (!isAdmitted) {
+    const { body } = await ask(host.at, `/content/${small.outpoint(0)}`)
+    expect(body.toString('utf8')).toBe('small')
+    answered++
+  }
+  // In one thread, hardly any would be: parsing and hashing go on for seconds.
+  expect(answered).toBeGreaterThan(10)
+  expect((await admitted).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
+  const { status, body } = await ask(host.at, `/content/${transaction.outpoint(0)}:-1`)
+  expect({ status, length: body.length }).toEqual({ status: 200, length: 24 * MiB })
+  await stopped(host)
+})
 
 /** Hashes an item of 2 to the power of `doublings` bytes, over and over; any push opens it. */
 const hashing = ({ doublings, hashes }: { doublings: number; hashes: number }): Uint8Array =>
@@ -99,124 +93,104 @@ function unproven(lockingScript: Uint8Array, length: number): Uint8Array {
   return beefOf(transaction, { proven: false, with: [from] })
 }
 
-test(
-  'while a large transaction is verified, others have the turn of the writers',
-  async () => {
-    const host = await started()
-    const order: string[] = []
-    const large = unproven(hashing({ doublings: 18, hashes: 250 }), 2 * MiB)
-    const sent = ask(host.at, '/submit', ordinals(large)).then((answer) => {
-      order.push('large')
-      return answer
-    })
-    for (let left = 3; left > 0; left--) {
-      expect((await ask(host.at, '/submit', ordinals(inscribed(10).beef))).status).toBe(200)
-      order.push('small')
-    }
-    expect(await sent).toMatchObject({ status: 200, json: { tm_ordinals: { outputsToAdmit: [0] } } })
-    expect(order).toEqual(['small', 'small', 'small', 'large'])
-    await stopped(host)
-  },
-  PATIENCE,
-)
+test('while a large transaction is verified, others have the turn of the writers', async () => {
+  const host = await started()
+  const order: string[] = []
+  const large = unproven(hashing({ doublings: 18, hashes: 250 }), 2 * MiB)
+  const sent = ask(host.at, '/submit', ordinals(large)).then((answer) => {
+    order.push('large')
+    return answer
+  })
+  for (let left = 3; left > 0; left--) {
+    expect((await ask(host.at, '/submit', ordinals(inscribed(10).beef))).status).toBe(200)
+    order.push('small')
+  }
+  expect(await sent).toMatchObject({ status: 200, json: { tm_ordinals: { outputsToAdmit: [0] } } })
+  expect(order).toEqual(['small', 'small', 'small', 'large'])
+  await stopped(host)
+})
 
-test(
-  'scripts of a small transaction that take long are run, or refused, as short ones are',
-  async () => {
-    const host = await started()
-    const long = unproven(hashing({ doublings: 16, hashes: 100 }), 10)
-    expect(await ask(host.at, '/submit', ordinals(long))).toMatchObject({
-      status: 200,
-      json: { tm_ordinals: { outputsToAdmit: [0] } },
-    })
-    const endless = unproven(hashing({ doublings: 16, hashes: 20_000 }), 10)
-    expectError(await ask(host.at, '/submit', ordinals(endless)), {
-      status: 400,
-      code: 'BAD_BODY',
-      overlay: true,
-      error: 'the transaction could not be verified: the scripts are too expensive to run',
-    })
-    await stopped(host)
-  },
-  PATIENCE,
-)
+test('scripts of a small transaction that take long are run, or refused, as short ones are', async () => {
+  const host = await started()
+  const long = unproven(hashing({ doublings: 16, hashes: 100 }), 10)
+  expect(await ask(host.at, '/submit', ordinals(long))).toMatchObject({
+    status: 200,
+    json: { tm_ordinals: { outputsToAdmit: [0] } },
+  })
+  const endless = unproven(hashing({ doublings: 16, hashes: 20_000 }), 10)
+  expectError(await ask(host.at, '/submit', ordinals(endless)), {
+    status: 400,
+    code: 'BAD_BODY',
+    overlay: true,
+    error: 'the transaction could not be verified: the scripts are too expensive to run',
+  })
+  await stopped(host)
+})
 
-test(
-  'what was blocked in the other thread is blocked here when the submission is answered',
-  async () => {
-    const host = await started()
-    const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
-    const path = `/content/${small.outpoint(0)}`
-    await ask(host.at, '/submit', ordinals(beefOf(small)))
-    // As the other thread has it: connections of its own to the same file.
-    const connections = await connectSqlite(host.dataDir)
-    await new SqlGraphStore(connections).evict({ txid: small.txid, vout: 0 })
-    await connections.close()
-    expect((await ask(host.at, path)).status).toBe(200)
-    expect((await ask(host.at, '/submit', ordinals(inscribed(MiB).beef))).status).toBe(200)
-    expectError(await ask(host.at, path), { status: 451, code: 'BLOCKED' })
-    await stopped(host)
-  },
-  PATIENCE,
-)
+test('what was blocked in the other thread is blocked here when the submission is answered', async () => {
+  const host = await started()
+  const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
+  const path = `/content/${small.outpoint(0)}`
+  await ask(host.at, '/submit', ordinals(beefOf(small)))
+  // As the other thread has it: connections of its own to the same file.
+  const connections = await connectSqlite(host.dataDir)
+  await new SqlGraphStore(connections).evict({ txid: small.txid, vout: 0 })
+  await connections.close()
+  expect((await ask(host.at, path)).status).toBe(200)
+  expect((await ask(host.at, '/submit', ordinals(inscribed(MiB).beef))).status).toBe(200)
+  expectError(await ask(host.at, path), { status: 451, code: 'BLOCKED' })
+  await stopped(host)
+})
 
-test(
-  'a large step of an ordinal that was asked for before is its tip at once',
-  async () => {
-    const host = await started()
-    const origin = inscribed(10)
-    await ask(host.at, '/submit', ordinals(origin.beef))
-    const tip = `/content/${origin.transaction.outpoint(0)}:-1`
-    expect((await ask(host.at, tip)).body).toHaveLength(10)
-    const next = inscribed(2 * MiB, origin.transaction)
-    await ask(host.at, '/submit', ordinals(next.beef))
-    expect((await ask(host.at, tip)).body).toHaveLength(2 * MiB)
-    await stopped(host)
-  },
-  PATIENCE,
-)
+test('a large step of an ordinal that was asked for before is its tip at once', async () => {
+  const host = await started()
+  const origin = inscribed(10)
+  await ask(host.at, '/submit', ordinals(origin.beef))
+  const tip = `/content/${origin.transaction.outpoint(0)}:-1`
+  expect((await ask(host.at, tip)).body).toHaveLength(10)
+  const next = inscribed(2 * MiB, origin.transaction)
+  await ask(host.at, '/submit', ordinals(next.beef))
+  expect((await ask(host.at, tip)).body).toHaveLength(2 * MiB)
+  await stopped(host)
+})
 
-test(
-  'what is wrong with a large transaction is answered as with a small one, and what is refused is counted',
-  async () => {
-    const host = await started({ CONTENT_TYPES: 'application/x-large', MAX_CONTENT_BYTES: String(3 * MiB) })
-    const send = (beef: Uint8Array, topics = ['tm_ordinals']) =>
-      ask(host.at, '/submit', submission(beef, topics))
-    const spent = inscribed(10)
-    await send(spent.beef)
-    const first = inscribed(2 * MiB, spent.transaction)
-    expect((await send(first.beef)).status).toBe(200)
-    const second = inscribed(2 * MiB + 1, spent.transaction)
-    expectError(await send(beefOf(second.transaction, { proven: false, with: [spent.transaction] })), {
-      status: 409,
-      code: 'CONFLICT',
-      overlay: true,
-      data: { txid: first.transaction.txid },
-    })
-    expectError(await send(new Uint8Array(2 * MiB)), { status: 400, code: 'BAD_BODY', overlay: true })
-    expectError(await send(second.beef, ['tm_other']), { status: 400, code: 'BAD_BODY', overlay: true })
-    const { json } = await send(inscribed(4 * MiB).beef)
-    expect(json).toMatchObject({ tm_ordinals: { outputsToAdmit: [] } })
-    expect((await ask(host.at, '/health')).json).toMatchObject({
-      refused: { tm_ordinals: { CONTENT_TOO_LARGE: 1 } },
-    })
-    // Counted in this thread, whichever has admitted or refused it.
-    const samples = (await ask(host.at, '/metrics')).body.toString().split('\n')
-    expect(samples).toEqual(
-      expect.arrayContaining([
-        'minetree_admitted_transactions_total{topic="tm_ordinals"} 2',
-        'minetree_refusals_total{topic="tm_ordinals",code="CONTENT_TOO_LARGE"} 1',
-        'minetree_conflicts_total 1',
-        'minetree_refused_submissions_total{code="BAD_BODY"} 2',
-      ]),
-    )
-    host.child.kill('SIGTERM')
-    const { stdout } = await host.ended
-    const lines = stdout.trim().split('\n')
-    expect(lines.filter((line) => line.includes('CONTENT_TOO_LARGE'))).toHaveLength(1)
-  },
-  PATIENCE,
-)
+test('what is wrong with a large transaction is answered as with a small one, and what is refused is counted', async () => {
+  const host = await started({ CONTENT_TYPES: 'application/x-large', MAX_CONTENT_BYTES: String(3 * MiB) })
+  const send = (beef: Uint8Array, topics = ['tm_ordinals']) =>
+    ask(host.at, '/submit', submission(beef, topics))
+  const spent = inscribed(10)
+  await send(spent.beef)
+  const first = inscribed(2 * MiB, spent.transaction)
+  expect((await send(first.beef)).status).toBe(200)
+  const second = inscribed(2 * MiB + 1, spent.transaction)
+  expectError(await send(beefOf(second.transaction, { proven: false, with: [spent.transaction] })), {
+    status: 409,
+    code: 'CONFLICT',
+    overlay: true,
+    data: { txid: first.transaction.txid },
+  })
+  expectError(await send(new Uint8Array(2 * MiB)), { status: 400, code: 'BAD_BODY', overlay: true })
+  expectError(await send(second.beef, ['tm_other']), { status: 400, code: 'BAD_BODY', overlay: true })
+  const { json } = await send(inscribed(4 * MiB).beef)
+  expect(json).toMatchObject({ tm_ordinals: { outputsToAdmit: [] } })
+  expect((await ask(host.at, '/health')).json).toMatchObject({
+    refused: { tm_ordinals: { CONTENT_TOO_LARGE: 1 } },
+  })
+  // Counted in this thread, whichever has admitted or refused it.
+  const samples = (await ask(host.at, '/metrics')).body.toString().split('\n')
+  expect(samples).toEqual(
+    expect.arrayContaining([
+      'minetree_admitted_transactions_total{topic="tm_ordinals"} 2',
+      'minetree_refusals_total{topic="tm_ordinals",code="CONTENT_TOO_LARGE"} 1',
+      'minetree_conflicts_total 1',
+      'minetree_refused_submissions_total{code="BAD_BODY"} 2',
+    ]),
+  )
+  host.child.kill('SIGTERM')
+  const { stdout } = await host.ended
+  const lines = stdout.trim().split('\n')
+  expect(lines.filter((line) => line.includes('CONTENT_TOO_LARGE'))).toHaveLength(1)
+})
 
 test.each([300, 1000])(
   'a host that is killed %d milliseconds into a chunk has all of it or nothing, takes it again, and has nothing twice',
@@ -244,20 +218,15 @@ test.each([300, 1000])(
     await stopped(again)
     expect(storedRows(host.dataDir).graph_pieces).toHaveLength(whole)
   },
-  PATIENCE,
 )
 
-test(
-  'a host that is asked to stop finishes what it admits',
-  async () => {
-    const host = await started()
-    const { transaction, beef } = inscribed(24 * MiB)
-    const admitted = ask(host.at, '/submit', ordinals(beef))
-    await sleep(1000)
-    await stopped(host)
-    expect((await admitted).status).toBe(200)
-    const rows = storedRows(host.dataDir)
-    expect(rows.graph_outputs?.some((row) => row.includes(transaction.txid))).toBe(true)
-  },
-  PATIENCE,
-)
+test('a host that is asked to stop finishes what it admits', async () => {
+  const host = await started()
+  const { transaction, beef } = inscribed(24 * MiB)
+  const admitted = ask(host.at, '/submit', ordinals(beef))
+  await sleep(1000)
+  await stopped(host)
+  expect((await admitted).status).toBe(200)
+  const rows = storedRows(host.dataDir)
+  expect(rows.graph_outputs?.some((row) => row.includes(transaction.txid))).toBe(true)
+})

@@ -21,9 +21,6 @@ import {
 const cli = useBuiltCli()
 const servers = useServers()
 
-/** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
-
 /** Of a server that nothing fills: what fills one is tested in test/cli. */
 async function settings(more: Environment = {}): Promise<Environment> {
   return { PORT: '0', DATA_DIR: await servers.folder(), SEED: 'none', ...more }
@@ -45,82 +42,66 @@ function timelessRows(dataDir: string): Record<string, string[]> {
 }
 
 describe('a server', () => {
-  test.each(['SIGTERM', 'SIGINT'] as const)(
-    'answers until %s, and ends with 0',
-    async (signal) => {
-      const running = cli.start(['serve'], await settings())
-      const url = await running.url
-      for (const path of ['/health/live', '/health/ready']) {
-        const { status, headers, json } = await ask(url, path)
-        expect({ status, json }).toEqual({ status: 200, json: { status: 'ok' } })
-        expect(headers['cache-control']).toBe('no-store')
-      }
-      running.child.kill(signal)
-      const { code, stdout, stderr } = await running.ended
-      expect(code).toBe(0)
-      expect(stderr).toBe('')
-      expect(stdout).toContain('stopped')
-      await expect(ask(url, '/health/live')).rejects.toThrow('ECONNREFUSED')
-    },
-    PATIENCE,
-  )
+  test.each(['SIGTERM', 'SIGINT'] as const)('answers until %s, and ends with 0', async (signal) => {
+    const running = cli.start(['serve'], await settings())
+    const url = await running.url
+    for (const path of ['/health/live', '/health/ready']) {
+      const { status, headers, json } = await ask(url, path)
+      expect({ status, json }).toEqual({ status: 200, json: { status: 'ok' } })
+      expect(headers['cache-control']).toBe('no-store')
+    }
+    running.child.kill(signal)
+    const { code, stdout, stderr } = await running.ended
+    expect(code).toBe(0)
+    expect(stderr).toBe('')
+    expect(stdout).toContain('stopped')
+    await expect(ask(url, '/health/live')).rejects.toThrow('ECONNREFUSED')
+  })
 
-  test(
-    'finishes what is under way when it is asked to stop, and keeps it',
-    async () => {
-      const chain = new FakeChain()
-      const env = await settings(treeOf(chain.deployment))
-      const running = cli.start(['serve'], env)
-      const url = await running.url
-      const beef = beefOf(chain.genesis)
-      const { headers } = submission(beef)
-      const { hostname, port } = new URL(url)
-      const asked = request({
-        hostname,
-        port,
-        path: '/submit',
-        method: 'POST',
-        agent: false,
-        headers: { ...headers, 'Content-Length': String(beef.length), Expect: '100-continue' },
-      })
-      asked.flushHeaders()
-      // The server has taken the request once it says so; only then is it under way.
-      await once(asked, 'continue')
-      asked.write(beef.subarray(0, 10))
-      running.child.kill('SIGTERM')
-      await expectStopping(running.child.stdout)
-      asked.end(beef.subarray(10))
-      const [response] = await once(asked, 'response')
-      expect(response.statusCode).toBe(200)
-      response.resume()
-      expect((await running.ended).code).toBe(0)
-      expect(storedRows(env.DATA_DIR ?? '').graph_nodes).toHaveLength(1)
-    },
-    PATIENCE,
-  )
+  test('finishes what is under way when it is asked to stop, and keeps it', async () => {
+    const chain = new FakeChain()
+    const env = await settings(treeOf(chain.deployment))
+    const running = cli.start(['serve'], env)
+    const url = await running.url
+    const beef = beefOf(chain.genesis)
+    const { headers } = submission(beef)
+    const { hostname, port } = new URL(url)
+    const asked = request({
+      hostname,
+      port,
+      path: '/submit',
+      method: 'POST',
+      agent: false,
+      headers: { ...headers, 'Content-Length': String(beef.length), Expect: '100-continue' },
+    })
+    asked.flushHeaders()
+    // The server has taken the request once it says so; only then is it under way.
+    await once(asked, 'continue')
+    asked.write(beef.subarray(0, 10))
+    running.child.kill('SIGTERM')
+    await expectStopping(running.child.stdout)
+    asked.end(beef.subarray(10))
+    const [response] = await once(asked, 'response')
+    expect(response.statusCode).toBe(200)
+    response.resume()
+    expect((await running.ended).code).toBe(0)
+    expect(storedRows(env.DATA_DIR ?? '').graph_nodes).toHaveLength(1)
+  })
 
-  test(
-    'has its own name for what it listens on',
-    async () => {
-      const running = cli.start(['serve'], await settings({ HOST: '127.0.0.1' }))
-      expect(await running.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
-    },
-    PATIENCE,
-  )
+  test('has its own name for what it listens on', async () => {
+    const running = cli.start(['serve'], await settings({ HOST: '127.0.0.1' }))
+    expect(await running.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/)
+  })
 
-  test(
-    'says of a live network without checks that there are none',
-    async () => {
-      const running = cli.start(
-        ['serve'],
-        await settings({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }),
-      )
-      await running.url
-      running.child.kill('SIGTERM')
-      expect((await running.ended).stdout).toContain('merkle proofs are not checked')
-    },
-    PATIENCE,
-  )
+  test('says of a live network without checks that there are none', async () => {
+    const running = cli.start(
+      ['serve'],
+      await settings({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }),
+    )
+    await running.url
+    running.child.kill('SIGTERM')
+    expect((await running.ended).stdout).toContain('merkle proofs are not checked')
+  })
 })
 
 async function expectStopping(stdout: NodeJS.ReadableStream | null): Promise<void> {
@@ -130,92 +111,72 @@ async function expectStopping(stdout: NodeJS.ReadableStream | null): Promise<voi
 }
 
 describe('a server that cannot start says why in one line', () => {
-  test(
-    'a port in use',
-    async () => {
-      const taken = createServer().listen(0, '127.0.0.1')
-      await once(taken, 'listening')
-      const { port } = taken.address() as { port: number }
-      try {
-        const end = await cli.run(['serve'], await settings({ PORT: String(port) }))
-        expectOneLine(end, new RegExp(`cannot listen on 127\\.0\\.0\\.1:${port}.*EADDRINUSE`), 5)
-      } finally {
-        taken.close()
-      }
-    },
-    PATIENCE,
-  )
+  test('a port in use', async () => {
+    const taken = createServer().listen(0, '127.0.0.1')
+    await once(taken, 'listening')
+    const { port } = taken.address() as { port: number }
+    try {
+      const end = await cli.run(['serve'], await settings({ PORT: String(port) }))
+      expectOneLine(end, new RegExp(`cannot listen on 127\\.0\\.0\\.1:${port}.*EADDRINUSE`), 5)
+    } finally {
+      taken.close()
+    }
+  })
 
-  test(
-    'a DATA_DIR that is a file',
-    async () => {
-      const file = join(await servers.folder(), 'file')
-      await writeFile(file, 'a file')
-      expectOneLine(
-        await cli.run(['serve'], await settings({ DATA_DIR: file })),
-        /cannot open the store in .*file/,
-        5,
-      )
-    },
-    PATIENCE,
-  )
+  test('a DATA_DIR that is a file', async () => {
+    const file = join(await servers.folder(), 'file')
+    await writeFile(file, 'a file')
+    expectOneLine(
+      await cli.run(['serve'], await settings({ DATA_DIR: file })),
+      /cannot open the store in .*file/,
+      5,
+    )
+  })
 
-  test(
-    'a store that is garbage',
-    async () => {
-      const env = await settings()
-      await writeFile(join(env.DATA_DIR ?? '', 'minetree.sqlite'), 'garbage '.repeat(2000))
-      expectOneLine(await cli.run(['serve'], env), /cannot open the store in .*not a database/, 5)
-    },
-    PATIENCE,
-  )
+  test('a store that is garbage', async () => {
+    const env = await settings()
+    await writeFile(join(env.DATA_DIR ?? '', 'minetree.sqlite'), 'garbage '.repeat(2000))
+    expectOneLine(await cli.run(['serve'], env), /cannot open the store in .*not a database/, 5)
+  })
 
-  test(
-    'a DATA_DIR with the tree of another genesis',
-    async () => {
-      const chain = new FakeChain()
-      const env = await settings(treeOf(chain.deployment))
-      const first = cli.start(['serve'], env)
-      await first.url
-      first.child.kill('SIGTERM')
-      expect((await first.ended).code).toBe(0)
-      const other = new FakeChain({ codeSize: 32 })
-      for (const another of [
-        treeOf(other.deployment),
-        { PROFILE: 'mainnet', GENESIS: '', COVENANT_VERSION: '' },
-      ]) {
-        const end = await cli.run(['serve'], { ...env, ...another })
-        expectOneLine(end, new RegExp(`GENESIS.*${chain.genesis.txid}_0`), 2)
-      }
-      const again = cli.start(['serve'], env)
-      await again.url
-    },
-    PATIENCE,
-  )
+  test('a DATA_DIR with the tree of another genesis', async () => {
+    const chain = new FakeChain()
+    const env = await settings(treeOf(chain.deployment))
+    const first = cli.start(['serve'], env)
+    await first.url
+    first.child.kill('SIGTERM')
+    expect((await first.ended).code).toBe(0)
+    const other = new FakeChain({ codeSize: 32 })
+    for (const another of [
+      treeOf(other.deployment),
+      { PROFILE: 'mainnet', GENESIS: '', COVENANT_VERSION: '' },
+    ]) {
+      const end = await cli.run(['serve'], { ...env, ...another })
+      expectOneLine(end, new RegExp(`GENESIS.*${chain.genesis.txid}_0`), 2)
+    }
+    const again = cli.start(['serve'], env)
+    await again.url
+  })
 
-  test(
-    'a DATA_DIR that another server has',
-    async () => {
-      const env = await settings()
-      const first = cli.start(['serve'], env)
-      const url = await first.url
-      expectOneLine(
-        await cli.run(['serve'], env),
-        /cannot open the store in .*another minetree process has it open/,
-        5,
-      )
-      const file = join(await servers.folder(), 'genesis.beef')
-      await writeFile(file, beefOf(new FakeChain().genesis))
-      expectOneLine(await cli.run(['import', file], env), /another minetree process has it open/, 5)
-      expect((await ask(url, '/health/ready')).status).toBe(200)
-      // However the first one ends, the next one starts.
-      first.child.kill('SIGKILL')
-      await first.ended
-      const next = cli.start(['serve'], env)
-      expect((await ask(await next.url, '/health/ready')).status).toBe(200)
-    },
-    PATIENCE,
-  )
+  test('a DATA_DIR that another server has', async () => {
+    const env = await settings()
+    const first = cli.start(['serve'], env)
+    const url = await first.url
+    expectOneLine(
+      await cli.run(['serve'], env),
+      /cannot open the store in .*another minetree process has it open/,
+      5,
+    )
+    const file = join(await servers.folder(), 'genesis.beef')
+    await writeFile(file, beefOf(new FakeChain().genesis))
+    expectOneLine(await cli.run(['import', file], env), /another minetree process has it open/, 5)
+    expect((await ask(url, '/health/ready')).status).toBe(200)
+    // However the first one ends, the next one starts.
+    first.child.kill('SIGKILL')
+    await first.ended
+    const next = cli.start(['serve'], env)
+    expect((await ask(await next.url, '/health/ready')).status).toBe(200)
+  })
 
   test.each([
     ['PORT', 'http'],
@@ -229,78 +190,70 @@ describe('a server that cannot start says why in one line', () => {
     ['MAX_BODY_BYTES', '72M'],
     ['LOG_LEVEL', 'loud'],
     ['KNEX_URL', 'mysql://127.0.0.1'],
-  ])(
-    '%s=%s',
-    async (name, value) => {
-      expectOneLine(
-        await cli.run(['serve'], await settings({ [name]: value })),
-        new RegExp(`^minetree: ${name}: `),
-        2,
-      )
-    },
-    PATIENCE,
-  )
+  ])('%s=%s', async (name, value) => {
+    expectOneLine(
+      await cli.run(['serve'], await settings({ [name]: value })),
+      new RegExp(`^minetree: ${name}: `),
+      2,
+    )
+  })
 })
 
-test(
-  'what a killed server acknowledged is there, and sending all again makes it whole',
-  async () => {
-    const chain = new FakeChain()
-    const mints = 'abcdefgh'.split('').map((_, at) => chain.mint('abcdefgh'.slice(0, at + 1)))
-    const notes = Array.from({ length: 12 }, (_, at) =>
-      // More than one chunk of the store each.
-      chain.inscribe({ contentType: 'text/plain', body: utf8(`${at} `.repeat(150_000)) }),
-    )
-    const all: [FakeTransaction, string[]][] = [
-      [chain.genesis, ['tm_names']],
-      ...notes.flatMap((note, at): [FakeTransaction, string[]][] => {
-        const mint = mints[at]
-        return mint === undefined
-          ? [[note, ['tm_ordinals']]]
-          : [
-              [mint, ['tm_names']],
-              [note, ['tm_ordinals']],
-            ]
-      }),
-    ]
-    const env = await settings(treeOf(chain.deployment))
-    const send = async (url: string): Promise<void> => {
-      for (const [transaction, topics] of all) {
-        expect((await ask(url, '/submit', submission(beefOf(transaction), topics))).status).toBe(200)
-      }
+test('what a killed server acknowledged is there, and sending all again makes it whole', async () => {
+  const chain = new FakeChain()
+  const mints = 'abcdefgh'.split('').map((_, at) => chain.mint('abcdefgh'.slice(0, at + 1)))
+  const notes = Array.from({ length: 12 }, (_, at) =>
+    // More than one chunk of the store each.
+    chain.inscribe({ contentType: 'text/plain', body: utf8(`${at} `.repeat(150_000)) }),
+  )
+  const all: [FakeTransaction, string[]][] = [
+    [chain.genesis, ['tm_names']],
+    ...notes.flatMap((note, at): [FakeTransaction, string[]][] => {
+      const mint = mints[at]
+      return mint === undefined
+        ? [[note, ['tm_ordinals']]]
+        : [
+            [mint, ['tm_names']],
+            [note, ['tm_ordinals']],
+          ]
+    }),
+  ]
+  const env = await settings(treeOf(chain.deployment))
+  const send = async (url: string): Promise<void> => {
+    for (const [transaction, topics] of all) {
+      expect((await ask(url, '/submit', submission(beefOf(transaction), topics))).status).toBe(200)
     }
+  }
 
-    const acknowledged: FakeTransaction[] = []
-    for (const killAfter of [3, 9]) {
-      const running = cli.start(['serve'], env)
-      const url = await running.url
-      // All at once, so that the kill falls into the middle of some.
-      const sent = all.map(async ([transaction, topics]) => {
-        const { json } = await ask(url, '/submit', submission(beefOf(transaction), topics))
-        const outputs = Object.values(json as Record<string, { outputsToAdmit: number[] }>)
-        if (outputs.some(({ outputsToAdmit }) => outputsToAdmit.length > 0)) acknowledged.push(transaction)
-        if (acknowledged.length >= killAfter) running.child.kill('SIGKILL')
-      })
-      await Promise.allSettled(sent)
-      expect((await running.ended).signal).toBe('SIGKILL')
-    }
-    expect(acknowledged.length).toBeGreaterThanOrEqual(9)
+  const acknowledged: FakeTransaction[] = []
+  for (const killAfter of [3, 9]) {
+    const running = cli.start(['serve'], env)
+    const url = await running.url
+    // All at once, so that the kill falls into the middle of some.
+    const sent = all.map(async ([transaction, topics]) => {
+      const { json } = await ask(url, '/submit', submission(beefOf(transaction), topics))
+      const outputs = Object.values(json as Record<string, { outputsToAdmit: number[] }>)
+      if (outputs.some(({ outputsToAdmit }) => outputsToAdmit.length > 0)) acknowledged.push(transaction)
+      if (acknowledged.length >= killAfter) running.child.kill('SIGKILL')
+    })
+    await Promise.allSettled(sent)
+    expect((await running.ended).signal).toBe('SIGKILL')
+  }
+  expect(acknowledged.length).toBeGreaterThanOrEqual(9)
 
-    const again = cli.start(['serve'], env)
-    const url = await again.url
-    for (const transaction of acknowledged.filter((each) => notes.includes(each))) {
-      expect((await ask(url, `/content/${transaction.outpoint(0)}`)).status).toBe(200)
-    }
-    await send(url)
-    const fresh = await servers.start(treeOf(chain.deployment))
-    await send(fresh.url)
-    const origins = posted(mints.map((mint) => mint.outpoint(2)))
-    expect((await ask(url, '/svc/names/origins', origins)).json).toEqual(
-      Object.fromEntries(mints.map((mint) => [mint.outpoint(2), true])),
-    )
-    again.child.kill('SIGTERM')
-    expect((await again.ended).code).toBe(0)
-    expect(timelessRows(env.DATA_DIR ?? '')).toEqual(timelessRows(fresh.dataDir))
-  },
-  PATIENCE,
-)
+  const again = cli.start(['serve'], env)
+  const url = await again.url
+  for (const transaction of acknowledged.filter((each) => notes.includes(each))) {
+    expect((await ask(url, `/content/${transaction.outpoint(0)}`)).status).toBe(200)
+  }
+  await send(url)
+  const fresh = await servers.start(treeOf(chain.deployment))
+  await send(fresh.url)
+  const origins = posted(mints.map((mint) => mint.outpoint(2)))
+  expect((await ask(url, '/svc/names/origins', origins)).json).toEqual(
+    Object.fromEntries(mints.map((mint) => [mint.outpoint(2), true])),
+  )
+  again.child.kill('SIGTERM')
+  expect((await again.ended).code).toBe(0)
+  expect(timelessRows(env.DATA_DIR ?? '')).toEqual(timelessRows(fresh.dataDir))
+})

@@ -11,7 +11,7 @@ import {
   mainnetTransaction,
   mainnetVectors,
 } from '../../support/protocol/mainnet-vectors.js'
-import { lastingHeaders, posted, type TestServer, useServers } from '../../support/server/test-server.js'
+import { posted, type TestServer, useServers } from '../../support/server/test-server.js'
 
 const vectors = mainnetVectors()
 const folder = fileURLToPath(new URL('../../../../shared/vectors/mainnet/', import.meta.url))
@@ -132,64 +132,6 @@ if (vectors === undefined) {
       await expectTheContent(server, vectors)
     })
 
-    test.each([
-      ['<txid>_<vout>', `${image}_0`],
-      ['<txid>.<vout>', `${image}.0`],
-      ['<txid>', image],
-      ['capital hex', `${image.toUpperCase()}_0`],
-    ])('content is found by %s', async (_, pointer) => {
-      const { status, headers, body } = await server.ask(`/content/${pointer}`)
-      expect(status).toBe(200)
-      expect(headers['x-outpoint']).toBe(`${image}_0`)
-      expect(body.length).toBe(13_750)
-    })
-
-    test('HEAD answers like GET, without the body', async () => {
-      const head = await server.ask(`/content/${image}_0`, { method: 'HEAD' })
-      const get = await server.ask(`/content/${image}_0`)
-      expect(head.status).toBe(200)
-      expect(head.body.length).toBe(0)
-      expect(lastingHeaders(head)).toEqual(lastingHeaders(get))
-    })
-
-    test('HEAD answers like GET for names, too', async () => {
-      for (const path of ['/svc/names/origin/sh', '/svc/names/mine/shruggr', '/svc/names/mine/sh']) {
-        const head = await server.ask(path, { method: 'HEAD' })
-        const get = await server.ask(path)
-        expect(head.status).toBe(get.status)
-        expect(head.body.length).toBe(0)
-        expect(head.headers['content-length']).toBe(get.headers['content-length'])
-      }
-    })
-
-    test('If-None-Match with the tag is answered with 304 and no body', async () => {
-      const { headers } = await server.ask(`/content/${image}_0`)
-      const tag = headers.etag ?? ''
-      for (const value of [tag, `W/${tag}`, `"other", ${tag}`, '*']) {
-        const answer = await server.ask(`/content/${image}_0`, { headers: { 'If-None-Match': value } })
-        expect(answer.status).toBe(304)
-        expect(answer.body.length).toBe(0)
-        expect(answer.headers.etag).toBe(tag)
-        expect(answer.headers['cache-control']).toBe('public, max-age=31536000, immutable')
-      }
-      const other = await server.ask(`/content/${image}_0`, { headers: { 'If-None-Match': '"other"' } })
-      expect(other.status).toBe(200)
-    })
-
-    test.each([
-      ['an output without content', `${image}_1`],
-      ['an output that the transaction has not', `${image}_4294967295`],
-      ['a transaction that is not here', `${'00'.repeat(32)}_0`],
-      ['a transaction without content', 'ab'.repeat(32)],
-    ])('%s is 404 in the shape of errors', async (_, pointer) => {
-      const { status, headers, json: body } = await server.ask(`/content/${pointer}`)
-      expect(status).toBe(404)
-      expect(body).toEqual({ error: expect.any(String), code: 'NOT_FOUND' })
-      expect(headers['cache-control']).toBe('no-store')
-      expect(headers['content-type']).toMatch(/^application\/json/)
-      expect(headers.etag).toBeUndefined()
-    })
-
     test('a name output is served as the name', async () => {
       const { headers, body } = await server.ask(`/content/${mintSh}_2`)
       expect(headers['content-type']).toBe('application/op-ns')
@@ -214,28 +156,6 @@ if (vectors === undefined) {
     expect(Object.keys(managers as object).sort()).toEqual(['tm_names', 'tm_opns', 'tm_ordinals'])
     const answer = await server.ask('/lookup', posted({ service: 'ls_opns', query: { origin: 's' } }))
     expect(answer.json).toMatchObject({ type: 'output-list', outputs: [{ outputIndex: 2 }] })
-  })
-
-  test('a mint before the one it builds on admits nothing, and is admitted as soon as that has come', async () => {
-    const server = await servers.start(MAINNET)
-    expect((await server.submit(wrapped(genesis))).status).toBe(200)
-    const early = await server.submit(wrapped(mintSh))
-    expect(early.status).toBe(200)
-    expect(early.json).toMatchObject({ tm_names: { outputsToAdmit: [], coinsToRetain: [] } })
-    expect((await server.ask('/svc/names/origin/sh')).status).toBe(404)
-    expect((await server.ask('/svc/names/mine/sh')).json).toEqual({ domain: '', outpoint: `${genesis}_0` })
-    expect((await server.ask('/svc/names/origins', posted([`${mintSh}_2`]))).json).toEqual({
-      [`${mintSh}_2`]: false,
-    })
-
-    expect((await server.submit(wrapped(mintS))).json).toMatchObject({
-      tm_names: { outputsToAdmit: [0, 1, 2] },
-    })
-    expect((await server.ask('/svc/names/origin/sh')).json).toMatchObject({ outpoint: `${mintSh}_2` })
-    expect((await server.submit(wrapped(mintSh))).json).toMatchObject({
-      tm_names: { outputsToAdmit: [0, 1, 2] },
-    })
-    await expectTheTree(server)
   })
 
   describe('minetree import --trust', () => {

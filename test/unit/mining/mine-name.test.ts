@@ -42,6 +42,16 @@ async function treeOn(chain: FakeChain, ...names: string[]) {
   return { chain, server, submit, index: new HttpMineIndex(server.url) }
 }
 
+/** An index that answers as another does, in methods that can be replaced one by one. */
+function sameAs(index: MineIndex): MineIndex {
+  return {
+    liveNode: (name) => index.liveNode(name),
+    showNode: (name) => index.showNode(name),
+    showName: (name) => index.showName(name),
+    submit: (mint) => index.submit(mint),
+  }
+}
+
 /** Mines in this thread, with fake funding, and records the events. */
 function miner({ chain, index }: { chain: FakeChain; index: MineIndex }) {
   const events: MiningEvent[] = []
@@ -195,12 +205,11 @@ describe('a competing mint that spends the node', () => {
     const conflicting = chain.mint('r')
     let looks = 0
     const watched: MineIndex = {
+      ...sameAs(index),
       async liveNode(name) {
         if (when === 'before it is paid for' && ++looks === 2) await submit(conflicting)
         return await index.liveNode(name)
       },
-      showNode: (name) => index.showNode(name),
-      showName: (name) => index.showName(name),
       async submit(mint) {
         submitted.push(mint.txid)
         await index.submit(mint)
@@ -302,12 +311,7 @@ describe('a mint that somebody puts into another transaction', () => {
     const { chain, server, submit, index } = await tree()
     const { mine, events, happened } = miner({
       chain,
-      index: {
-        liveNode: (asked) => index.liveNode(asked),
-        showNode: (asked) => index.showNode(asked),
-        showName: showName?.(index, chain) ?? ((asked) => index.showName(asked)),
-        submit: (mint) => index.submit(mint),
-      },
+      index: { ...sameAs(index), ...(showName && { showName: showName(index, chain) }) },
     })
     const others: string[] = []
     const own: string[] = []
@@ -417,9 +421,7 @@ describe('a mint that somebody puts into another transaction', () => {
 test('a server that refuses a mint and shows that very mint has taken it', async () => {
   const { chain, server, index } = await tree()
   const refusing: MineIndex = {
-    liveNode: (name) => index.liveNode(name),
-    showNode: (name) => index.showNode(name),
-    showName: (name) => index.showName(name),
+    ...sameAs(index),
     async submit(mint) {
       await index.submit(mint)
       throw new NodeMovedError('another mint has spent the node')
@@ -558,19 +560,8 @@ describe('a server that lies while mining goes on', () => {
   /** A server that answers truly but for what it says of mints and nodes. */
   async function lyingTree(lie: (honest: HttpMineIndex, chain: FakeChain) => Partial<MineIndex>) {
     const { chain, server, index } = await tree()
-    const asked = { shown: 0, submitted: 0, paid: 0 }
-    const lying: MineIndex = {
-      liveNode: (name) => index.liveNode(name),
-      async showNode(name) {
-        asked.shown++
-        return await index.showNode(name)
-      },
-      showName: (name) => index.showName(name),
-      async submit(mint) {
-        await index.submit(mint)
-      },
-      ...lie(index, chain),
-    }
+    const asked = { submitted: 0, paid: 0 }
+    const lying: MineIndex = { ...sameAs(index), ...lie(index, chain) }
     const counting: MineIndex = {
       ...lying,
       async submit(mint) {

@@ -8,7 +8,7 @@ import type { BlobChunks } from './read-blobs.js'
 
 /**
  * MAP merged along an ordinal. Every output keeps its own MAP as inscribed; some also keep a snapshot of all MAP up to them
- * (`map-snapshots.ts` decides which), so that a read starts at the last snapshot and not at the origin.
+ * (`index-ordinals.ts` decides which), so that a read starts at the last snapshot and not at the origin.
  */
 
 /** The owner of a MAP's chunks. Not its hash: what belongs to one output is deleted with that output. */

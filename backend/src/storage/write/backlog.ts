@@ -18,7 +18,7 @@ export interface BacklogItems {
   judge: string[]
   /** Resolve their conflicts (`graph/conflict-resolution.ts`). */
   decide: string[]
-  /** Resolve the predecessors of their outputs (`resolve-predecessors.ts`). */
+  /** Resolve the predecessors of their outputs (`link-lineages.ts`). */
   resolve: string[]
   /** Keep what they spend for good (`pending.ts`). */
   keep: string[]

@@ -17,7 +17,7 @@ import { firstOutputs, outputOf, type TransactionView } from '../../protocol/tra
 import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
 import { Effort } from './backlog.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
-import { storedFlow } from './resolve-predecessors.js'
+import { storedFlow } from './link-lineages.js'
 
 interface DerivedAdmissions {
   /** The new admissions, with the records of their outputs. */

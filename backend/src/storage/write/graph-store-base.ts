@@ -20,8 +20,8 @@ import { optimisticRead } from '../../graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import type { BlocklistCopy } from '../read/blocklist-copy.js'
-import { writeBlocked, writeEviction, writeUnblocked } from './blocklist.js'
 import type { GraphTables } from './graph-tables.js'
+import { writeBlocked, writeEviction, writeUnblocked } from './index-ordinals.js'
 import { writeBacklog, writeDisproof, writeRecords } from './write-records.js'
 
 /** Called after every reorganisation with how many transactions became inactive or active again. */

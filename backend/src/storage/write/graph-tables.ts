@@ -14,7 +14,6 @@ import type { Outpoint } from '../../protocol/outpoint.js'
 import type { LineageChange, Lineages, Maps } from '../read/lineages.js'
 import type { Lineage } from '../rows/columns.js'
 import type { OutputFacts, PendingRecord, RecordRow } from '../rows/record-rows.js'
-import type { NewRecordsView } from './new-records.js'
 
 /** The tables that a write adds to. The collections of MongoDB have the same names and rows. */
 type Table =
@@ -42,11 +41,13 @@ export type BacklogKind = 'judge' | 'decide' | 'settle' | 'keep' | 'carry'
  * The statements on transactions that a write is made of. If nothing else is said, they cover active and inactive
  * transactions, and results come in no order.
  */
-export interface TransactionTables extends NewRecordsView {
+export interface TransactionTables {
   /** Inserts the rows whose key is not stored yet. */
   insertNew(table: Table, rows: RecordRow[]): Promise<void>
   /** Those of the owners that have chunks, as hex. The owner of a raw transaction is its txid. */
   held(owners: string[]): Promise<Set<string>>
+  /** The blocks that stored proofs lead to, as `blockText`, by txid. */
+  blocks(txids: string[]): Promise<Map<string, string>>
   deleteChunks(owners: Buffer[]): Promise<void>
   get(txid: string): Promise<TransactionRecord | undefined>
   raw(txid: string): Promise<RawTransaction | undefined>

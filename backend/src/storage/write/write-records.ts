@@ -1,5 +1,4 @@
 import type { Decision } from '../../graph/conflict-resolution.js'
-
 import {
   type AdmissionRecord,
   type Block,
@@ -20,14 +19,11 @@ import {
 } from '../rows/record-rows.js'
 import { type BacklogItems, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeChunks } from './blob-chunks.js'
-import { deactivate, restore, writeInactive } from './deactivate.js'
+import { deactivate, restore, takeProofs, writeInactive } from './conflicts.js'
 import type { GraphTables } from './graph-tables.js'
-import { indexAttributes, indexFirstAttributes, tipsOf } from './index-attributes.js'
-import { linkLineages, writeCarriers, writeOutputs } from './link-lineages.js'
-import { writeMapSnapshots } from './map-snapshots.js'
-
-import { resolvePredecessors } from './resolve-predecessors.js'
-import { takeProofs, type WriteOptions, writeTransactions } from './write-transactions.js'
+import { indexFirstAttributes, indexLineages } from './index-ordinals.js'
+import { linkLineages, resolvePredecessors, writeCarriers, writeOutputs } from './link-lineages.js'
+import { type WriteOptions, writeTransactions } from './write-transactions.js'
 
 const NONE: ReadonlySet<string> = new Set()
 
@@ -172,11 +168,7 @@ async function writeFacts(
   const inscribed = others.filter(({ lineage }) => !onlyInscribed.has(formatOutpoint(lineage)))
   const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
   const touched = [...left, ...(await tables.outputs.stepsOf(moved)), ...others].map(({ lineage }) => lineage)
-  const tips = await tipsOf(tables, touched)
-  await writeMapSnapshots(tables, inscribed, tips)
-  // A lineage that lost steps may have lost attributes, too.
-  const lost = left.map(({ lineage }) => ({ lineage, from: 0 }))
-  await indexAttributes(tables, { changes: [...lost, ...inscribed], spent: touched, tips })
+  await indexLineages(tables, { changed: inscribed, lost: left, touched })
   const submitted = new Set(records.transactions.map(({ txid }) => txid))
   const reorganised =
     decision.restored.length + decision.deactivated.filter((txid) => !submitted.has(txid)).length

@@ -1,39 +1,32 @@
 import type { AdmissionOptions } from '../../graph/admission-rules.js'
 import { parentsFirst } from '../../graph/ancestry.js'
-import {
-  type Decision,
-  decide,
-  type TransactionStatus,
-  updateRanks,
-} from '../../graph/conflict-resolution.js'
-import { LostConflictError } from '../../graph/errors.js'
+import { type TransactionStatus, updateRanks } from '../../graph/conflict-resolution.js'
 import type { RecordOptions } from '../../graph/graph-store.js'
-import { UnstableReadError } from '../../graph/optimistic-read.js'
 import {
-  type Block,
+  blockText,
   type GraphRecords,
   mergeRecords,
   type NodeRecord,
   type SpendRecord,
   type TransactionRecord,
 } from '../../graph/records.js'
+import { formatOutpoint } from '../../protocol/outpoint.js'
 import { hashColumn, parts } from '../rows/columns.js'
 import { nodeRow, proofColumns, spendRow } from '../rows/record-rows.js'
 import { type BacklogItems, emptyBacklog, reevaluationsOf } from './backlog.js'
 import { insertChunks } from './blob-chunks.js'
-import { writeInactive } from './deactivate.js'
+import {
+  conflictsOverNodes,
+  NOTHING,
+  type Resolution,
+  requireActive,
+  resolveConflicts,
+  writeInactive,
+} from './conflicts.js'
 import { deriveAdmissions } from './derive-admissions.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
-import {
-  isSpentTwice,
-  minedHeights,
-  type NewRecords,
-  newRecordsOf,
-  nextInsertionOrder,
-  parentsIn,
-} from './new-records.js'
+import { withValues, writeSpentValues } from './link-lineages.js'
 import { keepPending } from './pending.js'
-import { withValues, writeSpentValues } from './resolve-predecessors.js'
 
 export interface WriteOptions extends RecordOptions {
   /** The rules, if the store derives admissions. */
@@ -42,10 +35,8 @@ export interface WriteOptions extends RecordOptions {
   earlier?: BacklogItems
 }
 
-const NOTHING: Decision = { deactivated: [], restored: [] }
-
 interface WrittenTransactions {
-  decision: Decision
+  decision: Resolution
   /** The records passed in, and those derived from them. */
   records: GraphRecords
   /** The raw transactions that are new, or all if they are recorded again. */
@@ -106,18 +97,16 @@ export async function writeTransactions(
     ...(await writeNodes(tables, nodes, found)),
     ...(await conflictsOverNodes(tables, judged, found.fresh)),
   )
-  const isNew = found.fresh.some(({ txid }) => txid === subject)
-  let decision = NOTHING
-  if (changed.length > 0 || earlier.decide.length > 0) {
-    const fresh = new Set(found.fresh.map(({ txid }) => txid))
-    const decided = await resolveConflicts(tables, {
-      ...{ txids: changed, ranked, judged, fresh },
-      ...{ earlier: earlier.decide, limit },
-    })
-    decision = decided
-    left.decide = decided.left
-  }
-  if (subject !== undefined && (changed.length > 0 || !isNew))
+  const fresh = new Set(found.fresh.map(({ txid }) => txid))
+  const decision =
+    changed.length > 0 || earlier.decide.length > 0
+      ? await resolveConflicts(tables, {
+          ...{ txids: changed, ranked, judged, fresh },
+          ...{ earlier: earlier.decide, limit },
+        })
+      : NOTHING
+  left.decide = decision.left
+  if (subject !== undefined && (changed.length > 0 || !fresh.has(subject)))
     await requireActive(tables, subject, left.decide)
   return { decision, records, inserted, left }
 }
@@ -138,20 +127,6 @@ async function writeNodes(
   await writeInactive(tables, { outputs: [], names: [], nodes: nodes.filter(isInactive) })
   // The children of new transactions were looked up with them.
   return await tables.childrenOf(others)
-}
-
-/** The stored transactions among the judged ones, and their double spends: it is known now whether they are mints. */
-async function conflictsOverNodes(
-  tables: TransactionTables,
-  judged: ReadonlySet<string>,
-  fresh: TransactionRecord[],
-): Promise<string[]> {
-  const own = new Set(fresh.map(({ txid }) => txid))
-  const known = await tables.statuses([...judged].filter((txid) => !own.has(txid)))
-  const others = known.map(({ txid }) => txid)
-  const spends: SpendRecord[] = []
-  for (const txid of others) spends.push(...(await tables.spendsBy(txid)))
-  return [...others, ...(await tables.conflictsOf(spends))]
 }
 
 /** Returns the transactions to decide on, with their children; none if nothing can conflict. */
@@ -194,53 +169,6 @@ async function writeSorted(
     : { own: [...txids, ...proven.map(({ txid }) => txid)], children }
 }
 
-/**
- * Resolves conflicts after transactions have changed.
- *
- * @param changed.ranked Those whose rank changed.
- * @param changed.earlier Those that earlier writes left.
- * @returns The decision, and those that are left for later writes.
- */
-async function resolveConflicts(
-  tables: TransactionTables,
-  changed: {
-    txids: string[]
-    ranked: string[]
-    judged?: ReadonlySet<string>
-    fresh?: ReadonlySet<string>
-    earlier?: string[]
-    limit: number
-  },
-): Promise<Decision & { left: string[] }> {
-  const { txids, ranked, judged, fresh = new Set(), earlier = [], limit } = changed
-  const open = [...(await tables.questionable(txids)), ...earlier]
-  const decided = await decide({
-    ...{ txids: open, ranked, view: tables.rankedView(judged), fresh },
-    limit,
-  })
-  await tables.setInactive(decided.deactivated, true)
-  await tables.setInactive(decided.restored, false)
-  return decided
-}
-
-/**
- * Deletes the proofs that lead to a block, and resolves conflicts without them.
- *
- * @returns The decision, and how many transactions had such a proof.
- */
-export async function takeProofs(
-  tables: TransactionTables,
-  block: Block,
-): Promise<{ decision: Decision & { left: string[] }; count: number }> {
-  const txids = await tables.takeProofs(block)
-  if (txids.length === 0) return { decision: { ...NOTHING, left: [] }, count: 0 }
-  const ranked = await updateRanks(txids, tables.rankedView())
-  return {
-    decision: await resolveConflicts(tables, { txids, ranked, limit: reevaluationsOf() }),
-    count: txids.length,
-  }
-}
-
 /** @param options.txids Parents first. @param options.mined Undefined if ranks are updated afterwards. */
 async function insertTransactions(
   tables: TransactionTables,
@@ -276,16 +204,98 @@ async function insertSpends(
 
 const SPENDS_AT_ONCE = 1000
 
-/** @param left The transactions that are not decided yet after this write. */
-async function requireActive(tables: TransactionTables, subject: string, left: string[]): Promise<void> {
-  const [status] = await tables.statuses([subject])
-  if (status === undefined || status.mined !== undefined) return
-  if (!status.isInactive && left.length === 0) return
-  // Its winner or its parents may be about to become inactive: that is decided first.
-  if (left.length > 0 || (await tables.hasBacklog('decide')))
-    throw new UnstableReadError(
-      'conflicts of this transaction are still being resolved; submit it again in a moment',
-    )
-  const winner = await tables.winnerOver(subject)
-  if (winner !== undefined) throw new LostConflictError(subject, winner)
+/** What is new among the records passed to a write. */
+interface NewRecords {
+  /** Transactions whose bytes are not stored. */
+  fresh: TransactionRecord[]
+  /** Their spends, and spends that come without the bytes of the spender. */
+  spends: SpendRecord[]
+  /** Stored transactions that come with a proof that is not stored. */
+  proven: TransactionRecord[]
+}
+
+/** @param records.again Whether the spends of stored transactions count as new. */
+async function newRecordsOf(
+  tables: TransactionTables,
+  records: { transactions: TransactionRecord[]; spends: SpendRecord[]; again: boolean },
+): Promise<NewRecords> {
+  const { transactions, spends, again } = records
+  const byTxid = new Map<string, TransactionRecord>()
+  for (const transaction of transactions) {
+    const { txid, proof } = transaction
+    if (proof !== undefined || !byTxid.has(txid)) byTxid.set(txid, transaction)
+  }
+  const held = await tables.held([...byTxid.keys()])
+  const all = [...byTxid.values()]
+  const proofs = all.filter(({ txid, proof }) => proof !== undefined && held.has(txid))
+  const stored = await tables.blocks(proofs.map(({ txid }) => txid))
+  return {
+    fresh: all.filter(({ txid }) => !held.has(txid)),
+    spends: again ? spends : spends.filter(({ spender }) => !held.has(spender)),
+    proven: proofs.filter(({ txid, proof }) => proof && stored.get(txid) !== blockText(proof)),
+  }
+}
+
+/** The parents of each spender, by txid. */
+function parentsIn(spends: SpendRecord[]): Map<string, string[]> {
+  const parents = new Map<string, string[]>()
+  for (const { outpoint, spender } of spends) {
+    const known = parents.get(spender)
+    if (known === undefined) parents.set(spender, [outpoint.txid])
+    else known.push(outpoint.txid)
+  }
+  return parents
+}
+
+/**
+ * The heights at which new transactions are mined, by their own proofs and those of new descendants. Undefined if one of
+ * them spends from a stored transaction that is inactive, or not known to be mined at that height.
+ */
+async function minedHeights(
+  fresh: TransactionRecord[],
+  parents: Map<string, string[]>,
+  statusesOf: (txids: string[]) => Promise<TransactionStatus[]>,
+): Promise<Map<string, number> | undefined> {
+  const own = new Set(fresh.map(({ txid }) => txid))
+  const others = new Set<string>()
+  for (const txids of parents.values()) for (const txid of txids) if (!own.has(txid)) others.add(txid)
+  const known = new Map<string, TransactionStatus>()
+  for (const status of await statusesOf([...others])) {
+    if (status.isInactive) return undefined
+    known.set(status.txid, status)
+  }
+  const mined = new Map<string, number>()
+  const waiting = fresh.flatMap(({ txid, proof }) => (proof ? [{ txid, height: proof.height }] : []))
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    const { txid, height } = next
+    if (height >= (mined.get(txid) ?? known.get(txid)?.mined ?? Number.POSITIVE_INFINITY)) continue
+    if (known.has(txid)) return undefined
+    if (!own.has(txid)) continue
+    mined.set(txid, height)
+    for (const parent of new Set(parents.get(txid)))
+      if (own.has(parent) || known.has(parent)) waiting.push({ txid: parent, height })
+  }
+  return mined
+}
+
+/** Whether two of the spends are a double spend. */
+function isSpentTwice(spends: SpendRecord[]): boolean {
+  const spender = new Map<string, string>()
+  return spends.some(({ outpoint, spender: txid }) => {
+    const key = formatOutpoint(outpoint)
+    const other = spender.get(key)
+    spender.set(key, txid)
+    return other !== undefined && other !== txid
+  })
+}
+
+/**
+ * The gap in insertion order between two writes: a parent that comes later than its child is placed before that child, and
+ * after everything of earlier writes.
+ */
+const WRITE_GAP = 2 ** 20
+
+/** The first place of a new write. @param last The last place that is taken. */
+function nextInsertionOrder(last: number): number {
+  return (Math.floor(last / WRITE_GAP) + 1) * WRITE_GAP
 }

@@ -5,6 +5,7 @@ import { dirname, resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
+import { messageOf } from '../../../../backend/src/protocol/coded-error.js'
 import { packageVersion } from '../../config/package-info.js'
 import { syncFolder } from '../durable-file.js'
 import { BackupError, type BackupRow, type BackupValue } from './backup-tables.js'
@@ -17,7 +18,6 @@ import { BackupError, type BackupRow, type BackupValue } from './backup-tables.j
 const FORMAT = 'minetree-backup'
 const VERSION = 1
 
-/** The origin of a backup. */
 export interface BackupHeader {
   engine: 'sqlite' | 'mysql' | 'mongodb'
   /** The outpoint of the tree; undefined if the store has none yet. */
@@ -42,29 +42,29 @@ export type ReadHeader = z.infer<typeof header>
 const tableLine = z.object({ table: z.string(), columns: z.array(z.string()) })
 const endLine = z.object({ end: z.object({ rows: z.number(), sha256: z.string() }) })
 
-/** The size and hash of a backup. */
 export interface BackupSummary {
   rows: number
-  /** The size of the file. */
   bytes: number
   sha256: string
+}
+
+interface NewBackup {
+  file: string
+  header: BackupHeader
+  rows: AsyncIterable<{ table: string; row: BackupRow }>
+  /** About how many bytes its rows have, if known. */
+  expectedBytes: number | undefined
+  /** Called after each row, with the share of `expectedBytes` that is done, if known. */
+  onProgress: (done: { rows: number; share?: number }) => void
+  signal: AbortSignal
 }
 
 /**
  * Writes a backup as `<file>.part`, which is renamed when it is complete, on the disk, and has been read back.
  *
- * @param backup.expectedBytes About how many bytes its rows have, if known.
  * @throws BackupError if the file exists, there is no room for it, or it cannot be written.
  */
-export async function writeBackup(backup: {
-  file: string
-  header: BackupHeader
-  rows: AsyncIterable<{ table: string; row: BackupRow }>
-  expectedBytes: number | undefined
-  /** Called after each row, with the share of `expectedBytes` that is done, if known. */
-  onProgress: (done: { rows: number; share?: number }) => void
-  signal: AbortSignal
-}): Promise<BackupSummary> {
+export async function writeBackup(backup: NewBackup): Promise<BackupSummary> {
   const { file, expectedBytes } = backup
   if (await exists(file)) throw new BackupError(`${file} already exists: a backup never overwrites a file`)
   await requireRoom(file, expectedBytes)
@@ -93,13 +93,7 @@ export async function writeBackup(backup: {
   }
 }
 
-async function writeTo(
-  handle: FileHandle,
-  backup: Pick<
-    Parameters<typeof writeBackup>[0],
-    'header' | 'rows' | 'onProgress' | 'signal' | 'expectedBytes'
-  >,
-): Promise<{ rows: number; sha256: string }> {
+async function writeTo(handle: FileHandle, backup: NewBackup): Promise<{ rows: number; sha256: string }> {
   const { rows, onProgress, signal, expectedBytes } = backup
   const hash = createHash('sha256')
   let count = 0
@@ -110,13 +104,8 @@ async function writeTo(
       hash.update(bytes)
       return bytes
     }
-    const about = {
-      format: FORMAT,
-      version: VERSION,
-      minetree: packageVersion(),
-      at: new Date().toISOString(),
-    }
-    yield line({ ...about, ...backup.header })
+    const about = { format: FORMAT, version: VERSION, minetree: packageVersion() }
+    yield line({ ...about, at: new Date().toISOString(), ...backup.header })
     let shape = ''
     for await (const { table, row } of rows) {
       signal.throwIfAborted()
@@ -189,10 +178,8 @@ export class BackupReader {
       if (shape === undefined || value.length !== shape.columns.length)
         throw new BackupError(`${this.file} has a row before any table`)
       this.count++
-      const row = Object.fromEntries(
-        shape.columns.map((column, index) => [column, decodeValue(value[index])]),
-      )
-      yield { table: shape.table, row }
+      const entries = shape.columns.map((column, index) => [column, decodeValue(value[index])])
+      yield { table: shape.table, row: Object.fromEntries(entries) }
     }
     if (end === undefined) throw new BackupError(`${this.file} is truncated: it is not a complete backup`)
     this.sha256 = this.hash.digest('hex')
@@ -200,7 +187,6 @@ export class BackupReader {
       throw new BackupError(`${this.file} is corrupt: its checksum differs`)
   }
 
-  /** The summary, after the last row. */
   summary(): BackupSummary & { header: ReadHeader } {
     if (this.header === undefined || this.sha256 === undefined)
       throw new BackupError(`${this.file} is not a complete backup`)
@@ -245,8 +231,7 @@ export class BackupReader {
       }
     } catch (cause) {
       if (cause instanceof BackupError) throw cause
-      const reason = cause instanceof Error ? cause.message : String(cause)
-      throw new BackupError(`cannot read ${this.file}: ${reason}`, { cause })
+      throw new BackupError(`cannot read ${this.file}: ${messageOf(cause)}`, { cause })
     } finally {
       source.destroy()
       unzipped.destroy()
@@ -285,9 +270,7 @@ async function openNew(part: string, file: string): Promise<FileHandle> {
   try {
     return await open(part, 'w')
   } catch (cause) {
-    throw new BackupError(`cannot write ${file}: ${cause instanceof Error ? cause.message : cause}`, {
-      cause,
-    })
+    throw new BackupError(`cannot write ${file}: ${messageOf(cause)}`, { cause })
   }
 }
 
@@ -305,6 +288,6 @@ async function readable<Result>(reading: Promise<Result>, path: string): Promise
   try {
     return await reading
   } catch (cause) {
-    throw new BackupError(`cannot read ${path}: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw new BackupError(`cannot read ${path}: ${messageOf(cause)}`, { cause })
   }
 }

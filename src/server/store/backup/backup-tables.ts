@@ -14,7 +14,6 @@ export interface SavedTables {
   rows(): AsyncIterable<{ table: string; row: BackupRow }>
 }
 
-/** The tables of an empty store. */
 export interface LoadedTables {
   /** @throws BackupError for an unknown table or column. */
   load(table: string, rows: BackupRow[]): Promise<void>
@@ -26,16 +25,12 @@ export const RESTORE_MARK = 'restore'
 /** Settings that concern one database only. */
 const OWN_SETTINGS = new Set<unknown>(['writes', RESTORE_MARK])
 
-/** Whether a row belongs in a backup. */
 export function isSaved(table: string, row: BackupRow): boolean {
   return table !== 'graph_settings' || !OWN_SETTINGS.has(row.name)
 }
 
 /** Why a backup cannot be written or restored, in one line; partial work has been undone. */
-export class BackupError extends CodedError<'FAILED'> {
+export class BackupError extends CodedError {
   override readonly name = 'BackupError'
-
-  constructor(message: string, options?: { cause?: unknown }) {
-    super('FAILED', message, options)
-  }
+  readonly code = 'FAILED'
 }

@@ -26,12 +26,10 @@ export interface BackupOptions {
  * @throws BackupError if there is no store, or the file cannot be written; StartError if the store cannot be reached; the
  * reason of the signal.
  */
-export async function backUp({
-  config,
-  file,
-  signal,
-  onProgress,
-}: BackupOptions & { onProgress: (done: { rows: number; share?: number }) => void }): Promise<BackupSummary> {
+export async function backUp(
+  options: BackupOptions & { onProgress: (done: { rows: number; share?: number }) => void },
+): Promise<BackupSummary> {
+  const { config, file, signal, onProgress } = options
   return await reaching({ config, signal }, () =>
     save(config, async (tables) => {
       const genesis = await tables.setting('genesis')
@@ -57,14 +55,10 @@ const BATCH_BYTES = 4 * 1024 ** 2
  *
  * @throws as {@link backUp}, and BackupError if there is a store already.
  */
-export async function restore({
-  config,
-  file,
-  signal,
-  onProgress,
-}: BackupOptions & { onProgress: (step: 'checking' | 'loading', share: number) => void }): Promise<
-  BackupSummary & { header: ReadHeader }
-> {
+export async function restore(
+  options: BackupOptions & { onProgress: (step: 'checking' | 'loading', share: number) => void },
+): Promise<BackupSummary & { header: ReadHeader }> {
+  const { config, file, signal, onProgress } = options
   const checked = await checkBackup(file, (share) => {
     signal.throwIfAborted()
     onProgress('checking', share)
@@ -89,22 +83,17 @@ export async function restore({
 async function* batches(
   rows: AsyncIterable<{ table: string; row: BackupRow }>,
 ): AsyncGenerator<{ table: string; rows: BackupRow[] }, void> {
-  let batch: { table: string; rows: BackupRow[] } | undefined
-  let bytes = 0
+  let batch = { table: '', rows: [] as BackupRow[], bytes: 0 }
   for await (const { table, row } of rows) {
-    if (
-      batch !== undefined &&
-      (batch.table !== table || batch.rows.length >= BATCH_ROWS || bytes > BATCH_BYTES)
-    ) {
-      yield batch
-      batch = undefined
+    const isFull = batch.rows.length >= BATCH_ROWS || batch.bytes > BATCH_BYTES
+    if (batch.table !== table || isFull) {
+      if (batch.rows.length > 0) yield batch
+      batch = { table, rows: [], bytes: 0 }
     }
-    batch ??= { table, rows: [] }
-    if (batch.rows.length === 0) bytes = 0
     batch.rows.push(row)
-    bytes += bytesOfRow(row)
+    batch.bytes += bytesOfRow(row)
   }
-  if (batch !== undefined) yield batch
+  if (batch.rows.length > 0) yield batch
 }
 
 function engineOf({ knexUrl, mongoUrl }: Config): BackupHeader['engine'] {

@@ -10,11 +10,16 @@ import { MongoGraphStore } from '../../../../backend/src/storage/mongo/graph-sto
 import { DURABLE } from '../../../../backend/src/storage/mongo/write-lease.js'
 import { schemaNames } from '../../../../backend/src/storage/sql/migrations.js'
 import { openClient } from '../open-mongo.js'
-import type { BackupRow } from './backup-tables.js'
-import { BackupError, isSaved, type LoadedTables, RESTORE_MARK, type SavedTables } from './backup-tables.js'
+import {
+  BackupError,
+  type BackupRow,
+  isSaved,
+  type LoadedTables,
+  RESTORE_MARK,
+  type SavedTables,
+} from './backup-tables.js'
 
 const NAMES = Object.keys(COLLECTIONS) as CollectionName[]
-/** How many documents are read at once. */
 const A_BATCH = 100
 
 /**

@@ -12,19 +12,25 @@ import {
   schemaNames,
 } from '../../../../backend/src/storage/sql/migrations.js'
 import { openDatabase } from '../open-database.js'
-import type { BackupValue } from './backup-tables.js'
-import { BackupError, isSaved, type LoadedTables, type SavedTables } from './backup-tables.js'
+import {
+  BackupError,
+  type BackupValue,
+  isSaved,
+  type LoadedTables,
+  type SavedTables,
+} from './backup-tables.js'
 
-/** The columns of the tables of the graph, by table. */
-type Columns = Map<string, { name: string; isBoolean: boolean }[]>
+type Row = Record<string, unknown>
 
 /** A connection whose reads all see the same snapshot. */
 interface Snapshot {
-  all(sql: string): Promise<Record<string, unknown>[]>
+  all(sql: string): Promise<Row[]>
   /** Streams rows, so that no table is in memory. */
-  stream(sql: string): AsyncIterable<Record<string, unknown>> | Iterable<Record<string, unknown>>
-  columns(): Promise<Columns>
-  size(): Promise<number>
+  stream(sql: string): AsyncIterable<Row> | Iterable<Row>
+  /** A query for the columns of the tables of the graph, in order: `tableName`, `name` and `type`. */
+  columns: string
+  /** A query for the `size` of the store in bytes. */
+  size: string
 }
 
 /**
@@ -46,33 +52,15 @@ export async function saveSqlite<Result>(
   const connection = new Libsql(filename, { readonly: true })
   try {
     connection.exec('pragma busy_timeout = 5000; begin')
-    const rowsOf = (sql: string) => connection.prepare(sql).all() as Record<string, unknown>[]
-    const stream = (sql: string) => connection.prepare(sql).iterate() as Iterable<Record<string, unknown>>
     return await work(
       await savedTables({
-        all: async (sql) => rowsOf(sql),
-        stream,
-        async columns() {
-          const tables = rowsOf(
-            "select name from sqlite_master where type = 'table' and name like 'graph!_%' escape '!' order by name",
-          )
-          return new Map(
-            tables.map(({ name }) => [
-              String(name),
-              rowsOf(`select name, type from pragma_table_info('${name}') order by cid`).map((column) => ({
-                name: String(column.name),
-                isBoolean: column.type === 'boolean',
-              })),
-            ]),
-          )
-        },
-        async size() {
-          const [row] = rowsOf(
-            `select (p.page_count - f.freelist_count) * s.page_size as size
-             from pragma_page_count p, pragma_freelist_count f, pragma_page_size s`,
-          )
-          return Number(row?.size)
-        },
+        all: async (sql) => connection.prepare(sql).all() as Row[],
+        stream: (sql) => connection.prepare(sql).iterate() as Iterable<Row>,
+        columns: `select t.name as tableName, c.name as name, c.type as type
+          from sqlite_master t, pragma_table_info(t.name) c
+          where t.type = 'table' and t.name like 'graph!_%' escape '!' order by t.name, c.cid`,
+        size: `select (p.page_count - f.freelist_count) * s.page_size as size
+          from pragma_page_count p, pragma_freelist_count f, pragma_page_size s`,
       }),
     )
   } finally {
@@ -89,7 +77,7 @@ export async function saveMysql<Result>(
   try {
     const all = async (sql: string) => {
       const [rows] = await connection.promise().query(sql)
-      return rows as Record<string, unknown>[]
+      return rows as Row[]
     }
     await all('set session transaction isolation level repeatable read')
     await all('start transaction with consistent snapshot, read only')
@@ -97,25 +85,12 @@ export async function saveMysql<Result>(
       await savedTables({
         all,
         stream: (sql) => connection.query(sql).stream({ highWaterMark: 16 }),
-        async columns() {
-          const columns: Columns = new Map()
-          for (const row of await all(
-            `select table_name as tableName, column_name as name, column_type as type from information_schema.columns
-             where table_schema = database() and table_name like 'graph!_%' escape '!'
-             order by table_name, ordinal_position`,
-          )) {
-            const table = String(row.tableName)
-            const column = { name: String(row.name), isBoolean: row.type === 'tinyint(1)' }
-            columns.set(table, [...(columns.get(table) ?? []), column])
-          }
-          return columns
-        },
-        async size() {
-          const [row] = await all(
-            'select sum(data_length) as size from information_schema.tables where table_schema = database()',
-          )
-          return Number(row?.size)
-        },
+        columns: `select table_name as tableName, column_name as name, column_type as type
+          from information_schema.columns
+          where table_schema = database() and table_name like 'graph!_%' escape '!'
+          order by table_name, ordinal_position`,
+        size: `select sum(data_length) as size from information_schema.tables
+          where table_schema = database()`,
       }),
     )
   } finally {
@@ -123,8 +98,12 @@ export async function saveMysql<Result>(
   }
 }
 
-async function savedTables({ all, stream, columns: columnsOf, size }: Snapshot): Promise<SavedTables> {
-  const columns = await columnsOf()
+async function savedTables({ all, stream, ...queries }: Snapshot): Promise<SavedTables> {
+  const columns = new Map<string, { name: string; isBoolean: boolean }[]>()
+  for (const { tableName, name, type } of await all(queries.columns)) {
+    const column = { name: String(name), isBoolean: type === 'boolean' || type === 'tinyint(1)' }
+    columns.set(String(tableName), [...(columns.get(String(tableName)) ?? []), column])
+  }
   if (!columns.has('graph_settings')) throw new BackupError('there is no store in the database')
   const migrations = await all(`select name from ${MIGRATIONS_TABLE} order by id`)
   return {
@@ -134,7 +113,10 @@ async function savedTables({ all, stream, columns: columnsOf, size }: Snapshot):
       const value = rows.find((row) => row.name === name)?.value
       return value === undefined ? undefined : String(value)
     },
-    size,
+    async size() {
+      const [row] = await all(queries.size)
+      return Number(row?.size)
+    },
     async *rows() {
       for (const [table, shape] of columns) {
         const names = shape.map(({ name }) => name).join(', ')

@@ -80,6 +80,12 @@ test.each([
   ['a letter that Latin-1 has', 'text/html;x=é'],
   ['the same in quotes', 'text/html;name="é.html"'],
   ['a control character beyond ASCII', 'text/html;x="\x85"'],
+  ['DEL', 'text/html;x=\x7f'],
+  ['a carriage return', 'text/html\rX-Evil: 1'],
+  ['a comma', ','],
+  ['spaces', '   '],
+  ['a slash', '/'],
+  ['a star', '*'],
   ['full-width letters', 'ｔext/html'],
 ])('%s is served as bytes of no type', (_, inscribed) => {
   expect(servedType(inscribed)).toMatchObject(UNTYPED)

@@ -52,7 +52,11 @@ describe('a name that every object answers to', () => {
 describe('a map that leads back', () => {
   test.each<[string, File[], string[]]>([
     ['to itself as its default', [directory({ '.': '_0' })], ['', '/', '/.', '/./.', '/./a']],
-    ['to itself by a name', [directory({ a: '_0' })], ['/a'.repeat(9), `${'/a'.repeat(8)}/none`]],
+    [
+      'to itself by a name',
+      [directory({ a: '_0' })],
+      ['/a'.repeat(9), '/a'.repeat(4000), `${'/a'.repeat(8)}/none`, `${'/a'.repeat(8)}/`],
+    ],
     ['to itself as its index', [directory({ 'index.html': '_0' })], ['/index.html'.repeat(9)]],
     ['to another that leads to it', [directory({ '.': '_1' }), directory({ '.': '_0' })], ['', '/.']],
     ['to another by names', [directory({ a: '_1' }), directory({ b: '_0' })], [`${'/a/b'.repeat(4)}/a`]],
@@ -99,6 +103,10 @@ describe('a body that claims to be a directory', () => {
     ['behind a NUL', bytes([0], `{${ENTRY}}`)],
     ['before a NUL', bytes(`{${ENTRY}}`, [0])],
     ['that is an array of maps', bytes(`[{${ENTRY}}]`)],
+    ['of no bytes', bytes()],
+    ['that is a string', bytes('"_1"')],
+    ['that is null', bytes('null')],
+    ['with a slash in a name', bytes(`{${ENTRY},"b/c":"_1"}`)],
     ['that is a number', bytes('1')],
     ['that is true', bytes('true')],
     ['with a number in it', bytes(`{${ENTRY},"b":1}`)],
@@ -124,7 +132,8 @@ describe('a body that claims to be a directory', () => {
     ['that is HTML', bytes('<script>1</script>')],
   ])('%s is served raw, and no path leads into it', async (_, body) => {
     const site = await published({ contentType: DIRECTORY, body }, text('one'))
-    for (const below of ['', '/', '/a', '/.', '/a/b', '/__proto__']) {
+    // Twice: the second is answered from what the first left.
+    for (const below of ['', '/', '/a', '/.', '/a/b', '', '/__proto__']) {
       expectError(await server.ask(path(site, below)), {
         ...NOT_FOUND,
         error: expect.stringMatching(/raw only/),

@@ -52,6 +52,20 @@ describe.each(['%2F', '%2f', '%5C', '%5c', '%00', '%0d%0a', '%EF%BB%BF', '%E2%80
   })
 })
 
+describe('an outpoint', () => {
+  const { txid } = file
+  test.each([
+    ...['hello', `${txid.slice(1)}_0`, `0${txid}_0`, `${txid.slice(1)}g_0`, '_0', `ord:%2F%2F${txid}_0`],
+    ...['..', '%2e%2e', '../../etc/passwd', '%2e%2e%2f%2e%2e%2fetc%2fpasswd', '%D0%B0', '%41'.repeat(2730)],
+  ])('%s is none', async (pointer) => {
+    await expectRefused(`/content/${pointer}`, BAD_OUTPOINT)
+  })
+
+  test('is missing', async () => {
+    for (const path of ['/content/', '/content']) await expectRefused(path, NOT_FOUND)
+  })
+})
+
 describe('an escape that is broken', () => {
   test.each<[string, string, Refused]>([
     ['in the word content', `/con%zztent/${SITE}`, NOT_FOUND],
@@ -66,6 +80,11 @@ describe('an escape that is broken', () => {
     ['below a file', `/content/${FILE}/%zz`, BAD_OUTPOINT],
   ])('%s', async (_, path, expected) => {
     await expectRefused(path, expected)
+  })
+
+  test('is named as what is wrong', async () => {
+    const error = 'the path after the outpoint has an invalid percent-escape'
+    expectError(await server.ask(`/content/${SITE}/%zz`), { ...BAD_OUTPOINT, error })
   })
 
   test('is no matter in a query', async () => {

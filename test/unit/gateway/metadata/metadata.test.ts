@@ -7,7 +7,6 @@ import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { ownerOf } from '../../../support/graph/life.js'
 import { livesOn } from '../../../support/graph/lives.js'
 import {
-  beefOf,
   bitcomTail,
   FakeChain,
   type FakeTransaction,
@@ -162,16 +161,6 @@ describe('the record of', () => {
 })
 
 describe('a record is asked for again', () => {
-  test('and is the same: 304', async () => {
-    const { headers } = await metadata(`${at(first)}:-1`)
-    expect(headers.etag).toMatch(/^"[0-9a-f]{64}"$/)
-    const again = await server.ask(`/svc/gateway/metadata/${at(first)}:-1`, {
-      headers: { 'If-None-Match': String(headers.etag) },
-    })
-    expect(again).toMatchObject({ status: 304, headers: { etag: headers.etag, 'cache-control': 'no-cache' } })
-    expect(again.body).toHaveLength(0)
-  })
-
   test('and has changed: another tag', async () => {
     const [origin] = await life('changing', [])
     if (origin === undefined) throw new Error('there is an origin')
@@ -182,15 +171,6 @@ describe('a record is asked for again', () => {
     })
     expect(after.status).toBe(200)
     expect(after.headers.etag).not.toBe(before.headers.etag)
-  })
-
-  test('with HEAD, for its headers alone', async () => {
-    const full = await metadata(at(first))
-    const head = await server.ask(`/svc/gateway/metadata/${at(first)}`, { method: 'HEAD' })
-    expect(head.status).toBe(200)
-    expect(head.body).toHaveLength(0)
-    for (const name of ['etag', 'content-length', 'content-type', 'cache-control'])
-      expect(head.headers[name]).toBe(full.headers[name])
   })
 })
 
@@ -389,14 +369,4 @@ describe('metadata in headers', () => {
     const { body } = await metadata(`${at(origin)}:-1`)
     expect(body.toString('utf8')).toContain(`"map":{"__proto__":"a","constructor":"b","subTypeData":"[[[[`)
   })
-})
-
-test('mainnet’s prefix serves the same', async () => {
-  const mainnet = await start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
-  await mainnet.submit(beefOf(first ?? chain.genesis), ['tm_ordinals'])
-  for (const prefix of ['/1sat/ordfs', '/svc/gateway']) {
-    expect((await mainnet.ask(`${prefix}/metadata/${at(first)}`)).json).toMatchObject({ outpoint: at(first) })
-    const many = await mainnet.ask(`${prefix}/metadata`, posted([at(first)]))
-    expect(many.json).toMatchObject({ [at(first)]: { outpoint: at(first) } })
-  }
 })

@@ -17,13 +17,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import {
-  type Answer,
-  lastingHeaders,
-  type TestServer,
-  treeOf,
-  useServers,
-} from '../../../support/server/test-server.js'
+import { type Answer, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 const { start } = useServers()
 const chain = new FakeChain()
@@ -119,25 +113,6 @@ describe('an ordinal with MAP at four steps', () => {
   ])('is found with %s', async (_, written) => {
     const plain = await provenance(origin.outpoint(0))
     expect(await provenance(written(origin.outpoint(0)))).toMatchObject({ status: 200, body: plain.body })
-  })
-
-  test('has a head of its own', async () => {
-    const [head, get] = [
-      await provenance(tip.outpoint(0), { method: 'HEAD' }),
-      await provenance(tip.outpoint(0)),
-    ]
-    expect({ status: head.status, headers: lastingHeaders(head) }).toEqual({
-      status: 200,
-      headers: lastingHeaders(get),
-    })
-    expect(head.body).toHaveLength(0)
-  })
-
-  test('is not sent again to a client that has it', async () => {
-    const { etag = '' } = (await provenance(tip.outpoint(0))).headers
-    const again = await provenance(tip.outpoint(0), { headers: { 'If-None-Match': etag } })
-    expect(again).toMatchObject({ status: 304, headers: { etag } })
-    expect(again.body).toHaveLength(0)
   })
 
   test('is no sequence, no transaction and no path', async () => {
@@ -287,16 +262,6 @@ test('a lineage with a hole is shown when the hole closes', async () => {
   })
 })
 
-test('what came without what places it is shown when it comes again with that', async () => {
-  const funding = purse(3)
-  const origin = spend([[funding, 0]], [inscribed('once more')])
-  await submit(origin)
-  await expectNone(origin.outpoint(0))
-  await submit(origin, { with: [funding] })
-  const shown = { tip: origin.outpoint(0), origin: origin.outpoint(0), steps: 1, with: [funding, origin] }
-  await expectShown(origin.outpoint(0), shown)
-})
-
 test('what was kept without what places it is shown when it comes again with that', async () => {
   const funding = purse(3)
   const origin = spend([[funding, 0]], [inscribed('kept by an earlier release')])
@@ -377,16 +342,4 @@ describe('a name', () => {
     const shown = { tip: ab.outpoint(2), origin: ab.outpoint(2), steps: 1, with: [a, funding, ab] }
     await expectShown(ab.outpoint(2), shown)
   })
-})
-
-test('every prefix of the gateway answers', async () => {
-  const mainnet = await start({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' })
-  const funding = purse(3)
-  const origin = spend([[funding, 0]], [inscribed('everywhere')])
-  await submit(origin, { with: [funding], to: mainnet })
-  for (const prefix of ['/1sat/ordfs', '/svc/gateway']) {
-    const { status, body } = await mainnet.ask(`${prefix}/provenance/${origin.outpoint(0)}`)
-    expect(status).toBe(200)
-    expect(verifyProvenance(body, trust).origin).toBe(origin.outpoint(0))
-  }
 })

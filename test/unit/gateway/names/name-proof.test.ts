@@ -12,7 +12,6 @@ import {
 } from '../../../support/protocol/fake-chain.js'
 import {
   type Answer,
-  lastingHeaders,
   sqlOf,
   type TestServer,
   treeOf,
@@ -85,24 +84,6 @@ describe('a tree of names', () => {
         expect(spent[i + 1]?.filter((each) => [`${txid}_0`, `${txid}_1`].includes(each))).toHaveLength(1)
     },
   )
-
-  test('has heads of its proofs', async () => {
-    const [head, get] = [await proofOf(server, 'abd', { method: 'HEAD' }), await proofOf(server, 'abd')]
-    expect({ status: head.status, headers: lastingHeaders(head) }).toEqual({
-      status: 200,
-      headers: lastingHeaders(get),
-    })
-    expect(head.body).toHaveLength(0)
-  })
-
-  test('does not send a proof again to a client that has it', async () => {
-    const { etag = '' } = (await proofOf(server, 'ab')).headers
-    const again = await proofOf(server, 'ab', { headers: { 'If-None-Match': etag } })
-    expect(again).toMatchObject({ status: 304, headers: { etag } })
-    expect(again.body).toHaveLength(0)
-    const { etag: other } = (await proofOf(server, 'abc')).headers
-    expect(other).not.toBe(etag)
-  })
 
   test('keeps a proof as it is while names are mined and handed on', async () => {
     const before = await proofOf(server, 'abd')
@@ -206,18 +187,4 @@ test('a mint that is not mined comes with what pays for it, and is another answe
 test('a host that follows no tree has no proofs', async () => {
   const server = await start()
   expectError(await proofOf(server, 'a'), { status: 404, code: 'NOT_FOUND' })
-})
-
-test('every prefix of the names answers', async () => {
-  const tree = new MineTree()
-  const a = tree.mint('a')
-  const settings = { ...treeOf(tree.chain.deployment), PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }
-  const server = await start(settings)
-  expectError(await server.ask('/1sat/opns/proof/a'), { status: 404, code: 'NOT_FOUND' })
-  await server.node.graph.record(tree.records(tree.chain.genesis))
-  await server.node.graph.record(tree.records(a))
-  for (const prefix of ['/1sat/opns', '/svc/names']) {
-    const { subject, txids } = read(await server.ask(`${prefix}/proof/a`))
-    expect({ subject, txids }).toEqual({ subject: a.outpoint(2), txids: txidsOf(tree.transactions) })
-  }
 })

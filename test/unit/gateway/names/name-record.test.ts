@@ -111,14 +111,3 @@ test('a script that holds a file is left out of the record', async () => {
   expect(json).toMatchObject({ tip: { outpoint: tip.outpoint(0) }, sequence: 1 })
   expect((json as { tip: object }).tip).not.toHaveProperty('script')
 })
-
-test('mainnet’s prefix serves the same', async () => {
-  const mainnet = await start({
-    ...treeOf(chain.deployment),
-    PROFILE: 'mainnet',
-    CHAIN_TRACKER: 'scripts-only',
-    NETWORK: 'test',
-  })
-  expect((await mainnet.ask('/1sat/opns/a')).json).toMatchObject({ code: 'NOT_FOUND' })
-  expect((await mainnet.ask('/svc/names/a')).json).toMatchObject({ code: 'NOT_FOUND' })
-})

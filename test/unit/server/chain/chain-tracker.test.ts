@@ -227,7 +227,7 @@ test('a host is not ready while the service does not answer, and is again by its
   service.mood = 'answers'
   // Nobody submits anything meanwhile.
   await untilReady(server)
-}, 30_000)
+})
 
 describe('a coinbase', () => {
   /** A transaction that spends the coinbase of a block with so many confirmations, and is in no block itself. */
@@ -300,7 +300,7 @@ describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
     headers.grow(12)
     const { url, service } = await services.start(headers)
     const chainTracker = name === 'WhatsOnChain' ? 'whatsonchain' : url
-    const source = openHeadersSource({ chainTracker, chainTrackerTimeout: 5000, network: 'main' })
+    const source = openHeadersSource({ chainTracker, chainTrackerTimeoutMs: 5000, network: 'main' })
     if (source === undefined) throw new Error('no source of headers')
     const { fetch } = globalThis
     globalThis.fetch = (asked, options) =>
@@ -360,7 +360,7 @@ describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
 
 describe('of a service that is hostile', () => {
   const ask = async (url: string) => {
-    const source = openHeadersSource({ chainTracker: url, chainTrackerTimeout: 600_000, network: 'main' })
+    const source = openHeadersSource({ chainTracker: url, chainTrackerTimeoutMs: 600_000, network: 'main' })
     if (source === undefined) throw new Error('no source of headers')
     try {
       return await source.verdict({ height: 800_000, root: 'ab'.repeat(32) })

@@ -66,7 +66,7 @@ test('a peer that breaks off half-way is asked again from where it was', async (
   expect(before).toBeLessThan(await admittedOn(late))
   // Of 30 names, each with what pays for it: what was there already is not asked for again.
   expect(front.nodes.length - asked).toBeLessThan(2 * (31 - names) + 8)
-}, 60_000)
+})
 
 test('a host that is started again goes on from where it was', async () => {
   const { world, full, front } = await peer(10)
@@ -90,7 +90,7 @@ test('a host that is started again goes on from where it was', async () => {
   await inStep(await admittedOn(full), full, again)
   expect(Number(scores[0])).toBeGreaterThan(0)
   expect(front.nodes.slice(asked).filter((txid) => before.has(txid))).toEqual([])
-}, 60_000)
+})
 
 test('a peer that does not answer, or answers with what is no answer, is asked again later', async () => {
   const { world, full, front } = await peer(3)
@@ -100,7 +100,7 @@ test('a peer that does not answer, or answers with what is no answer, is asked a
   const late = await host(world, { SYNC_PEERS: `${front.url},http://127.0.0.1:9` })
   await inStep(await admittedOn(full), full, late)
   expect(at).toBeGreaterThan(4)
-}, 60_000)
+})
 
 describe('a graph of which a peer lies is dropped, with nothing stored, and the others are taken:', () => {
   const other = (txid: string, graphID: unknown): Record<string, unknown> => ({
@@ -122,27 +122,23 @@ describe('a graph of which a peer lies is dropped, with nothing stored, and the 
     ['nothing of what it is', ({ graphID }) => other('00', graphID)],
   ]
 
-  test.each(lies)(
-    '%s',
-    async (_, lie) => {
-      const { world, full, front } = await peer(4)
-      // The last one: no other name is below it.
-      const [name = '', mint] = [...world.mints].at(-1) ?? []
-      const another = world.mints.values().next().value
-      if (mint === undefined || another === undefined) throw new Error('nothing was minted')
-      front.fault = ({ path, asked, answer }) =>
-        path === NODES && asked.txid === mint.txid ? lie(answer, another) : undefined
-      const late = await host(world, { SYNC_PEERS: front.url })
-      await until(async () => (await nameCount(late)) === 3, 'the other names have come')
-      await until(() => front.nodes.filter((txid) => txid === mint.txid).length > 2, 'it was tried again')
-      expect((await late.ask(`/svc/names/${name}`)).status).toBe(404)
-      expect(JSON.stringify(heldRows(late.rows()))).not.toContain(mint.txid)
-      // Once it tells the truth, it is believed.
-      front.fault = undefined
-      await inStep(await admittedOn(full), full, late)
-    },
-    60_000,
-  )
+  test.each(lies)('%s', async (_, lie) => {
+    const { world, full, front } = await peer(4)
+    // The last one: no other name is below it.
+    const [name = '', mint] = [...world.mints].at(-1) ?? []
+    const another = world.mints.values().next().value
+    if (mint === undefined || another === undefined) throw new Error('nothing was minted')
+    front.fault = ({ path, asked, answer }) =>
+      path === NODES && asked.txid === mint.txid ? lie(answer, another) : undefined
+    const late = await host(world, { SYNC_PEERS: front.url })
+    await until(async () => (await nameCount(late)) === 3, 'the other names have come')
+    await until(() => front.nodes.filter((txid) => txid === mint.txid).length > 2, 'it was tried again')
+    expect((await late.ask(`/svc/names/${name}`)).status).toBe(404)
+    expect(JSON.stringify(heldRows(late.rows()))).not.toContain(mint.txid)
+    // Once it tells the truth, it is believed.
+    front.fault = undefined
+    await inStep(await admittedOn(full), full, late)
+  })
 })
 
 test('a proof that the chain does not have brings nothing of its graph into the store, and others go on', async () => {
@@ -171,7 +167,7 @@ test('a proof that the chain does not have brings nothing of its graph into the 
   headers.mine([a, ab])
   await submitAll(full, [headers.branch.beef(a), headers.branch.beef(ab), headers.branch.beef(b)])
   await until(async () => (await nameCount(server)) === 3, 'all names are here')
-}, 60_000)
+})
 
 test('what a peer offers to a topic that does not take it is not admitted, and is not asked for again', async () => {
   const { world, full, front } = await peer(2)
@@ -197,7 +193,7 @@ test('what a peer offers to a topic that does not take it is not admitted, and i
       ({ msg, again }) => msg === 'an output that a peer offers was not taken' && again === false,
     ),
   ).toHaveLength(3)
-}, 60_000)
+})
 
 test('a graph without end is given up at its limits, with nothing stored, and others go on', async () => {
   const { world, full, front } = await peer(2)
@@ -223,7 +219,7 @@ test('a graph without end is given up at its limits, with nothing stored, and ot
   // As long as it may be, it is followed from one end to the other.
   const patient = await host(world, { SYNC_PEERS: front.url })
   await inStep(await admittedOn(full), full, patient)
-}, 60_000)
+})
 
 test('a list without end of what is not there has the peer left for this time', async () => {
   const { world, full, front } = await peer(2)
@@ -244,7 +240,7 @@ test('a list without end of what is not there has the peer left for this time', 
   expect(front.nodes.filter((txid) => txid.startsWith('d')).length).toBeLessThan(110)
   expect(await nameCount(late)).toBe(2)
   expect(await nameCount(full)).toBe(2)
-}, 60_000)
+})
 
 test('what is blocked here is not brought back, and what it leads to is', async () => {
   const world = new SyncedWorld()
@@ -272,7 +268,7 @@ test('what is blocked here is not brought back, and what it leads to is', async 
   expect(front.nodes).not.toContain(note?.txid)
   for (const path of [`/content/${outpoint}`, `/svc/names/${name}`])
     expect((await late.ask(path)).status).toBe(451)
-}, 60_000)
+})
 
 test('an unmined mint is synced with its ancestors; if it conflicts with one held here, it waits until it is mined', async () => {
   const world = new SyncedWorld()
@@ -301,4 +297,4 @@ test('an unmined mint is synced with its ancestors; if it conflicts with one hel
     'the proven ones are here',
   )
   expect(await late.node.graph.names.originOf('c')).toBeUndefined()
-}, 60_000)
+})

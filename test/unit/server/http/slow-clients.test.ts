@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { engineBeef } from '../../../../src/server/submission/overlay-engine.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
 import { useSockets } from '../../../support/server/connections.js'
@@ -34,7 +33,7 @@ const NOTE = `/content/${note.outpoint(0)}`
 
 /** Not over HTTP: it may take longer than a request may here. */
 async function admit(transaction: FakeTransaction): Promise<void> {
-  const beef = engineBeef(beefOf(transaction))
+  const beef = beefOf(transaction)
   await server.node.overlay.engine.submit({ beef, topics: ['tm_ordinals'] })
 }
 

@@ -1,13 +1,15 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { PROFILES, type ProfileName } from '../../../../backend/src/protocol/profile.js'
+import { ERROR_STATUSES } from '../../../../src/gateway/http/errors.js'
 import { createApp } from '../../../../src/server/app.js'
 import { readConfig } from '../../../../src/server/config/config.js'
 import { packageVersion } from '../../../../src/server/config/package-info.js'
 import type { OpenapiDocument, OperationObject } from '../../../../src/server/openapi/document.js'
+import { expectErrorHead } from '../../../support/gateway/expect-error.js'
 import { routesOf, type ServedRoute } from '../../../support/server/express-routes.js'
 import { contractOf } from '../../../support/server/openapi-contract.js'
 import { openapiHosts, openapiRequests } from '../../../support/server/openapi-requests.js'
-import { SILENT, useServers } from '../../../support/server/test-server.js'
+import { type Answer, lastingHeaders, SILENT, useServers } from '../../../support/server/test-server.js'
 
 const { start } = useServers()
 
@@ -55,14 +57,28 @@ async function setUp(name: ProfileName) {
     }),
   )
   const exchanges = []
-  for (const { host = 'well', path, question = {}, ...request } of requests) {
+  let before: Answer | undefined
+  for (const [status, path, question = {}, host = 'well'] of requests) {
+    const { method = 'GET', headers = {}, body = '' } = question
+    const asked = `${method} ${path.slice(0, 150)} ${JSON.stringify(headers)} ${String(body).slice(0, 80)}`
+    const request = { asked: `${asked} to the host that is ${host}`, status, path }
     try {
       const answer = await hosts[host].ask(path, question)
-      const judgement = contract.judge({ path, question, answer })
-      exchanges.push({ ...request, path, answered: answer.status, ...judgement })
+      // The request before that of a head is the same with GET.
+      const got = method === 'HEAD' && host === 'well' ? before : undefined
+      const judged = contract.judge({ path, question, answer })
+      exchanges.push({ ...request, answered: answer.status, ...judged, answer, got })
+      before = answer
     } catch (error) {
       // A broken connection must fail the test of this request alone.
-      exchanges.push({ ...request, path, answered: String(error), complaints: [], seen: [] })
+      exchanges.push({
+        ...request,
+        answered: String(error),
+        complaints: [],
+        seen: [],
+        answer: undefined,
+        got: undefined,
+      })
     }
   }
   const app = createApp({
@@ -139,12 +155,34 @@ describe.each(profiles)(
       ])
     })
 
-    test.each(exchanges.map((each) => [each.name, each.path.slice(0, 150), each] as const))(
-      'describes the answer to %s: %s',
-      (_name, _path, { answered, status, complaints }) => {
-        expect({ answered, complaints }).toEqual({ answered: status, complaints: [] })
-      },
+    test.each(exchanges)('describes the answer $status to $asked', ({ answered, status, complaints }) => {
+      expect({ answered, complaints }).toEqual({ answered: status, complaints: [] })
+    })
+
+    const errors = exchanges.filter(({ status }) => status >= 400)
+    test.each(errors)('error $status has the headers of all, and no inside: $asked', ({ path, answer }) => {
+      if (answer === undefined) throw new Error('there is no answer')
+      // Of a head that is too large, Node says so by itself.
+      if (answer.status === 431) return
+      expectErrorHead(answer, { shut: path.startsWith('/admin') })
+      expect(answer.body.toString('utf8')).not.toMatch(
+        /\bat .+:\d+|node_modules|\.[jt]s\b|sqlite|select |secret/i,
+      )
+    })
+
+    // Node leaves the length out of a head without a body, and `/metrics` counts the request.
+    const heads = exchanges.filter(
+      ({ got, status, path }) => got?.status === status && status !== 302 && path !== '/metrics',
     )
+    test.each(heads)('HEAD is answered with the head of GET and no body: $asked', ({ got, answer }) => {
+      expect(answer && lastingHeaders(answer)).toEqual(got && lastingHeaders(got))
+      expect(answer?.body).toHaveLength(0)
+    })
+
+    test('has every code of an error', () => {
+      const codes = contract.claims.flatMap((claim) => / ([A-Z_]+)$/.exec(claim)?.[1] ?? [])
+      expect(Object.keys(ERROR_STATUSES).filter((code) => !codes.includes(code))).toEqual([])
+    })
 
     test('claims nothing that no answer confirms', () => {
       const seen = new Set(exchanges.flatMap((each) => each.seen))

@@ -1,6 +1,6 @@
 import { MINE_PAGE_FILES } from '../../../../src/server/routes/mine-page-routes.js'
 import { builtMinePage } from '../../../support/cli/built-package.js'
-import { type Question, useServers } from '../../../support/server/test-server.js'
+import { useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const minePage = await builtMinePage()
@@ -37,23 +37,6 @@ describe.each(PATHS)('%s', (path, type) => {
       "form-action 'none'",
       "frame-ancestors 'none'",
     ])
-  })
-
-  test('has a head, and is not sent to a client that has it', async () => {
-    const full = await ask(path)
-    const same = ({ etag, ...headers }: typeof full.headers) => ({
-      etag,
-      length: headers['content-length'],
-      type: headers['content-type'],
-    })
-    const head = await ask(path, { method: 'HEAD' })
-    expect(head).toMatchObject({ status: 200, body: Buffer.alloc(0) })
-    expect(same(head.headers)).toEqual(same(full.headers))
-    const known: Question = { headers: { 'If-None-Match': String(full.headers.etag) } }
-    const again = await ask(path, known)
-    expect(again).toMatchObject({ status: 304, body: Buffer.alloc(0) })
-    expect(again.headers['content-security-policy']).toBe(full.headers['content-security-policy'])
-    expect((await ask(path, { headers: { 'If-None-Match': '"another"' } })).status).toBe(200)
   })
 
   test('is not there where the page was not built', async () => {

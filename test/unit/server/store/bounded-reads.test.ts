@@ -175,7 +175,7 @@ describe('a long life', () => {
     expect(begun).toBeGreaterThan(ASKING * 1500)
     expect(most).toBe(2)
     expect(turns).toBeGreaterThan(1500)
-  }, 120_000)
+  })
 
   test('counts for as many reads as it has hundreds of transactions', async () => {
     const host = await servers.start({
@@ -193,7 +193,7 @@ describe('a long life', () => {
     await left(`/svc/gateway/provenance/${tip.outpoint(0)}`)
     // One for each request, and five for five hundred transactions.
     expect(await left('/svc/names')).toBe(before - 2 - 5)
-  }, 120_000)
+  })
 })
 
 describe('a page of a lookup', () => {

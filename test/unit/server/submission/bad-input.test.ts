@@ -154,27 +154,6 @@ describe('/submit with a body that is no BEEF', () => {
     const expected = { status: 413, code: 'TOO_LARGE', overlay: true }
     await expectRefused('/submit', submission(new Uint8Array(20 * MiB + 1)), expected)
   })
-
-  test('the limit is the one that is set', async () => {
-    const small = await servers.start({ ...treeOf(chain.deployment), MAX_BODY_BYTES: '1024' })
-    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('small enough') })
-    const large = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(1024) })
-    expect((await small.submit(beefOf(note), ['tm_ordinals'])).status).toBe(200)
-    expectError(await small.submit(beefOf(large), ['tm_ordinals']), {
-      status: 413,
-      code: 'TOO_LARGE',
-      overlay: true,
-    })
-    expect((await small.ask(`/content/${large.outpoint(0)}`)).status).toBe(404)
-  })
-
-  test('an encoding that is none', async () => {
-    for (const encoding of ['gzip', 'unheard-of']) {
-      const asked = submission(good)
-      const question = { ...asked, headers: { ...asked.headers, 'Content-Encoding': encoding } }
-      await expectRefused('/submit', question, { status: 415, code: 'UNSUPPORTED_ENCODING', overlay: true })
-    }
-  })
 })
 
 describe('/submit with off-chain values framed wrongly', () => {
@@ -317,54 +296,6 @@ describe('names', () => {
     const { status, json } = await server.ask('/svc/names/origins', posted(asked))
     expect(status).toBe(200)
     expect(json).toEqual(Object.fromEntries(asked.map((each) => [each, false])))
-  })
-})
-
-describe('content', () => {
-  const BAD_OUTPOINT = { status: 400, code: 'BAD_OUTPOINT' }
-  test.each([
-    ['a word', 'hello'],
-    ['hex too short', `${txid.slice(1)}_0`],
-    ['hex too long', `0${txid}_0`],
-    ['no hex', `${txid.slice(1)}g_0`],
-    ['no vout', `${txid}_`],
-    ['a vout of 40 digits', `${txid}_${'1'.repeat(40)}`],
-    ['a vout beyond 32 bits', `${txid}_4294967296`],
-    ['a vout with a leading zero', `${txid}_00`],
-    ['a vout below zero', `${txid}_-1`],
-    ['a sibling', '_0'],
-    ['a scheme', `ord:%2F%2F${txid}_0`],
-    ['dots', '..'],
-    ['encoded dots', '%2e%2e'],
-    ['dots and more', '../../etc/passwd'],
-    ['encoded dots and slashes', '%2e%2e%2f%2e%2e%2fetc%2fpasswd'],
-    ['an encoded slash behind it', `${txid}_0%2F`],
-    ['a NUL', `${txid}_0%00`],
-    ['a line break', `${txid}_0%0d%0aX-Evil:%201`],
-    ['a space', `${txid}_0%20`],
-    ['a broken escape', '%zz'],
-    ['half an escape', `${txid}_0%`],
-    ['half of a character', `${txid}_0%E2%80`],
-    ['a broken escape behind it', `${txid}_0/%zz`],
-    ['another alphabet', '%D0%B0'],
-    ['8 KiB', 'f'.repeat(8192)],
-    ['8 KiB of escapes', '%41'.repeat(2730)],
-  ])('%s', async (_, path) => {
-    await expectRefused(`/content/${path}`, {}, BAD_OUTPOINT)
-  })
-
-  test.each(['x', '', '-3', '01', '1e3', '1:2', '99999999999999999999'])(
-    'the sequence %j',
-    async (sequence) => {
-      await expectRefused(`/content/${txid}_0:${sequence}`, {}, { status: 400, code: 'BAD_SEQUENCE' })
-    },
-  )
-
-  test('nothing at all, and a tree of 8 KiB below an outpoint', async () => {
-    const expected = { status: 404, code: 'NOT_FOUND' }
-    await expectRefused('/content/', {}, expected)
-    await expectRefused('/content', {}, expected)
-    await expectRefused(`/content/${txid}_0${'/a'.repeat(4000)}`, {}, expected)
   })
 })
 

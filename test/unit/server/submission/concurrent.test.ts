@@ -102,7 +102,7 @@ test('fifty submissions at once, some of them twice, come to what one after the 
   for (const [at, note] of notes.entries()) {
     expect((await server.ask(`/content/${note.outpoint(0)}`)).body.toString('utf8')).toBe(`note ${at}`)
   }
-}, 120_000)
+})
 
 test('a chain that is sent down one connection without waiting is admitted in the order sent', async () => {
   const chain = new FakeChain()

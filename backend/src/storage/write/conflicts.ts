@@ -1,10 +1,95 @@
+import { type Decision, decide, updateRanks } from '../../graph/conflict-resolution.js'
+import { LostConflictError } from '../../graph/errors.js'
+import { UnstableReadError } from '../../graph/optimistic-read.js'
+import type { Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import type { LineageChange } from '../read/lineages.js'
 import { mapOwner } from '../read/read-map.js'
 import { parts, unique } from '../rows/columns.js'
 import { inactiveFactRows, inactiveFactsOf, type OutputFacts, spendRow } from '../rows/record-rows.js'
+import { reevaluationsOf } from './backlog.js'
 import type { GraphTables, Spends, TransactionTables } from './graph-tables.js'
+
+/** A decision, and the transactions that are left to later writes. */
+export type Resolution = Decision & { left: string[] }
+
+export const NOTHING: Resolution = { deactivated: [], restored: [], left: [] }
+
+/** The stored transactions among the judged ones, and their double spends: it is known now whether they are mints. */
+export async function conflictsOverNodes(
+  tables: TransactionTables,
+  judged: ReadonlySet<string>,
+  fresh: TransactionRecord[],
+): Promise<string[]> {
+  const own = new Set(fresh.map(({ txid }) => txid))
+  const known = await tables.statuses([...judged].filter((txid) => !own.has(txid)))
+  const others = known.map(({ txid }) => txid)
+  const spends: SpendRecord[] = []
+  for (const txid of others) spends.push(...(await tables.spendsBy(txid)))
+  return [...others, ...(await tables.conflictsOf(spends))]
+}
+
+/**
+ * Resolves conflicts after transactions have changed.
+ *
+ * @param changed.ranked Those whose rank changed.
+ * @param changed.earlier Those that earlier writes left.
+ */
+export async function resolveConflicts(
+  tables: TransactionTables,
+  changed: {
+    txids: string[]
+    ranked: string[]
+    judged?: ReadonlySet<string>
+    fresh?: ReadonlySet<string>
+    earlier?: string[]
+    limit: number
+  },
+): Promise<Resolution> {
+  const { txids, ranked, judged, fresh = new Set(), earlier = [], limit } = changed
+  const open = [...(await tables.questionable(txids)), ...earlier]
+  const decided = await decide({ ...{ txids: open, ranked, view: tables.rankedView(judged), fresh }, limit })
+  await tables.setInactive(decided.deactivated, true)
+  await tables.setInactive(decided.restored, false)
+  return decided
+}
+
+/**
+ * Deletes the proofs that lead to a block, and resolves conflicts without them.
+ *
+ * @returns The decision, and how many transactions had such a proof.
+ */
+export async function takeProofs(
+  tables: TransactionTables,
+  block: Block,
+): Promise<{ decision: Resolution; count: number }> {
+  const txids = await tables.takeProofs(block)
+  if (txids.length === 0) return { decision: NOTHING, count: 0 }
+  const ranked = await updateRanks(txids, tables.rankedView())
+  return {
+    decision: await resolveConflicts(tables, { txids, ranked, limit: reevaluationsOf() }),
+    count: txids.length,
+  }
+}
+
+/** @param left The transactions that are not decided yet after this write. */
+export async function requireActive(
+  tables: TransactionTables,
+  subject: string,
+  left: string[],
+): Promise<void> {
+  const [status] = await tables.statuses([subject])
+  if (status === undefined || status.mined !== undefined) return
+  if (!status.isInactive && left.length === 0) return
+  // Its winner or its parents may be about to become inactive: that is decided first.
+  if (left.length > 0 || (await tables.hasBacklog('decide')))
+    throw new UnstableReadError(
+      'conflicts of this transaction are still being resolved; submit it again in a moment',
+    )
+  const winner = await tables.winnerOver(subject)
+  if (winner !== undefined) throw new LostConflictError(subject, winner)
+}
 
 /**
  * Rows of inactive transactions live in shadow tables that no read touches, and move back when the transactions are

@@ -1,190 +1,8 @@
 import { createHash } from 'node:crypto'
 import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from '../../test/support/graph/said-outputs.js'
-import { type Decision, decide } from '../forests/decision.js'
+import { type Decision, decide, type Facts } from './decision.js'
 import type { History, HistoryTransaction } from './history.js'
-
-/** A transaction as it comes in a BEEF; with the height of its block, where its proof comes along. */
-export interface Member {
-  txid: string
-  height?: number
-}
-
-/** What comes of a submission. */
-export type Outcome =
-  | { kind: 'taken' }
-  /** It lost to one of these; none are named where no block can hold it with all that it is built on. */
-  | { kind: 'lost'; winners: ReadonlySet<string> }
-
-/** Something that the operator blocks. */
-export interface Block {
-  kind: 'outpoint' | 'sha256' | 'name'
-  value: string
-}
-
-/**
- * What a host knows, and nothing of what it answers: the transactions that came, where each is proven, and what the
- * operator decided. Everything that is answered is a function of these (`spec/overlay.md`, Order independence), except
- * that of two unproven conflicting transactions the first one counts, and that of one that loses nothing is kept.
- */
-export class OrderModel {
-  /** The transactions that are known, and in which submission each first came. */
-  private readonly insertionOrder = new Map<string, number>()
-  private readonly heights = new Map<string, number>()
-  private readonly blocks = new Map<string, Block>()
-  private submissions = 0
-  private worked: OrderAnswers | undefined
-
-  constructor(readonly history: History) {}
-
-  isKnown(txid: string): boolean {
-    return this.insertionOrder.has(txid)
-  }
-
-  /** The height of the block that a transaction is known to be in. */
-  heightOf(txid: string): number | undefined {
-    return this.heights.get(txid)
-  }
-
-  /** @param members All in the BEEF, each an ancestor of the last, which is the subject. Proofs and scripts hold. */
-  submit(members: readonly Member[]): Outcome {
-    return this.learn(learnedOf(this.history, members))
-  }
-
-  /** Of a submission that is to be sent again, what its subject is built on is known already. */
-  learnAncestors(members: readonly Member[]): void {
-    this.submissions++
-    for (const { txid, height } of learnedOf(this.history, members).slice(0, -1)) {
-      if (!this.insertionOrder.has(txid)) this.insertionOrder.set(txid, this.submissions)
-      if (height !== undefined) this.heights.set(txid, height)
-    }
-    this.worked = undefined
-  }
-
-  private learn(members: readonly Member[]): Outcome {
-    const subject = members.at(-1)
-    if (subject === undefined) throw new Error('nothing is submitted')
-    this.submissions++
-    const insertionOrder = new Map(this.insertionOrder)
-    const heights = new Map(this.heights)
-    for (const { txid, height } of members) {
-      if (!insertionOrder.has(txid)) insertionOrder.set(txid, this.submissions)
-      if (height !== undefined) heights.set(txid, height)
-    }
-    const decision = decisionOf(this.history, { insertionOrder, heights })
-    const isLost = !decision.counts.has(subject.txid)
-    if (isLost && !isMined(this.history, subject.txid, { insertionOrder, heights })) {
-      const isHopeless = conflictsWithin(this.history, subject.txid)
-      return { kind: 'lost', winners: isHopeless ? new Set() : decision.winnersOver(subject.txid) }
-    }
-    for (const [txid, inserted] of insertionOrder) this.insertionOrder.set(txid, inserted)
-    for (const [txid, height] of heights) this.heights.set(txid, height)
-    this.worked = undefined
-    return { kind: 'taken' }
-  }
-
-  /** A proof of a transaction that is known. */
-  prove(txid: string, height: number): void {
-    this.heights.set(txid, height)
-    this.worked = undefined
-  }
-
-  /** The chain has the block no more. */
-  disprove(txid: string): void {
-    this.heights.delete(txid)
-    this.worked = undefined
-  }
-
-  block(block: Block): void {
-    this.blocks.set(`${block.kind} ${block.value}`, block)
-    this.worked = undefined
-  }
-
-  unblock({ kind, value }: Block): void {
-    this.blocks.delete(`${kind} ${value}`)
-    this.worked = undefined
-  }
-
-  get blocked(): Block[] {
-    return [...this.blocks.values()]
-  }
-
-  get answers(): OrderAnswers {
-    const { history, insertionOrder, heights, blocked } = this
-    // What is known goes on to grow.
-    this.worked ??= new OrderAnswers(history, {
-      insertionOrder: new Map(insertionOrder),
-      heights: new Map(heights),
-      blocked,
-    })
-    return this.worked
-  }
-}
-
-/**
- * The records in a submission: all of its BEEF that the subject is built on, however far back. Anything else in a BEEF is nobody's
- * word.
- */
-function learnedOf({ byTxid }: History, members: readonly Member[]): Member[] {
-  const here = new Set(members.map(({ txid }) => txid))
-  const learned = new Set([members.at(-1)?.txid ?? ''])
-  for (const txid of learned) {
-    const parents = (byTxid.get(txid)?.spends ?? []).map((spent) => spent.slice(0, 64))
-    for (const parent of parents) if (here.has(parent)) learned.add(parent)
-  }
-  return members.filter(({ txid }) => learned.has(txid))
-}
-
-/** What is known of transactions: in which submission each came, and the heights of those that are proven themselves. */
-interface Known {
-  insertionOrder: ReadonlyMap<string, number>
-  heights: ReadonlyMap<string, number>
-}
-
-function decisionOf(history: History, { insertionOrder, heights }: Known): Decision {
-  const names = genuineOf(history, insertionOrder)
-  // Whatever is known has been judged.
-  return decide(history, {
-    insertionOrder,
-    heights,
-    names: new Set(names.keys()),
-    admitted: new Set(insertionOrder.keys()),
-  })
-}
-
-/** Whether a block holds a transaction, by its own proof or that of something built on it. */
-function isMined(history: History, txid: string, known: Known): boolean {
-  if (known.heights.has(txid)) return true
-  return [...known.insertionOrder.keys()].some(
-    (each) =>
-      history.byTxid.get(each)?.spends.some((spent) => spent.startsWith(txid)) &&
-      isMined(history, each, known),
-  )
-}
-
-/** Whether two of the transactions that one is built on, itself included, spend the same. */
-export function conflictsWithin({ byTxid }: History, txid: string): boolean {
-  const line = new Set([txid])
-  for (const each of line) for (const spent of byTxid.get(each)?.spends ?? []) line.add(spent.slice(0, 64))
-  const spends = [...line].flatMap((each) => byTxid.get(each)?.spends ?? [])
-  return new Set(spends).size < spends.length
-}
-
-/** What `tm_names` admits, by outpoint: the domain of a node, or the name of an origin. */
-function genuineOf(
-  { genesis, transactions }: History,
-  insertionOrder: ReadonlyMap<string, number>,
-): Map<string, string> {
-  const genuine = new Map<string, string>()
-  // Parents stand first.
-  for (const { txid, mint, said, outpoint } of transactions) {
-    if (!insertionOrder.has(txid)) continue
-    if (txid === genesis.txid) genuine.set(outpoint(0), '')
-    if (mint === undefined || !genuine.has(mint.node) || mint.node.endsWith('_2')) continue
-    for (const vout of [0, 1]) genuine.set(outpoint(vout), said[vout]?.domain ?? '')
-    genuine.set(outpoint(2), mint.name)
-  }
-  return genuine
-}
+import type { BlockedItem } from './model.js'
 
 /** What is known of an ordinal at a step. */
 export interface StepAnswer {
@@ -201,7 +19,7 @@ const TIP = -1
 const ORIGIN = -2
 
 /** Everything that is to be answered, worked out from what is known, from scratch. */
-export class OrderAnswers {
+export class Answers {
   readonly decision: Decision
   /** What the topics admit, whether it counts or not. */
   readonly admitted: { tm_names: ReadonlySet<string>; tm_ordinals: ReadonlySet<string> }
@@ -216,10 +34,14 @@ export class OrderAnswers {
 
   constructor(
     private readonly history: History,
-    private readonly facts: Known & { blocked: readonly Block[] },
+    private readonly facts: Facts & {
+      /** What `tm_names` admits, by outpoint: the domain of a node, or the name of an origin. */
+      genuine: ReadonlyMap<string, string>
+      blocked: readonly BlockedItem[]
+    },
   ) {
-    this.decision = decisionOf(history, facts)
-    const genuine = genuineOf(history, facts.insertionOrder)
+    this.decision = decide(history, facts)
+    const { genuine } = facts
     this.admitted = { tm_names: new Set(genuine.keys()), tm_ordinals: this.ordinals() }
     const { counts } = this.decision
     const doesCount = (outpoint: string): boolean => counts.has(outpoint.slice(0, 64))
@@ -256,8 +78,13 @@ export class OrderAnswers {
     return this.spenders.get(outpoint)
   }
 
+  /** Whether anything that counts has an outpoint among its inputs, whatever stands there. */
+  isInput(outpoint: string): boolean {
+    return [...this.decision.counts].some((txid) => this.transaction(txid).spends.includes(outpoint))
+  }
+
   heightOf(txid: string): number | undefined {
-    return this.facts.heights.get(txid)
+    return this.facts.proofs.get(txid)?.height
   }
 
   isKnown(txid: string): boolean {
@@ -266,7 +93,7 @@ export class OrderAnswers {
 
   /** Whether what is known proves a transaction: its block, or scripts that pass, back to blocks. */
   isProven(txid: string): boolean {
-    if (this.facts.heights.has(txid)) return true
+    if (this.facts.proofs.has(txid)) return true
     const transaction = this.history.byTxid.get(txid)
     if (transaction === undefined || transaction.needsProof || !this.isKnown(txid)) return false
     return transaction.spends.every((spent) => this.isProven(spent.slice(0, 64)))
@@ -303,7 +130,7 @@ export class OrderAnswers {
   /** Whether an output is blocked: by its outpoint, by what it shows, or as the origin of a name. */
   isBlocked(outpoint: string): boolean {
     const content = this.held.has(outpoint) ? this.said(outpoint).content : undefined
-    const values: Record<Block['kind'], string | undefined> = {
+    const values: Record<BlockedItem['kind'], string | undefined> = {
       outpoint,
       sha256: content && sha256(content.body),
       name: this.origins.get(outpoint),
@@ -350,16 +177,22 @@ export class OrderAnswers {
     return outpoints.find((outpoint) => this.held.has(outpoint) && this.said(outpoint).content)
   }
 
-  /** Where the ordinals are now of which something holds, in order of outpoints, without what is blocked there. */
+  /** Where the ordinals are now of which something holds, by where their lineages start, without what is blocked there. */
   tipsWhere(has: (tip: string, step: StepAnswer | undefined) => boolean): string[] {
-    const tips = new Set([...this.held].map((each) => this.lastOf(each)))
+    const tips = new Map(
+      [...this.held].map((each) => {
+        const { run } = this.runOf(each)
+        return [run[0] ?? each, run.at(-1) ?? each]
+      }),
+    )
     return [...tips]
+      .sort(([one], [other]) => byOutpoint(one, other))
+      .map(([, tip]) => tip)
       .filter((tip) => {
         const step = this.stepOf(tip, TIP)
         const shown = [tip, ...(step === undefined ? [] : [step.content])]
         return has(tip, step) && !shown.some((each) => this.isBlocked(each))
       })
-      .sort()
   }
 
   /** The outputs of a stream from an output on, and its type. */
@@ -450,6 +283,12 @@ export class OrderAnswers {
 
 export function sha256(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex')
+}
+
+function byOutpoint(one: string, other: string): number {
+  const [a, b] = [one.slice(0, 64), other.slice(0, 64)]
+  if (a !== b) return a < b ? -1 : 1
+  return voutOf(one) - voutOf(other)
 }
 
 function voutOf(outpoint: string): number {

@@ -1,6 +1,6 @@
 import { FakeChain } from '../../test/support/protocol/fake-chain.js'
-import { decide, type Facts } from './decision.js'
-import type { Forest, ForestTransaction } from './forest.js'
+import { decide } from './decision.js'
+import type { HistoryTransaction } from './history.js'
 
 /** What a transaction of a story spends, when it came, and the height of its own proof. */
 type Part = [spends: string[], inserted: number, height?: number]
@@ -10,8 +10,6 @@ interface Story {
   counts: string
   /** What `tm_names` holds. */
   nodes?: string[]
-  /** Of which a topic holds something. */
-  admitted?: string
 }
 
 /** Small stories: a letter for a transaction, `a0` for its first output; `x` is one that nobody knows. */
@@ -62,52 +60,36 @@ const stories: Record<string, Story> = {
     parts: { b: [['x0'], 1], c: [['b0'], 1], a: [['x0', 'c0'], 1] },
     counts: 'bc',
   },
-  'of a node what a topic has looked at is a spender if it is a mint': {
+  'of a node only mints are spenders': {
     parts: { n: [['x0'], 1], a: [['n0'], 2], b: [['n0'], 3], c: [['n0'], 4] },
     nodes: ['n0', 'b0', 'c0'],
-    admitted: 'nabc',
     counts: 'nab',
-  },
-  'of a node what no topic has looked at is a spender': {
-    parts: { n: [['x0'], 1], a: [['n0'], 2], b: [['n0'], 3] },
-    nodes: ['n0', 'b0'],
-    admitted: 'nb',
-    counts: 'na',
   },
 }
 
 const txid = (letter: string): string => letter.padEnd(64, '0')
 const outpoint = ([letter = '', vout = '']: string): string => `${txid(letter)}_${vout}`
 
-function factsOf({ parts, nodes = [], admitted = '' }: Omit<Story, 'counts'>): {
-  forest: Pick<Forest, 'byTxid'>
-  facts: Facts
-} {
+function decisionOf({ parts, nodes = [] }: Omit<Story, 'counts'>) {
   const { genesis } = new FakeChain()
-  const transactions = Object.entries(parts).map(
-    ([letter, [spends]]): ForestTransaction => ({
-      ...genesis,
-      txid: txid(letter),
-      spends: spends.map(outpoint),
-      said: [],
-      needsProof: false,
-    }),
-  )
   const all = Object.entries(parts)
-  return {
-    forest: { byTxid: new Map(transactions.map((each) => [each.txid, each])) },
-    facts: {
+  const transactions = all.map(([letter, [spends]]): HistoryTransaction => {
+    return { ...genesis, txid: txid(letter), spends: spends.map(outpoint), said: [], needsProof: false }
+  })
+  return decide(
+    { byTxid: new Map(transactions.map((each) => [each.txid, each])) },
+    {
       insertionOrder: new Map(all.map(([letter, [, inserted]]) => [txid(letter), inserted])),
-      heights: new Map(all.flatMap(([letter, [, , height]]) => (height ? [[txid(letter), height]] : []))),
-      names: new Set(nodes.map(outpoint)),
-      admitted: new Set([...admitted].map(txid)),
+      proofs: new Map(
+        all.flatMap(([letter, [, , height]]) => (height ? [[txid(letter), { height, root: '' }]] : [])),
+      ),
+      genuine: new Set(nodes.map(outpoint)),
     },
-  }
+  )
 }
 
 test.each(Object.entries(stories))('%s', (_, { counts, ...story }) => {
-  const { forest, facts } = factsOf(story)
-  const { counts: found } = decide(forest, facts)
+  const { counts: found } = decisionOf(story)
   expect([...found].sort()).toEqual([...counts].map(txid).sort())
 })
 
@@ -119,8 +101,7 @@ test('an inactive one lost to what beat it, or what it is built on', () => {
     d: [['y0'], 4],
     e: [['y0', 'c0'], 5],
   }
-  const { forest, facts } = factsOf({ parts })
-  const { winnersOver } = decide(forest, facts)
+  const { winnersOver } = decisionOf({ parts })
   expect(winnersOver(txid('b'))).toEqual(new Set([txid('a')]))
   expect(winnersOver(txid('c'))).toEqual(new Set([txid('a')]))
   expect(winnersOver(txid('e'))).toEqual(new Set([txid('a'), txid('d')]))

@@ -1,4 +1,3 @@
-import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import { isDeepStrictEqual } from 'node:util'
 import type { ChainTracker } from '@bsv/sdk'
 import { encodeAddress } from '../../backend/src/protocol/address.js'
@@ -11,55 +10,33 @@ import { verifyNameProof } from '../../src/client/verify-name.js'
 import { ownerOf } from '../../test/support/graph/life.js'
 import { verifyProvenance } from '../../test/support/graph/provenance-verifier.js'
 import { CONTENT_TYPES, KEYS, PARENT } from '../../test/support/graph/said-outputs.js'
+import { type Answers, sha256 } from './answers.js'
 import { type History, TEXTS } from './history.js'
-import { type OrderAnswers, sha256 } from './model.js'
-
-/** What a host answered, read to its end. */
-export interface Answer {
-  status: number
-  headers: IncomingHttpHeaders
-  body: Buffer
-}
-
-export interface Question {
-  path: string
-  /** Sent by POST. */
-  body?: Uint8Array | string
-  headers?: Record<string, string>
-}
-
-const agent = new Agent({ keepAlive: true })
-
-/** Asks a host over connections that are kept: hundreds of questions follow each other. */
-export async function ask(url: string, { path, body, headers = {} }: Question): Promise<Answer> {
-  const { hostname, port } = new URL(url)
-  const method = body === undefined ? 'GET' : 'POST'
-  return await new Promise((resolve, reject) => {
-    const asked = request({ hostname, port, path, method, agent, headers }, (response) => {
-      const chunks: Buffer[] = []
-      response.on('data', (chunk: Buffer) => chunks.push(chunk))
-      response.on('error', reject)
-      response.on('end', () => {
-        const { statusCode: status = 0, headers: got } = response
-        resolve({ status, headers: got, body: Buffer.concat(chunks) })
-      })
-    })
-    asked.on('error', reject)
-    asked.end(body)
-  })
-}
+import { type Answer, ask, type Question } from './host.js'
 
 /** A host, and what it should answer. */
 export interface Asked {
   url: string
   history: History
-  answers: OrderAnswers
+  answers: Answers
   /** The chain that proofs lead to. */
   tracker: ChainTracker & { isRoot(root: string, height: number): boolean }
 }
 
 /** What a host answers and what the model says, by question, as far as they are not the same. */
 export type Differences = Record<string, { got: unknown; expected: unknown }>
+
+/** Those of some answers that are not the same. */
+export function differencesOf(got: Record<string, unknown>, expected: Record<string, unknown>): Differences {
+  // Absent and undefined are one.
+  const plain = (value: unknown): unknown => (value === undefined ? value : JSON.parse(JSON.stringify(value)))
+  const asked = [...new Set([...Object.keys(got), ...Object.keys(expected)])]
+  return Object.fromEntries(
+    asked
+      .map((each) => [each, { got: plain(got[each]), expected: plain(expected[each]) }] as const)
+      .filter(([, difference]) => !isDeepStrictEqual(difference.got, difference.expected)),
+  )
+}
 
 /**
  * Asks about all that is in a history.
@@ -92,7 +69,7 @@ class Reader {
 
   constructor(readonly asked: Asked) {}
 
-  get answers(): OrderAnswers {
+  get answers(): Answers {
     return this.asked.answers
   }
 
@@ -117,31 +94,22 @@ class Reader {
     return answer
   }
 
-  /** Asks `/lookup`: what is found, in no order unless there is one; the BEEF holds it, and only what counts. */
-  async lookup(
-    service: string,
-    query: unknown,
-    expected: unknown,
-    { isOrdered = false }: { isOrdered?: boolean } = {},
-  ): Promise<void> {
+  /** Asks `/lookup`; the BEEF holds what is found, and only what counts. */
+  async lookup(service: string, query: unknown, expected: unknown): Promise<void> {
     const { url, answers } = this.asked
     const as = `${service} ${JSON.stringify(query)}`
     const body = JSON.stringify({ service, query })
     const answer = await ask(url, { path: '/lookup', body, headers: { 'X-Aggregation': 'yes' } })
     if (answer.status !== 200) return this.compare(as, answer.status, expected)
     const { outputs, txids } = readOutputs(answer.body)
-    this.compare(as, isOrdered ? outputs : outputs.sort(), expected)
+    this.compare(as, outputs, expected)
     const wrong = txids.filter((txid) => !answers.decision.counts.has(txid))
     const missing = outputs.filter((each) => !txids.includes(each.slice(0, 64)))
     this.compare(`${as}: its BEEF`, { wrong, missing }, { wrong: [], missing: [] })
   }
 
   compare(as: string, got: unknown, expected: unknown): void {
-    // Absent and undefined are one.
-    const plain = (value: unknown): unknown =>
-      value === undefined ? value : JSON.parse(JSON.stringify(value))
-    const difference = { got: plain(got), expected: plain(expected) }
-    if (!isDeepStrictEqual(difference.got, difference.expected)) this.found[as] = difference
+    Object.assign(this.found, differencesOf({ [as]: got }, { [as]: expected }))
   }
 
   /** What is wanted of an output, by whether it or what leads on from it is blocked. */
@@ -187,7 +155,7 @@ async function askNames(reader: Reader): Promise<void> {
   )
 }
 
-function nameRecord(answers: OrderAnswers, name: string): unknown {
+function nameRecord(answers: Answers, name: string): unknown {
   const origin = answers.originOf(name)
   const step = origin === undefined ? undefined : answers.stepOf(origin, -1)
   if (origin === undefined) return undefined
@@ -209,7 +177,7 @@ function nameRecord(answers: OrderAnswers, name: string): unknown {
   }
 }
 
-function addressOf(answers: OrderAnswers, outpoint: string): string | undefined {
+function addressOf(answers: Answers, outpoint: string): string | undefined {
   const { owner } = answers.said(outpoint)
   return owner === undefined ? undefined : encodeAddress(owner, 'main')
 }
@@ -257,12 +225,12 @@ async function askOrdinals(reader: Reader): Promise<void> {
 }
 
 /** Where an ordinal stands at a step, and what it shows there. */
-function placesOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined): string[] {
+function placesOf(answers: Answers, outpoint: string, sequence: number | undefined): string[] {
   const step = sequence === undefined ? undefined : answers.stepOf(outpoint, sequence)
   return step === undefined ? [] : [step.outpoint, step.content]
 }
 
-function bodyOf(answers: OrderAnswers, outpoint: string): string {
+function bodyOf(answers: Answers, outpoint: string): string {
   return Buffer.from(answers.said(outpoint).content?.body ?? []).toString('utf8')
 }
 
@@ -281,7 +249,7 @@ function shownContent({ headers, body }: Answer): unknown {
 }
 
 /** What is known of an output by itself, or of its ordinal at a step; undefined where that is not here. */
-function knownOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined) {
+function knownOf(answers: Answers, outpoint: string, sequence: number | undefined) {
   if (sequence === undefined) {
     if (!answers.held.has(outpoint)) return undefined
     return { at: outpoint, step: undefined, ...answers.alone(outpoint) }
@@ -290,7 +258,7 @@ function knownOf(answers: OrderAnswers, outpoint: string, sequence: number | und
   return step && { at: step.outpoint, step, content: step.content, parent: step.parent, map: step.map }
 }
 
-function contentOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined): unknown {
+function contentOf(answers: Answers, outpoint: string, sequence: number | undefined): unknown {
   const known = knownOf(answers, outpoint, sequence)
   if (known?.content === undefined) return undefined
   const { at, step, content, map, parent } = known
@@ -307,7 +275,7 @@ function contentOf(answers: OrderAnswers, outpoint: string, sequence: number | u
   }
 }
 
-function metadataOf(answers: OrderAnswers, outpoint: string, sequence: number | undefined): unknown {
+function metadataOf(answers: Answers, outpoint: string, sequence: number | undefined): unknown {
   const known = knownOf(answers, outpoint, sequence)
   if (known === undefined) return undefined
   const { at, step, content: contentOutpoint, map, parent } = known
@@ -382,9 +350,11 @@ async function askNameLookups(reader: Reader): Promise<void> {
   await reader.lookup('ls_names', { node: '' }, isRoot)
   const listed = (prefix: string): string[] =>
     answers.names.filter((each) => each.name.startsWith(prefix)).map(({ outpoint }) => outpoint)
-  await reader.lookup('ls_names', { prefix: '' }, listed(''), { isOrdered: true })
-  await reader.lookup('ls_names', { prefix: 'a', limit: 2 }, listed('a').slice(0, 2), { isOrdered: true })
-  await reader.lookup('ls_names', { origins: outpoints }, listed('').sort())
+  await reader.lookup('ls_names', { prefix: '' }, listed(''))
+  await reader.lookup('ls_names', { prefix: 'a', limit: 2 }, listed('a').slice(0, 2))
+  const origins = new Set(listed(''))
+  const asked = outpoints.filter((each) => origins.has(each))
+  await reader.lookup('ls_names', { origins: outpoints }, asked)
 }
 
 async function askOrdinalLookups(reader: Reader): Promise<void> {

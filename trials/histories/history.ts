@@ -29,12 +29,24 @@ export interface HistoryTransaction extends FakeTransaction {
   needsProof: boolean
 }
 
+/** What histories are made of, apart from the deeds. */
+export interface Shape {
+  covenantVersion: 1 | 2
+  /**
+   * The satoshis in the outputs of each purse: those of more than one pay, and the others are coins whose own history nobody
+   * knows. With many purses of few coins, what places an ordinal is often not known yet.
+   */
+  purses: readonly (readonly number[])[]
+}
+
 /** Transactions, parents first: genesis, purses that pay, and what came of the deeds. */
 export interface History {
   chain: FakeChain
   genesis: HistoryTransaction
   transactions: HistoryTransaction[]
   byTxid: ReadonlyMap<string, HistoryTransaction>
+  /** Genesis and the purses, whose blocks are never reorganised. */
+  first: ReadonlySet<HistoryTransaction>
   /** What the deeds made, and genesis: answers are read about their outputs. */
   subjects: HistoryTransaction[]
 }
@@ -42,10 +54,7 @@ export interface History {
 const OUTPUT_KINDS = [
   'plain',
   'plain',
-  'plain',
-  'plain',
   'owned',
-  'inscribed',
   'inscribed',
   'inscribed with MAP',
   'owned inscribed',
@@ -87,63 +96,59 @@ export interface Deed {
   outputs: { kind: OutputKind; key: number; text: number }[]
 }
 
-const pick: fc.Arbitrary<Pick> = fc.record({
-  from: fc.oneof({ weight: 14, arbitrary: fc.constant('free' as const) }, fc.constantFrom('spent', 'all')),
-  carries: fc.constantFrom(true, true, true, false),
-  at: fc.nat(9),
-})
+/** Weights of one choice among others: `weighted({ mint: 2, move: 6 })`. */
+export function weighted<Choice extends string>(weights: Record<Choice, number>): fc.Arbitrary<Choice> {
+  const all = Object.entries<number>(weights)
+  return fc.oneof(...all.map(([choice, weight]) => ({ weight, arbitrary: fc.constant(choice as Choice) })))
+}
 
-export const deed: fc.Arbitrary<Deed> = fc.record({
-  kind: fc.constantFrom(
-    'mint',
-    'mint',
-    'move',
-    'move',
-    'move',
-    'move',
-    'move',
-    'move',
-    'inscribe',
-    'inscribe',
-  ),
-  node: pick,
-  character: fc.nat(1),
-  position: fc.nat(2),
-  unlocking: fc.nat(3 * NON_STRICT.length),
-  coins: fc.array(pick, { minLength: 1, maxLength: 3 }),
-  foreign: fc.nat(40),
-  pays: fc.record({
-    coin: fc.record({
-      from: fc.oneof({ weight: 14, arbitrary: fc.constant('free' as const) }, fc.constant('spent' as const)),
-      carries: fc.constant(false),
-      at: fc.nat(9),
+/** Deeds of which a trial says how often each choice is made. */
+export function deedOf(varied: {
+  kind: fc.Arbitrary<Deed['kind']>
+  /** Whether coins and nodes to spend are free or spent: spent ones make double spends. */
+  from: fc.Arbitrary<Pick['from']>
+  /** The same, of the coins that pay. */
+  paysFrom: fc.Arbitrary<Pick['from']>
+  paysAt: fc.Arbitrary<Deed['pays']['place']>
+  carries: fc.Arbitrary<boolean>
+  flow: fc.Arbitrary<Deed['flow']>
+  unlocking: fc.Arbitrary<number>
+  foreign: fc.Arbitrary<number>
+  coins: { minLength: number; maxLength: number }
+}): fc.Arbitrary<Deed> {
+  const at = fc.nat(9)
+  const pick = fc.record({ from: varied.from, carries: varied.carries, at })
+  const output = fc.record({ kind: fc.constantFrom(...OUTPUT_KINDS), key: fc.nat(2), text: fc.nat(2) })
+  return fc.record({
+    kind: varied.kind,
+    node: pick,
+    character: fc.nat(1),
+    position: fc.nat(2),
+    unlocking: varied.unlocking,
+    coins: fc.array(pick, varied.coins),
+    foreign: varied.foreign,
+    pays: fc.record({
+      coin: fc.record({ from: varied.paysFrom, carries: fc.constant(false), at }),
+      place: varied.paysAt,
     }),
-    place: fc.constantFrom('last', 'first', 'first', 'first', 'nowhere'),
-  }),
-  flow: fc.constantFrom('goes on', 'goes on', 'goes on', 'free'),
-  outputs: fc.array(fc.record({ kind: fc.constantFrom(...OUTPUT_KINDS), key: fc.nat(2), text: fc.nat(2) }), {
-    minLength: 1,
-    maxLength: 4,
-  }),
-})
+    flow: varied.flow,
+    outputs: fc.array(output, { minLength: 1, maxLength: 4 }),
+  })
+}
 
 export const TEXTS = [0, 1, 2]
 
-/** Many with few coins each, so that what places an ordinal is often not known yet. */
-const PURSES = 8
-/** What a purse holds: odd coins, whose own history nobody knows, around those that pay. */
-const PURSE_VALUES = [1, 0, 4, 7]
-
 /** Makes a history of deeds. The same deeds make the same history. */
-export function historyOf(deeds: readonly Deed[]): History {
-  const chain = new FakeChain({ difficulty: 1, covenantVersion: 1 })
+export function historyOf(deeds: readonly Deed[], { covenantVersion, purses: values }: Shape): History {
+  const chain = new FakeChain({ difficulty: 1, covenantVersion })
   const root = { satoshis: 1, script: chain.node('').lockingScript, domain: '' }
   const genesis = described(chain.genesis, [root, { satoshis: 1000, script: p2pkh(0) }], true)
-  const purses = Array.from({ length: PURSES }, () => {
-    const said = PURSE_VALUES.map((satoshis): Said => ({ satoshis, script: OPEN_LOCK }))
+  const purses = values.map((each) => {
+    const said = each.map((satoshis): Said => ({ satoshis, script: OPEN_LOCK }))
     return described(chain.spend({ inputs: [], outputs: said.map(outputOf) }), said, true)
   })
-  const byTxid = new Map([genesis, ...purses].map((each) => [each.txid, each]))
+  const first = [genesis, ...purses]
+  const byTxid = new Map(first.map((each) => [each.txid, each]))
   const grower = new Grower(chain, byTxid, { genesis, purses })
   for (const each of deeds) grower.grow(each)
   const { made } = grower
@@ -151,7 +156,8 @@ export function historyOf(deeds: readonly Deed[]): History {
     chain,
     genesis,
     byTxid,
-    transactions: [genesis, ...purses, ...made],
+    first: new Set(first),
+    transactions: [...first, ...made],
     subjects: [genesis, ...made],
   }
 }
@@ -306,7 +312,8 @@ class Grower {
   private chosen({ from, carries, at }: Pick, among: string[]): string | undefined {
     const some = among.filter((each) => from === 'all' || this.spent.has(each) === (from === 'spent'))
     const carrying = some.filter((each) => this.carriers.has(each))
-    const list = carries && carrying.length > 0 ? carrying : some
+    const wanted = carries && carrying.length > 0 ? carrying : some
+    const list = wanted.length > 0 ? wanted : among
     return list[list.length - 1 - (at % list.length)]
   }
 

@@ -1,57 +1,62 @@
-import type { Forest, ForestTransaction } from './forest.js'
+import type { History, HistoryTransaction } from './history.js'
 
-/**
- * Which transactions count, from nothing but the records of a store and the proofs that hold: worked out from scratch
- * each time, in the plainest way.
- */
+/** What a store was told: all that it answers follows from this. */
 export interface Facts {
   /** The transactions that are known, and the submission in which each first came. */
   insertionOrder: ReadonlyMap<string, number>
-  /** The heights of those that are proven themselves. */
-  heights: ReadonlyMap<string, number>
-  /** What `tm_names` holds, by outpoint. */
-  names: ReadonlySet<string>
-  /** The transactions of which a topic holds something. */
-  admitted: ReadonlySet<string>
+  /** The blocks of those that are proven themselves. */
+  proofs: ReadonlyMap<string, Proof>
+}
+
+export interface Proof {
+  height: number
+  root: string
 }
 
 export interface Decision {
   counts: ReadonlySet<string>
-  /** All that are known, in the order of their ranks: blocks first, and as they came. Parents stand first. */
+  /** All that are known, in the order of their ranks: blocks first, then by submission. Parents come first. */
   order: string[]
-  /** Those that an inactive transaction may be said to have lost to. */
+  /** The transactions that an inactive one may be said to have lost to. */
   winnersOver(txid: string): Set<string>
 }
 
-/** Where a transaction stands among the transactions it conflicts with; the lower goes first. */
+/** Where a transaction stands among those it conflicts with; the lower wins. */
 interface Rank {
   mined: number
   inserted: number
   txid: string
 }
 
-export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decision {
-  const { insertionOrder, heights, names, admitted } = facts
+/**
+ * Which transactions count: worked out from scratch each time, in the plainest way.
+ *
+ * @param genuine What `tm_names` admits of what is known, by outpoint.
+ */
+export function decide(
+  { byTxid }: Pick<History, 'byTxid'>,
+  { insertionOrder, proofs, genuine }: Facts & { genuine: { has(outpoint: string): boolean } },
+): Decision {
   const known = [...insertionOrder.keys()]
-  const transaction = (txid: string): ForestTransaction => {
+  const transaction = (txid: string): HistoryTransaction => {
     const found = byTxid.get(txid)
-    if (found === undefined) throw new Error(`no such transaction in the forest: ${txid}`)
+    if (found === undefined) throw new Error(`no such transaction in this history: ${txid}`)
     return found
   }
   const spendsOf = (txid: string): string[] => transaction(txid).spends
   const parentsOf = (txid: string): string[] =>
     [...new Set(spendsOf(txid).map((spent) => spent.slice(0, 64)))].filter((each) => insertionOrder.has(each))
   const childrenOf = (txid: string): string[] => known.filter((each) => parentsOf(each).includes(txid))
-  // What a topic has looked at, and that left no node, is no spender of one.
-  const isNoMint = (txid: string): boolean => admitted.has(txid) && !names.has(`${txid}_0`)
-  const isNode = (outpoint: string): boolean => names.has(outpoint) && !outpoint.endsWith('_2')
+  // Only a mint spends a node.
+  const isMint = (txid: string): boolean => genuine.has(`${txid}_0`)
+  const isNode = (outpoint: string): boolean => genuine.has(outpoint) && !outpoint.endsWith('_2')
   const conflictsOf = (txid: string): string[] =>
     known
       .filter((each) => each !== txid)
       .filter((each) =>
         spendsOf(each)
           .filter((spent) => spendsOf(txid).includes(spent))
-          .some((spent) => !isNode(spent) || !(isNoMint(each) || isNoMint(txid))),
+          .some((spent) => !isNode(spent) || (isMint(each) && isMint(txid))),
       )
   const all = (start: string, next: (txid: string) => string[]): Set<string> => {
     const found = new Set([start])
@@ -62,7 +67,7 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
   const rankOf = (txid: string): Rank => {
     const builtOnIt = [...all(txid, childrenOf)]
     return {
-      mined: Math.min(...builtOnIt.map((each) => heights.get(each) ?? Number.POSITIVE_INFINITY)),
+      mined: Math.min(...builtOnIt.map((each) => proofs.get(each)?.height ?? Number.POSITIVE_INFINITY)),
       inserted: Math.min(...builtOnIt.map((each) => insertionOrder.get(each) ?? Number.POSITIVE_INFINITY)),
       txid,
     }
@@ -74,7 +79,7 @@ export function decide({ byTxid }: Pick<Forest, 'byTxid'>, facts: Facts): Decisi
     if (a.mined !== b.mined) return a.mined < b.mined
     return a.inserted === b.inserted ? a.txid < b.txid : a.inserted < b.inserted
   }
-  /** What no block can ever hold: of all that it is built on, itself included, two conflict. */
+  /** What no block can ever hold: two of its ancestors conflict, or it conflicts with one. */
   const isImpossible = (txid: string): boolean => {
     const line = all(txid, parentsOf)
     return [...line].some((each) => conflictsOf(each).some((other) => line.has(other)))

@@ -1,0 +1,278 @@
+import { type Attribute, attribute, mapAttributes } from '../../graph/attributes.js'
+import type { BlockedRecord, BlockedSubject } from '../../graph/blocklist.js'
+import { encodeMapState } from '../../graph/map-coder.js'
+import { EMPTY_MAP } from '../../graph/map-merge.js'
+import type { OutputRecord } from '../../graph/records.js'
+import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../protocol/outpoint.js'
+import type { LineageChange, Lineages, Maps, Steps } from '../read/lineages.js'
+import { mapOwner, mergedMap, partsBackwards } from '../read/read-map.js'
+import { hashColumn, type Lineage, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
+import { blockedRow, type RecordRow } from '../rows/record-rows.js'
+import { writeChunks } from './blob-chunks.js'
+import type { GraphTables, Tip } from './graph-tables.js'
+
+/** The attributes that follow from the tip alone, and those that follow from the lineage up to it. */
+const OF_TIP: Attribute['kind'][] = ['owner']
+const OF_LINEAGE: Attribute['kind'][] = ['contentType', 'parent', 'map']
+
+/** The tips of lineages, by lineage as text. */
+type Tips = ReadonlyMap<string, Tip>
+
+/**
+ * Updates what reads look up along lineages: MAP snapshots and attributes.
+ *
+ * @param lineages.changed Those with new steps, or with steps to be read again.
+ * @param lineages.lost Those that lost steps, and so may have lost attributes.
+ * @param lineages.touched All of them, and those whose outputs were spent or are no longer.
+ */
+export async function indexLineages(
+  tables: GraphTables,
+  lineages: { changed: LineageChange[]; lost: LineageChange[]; touched: Outpoint[] },
+): Promise<void> {
+  const { changed, touched } = lineages
+  const found = await tables.outputs.tipsOf(unique(touched, formatOutpoint))
+  const tips = new Map(found.map((tip) => [formatOutpoint(tip.lineage), tip]))
+  await writeMapSnapshots(tables, changed, tips)
+  const lost = lineages.lost.map(({ lineage }) => ({ lineage, from: 0 }))
+  await indexAttributes(tables, { changes: [...lost, ...changed], spent: touched, tips })
+}
+
+/** Updates the attributes of lineages that changed, or whose outputs were spent. */
+async function indexAttributes(
+  tables: GraphTables,
+  { changes, spent, tips }: { changes: LineageChange[]; spent: Outpoint[]; tips: Tips },
+): Promise<void> {
+  const all = unique([...changes.map(({ lineage }) => lineage), ...spent], formatOutpoint)
+  // A lineage may lose steps and gain others in one write: it changed from the earliest of them on.
+  const from = new Map<string, number>()
+  for (const change of changes) {
+    const key = formatOutpoint(change.lineage)
+    from.set(key, Math.min(change.from, from.get(key) ?? change.from))
+  }
+  const changed: Outpoint[] = []
+  const rows: RecordRow[] = []
+  for (const outpoint of all) {
+    await yieldBetweenStatements()
+    const lineage = outpointPair(outpoint)
+    const tip = tips.get(formatOutpoint(outpoint))
+    const attributes = tip?.holder === undefined ? [] : [attribute.owner(tip.holder)]
+    if (await isInscribedSince(tables, { lineage, tip, from: from.get(formatOutpoint(outpoint)) })) {
+      changed.push(outpoint)
+      if (tip !== undefined) attributes.push(...(await lineageAttributes(tables.rows, lineage, tip.step)))
+    }
+    for (const each of attributes) rows.push(attributeRow(lineage, each))
+  }
+  await tables.outputs.deleteAttributes(all, OF_TIP)
+  await tables.outputs.deleteAttributes(changed, OF_LINEAGE)
+  await tables.transactions.insertNew('graph_traits', rows)
+}
+
+/**
+ * Writes the attributes of new lineages whose first output has no MAP, with no inscribed output after it. Most are such, and
+ * a transaction may bring thousands, so they are written in bulk.
+ *
+ * @param names The outpoints of names' origins, as text: a lineage starts there whatever the output received.
+ * @returns The lineages that were written, as text: those with one output, which are done, and those with more, of which only
+ * the owner is still to be written. All others are left to {@link indexLineages}.
+ */
+export async function indexFirstAttributes(
+  tables: GraphTables,
+  { outputs, names }: { outputs: OutputRecord[]; names: ReadonlySet<string> },
+): Promise<{ alone: Set<string>; onlyInscribed: Set<string> }> {
+  const plain = outputs.filter(({ mapLength, carrier }) => mapLength === undefined && !carrier)
+  const outpoints = plain.map(({ outpoint }) => outpoint)
+  const alone = new Set((await tables.outputs.aloneAmong(outpoints)).map(formatOutpoint))
+  const others = outpoints.filter((outpoint) => !alone.has(formatOutpoint(outpoint)))
+  const onlyInscribed = new Set((await tables.outputs.onlyInscribedAmong(others)).map(formatOutpoint))
+  const spent = new Set((await tables.outputs.spentAmong(outpoints)).map(formatOutpoint))
+  const rows: RecordRow[] = []
+  for (const part of parts(plain, ROWS_A_STATEMENT)) {
+    for (const { outpoint, content, parent, owner, previous, unsettled } of part) {
+      const key = formatOutpoint(outpoint)
+      if (!alone.has(key) && !onlyInscribed.has(key)) continue
+      const isComplete = names.has(key) || (previous === undefined && !unsettled)
+      const attributes = [
+        ...(owner !== undefined && alone.has(key) && !spent.has(key) ? [attribute.owner(owner)] : []),
+        ...(isComplete && content ? [attribute.contentType(content.contentType)] : []),
+        ...(isComplete && content && parent ? [attribute.parent(parent)] : []),
+      ]
+      rows.push(...attributes.map((each) => attributeRow(outpointPair(outpoint), each)))
+    }
+    await yieldBetweenStatements()
+  }
+  await tables.transactions.insertNew('graph_traits', rows)
+  return { alone, onlyInscribed }
+}
+
+function attributeRow([txid, vout]: Lineage, { kind, hash }: Attribute): RecordRow {
+  return { trait: hashColumn(hash), lineage_txid: txid, lineage_vout: vout, kind }
+}
+
+/** Whether a lineage may be inscribed from a changed step on. Transfers are not. */
+async function isInscribedSince(
+  tables: GraphTables,
+  { lineage, tip, from }: { lineage: Lineage; tip: Tip | undefined; from: number | undefined },
+): Promise<boolean> {
+  if (from === undefined || from === 0) return from === 0
+  if (from === tip?.step) return tip.isInscribed
+  return await tables.outputs.isInscribedFrom({ lineage, from })
+}
+
+/** The attributes of an ordinal whose origin is known, up to a step of its lineage. */
+async function lineageAttributes(rows: Lineages & Maps, lineage: Lineage, to: number): Promise<Attribute[]> {
+  const origin = await rows.firstContentOf(lineage)
+  if (origin === undefined || !(await rows.isComplete(lineage))) return []
+  const stretch = { lineage, from: origin.step, to }
+  const content = (await rows.latestContent(stretch))?.content
+  const parent = await rows.latestParent(stretch)
+  const map = await mergedMap(rows, stretch)
+  return [
+    ...(content ? [attribute.contentType(content.contentType)] : []),
+    ...(parent ? [attribute.parent(parent)] : []),
+    ...mapAttributes(map ?? EMPTY_MAP),
+  ]
+}
+
+/** How many outputs with MAP are read at once. */
+const PAGE = 100
+/** A snapshot holds at least this much: nearly every ordinal has its MAP in one output or two. */
+const LEAST_BYTES = 2048
+/** What an output counts for beside the bytes of its MAP: reading it takes a lookup. */
+const BYTES_AN_OUTPUT = 256
+
+/**
+ * Decides which outputs keep a snapshot of all MAP up to them: those by which the MAP since the last snapshot has grown as
+ * long as that snapshot. So a read takes about as many bytes as it returns, however long the ordinal lives, and all snapshots
+ * stay within a small multiple of what was inscribed. The decision follows from the lineage alone, in whatever order it was
+ * inserted.
+ */
+class MapSnapshotPolicy {
+  private snapshot: number
+  private since = 0
+  private outputs = 0
+
+  /**
+   * @param options.snapshot The length of the last snapshot, in bytes; 0 if there is none.
+   * @param options.since The lengths of the MAP of each output after it.
+   */
+  constructor({ snapshot, since }: { snapshot: number; since: number[] }) {
+    this.snapshot = snapshot
+    for (const length of since) this.add(length)
+  }
+
+  /** Whether the next output keeps a snapshot. @param length Of its own MAP, in bytes. */
+  isDue(length: number): boolean {
+    this.add(length)
+    // The snapshot of a single output would be its own MAP again.
+    const isAlone = this.snapshot === 0 && this.outputs === 1
+    return !isAlone && this.since >= Math.max(this.snapshot, LEAST_BYTES)
+  }
+
+  /** Continues after a snapshot of so many bytes. */
+  restart(length: number): void {
+    this.snapshot = length
+    this.since = 0
+    this.outputs = 0
+  }
+
+  private add(length: number): void {
+    this.since += length + BYTES_AN_OUTPUT
+    this.outputs++
+  }
+}
+
+/** Updates the MAP snapshots along changed lineages. */
+async function writeMapSnapshots(tables: GraphTables, changes: LineageChange[], tips: Tips): Promise<void> {
+  for (const change of changes) {
+    const tip = tips.get(formatOutpoint(change.lineage))
+    // Most changes are a transfer at the end, without MAP.
+    if (tip !== undefined && (tip.hasMap || change.from < tip.step)) await updateSnapshots(tables, change)
+  }
+}
+
+async function updateSnapshots(tables: GraphTables, change: LineageChange): Promise<void> {
+  await yieldBetweenStatements()
+  const lineage = outpointPair(change.lineage)
+  const { from } = change
+  if (!(await tables.outputs.hasMap({ lineage, from }))) return
+  // Without a known origin, nothing reads them, and every earlier step would change all of them.
+  if (!(await tables.rows.isComplete(lineage))) return
+  for (const outpoint of await tables.outputs.mergedFrom({ lineage, from }))
+    await deleteSnapshot(tables, outpoint)
+  // MAP before the first content is not the ordinal's.
+  const origin = (await tables.rows.firstContentOf(lineage))?.step
+  if (origin === undefined) return
+  const policy = await policyAfter(tables, { lineage, from: origin, to: from - 1 })
+  for (let next: number | undefined = Math.max(origin, from); next !== undefined; ) {
+    const page = await tables.outputs.mapsFrom({ lineage, from: next, limit: PAGE })
+    for (const { outpoint, step, length } of page.maps) {
+      if (!policy.isDue(length)) continue
+      policy.restart(await writeSnapshot(tables, outpoint, { lineage, from: origin, to: step }))
+      await yieldBetweenStatements()
+    }
+    await yieldBetweenStatements()
+    next = page.next
+  }
+}
+
+/** The policy at the end of a stretch. */
+async function policyAfter(tables: GraphTables, stretch: Steps): Promise<MapSnapshotPolicy> {
+  let snapshot = 0
+  const since: number[] = []
+  for await (const { merged, length } of partsBackwards(tables.rows, { ...stretch, limit: PAGE })) {
+    if (merged) snapshot = length
+    else since.push(length)
+  }
+  return new MapSnapshotPolicy({ snapshot, since })
+}
+
+/** Returns its length in bytes. */
+async function writeSnapshot(tables: GraphTables, outpoint: Outpoint, stretch: Steps): Promise<number> {
+  const bytes = encodeMapState((await mergedMap(tables.rows, stretch)) ?? EMPTY_MAP)
+  await writeChunks(tables.transactions, [{ owner: mapOwner({ outpoint, merged: true }), bytes }])
+  await tables.outputs.setMerged(outpoint, bytes.length)
+  return bytes.length
+}
+
+async function deleteSnapshot(tables: GraphTables, outpoint: Outpoint): Promise<void> {
+  await tables.transactions.deleteChunks([mapOwner({ outpoint, merged: true })])
+  await tables.outputs.setMerged(outpoint, null)
+}
+
+/** See `BlocklistStore.add`. */
+export async function writeBlocked(tables: GraphTables, record: BlockedRecord): Promise<BlockedRecord> {
+  const written = await tables.transactions.setBlocked(record)
+  await reindexOrdinal(tables, record)
+  return written
+}
+
+/** See `BlocklistStore.remove`. */
+export async function writeUnblocked(tables: GraphTables, subject: BlockedSubject): Promise<boolean> {
+  const wasBlocked = await tables.transactions.deleteBlocked(subject)
+  await reindexOrdinal(tables, subject)
+  return wasBlocked
+}
+
+/** Blocks an output that the engine evicts; an earlier block by the operator keeps its reason. */
+export async function writeEviction(
+  tables: GraphTables,
+  { outpoint, since }: { outpoint: Outpoint; since: number },
+): Promise<BlockedSubject> {
+  const subject: BlockedSubject = { kind: 'outpoint', value: formatOutpoint(outpoint) }
+  await tables.transactions.insertNew('graph_blocked', [blockedRow({ ...subject, reason: 'evicted', since })])
+  await reindexOrdinal(tables, subject)
+  return subject
+}
+
+/** Updates an ordinal's MAP snapshots and attributes: the MAP of a blocked output does not count at later steps. */
+async function reindexOrdinal(tables: GraphTables, { kind, value }: BlockedSubject): Promise<void> {
+  if (kind !== 'outpoint') return
+  const places = await tables.outputs.stepsOf([parseOutpoint(value)])
+  if (places.length === 0) return
+  await indexLineages(tables, {
+    changed: places,
+    lost: places,
+    touched: places.map(({ lineage }) => lineage),
+  })
+}

@@ -1,0 +1,101 @@
+import { Agent, type IncomingHttpHeaders, request } from 'node:http'
+import type { MerklePath } from '@bsv/sdk'
+import { encodeBeef } from '../../backend/src/graph/write-beef.js'
+import { proofIn } from '../../test/support/protocol/block.js'
+import type { HistoryTransaction } from './history.js'
+import type { BlockedItem, Model } from './model.js'
+import type { Differences } from './questions.js'
+
+/** What a host answered, read to its end. */
+export interface Answer {
+  status: number
+  headers: IncomingHttpHeaders
+  body: Buffer
+}
+
+export interface Question {
+  path: string
+  /** Sent by POST. */
+  body?: Uint8Array | string
+  headers?: Record<string, string>
+}
+
+const agent = new Agent({ keepAlive: true })
+
+/** Asks a host over connections that are kept: hundreds of questions follow each other. */
+export async function ask(url: string, { path, body, headers = {} }: Question): Promise<Answer> {
+  const { hostname, port } = new URL(url)
+  const method = body === undefined ? 'GET' : 'POST'
+  return await new Promise((resolve, reject) => {
+    const asked = request({ hostname, port, path, method, agent, headers }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('error', reject)
+      response.on('end', () => {
+        const { statusCode: status = 0, headers: got } = response
+        resolve({ status, headers: got, body: Buffer.concat(chunks) })
+      })
+    })
+    asked.on('error', reject)
+    asked.end(body)
+  })
+}
+
+export const ADMIN_TOKEN = 'a-token-of-the-operator'
+
+/** A transaction in a BEEF, with the path of its block or without. */
+export interface Enclosed {
+  transaction: HistoryTransaction
+  path?: MerklePath | undefined
+}
+
+/** Something that serves a store over HTTP and follows the chain of a history. */
+export abstract class Host {
+  abstract readonly url: string
+
+  /** Ends the host while requests may be under way, and starts another on what is left; for hosts that can be. */
+  kill?(): Promise<void>
+  restart?(): Promise<void>
+  /** What its tables hold other than the model says, for hosts whose tables can be read. */
+  storedDifferences?(model: Model): Promise<Differences>
+
+  /** Lets it learn that the chain has changed from a height on. */
+  abstract follow(height: number): Promise<void>
+
+  /** Whether it still holds a proof that the chain has taken back. One that follows each change at once holds none. */
+  async holdsProof(_txid: string): Promise<boolean> {
+    return false
+  }
+
+  /** Waits until nothing is left to be done of what came so far. */
+  async untilIdle(): Promise<void> {}
+
+  /** Submits a BEEF of these, of which the last is the subject. */
+  async submit(members: readonly Enclosed[], topics: readonly string[]): Promise<Answer> {
+    const beef = encodeBeef(
+      members.map(({ transaction: { txid, raw }, path }) => {
+        return { raw, ...(path && { proof: proofIn(path, { txid }) }) }
+      }),
+    )
+    const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) }
+    return await ask(this.url, { path: '/submit', body: beef, headers })
+  }
+
+  /** Brings a proof alone, as a transaction processor does. */
+  async ingest(txid: string, path: MerklePath): Promise<Answer> {
+    return await this.post('/arc-ingest', { txid, merklePath: path.toHex() })
+  }
+
+  async block({ kind, value }: BlockedItem): Promise<Answer> {
+    return await this.post('/admin/block', { [kind]: value, reason: 'a test' })
+  }
+
+  async unblock({ kind, value }: BlockedItem): Promise<Answer> {
+    return await this.post('/admin/unblock', { [kind]: value })
+  }
+
+  protected async post(path: string, value: unknown): Promise<Answer> {
+    const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${ADMIN_TOKEN}` }
+    return await ask(this.url, { path, body: JSON.stringify(value), headers })
+  }
+}

@@ -1,0 +1,123 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { runReindex } from '../../src/cli/maintenance.js'
+import { readConfig } from '../../src/server/config/config.js'
+import { startServer } from '../../src/server/server.js'
+import { keptOutput } from '../../test/support/cli/commands.js'
+import { listening } from '../../test/support/server/connections.js'
+import type { HeaderChain } from '../../test/support/server/header-chain.js'
+import { HeaderService } from '../../test/support/server/header-service.js'
+import { startServerProcess } from '../../test/support/server/server-process.js'
+import { type Environment, SILENT, treeOf } from '../../test/support/server/test-server.js'
+import type { History } from './history.js'
+import { ADMIN_TOKEN, ask, Host } from './host.js'
+
+interface Running {
+  url: string
+  stop(): Promise<void>
+  /** Ends the process at once, where it is one. */
+  kill?: () => Promise<void>
+}
+
+/** A whole server over a store of its own, which asks a service for the headers of the chain. */
+export class ServerHost extends Host {
+  private constructor(
+    private readonly parts: {
+      env: Environment
+      service: { close(): Promise<void> }
+      /** The compiled command: where it is given, the server is a process, which can be killed. */
+      main: string | undefined
+    },
+    private running: Running,
+  ) {
+    super()
+  }
+
+  static async start(options: {
+    history: History
+    headers: HeaderChain
+    main?: string | undefined
+    /** How many transactions one write looks at again; by default, as many as on a public host. */
+    reevaluations?: number | undefined
+  }): Promise<ServerHost> {
+    const { history, headers, main, reevaluations } = options
+    const service = await listening(new HeaderService(headers).listener)
+    const env = {
+      ...treeOf(history.chain.deployment),
+      PORT: '0',
+      DATA_DIR: await mkdtemp(join(tmpdir(), 'minetree-order-')),
+      CHAIN_TRACKER: service.url,
+      HEADERS_POLL_MS: '0',
+      ADMIN_TOKEN,
+      READS_PER_MINUTE: '0',
+      SUBMISSIONS_PER_MINUTE: '0',
+      ...(reevaluations !== undefined && { MAX_REEVALUATIONS: String(reevaluations) }),
+    }
+    return new ServerHost({ env, service, main }, await startOf(env, main))
+  }
+
+  get url(): string {
+    return this.running.url
+  }
+
+  override async follow(height: number): Promise<void> {
+    const { status, body } = await this.post('/admin/headers', { height })
+    if (status !== 200) throw new Error(`the server does not follow: ${body.toString('utf8')}`)
+  }
+
+  override async restart(): Promise<void> {
+    await this.startAfter(this.running.stop)
+  }
+
+  override async kill(): Promise<void> {
+    await this.startAfter(this.running.kill ?? this.running.stop)
+  }
+
+  override async untilIdle(): Promise<void> {
+    const isIdle = async (): Promise<boolean> => {
+      const { body } = await ask(this.url, { path: '/metrics' })
+      return /^minetree_reevaluating 0$/m.test(body.toString('utf8'))
+    }
+    while (!(await isIdle())) await setTimeout(2)
+  }
+
+  /** `minetree reindex`, between two lives of the server. */
+  async reindex(): Promise<void> {
+    await this.startAfter(async () => {
+      await this.running.stop()
+      const config = readConfig(this.parts.env)
+      await runReindex({ config, logger: SILENT, output: keptOutput().output })
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.running.stop()
+    await this.parts.service.close()
+    await rm(this.parts.env.DATA_DIR ?? '', { recursive: true, force: true })
+  }
+
+  private async startAfter(end: () => Promise<void>): Promise<void> {
+    await end()
+    this.running = await startOf(this.parts.env, this.parts.main)
+  }
+}
+
+/** Starts a server, and waits until it says that it is ready. */
+async function startOf(env: Environment, main: string | undefined): Promise<Running> {
+  const running = main === undefined ? await inProcess(env) : await ofItsOwn(env, main)
+  while ((await ask(running.url, { path: '/health/ready' })).status !== 200) await setTimeout(5)
+  return running
+}
+
+async function inProcess(env: Environment): Promise<Running> {
+  const { url, stop } = await startServer({ config: readConfig(env), logger: SILENT })
+  return { url, stop }
+}
+
+async function ofItsOwn(env: Environment, main: string): Promise<Running> {
+  const { url, kill } = await startServerProcess({ main, env })
+  const end = (signal: NodeJS.Signals) => async (): Promise<void> => void (await kill(signal))
+  return { url, stop: end('SIGTERM'), kill: end('SIGKILL') }
+}

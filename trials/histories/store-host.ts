@@ -1,0 +1,151 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ChainTracker } from '@bsv/sdk'
+import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
+import type { Block } from '../../backend/src/graph/records.js'
+import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
+import { SqlHookOutbox } from '../../backend/src/storage/sql/hook-outbox.js'
+import { createApp } from '../../src/server/app.js'
+import { HeadersSource, type Verdict } from '../../src/server/chain/chain-tracker.js'
+import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
+import { readConfig } from '../../src/server/config/config.js'
+import { CachingStore } from '../../src/server/store/caching-store.js'
+import { type Database, openSqlite } from '../../src/server/store/open-database.js'
+import { createOverlay } from '../../src/server/submission/overlay.js'
+import { FakeChain } from '../../test/support/protocol/fake-chain.js'
+import { listening } from '../../test/support/server/connections.js'
+import { HeaderChain } from '../../test/support/server/header-chain.js'
+import { SILENT, treeOf } from '../../test/support/server/test-server.js'
+import { Host } from './host.js'
+import type { Model } from './model.js'
+import type { Differences } from './questions.js'
+import { storedDifferences } from './stored.js'
+
+/**
+ * The store, the overlay and the routes of a server in this process, for one history after the other: its tables can be
+ * read, and it learns of changes to the chain only when it is asked to follow.
+ */
+export class StoreHost extends Host {
+  private constructor(
+    readonly url: string,
+    private readonly parts: {
+      graph: CachingStore
+      database: Database
+      admission: AdmissionOptions
+      headers: HeadersOfChain
+      monitor: ReorgMonitor
+      close(): Promise<void>
+    },
+  ) {
+    super()
+  }
+
+  /** @param options.covenantVersion Of all histories: their chains start with the same transaction. */
+  static async open({ covenantVersion }: { covenantVersion: 1 | 2 }): Promise<StoreHost> {
+    const { deployment } = new FakeChain({ difficulty: 1, covenantVersion })
+    const dataDir = await mkdtemp(join(tmpdir(), 'minetree-forest-'))
+    const config = readConfig({
+      ...treeOf(deployment),
+      DATA_DIR: dataDir,
+      READS_PER_MINUTE: '0',
+      SUBMISSIONS_PER_MINUTE: '0',
+    })
+    const database = await openSqlite(dataDir)
+    const graph = new CachingStore({ store: new SqlGraphStore(database) })
+    await graph.open()
+    // Nobody pulls the plug here, and the disk would be all that this waits for.
+    await database.writer.raw('pragma synchronous = off')
+    const headers = new HeadersOfChain()
+    const outbox = new SqlHookOutbox(database.writer)
+    const overlay = createOverlay({ config, graph, outbox, headers, logger: SILENT })
+    const { proofs, admission } = overlay
+    const monitor = new ReorgMonitor({
+      ...{ headers, proofs, graph },
+      runLocked: (write) => overlay.engine.writeLock.run(write),
+      reorgDepth: config.reorgDepth,
+      pollInterval: 0,
+      logger: SILENT,
+    })
+    const app = createApp({ config, overlay, graph, ping: () => graph.ping(), logger: SILENT })
+    const server = await listening(app)
+    return new StoreHost(server.url, {
+      ...{ graph, database, admission, headers, monitor },
+      async close() {
+        await server.close()
+        await overlay.close()
+        await database.close()
+        await rm(dataDir, { recursive: true, force: true })
+      },
+    })
+  }
+
+  get graph(): CachingStore {
+    return this.parts.graph
+  }
+
+  get database(): Database {
+    return this.parts.database
+  }
+
+  get admission(): AdmissionOptions {
+    return this.parts.admission
+  }
+
+  /** Empties the store, and follows this chain from now on. */
+  async clear(chain: HeaderChain): Promise<void> {
+    const { headers, graph, database, monitor } = this.parts
+    headers.chain = chain
+    const tables = await database.reader.all(
+      "select name from sqlite_master where type = 'table' and name like 'graph!_%' escape '!'",
+      [],
+    )
+    await graph.writing(() =>
+      database.writer.transaction(async (trx) => {
+        for (const { name } of tables) await trx(String(name)).delete()
+      }),
+    )
+    // The first round, as a server makes it when it starts: the next one knows from which tip on.
+    await monitor.round()
+  }
+
+  override async follow(): Promise<void> {
+    await this.parts.monitor.round()
+  }
+
+  override async holdsProof(txid: string): Promise<boolean> {
+    return (await this.graph.transactions.get(txid))?.proof !== undefined
+  }
+
+  override async storedDifferences(model: Model): Promise<Differences> {
+    return await storedDifferences(this, model)
+  }
+
+  async close(): Promise<void> {
+    await this.parts.close()
+  }
+}
+
+/** The headers of a chain, asked without a network. */
+class HeadersOfChain extends HeadersSource implements ChainTracker {
+  chain = new HeaderChain()
+
+  constructor() {
+    const nobody = (): never => {
+      throw new Error('nobody is asked over a network')
+    }
+    super({ name: 'plain', timeout: 0, dialect: { open: nobody, verdict: nobody, checkTip: nobody } })
+  }
+
+  override async verdict({ height, root }: Block): Promise<Verdict> {
+    return this.chain.rootAt(height) === root ? 'yes' : 'no'
+  }
+
+  override async isValidRootForHeight(root: string, height: number): Promise<boolean> {
+    return this.chain.rootAt(height) === root
+  }
+
+  override async currentHeight(): Promise<number> {
+    return this.chain.bestTip.height
+  }
+}

@@ -1,0 +1,44 @@
+import fc from 'fast-check'
+
+const { RUNS, SEED, REPLAY, SHRINK } = process.env
+const seed = SEED === undefined ? Date.now() % 2 ** 31 : Number(SEED)
+
+/** Whether somebody asked for a number of runs, as `npm run forests` and `npm run orders` do. */
+export const IS_LONG = RUNS !== undefined
+
+/**
+ * Does a property as often as `RUNS` says. `SEED` and `REPLAY` repeat a run that failed, and `SHRINK=60` looks for a smaller
+ * one for so many seconds.
+ *
+ * @param options.least What must have happened in some run, if there are 500 or more.
+ * @param options.run Does one run, and says how often each thing happened.
+ */
+export async function expectRuns<Plan>(options: {
+  plan: fc.Arbitrary<Plan>
+  runs: number
+  least?: readonly string[]
+  run(plan: Plan, index: number): Promise<Record<string, number>>
+}): Promise<void> {
+  const { plan, runs, least = [], run } = options
+  const happened: Record<string, number> = {}
+  let done = 0
+  const property = fc.asyncProperty(plan, async (each) => {
+    const counts = { runs: 1, ...(await run(each, done++)) }
+    for (const [what, times] of Object.entries(counts)) happened[what] = (happened[what] ?? 0) + times
+  })
+  const numRuns = Number(RUNS ?? runs)
+  try {
+    await fc.assert(property, {
+      seed,
+      numRuns,
+      ...(REPLAY !== undefined && { path: REPLAY }),
+      ...(SHRINK === undefined
+        ? { endOnFailure: true }
+        : { interruptAfterTimeLimit: Number(SHRINK) * 1000, markInterruptAsFailure: true }),
+    })
+  } finally {
+    if (IS_LONG) process.stdout.write(`SEED=${seed} ${JSON.stringify(happened, undefined, 2)}\n`)
+  }
+  if (numRuns < 500) return
+  expect(least.filter((what) => happened[what] === undefined)).toEqual([])
+}
