@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import type { MiningBudget } from '../mining/budget.js'
 import { readConfig } from '../server/config/config.js'
+import { type AdvertiseOptions, runAdvertise } from './advertise.js'
 import { type CommandContext, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
 import { KnownTrees } from './known-trees.js'
 import { type MineOptions, runMine, terminalAsk } from './mine.js'
@@ -25,12 +26,20 @@ type MineArguments = Pick<
     maxTime?: number
   }
 
+type AdvertiseArguments = Omit<
+  AdvertiseOptions,
+  'coins' | 'arcApiKey' | 'ask' | 'config' | 'output' | 'signal'
+> & { coins?: string[] }
+
 /** More than anyone pays for a name. */
 const MAX_SATOSHIS = 1_000_000_000
 /** The longest delay of a timer. */
 const MAX_SECONDS = 2_000_000
 
-/** Adds `publish` and `mine`, which make transactions and submit them to a server. */
+/** In satoshis: ten times what the tokens of a host cost at the usual rate. */
+const DEFAULT_MAX_FEE = 2000
+
+/** Adds `publish`, `mine` and `advertise`, which make transactions and submit them to a server. */
 export function addMineAndPublishCommands(program: Command, context: CommandContext): void {
   program
     .command('publish')
@@ -108,6 +117,38 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
           },
           ask: terminalAsk(signal),
           arcApiKey,
+        }),
+      )
+    })
+
+  program
+    .command('advertise')
+    .description('advertise this host, or revoke what it advertises: see docs/discovery.md')
+    .option('--revoke', 'revoke all advertisements of this host', false)
+    .option('--url <url>', 'where this host answers the command', DEFAULT_URL)
+    .option('--wallet <url>', 'a wallet (BRC-100) that pays, such as http://127.0.0.1:3321')
+    .option('--key-file <file>', 'a file with the key that pays, as WIF')
+    .option('--coins <paths...>', 'files or folders with coins of the key, in BEEF')
+    .option('--fee-rate <satoshis>', 'the fee per 1,000 bytes, if the key pays', wholeNumber(1, 1_000_000))
+    .option('--max-fee <satoshis>', 'the highest fee', wholeNumber(1, MAX_SATOSHIS), DEFAULT_MAX_FEE)
+    .option('--arc <url>', 'the ARC service if the key pays; by default, the one of the SDK')
+    .option('--folder <folder>', 'where paid transactions are stored', './advertisements')
+    .option('--tracker <urls...>', 'the trackers to tell; on the live network, those of the SDK by default')
+    .option('--yes', 'pay without being asked', false)
+    .action(async (options: AdvertiseArguments) => {
+      const { output } = context
+      const config = readConfig(process.env)
+      for (const warning of config.warnings) output.warn(warning)
+      const arcApiKey = process.env.ARC_API_KEY
+      const interruption = untilSignal()
+      const { signal } = interruption
+      await interruption.during(() =>
+        runAdvertise({
+          ...options,
+          ...{ config, output, signal },
+          coins: options.coins ?? [],
+          ask: terminalAsk(signal),
+          ...(arcApiKey !== undefined && { arcApiKey }),
         }),
       )
     })

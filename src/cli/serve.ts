@@ -38,6 +38,7 @@ export async function serve({
   const server = await unlessSignalled(starting, signalled, logger)
   if (server === undefined) return
   sayHow({ config: server.node.config, logger, url: server.url })
+  await sayAdvertised(server, logger)
   const stop = new AbortController()
   const seeded = seedLocalNetwork({ server, logger, out, signal: stop.signal })
   const signal = await signalled
@@ -83,4 +84,19 @@ function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: 
   for (const warning of warnings) logger.warn(warning)
   if (unused.length > 0)
     logger.warn({ unused }, 'these settings are set, but nothing in this release uses them')
+}
+
+/** Says what is left to advertise; the server itself pays for nothing. */
+async function sayAdvertised({ node }: RunningServer, logger: Logger): Promise<void> {
+  try {
+    const state = await node.overlay.discovery?.state()
+    if (state === undefined) return
+    const { url, missing, otherUrls } = state
+    if (missing.length > 0) logger.info({ url, missing }, 'not advertised yet: run minetree advertise')
+    if (otherUrls.length > 0)
+      logger.warn({ url, otherUrls }, 'other URLs are advertised: run minetree advertise to revoke those')
+  } catch (err) {
+    // A database may be away for a moment, and is reported by the routes.
+    logger.warn({ err }, 'cannot read what is advertised')
+  }
 }

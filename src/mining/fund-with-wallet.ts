@@ -129,18 +129,21 @@ export class WalletSendError extends Error {
 }
 
 /**
- * Makes a wallet send a mint that it signed before.
+ * Makes a wallet send a transaction that it signed before.
  *
+ * @param sent The name that it mints, or what to tell the user of the wallet.
  * @throws WalletSendError
  */
 export async function sendWithWallet(
   wallet: Pick<MintWallet, 'createAction'>,
-  { txid, name }: { txid: string; name: string },
+  sent: { txid: string } & ({ name: string } | { description: string }),
 ): Promise<void> {
+  const { txid } = sent
+  const description = 'name' in sent ? `Send the mint of ${sent.name}` : sent.description
   let results: Awaited<ReturnType<MintWallet['createAction']>>['sendWithResults']
   try {
     const { sendWithResults } = await wallet.createAction({
-      description: described(`Send the mint of ${name}`),
+      description: described(description),
       // Synchronous: a mint that miners reject must not be submitted anywhere.
       options: { sendWith: [txid], acceptDelayedBroadcast: false },
     })

@@ -14,7 +14,9 @@ import { Readiness } from './http/readiness.js'
 import { Uploads } from './http/uploads.js'
 import { openapiDocument } from './openapi/document.js'
 import { arcIngestRoutes } from './routes/arc-ingest.js'
+import { beefRoutes } from './routes/beef-routes.js'
 import { blockingRoutes } from './routes/blocking-routes.js'
+import { capabilitiesRoutes } from './routes/capabilities-routes.js'
 import { deploymentRoutes } from './routes/deployment-routes.js'
 import { headersRoutes } from './routes/headers-routes.js'
 import { healthRoutes } from './routes/health-routes.js'
@@ -22,6 +24,7 @@ import { metricsRoutes } from './routes/metrics-routes.js'
 import { type MinePage, minePageRoutes } from './routes/mine-page-routes.js'
 import { openapiRoutes } from './routes/openapi-routes.js'
 import { overlayRoutes } from './routes/overlay-routes.js'
+import { txoRoutes } from './routes/txo-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
 import type { Overlay } from './submission/overlay.js'
 import { queueSubmissions, type Submit } from './submission/submission-queue.js'
@@ -49,14 +52,14 @@ export interface AppOptions {
 
 /** All routes of the server. */
 export function createApp(options: AppOptions): Express {
-  const { config, overlay, graph, ping, logger } = options
-  const { engine } = overlay
+  const { config, graph, ping, logger } = options
+  const { engine, proofs, refused } = options.overlay
   const { limits } = config
   const { metrics = new Metrics() } = options
   const submit = metrics.counted(queueSubmissions(options.submit ?? engine.submit, limits))
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
   readiness.add('index', () => notReadyReason(index()))
-  readiness.add('tracker', () => overlay.proofs.headers?.outage)
+  readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index })
   const uploads = new Uploads({ ...limits, clientOf: clientKey })
   const bodies = new RequestBodies({
@@ -64,6 +67,8 @@ export function createApp(options: AppOptions): Express {
     beginUpload: (request) => uploads.begin(request),
   })
   const { profile, network, maxBodyBytes, deployment } = config
+  const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
+  const overlay = overlayRoutes({ ...limits, engine, graph, profile, maxBodyBytes, bodies, submit })
   const admin = express
     .Router()
     .use(
@@ -97,16 +102,19 @@ export function createApp(options: AppOptions): Express {
   )
   return app
     .use('/admin', admin)
+    .use(beefRoutes({ graph, prefixes: below('/beef') }))
+    .use(txoRoutes({ graph, prefixes: below('/txo') }))
+    .use(capabilitiesRoutes(profile))
     .use(deploymentRoutes(config, graph))
     .use(minePageRoutes(options.minePage))
-    .use(healthRoutes({ ping, readiness, index, refused: overlay.refused }))
+    .use(healthRoutes({ ping, readiness, index, refused }))
     .use(metricsRoutes(metrics))
     .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
     .use(errorResponse({ logger }))
     .use(
       gates.overlay,
-      overlayRoutes({ ...limits, engine, graph, profile, maxBodyBytes, bodies, submit }),
-      arcIngestRoutes({ engine, graph, proofs: overlay.proofs, token: config.arcCallbackToken, bodies }),
+      express.Router().use(below('/overlay'), overlay).use(overlay),
+      arcIngestRoutes({ engine, graph, proofs, token: config.arcCallbackToken, bodies }),
       errorResponse({ logger, overlay: true }),
     )
     .use(refuseUnknown)

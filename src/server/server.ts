@@ -130,7 +130,11 @@ function metricsOf({
   backlog,
   failedHooksWaiting,
 }: Node): Metrics {
-  const prefixes = [...profile.gatewayPrefixes, ...profile.namesPrefixes]
+  const { gatewayPrefixes, namesPrefixes, walletPrefixes } = profile
+  const forWallets = ['/beef', '/txo', '/overlay', ''].flatMap((path) =>
+    walletPrefixes.map((prefix) => prefix + path),
+  )
+  const prefixes = [...gatewayPrefixes, ...namesPrefixes, ...forWallets]
   const metrics = new Metrics({
     ...{ prefixes, caches: graph.caches, failedHooksWaiting, indexLag: () => maintenance.lag() },
     reevaluating: () => (backlog.isBusy ? 1 : 0),

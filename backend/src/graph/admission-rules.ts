@@ -19,6 +19,8 @@ export interface AdmissionRules {
   names(transaction: TransactionView, nodeInputs: NodeInput[]): number[]
   /** Whether `tm_ordinals` admits an output that has content or MAP, or receives an admitted ordinal. */
   permits(transaction: TransactionView, vout: number): boolean
+  /** What further topics of a host admit, by the bytes of the transaction alone; without it, there are none. */
+  others?: ((transaction: TransactionView) => { topic: string; vout: number }[]) | undefined
   /**
    * Called for a transaction of which `tm_ordinals` admits nothing.
    *

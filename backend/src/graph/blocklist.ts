@@ -52,6 +52,12 @@ export class Blocklist {
     return this.values[kind].has(value)
   }
 
+  /** Whether an output of a transaction is blocked by its outpoint. */
+  hasOutputOf(txid: string): boolean {
+    for (const outpoint of this.values.outpoint) if (outpoint.startsWith(txid)) return true
+    return false
+  }
+
   /** Whether there is any entry of a kind. */
   hasAny(kind: BlockedKind): boolean {
     return this.values[kind].size > 0

@@ -1,13 +1,13 @@
 import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
 import type { LookupQuestion } from '@bsv/sdk'
 import { QueryError } from '../graph/errors.js'
-import type { GraphReader, GraphStore } from '../graph/graph-store.js'
+import { type GraphReader, type GraphStore, ORIGIN } from '../graph/graph-store.js'
 import { mintedBeside, nameHistory, nodeHistory } from '../graph/provenance.js'
-import { mergeRecords, type NodeRecord } from '../graph/records.js'
+import { mergeRecords, type NameRecord, type NodeRecord } from '../graph/records.js'
 import { namesRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { ListedTransaction } from '../graph/write-beef.js'
 import type { Deployment } from '../protocol/mint.js'
-import type { Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
 import { NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
 import { admittedBeef, Hooks, type RetryOptions, recordAll } from './hooks.js'
@@ -100,18 +100,43 @@ export class NamesLookupService implements LookupService {
       const outpoint = await reader.names.liveNode(asked.node)
       return outpoint && this.foundNode({ outpoint, domain: asked.node })
     }
+    if ('outpoint' in asked) return await this.findOutput(asked.outpoint)
+    if ('tipOf' in asked) {
+      const name = await this.nameIn(asked.tipOf)
+      const isOrigin = name && formatOutpoint(name.outpoint) === formatOutpoint(asked.tipOf)
+      const tip = isOrigin ? await reader.ordinals.currentOutput(asked.tipOf) : undefined
+      return name && tip && this.foundName(name, tip)
+    }
     const name = 'name' in asked ? asked.name : asked.origin
     const origin = await reader.names.originOf(name)
     if (origin === undefined) return undefined
     if ('origin' in asked) return { ...this.foundNode(mintedBeside(origin, name)), outpoint: origin }
     const tip = await reader.ordinals.currentOutput(origin)
-    return (
-      tip && {
-        outpoint: tip,
-        history: (genesis, reading) =>
-          nameHistory({ name, origin, tip }, { store: reading(reader), genesis }),
-      }
-    )
+    return tip && this.foundName({ name, outpoint: origin }, tip)
+  }
+
+  /** An output that holds a node or a name, spent or not. */
+  private async findOutput(outpoint: Outpoint): Promise<Found | undefined> {
+    const name = await this.nameIn(outpoint)
+    if (name !== undefined) return this.foundName(name, outpoint)
+    const [node] = await this.options.reader.names.genuineNodes([outpoint])
+    return node && this.foundNode(node)
+  }
+
+  /** The name that an output holds or once held, with its origin. Throws BlockedError for an output that is blocked. */
+  private async nameIn(outpoint: Outpoint): Promise<NameRecord | undefined> {
+    const { names, ordinals } = this.options.reader
+    const step = await ordinals.at(outpoint, ORIGIN)
+    const [name] = await names.genuineOrigins([step?.origin ?? outpoint])
+    return name
+  }
+
+  private foundName({ name, outpoint: origin }: NameRecord, tip: Outpoint): Found {
+    const { reader } = this.options
+    return {
+      outpoint: tip,
+      history: (genesis, reading) => nameHistory({ name, origin, tip }, { store: reading(reader), genesis }),
+    }
   }
 
   private foundNode(node: NodeRecord): Found {

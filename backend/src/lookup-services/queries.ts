@@ -24,11 +24,47 @@ const domainText = z
 /** The most outpoints that `{origins}` takes; a host may set fewer. */
 export const MAX_ORIGINS = 1000
 const history = z.boolean().default(false)
+/** What follows `<kind>:`. */
+const after = (kind: string) =>
+  z
+    .string()
+    .startsWith(`${kind}:`)
+    .transform((text) => text.slice(kind.length + 1))
+
+/** The events by which OpNS overlays index unspent outputs, each as the query that finds its output. */
+const event = z.union([
+  after('opns')
+    .pipe(nameText)
+    .transform((name) => ({ name, history: false })),
+  after('mine')
+    .pipe(domainText)
+    .transform((node) => ({ node, history: false })),
+  after('origin')
+    .pipe(outpointText)
+    .transform((tipOf) => ({ tipOf, history: false })),
+])
+/** The fields that their clients always send. An event has one output at most, so most of them change nothing. */
+const eventQuery = z
+  .strictObject({
+    event,
+    events: z.tuple([]).nullish(),
+    spent: z.boolean().nullish(),
+    join: z.unknown(),
+    from: z.unknown(),
+    limit: z.unknown(),
+    rev: z.unknown(),
+  })
+  .partial({ join: true, from: true, limit: true, rev: true })
+  .transform(({ event, spent }) => (spent === true ? { origins: [] } : event))
+
 const namesQuery = z.union([
   z.strictObject({ name: nameText, history }),
   z.strictObject({ origin: nameText, history }),
   z.strictObject({ mine: nameText, history }),
   z.strictObject({ node: domainText, history }),
+  z.strictObject({ outpoint: outpointText, history }),
+  z.strictObject({ domain: nameText, history }).transform(({ domain: name, history }) => ({ name, history })),
+  eventQuery,
   z.strictObject({ origins: z.array(outpointText).max(MAX_ORIGINS) }),
   z.strictObject({
     prefix: domainText,
@@ -38,7 +74,7 @@ const namesQuery = z.union([
 ])
 
 const NAMES_FORMS =
-  'ls_names takes {name}, {origin: name}, {mine: name} and {node: prefix}, each optionally with history: true, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+  'ls_names takes {name} or {domain: name}, {origin: name}, {mine: name}, {node: prefix} and {outpoint: "<txid>_<vout>"}, each optionally with history: true, {event: "opns:<name>", "mine:<prefix>" or "origin:<outpoint>"}, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
 
 /** A parsed question to `ls_names`. */
 export type NamesQuery = z.output<typeof namesQuery>

@@ -15,6 +15,8 @@ export interface Profile {
   gatewayPrefixes: string[]
   /** Path prefixes of the routes for names. */
   namesPrefixes: string[]
+  /** Path prefixes below which wallets find transactions (`/beef`), their outputs (`/txo`), and the overlay once more. */
+  walletPrefixes: string[]
   directoryContentTypes: string[]
   streamChunkContentTypes: string[]
   /** The parameter that the content type of a stream's first chunk carries. */
@@ -42,6 +44,7 @@ export const PROFILES: Record<ProfileName, Profile> = {
     name: 'local',
     gatewayPrefixes: ['/svc/gateway'],
     namesPrefixes: ['/svc/names'],
+    walletPrefixes: ['/svc'],
     directoryContentTypes: ['gw-fs/json', 'ord-fs/json'],
     streamChunkContentTypes: ['gw/stream', 'ordfs/stream'],
     streamMarker: 'stream=gw',
@@ -59,6 +62,7 @@ export const PROFILES: Record<ProfileName, Profile> = {
     name: 'mainnet',
     gatewayPrefixes: ['/1sat/ordfs', '/svc/gateway'],
     namesPrefixes: ['/1sat/opns', '/svc/names'],
+    walletPrefixes: ['/1sat', '/svc'],
     directoryContentTypes: ['ord-fs/json', 'gw-fs/json'],
     streamChunkContentTypes: ['ordfs/stream', 'gw/stream'],
     streamMarker: 'stream=ordfs',

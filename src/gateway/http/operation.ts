@@ -49,6 +49,7 @@ export const TAGS = {
   content: 'The content of outputs.',
   names: 'The tree of names.',
   preview: 'What an inscription would look like.',
+  transactions: 'Transactions and their outputs, as wallets ask for them.',
   overlay: 'The overlay protocol.',
   operator: 'For the operator, with a token.',
   health: 'For monitoring, and about this host.',
@@ -68,18 +69,19 @@ export const SERVICE_WORKER = z.object({
     .describe('`script`, as browsers send it to install a service worker, is refused.'),
 })
 
-const BYTES: readonly HeaderName[] = [
+/** Headers of bytes that no browser runs. */
+export const BYTES_HEADERS: readonly HeaderName[] = [
   'Content-Length',
   'X-Content-Type-Options',
   'Cross-Origin-Resource-Policy',
 ]
 /** Headers of bytes whose type is a stranger's. */
-export const CONTENT_HEADERS: readonly HeaderName[] = [...BYTES, 'Content-Security-Policy']
+export const CONTENT_HEADERS: readonly HeaderName[] = [...BYTES_HEADERS, 'Content-Security-Policy']
 
 /** The answer of operations that prove something. */
 export const PROOF_ANSWER: Answer = {
   description: 'An Outpoint BEEF (BRC-158), which can be verified offline.',
-  headers: [...BYTES, 'ETag'],
+  headers: [...BYTES_HEADERS, 'ETag'],
   types: ['application/octet-stream'],
 }
 

@@ -7,7 +7,7 @@ import { NotFoundError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint } from '../http/schemas.js'
-import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
+import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 
 export interface ProvenanceOptions {
   store: GraphReader
@@ -43,7 +43,7 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
       countTransactions(response, transactions.length)
       return await outpointBeefAnswer({ subject, transactions, store: evidence.transactions })
     })
-    await sendOutpointBeef({ request, response, answer })
+    await sendBeef({ request, response, answer })
   }
 }
 

@@ -16,8 +16,8 @@ import {
   validate,
   wholeNumber,
 } from '../http/schemas.js'
+import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
-import { incompleteProof, outpointBeefAnswer, sendOutpointBeef } from '../http/send-outpoint-beef.js'
 import { type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
 
 /** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
@@ -108,7 +108,7 @@ function proof(store: GraphReader, genesis: Outpoint | undefined): RequestHandle
       countTransactions(response, transactions.length)
       return await outpointBeefAnswer({ subject, transactions, store: store.transactions })
     })
-    await sendOutpointBeef({ request, response, answer })
+    await sendBeef({ request, response, answer })
   }
 }
 

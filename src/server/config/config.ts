@@ -46,6 +46,15 @@ const flag = z
   .default('false')
   .transform((text) => text === 'true')
 
+/** The order of secp256k1 (SEC 2, 2.4.1): a key is below it. */
+const KEYS = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
+
+function isPrivateKey(text: string): boolean {
+  if (!/^[0-9a-f]{1,64}$/i.test(text)) return false
+  const key = BigInt(`0x${text}`)
+  return key > 0n && key < KEYS
+}
+
 function isDatabase({ protocol, hostname, pathname }: URL): boolean {
   return protocol === 'mysql:' && hostname !== '' && /^\/[^/]+$/.test(pathname)
 }
@@ -117,7 +126,15 @@ const settings = {
     .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
     .transform((network) => (network.startsWith('main') ? 'main' : 'test'))
     .default('main'),
+  /** The public URL of this host. */
   hostingUrl: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),
+  /** The key that signs what this host advertises, in hex. */
+  serverPrivateKey: z
+    .string()
+    // Its value is not quoted.
+    .refine(isPrivateKey, 'must be a private key, up to 64 characters of hex')
+    .transform((hex) => hex.padStart(64, '0'))
+    .optional(),
   /** The largest body of a submission. */
   maxBodyBytes: wholeNumber(1024, 1024 ** 3).default(72 * 1024 * 1024),
   /** Whether bodies may be compressed; then their inflated size counts. */
@@ -190,7 +207,7 @@ export interface Config
 }
 
 /** Settings of other overlay hosts. */
-export const UNUSED_SETTINGS: readonly string[] = ['SERVER_PRIVATE_KEY', 'ARC_API_KEY']
+export const UNUSED_SETTINGS: readonly string[] = ['ARC_API_KEY']
 
 /** The names of all settings, including unused ones. */
 export const SETTINGS: readonly string[] = [

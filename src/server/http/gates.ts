@@ -25,9 +25,11 @@ const MINUTE = 60_000
 const ADMIN = /^\/admin(?:\/|$)/i
 /** These are for monitoring: never limited, or a flood would look like an outage. */
 const ABOUT_HOST = /^\/(?:health|metrics)(?:\/|$)/
-/** These wait for the write lock, or cost as much. */
-const SUBMISSIONS = /^\/(?:submit|arc-ingest|requestSyncResponse|requestForeignGASPNode)\/?$/i
-const LOOKUPS = /^\/(?:lookup|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
+/** These wait for the write lock, or cost as much. The overlay is at the root, and below the prefixes for wallets. */
+const SUBMISSIONS =
+  /^(?:\/\w+\/overlay)?\/(?:submit|arc-ingest|requestSyncResponse|requestForeignGASPNode)\/?$/i
+const LOOKUPS =
+  /^(?:\/\w+\/overlay)?\/(?:lookup|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
 
 /** Whether a path is about the host itself, and answered whatever state the index is in. */
 export function isAboutHost(path: string): boolean {

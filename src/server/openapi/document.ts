@@ -17,7 +17,9 @@ import { PREVIEW_OPERATIONS } from '../../gateway/preview/preview.js'
 import { STREAM_OPERATIONS } from '../../gateway/streams/stream.js'
 import { isAboutHost } from '../http/gates.js'
 import { ARC_OPERATIONS } from '../routes/arc-ingest.js'
+import { BEEF_OPERATIONS } from '../routes/beef-routes.js'
 import { BLOCKING_OPERATIONS } from '../routes/blocking-routes.js'
+import { CAPABILITIES_OPERATIONS } from '../routes/capabilities-routes.js'
 import { DEPLOYMENT_OPERATIONS } from '../routes/deployment-routes.js'
 import { HEADERS_OPERATIONS } from '../routes/headers-routes.js'
 import { HEALTH_OPERATIONS } from '../routes/health-routes.js'
@@ -26,6 +28,7 @@ import { MINE_PAGE_OPERATIONS } from '../routes/mine-page-routes.js'
 import { OPENAPI_OPERATIONS } from '../routes/openapi-routes.js'
 import { OVERLAY_OPERATIONS } from '../routes/overlay-routes.js'
 import { SYNC_OPERATIONS } from '../routes/sync-routes.js'
+import { TXO_OPERATIONS } from '../routes/txo-routes.js'
 
 /** A JSON Schema (2020-12). */
 type JsonSchema = Record<string, unknown>
@@ -82,7 +85,8 @@ export function openapiDocument({
   profile: Profile
   version: string
 }): OpenapiDocument {
-  const { gatewayPrefixes, namesPrefixes } = profile
+  const { gatewayPrefixes, namesPrefixes, walletPrefixes } = profile
+  const forWallets = (path: string): string[] => walletPrefixes.map((prefix) => prefix + path)
   const writer = new DocumentWriter()
   writer.add([''], CONTENT_OPERATIONS)
   writer.add(namesPrefixes, NAMES_OPERATIONS)
@@ -93,7 +97,11 @@ export function openapiDocument({
     PROVENANCE_OPERATIONS,
     PREVIEW_OPERATIONS,
   )
-  writer.add([''], OVERLAY_OPERATIONS, ARC_OPERATIONS, SYNC_OPERATIONS)
+  writer.add(['', ...forWallets('/overlay')], OVERLAY_OPERATIONS, SYNC_OPERATIONS)
+  writer.add([''], ARC_OPERATIONS)
+  writer.add(forWallets('/beef'), BEEF_OPERATIONS)
+  writer.add(forWallets('/txo'), TXO_OPERATIONS)
+  writer.add(['', ...walletPrefixes], CAPABILITIES_OPERATIONS)
   writer.add([''], DEPLOYMENT_OPERATIONS, MINE_PAGE_OPERATIONS)
   writer.add(['/admin'], BLOCKING_OPERATIONS, HEADERS_OPERATIONS)
   writer.add([''], HEALTH_OPERATIONS, METRICS_OPERATIONS, OPENAPI_OPERATIONS)

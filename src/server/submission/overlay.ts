@@ -16,6 +16,7 @@ import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicMan
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { type HeadersSource, openHeadersSource, ProofVerifier } from '../chain/chain-tracker.js'
 import type { Config } from '../config/config.js'
+import { type Discovery, openDiscovery } from '../discovery/discovery.js'
 import { OverlayEngine } from './overlay-engine.js'
 
 /** What most transactions are refused for: they are neither a mint nor an ordinal. */
@@ -36,6 +37,8 @@ export type OverlayEvent =
 export interface Overlay {
   engine: OverlayEngine
   proofs: ProofVerifier
+  /** How clients find this host; undefined if they cannot. */
+  discovery?: Discovery | undefined
   admission: AdmissionOptions
   /** Subscribes to all events. Returns a function that unsubscribes. */
   onEvent(listener: (event: OverlayEvent) => void): () => void
@@ -98,12 +101,14 @@ export function createOverlay(options: {
     }),
     [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader, writer: graph, retries }),
   }
+  const discovery = openDiscovery(config, graph)
   const engine: OverlayEngine = new OverlayEngine({
     managers: {
       [TOPICS.names]: new NamesTopicManager({ deployment, store: graph }),
       [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, seen: undefined }),
+      ...discovery?.managers,
     },
-    lookupServices: services,
+    lookupServices: { ...services, ...discovery?.lookupServices },
     ...{ graph, held, proofs, deployment, limits },
     onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
     onRefusal(refusal, requestId) {
@@ -112,13 +117,16 @@ export function createOverlay(options: {
     },
   })
   const admission: AdmissionOptions = {
-    rules: (onRefusal) => admissionRules({ deployment, policy, onRefusal }),
+    rules: (onRefusal) => ({
+      ...admissionRules({ deployment, policy, onRefusal }),
+      others: discovery && ((transaction) => discovery.reader.admitted(transaction)),
+    }),
     pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },
     reevaluations: limits.maxReevaluations,
   }
   graph.deriveBy(admission)
   return {
-    ...{ engine, proofs, admission, emit, onEvent },
+    ...{ engine, proofs, discovery, admission, emit, onEvent },
     refused: () => structuredClone(refused),
     async close() {
       for (const service of Object.values(services)) await service.close()

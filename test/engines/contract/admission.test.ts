@@ -85,6 +85,34 @@ onEachEngine(({ openStore, closeStores }) => {
     expect(step?.output.outpoint).toEqual({ txid: further.txid, vout: 0 })
   })
 
+  test.each(['first', 'last'])(
+    'a further topic admits by bytes alone, and its spent outputs are not listed: spent %s',
+    async (when) => {
+      const { store } = await openStore()
+      const chain = new FakeChain()
+      const token = chain.spend({
+        inputs: [],
+        outputs: [...outputs, { satoshis: 1, lockingScript: p2pkh(9) }],
+      })
+      const spend = chain.spend({ inputs: [{ transaction: token, vout: 1 }], outputs })
+      const others = ({ txid }: { txid: string }) =>
+        txid === token.txid ? [0, 1].map((vout) => ({ topic: 'tm_tokens', vout })) : []
+      const rules = () => ({
+        ...admissionRules({ deployment: chain.deployment, onRefusal: () => {} }),
+        others,
+      })
+      store.deriveBy({ rules, pending: { maxTransactions: 100, maxBytes: 1024 * 1024 } })
+      const held = [0, 1].map((vout) => `tm_tokens ${token.outpoint(vout)}`)
+      if (when === 'first') await record(store, spend)
+      expect(await record(store, token)).toEqual(held)
+      expect(await record(store, token)).toEqual([])
+      if (when === 'last') expect(await record(store, spend)).toEqual([])
+      const unspent = await store.admissions.unspentOfTopic({ topic: 'tm_tokens', since: 0 })
+      expect(unspent.map(textOf)).toEqual(held.slice(0, 1))
+      expect((await store.admissions.ofTransaction(token.txid)).map(textOf).sort()).toEqual(held)
+    },
+  )
+
   test('an inscription on a coin without content has its origin once the coin is known back to its start', async () => {
     const { store } = await openStore()
     const chain = new FakeChain()

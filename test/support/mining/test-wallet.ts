@@ -125,7 +125,9 @@ export class TestWallet implements MintWallet {
     await transaction.sign()
     if (!(await transaction.verify('scripts only'))) throw new Error('the scripts do not hold')
     const txid = transaction.id('hex')
-    this.coin = { transaction, vout: 3 }
+    const change = new P2PKH().lock(this.key.toAddress()).toHex()
+    const vout = transaction.outputs.findIndex(({ lockingScript }) => lockingScript.toHex() === change)
+    this.coin = { transaction, vout }
     this.unsent.set(txid, transaction)
     if (options?.noSend !== true && !draft.noSend) await this.sendWith([txid])
     return { txid, tx: transaction.toAtomicBEEF(true) }

@@ -190,10 +190,12 @@ export function openapiRequests({
   stored: { site, blocked, submittable, conflicting, notice },
   gateway,
   names,
+  wallets,
 }: {
   stored: Stored
   gateway: string
   names: string
+  wallets: string
 }): OpenapiRequest[] {
   const worker = { headers: { 'Service-Worker': 'script' } }
   const range = (text: string): Question => ({ headers: { Range: text } })
@@ -219,6 +221,33 @@ export function openapiRequests({
   const metadata = `${gateway}/metadata/${site(1)}`
   const provenance = `${gateway}/provenance/${site(1)}`
   const html = (length: number): string => Buffer.alloc(length, '<p>').toString('base64url')
+  const overlayRequests: OpenapiRequest[] = [
+    [200, '/listTopicManagers'],
+    [200, '/listLookupServiceProviders'],
+    [200, '/getDocumentationForTopicManager?manager=tm_names'],
+    [404, '/getDocumentationForTopicManager'],
+    [200, '/getDocumentationForLookupServiceProvider?lookupService=ls_names'],
+    [404, '/getDocumentationForLookupServiceProvider'],
+    [200, '/submit', overlay],
+    [409, '/submit', submission(conflicting, ['tm_ordinals'])],
+    [400, '/submit', submission(new Uint8Array())],
+    [413, '/submit', submission(new Uint8Array(MAX_BODY_BYTES + 1))],
+    [503, '/submit', overlay, 'empty'],
+    lost('/submit', overlay),
+    [503, '/submit', overlay, 'full'],
+    [200, '/lookup', question({ origin: 'a' })],
+    [200, '/lookup', { ...question({ origin: 'a' }), headers: binary }],
+    [200, '/lookup', question({ name: 'a', history: true })],
+    [200, '/lookup', { ...question({ name: 'a', history: true }), headers: streamed }],
+    [400, '/lookup', question({ why: 'a' })],
+    [413, '/lookup', question('-'.repeat(2 ** 20))],
+    lost('/lookup', question({ origin: 'a' })),
+    [451, '/lookup', question({ origin: 'd' })],
+
+    ...synced({ held: site(1), blocked }).flatMap(([status, path, asked]): OpenapiRequest[] =>
+      status === 200 ? [[status, path, asked], lost(path, asked)] : [[status, path, asked]],
+    ),
+  ]
   const requests: OpenapiRequest[] = [
     ...ways(`/content/${site(1)}:0`),
     [400, '/content/x'],
@@ -307,31 +336,11 @@ export function openapiRequests({
     [400, `${gateway}/preview`, preview('')],
     [413, `${gateway}/preview`, preview('-'.repeat(2 ** 20 + 1))],
 
-    [200, '/listTopicManagers'],
-    [200, '/listLookupServiceProviders'],
-    [200, '/getDocumentationForTopicManager?manager=tm_names'],
-    [404, '/getDocumentationForTopicManager'],
-    [200, '/getDocumentationForLookupServiceProvider?lookupService=ls_names'],
-    [404, '/getDocumentationForLookupServiceProvider'],
-    [200, '/submit', overlay],
-    [409, '/submit', submission(conflicting, ['tm_ordinals'])],
-    [400, '/submit', submission(new Uint8Array())],
-    [413, '/submit', submission(new Uint8Array(MAX_BODY_BYTES + 1))],
-    [503, '/submit', overlay, 'empty'],
-    lost('/submit', overlay),
-    [503, '/submit', overlay, 'full'],
-    [200, '/lookup', question({ origin: 'a' })],
-    [200, '/lookup', { ...question({ origin: 'a' }), headers: binary }],
-    [200, '/lookup', question({ name: 'a', history: true })],
-    [200, '/lookup', { ...question({ name: 'a', history: true }), headers: streamed }],
-    [400, '/lookup', question({ why: 'a' })],
-    [413, '/lookup', question('-'.repeat(2 ** 20))],
-    lost('/lookup', question({ origin: 'a' })),
-    [451, '/lookup', question({ origin: 'd' })],
-
-    ...synced({ held: site(1), blocked }).flatMap(([status, path, asked]): OpenapiRequest[] =>
-      status === 200 ? [[status, path, asked], lost(path, asked)] : [[status, path, asked]],
+    ...overlayRequests,
+    ...overlayRequests.map(
+      ([status, path, ...rest]): OpenapiRequest => [status, `${wallets}/overlay${path}`, ...rest],
     ),
+    ...walletRequests({ wallets, held: site(1), blocked, lost }),
 
     ...blocking('/admin/block', { reason: 'a test' }),
     ...blocking('/admin/unblock', {}),
@@ -366,6 +375,44 @@ export function openapiRequests({
     ...otherwise(requests),
     ...packed(requests),
   ].flatMap(withHead)
+}
+
+/** Requests of wallets, for an output that a mined transaction has, and for one that is blocked. */
+function walletRequests({
+  wallets,
+  held,
+  blocked,
+  lost,
+}: {
+  wallets: string
+  held: string
+  blocked: string
+  lost: (path: string) => OpenapiRequest
+}): OpenapiRequest[] {
+  const forms = ['', '/tx', '/proof'].flatMap((form): OpenapiRequest[] => {
+    const at = (txid = ''): string => `${wallets}/beef/${txid}${form}`
+    const path = at(held.split('_')[0])
+    return [
+      [200, path],
+      ...(form === '/tx' ? [] : [[304, path, KNOWN] satisfies OpenapiRequest]),
+      [400, at('x')],
+      [404, path, {}, 'empty'],
+      [451, at(blocked.split('_')[0])],
+      lost(path),
+    ]
+  })
+  const outputs = ['', '/spend'].flatMap((form): OpenapiRequest[] => {
+    const at = (outpoint: string): string => `${wallets}/txo/${outpoint}${form}`
+    return [[200, at(held)], [400, at('x')], [404, at(held), {}, 'empty'], [451, at(blocked)], lost(at(held))]
+  })
+  return [
+    ...forms,
+    ...outputs,
+    [200, `${wallets}/txo/${held}?sats=true&block=true`],
+    [400, `${wallets}/txo/${held}?sats=1`],
+    [200, '/capabilities'],
+    [200, `${wallets}/capabilities`],
+  ]
 }
 
 /** Requests of a syncing peer: for an output that the host offers, and for one that is blocked. */

@@ -177,6 +177,7 @@ class Judge {
     const found = [
       ...(await this.names(transaction, { before, spent })),
       ...(await this.ordinals(transaction, { before, spent, again })),
+      ...this.others(transaction, before),
     ]
     if (before.length > 0 || spent.size > 0 || found.length > 0) this.kept.add(txid)
     await this.addRecords(transaction, again ? [...before, ...found] : found)
@@ -274,6 +275,14 @@ class Judge {
     }
     this.flows.set(txid, flow)
     return found
+  }
+
+  /** The new admissions to further topics. */
+  private others(transaction: TransactionView, before: AdmissionRecord[]): AdmissionRecord[] {
+    const held = new Set(before.map(({ topic, outpoint }) => `${topic} ${outpoint.vout}`))
+    return (this.options.rules.others?.(transaction) ?? [])
+      .filter(({ topic, vout }) => !held.has(`${topic} ${vout}`))
+      .map(({ topic, vout }) => this.admission(topic, transaction, vout))
   }
 
   /** Adds the records of admitted outputs. */

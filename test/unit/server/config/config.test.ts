@@ -28,6 +28,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     reorgDepth: 10,
     network: 'main',
     hostingUrl: undefined,
+    serverPrivateKey: undefined,
     syncPeers: [],
     syncIntervalMs: 60_000,
     maxBodyBytes: 72 * 1024 * 1024,
@@ -98,7 +99,7 @@ test.each<[string, string, Partial<Config>]>([
   ['SEED', 'local', { seed: true }],
   ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
   ['ADMIN_TOKEN', 'correct-horse/18', { adminToken: 'correct-horse/18' }],
-  ['SERVER_PRIVATE_KEY', '01', { unused: ['SERVER_PRIVATE_KEY'] }],
+  ['SERVER_PRIVATE_KEY', '01', { serverPrivateKey: '01'.padStart(64, '0') }],
   ['ARC_API_KEY', 'key', { unused: ['ARC_API_KEY'] }],
   ['SOMETHING_ELSE', 'x', {}],
 ])('%s=%s changes that and nothing else', (name, value, changed) => {
@@ -162,6 +163,7 @@ test.each([
   ['REORG_DEPTH', ['0', '10001']],
   ['NETWORK', ['mainn', 'regtest']],
   ['HOSTING_URL', ['names.example', 'ftp://names.example']],
+  ['SERVER_PRIVATE_KEY', ['0', 'f'.repeat(64), '1'.repeat(65), 'key']],
   [
     'SYNC_PEERS',
     [

@@ -60,6 +60,18 @@ describe('behind one proxy', () => {
     expectLimited(await flood(server, '/svc/names', from('192.0.2.1')))
   })
 
+  test('the overlay below the prefix for wallets shares its limits, and the other routes there are reads', async () => {
+    const server = await servers.start(env)
+    const lookup = posted({ service: 'ls_names', query: { origin: 'a' } })
+    const submitted = await flood(server, '/svc/overlay/submit', from('192.0.2.1', SUBMISSION))
+    expectLimited(submitted, { overlay: true })
+    expectLimited(await server.ask('/submit', from('192.0.2.1', SUBMISSION)), { overlay: true })
+    expect((await server.ask('/svc/overlay/lookup', from('192.0.2.1', lookup))).status).toBe(200)
+    expectLimited(await flood(server, '/svc/beef/x', from('192.0.2.1')))
+    expectLimited(await server.ask('/svc/txo/x', from('192.0.2.1')))
+    expectLimited(await server.ask('/svc/overlay/lookup', from('192.0.2.1', lookup)), { overlay: true })
+  })
+
   test('tokens of the operator are not guessed at any faster', async () => {
     const server = await servers.start({ ...env, ADMIN_TOKEN: 'correct-horse-battery' })
     const guess = from('192.0.2.1', { headers: { Authorization: 'Bearer wrong-horse' } })

@@ -49,7 +49,12 @@ async function setUp(name: ProfileName) {
   const document = served.json as OpenapiDocument
   const contract = contractOf(document)
   const requests = profile.gatewayPrefixes.flatMap((gateway, at) =>
-    openapiRequests({ stored, gateway, names: profile.namesPrefixes[at] ?? '' }),
+    openapiRequests({
+      stored,
+      gateway,
+      names: profile.namesPrefixes[at] ?? '',
+      wallets: profile.walletPrefixes[at] ?? '',
+    }),
   )
   const exchanges = []
   let before: Answer | undefined

@@ -209,12 +209,21 @@ const CASES: [string, Subject, [string, Question][]][] = [
       get(`${NAMES}/a`),
       lookup('ls_names', { name: 'a' }),
       lookup('ls_names', { name: 'a', history: true }, true),
+      lookup('ls_names', { domain: 'a' }),
+      lookup('ls_names', { event: 'opns:a' }),
+      lookup('ls_names', { outpoint: movedA.outpoint(0) }),
     ],
   ],
   [
     'a live node',
     { outpoint: `${chain.node('').outpoint.txid}_0` },
-    [get(`${NAMES}/mine/c`), lookup('ls_names', { mine: 'c' }), lookup('ls_names', { node: '' }, true)],
+    [
+      get(`${NAMES}/mine/c`),
+      lookup('ls_names', { mine: 'c' }),
+      lookup('ls_names', { node: '' }, true),
+      lookup('ls_names', { event: 'mine:' }),
+      lookup('ls_names', { outpoint: `${chain.node('').outpoint.txid}_0` }),
+    ],
   ],
   [
     'an ordinal’s origin',
@@ -227,6 +236,10 @@ const CASES: [string, Subject, [string, Question][]][] = [
       get(`${GATEWAY}/metadata/${tip.outpoint(0)}:-2`),
       get(`${GATEWAY}/provenance/${origin.outpoint(0)}`),
       lookup('ls_ordinals', { outpoint: tip.outpoint(0), seq: 0 }),
+      get(`/svc/beef/${origin.txid}`),
+      get(`/svc/beef/${origin.txid}/tx`),
+      get(`/svc/txo/${origin.outpoint(0)}`),
+      get(`/svc/txo/${origin.outpoint(0)}/spend`),
     ],
   ],
   [

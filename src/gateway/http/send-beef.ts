@@ -4,6 +4,7 @@ import type { TransactionSource } from '../../../backend/src/graph/graph-store.j
 import {
   type ListedBeef,
   type ListedTransaction,
+  listedBeef,
   outpointBeef,
 } from '../../../backend/src/graph/write-beef.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
@@ -14,8 +15,8 @@ import { NotFoundError } from './errors.js'
 import { setSecurityHeaders } from './security-headers.js'
 import { sendChunks } from './send-body.js'
 
-/** A proof that is ready to send, with its entity tag. */
-export interface OutpointBeefAnswer {
+/** A BEEF that is ready to send, with its entity tag. */
+export interface BeefAnswer {
   body: Pick<ListedBeef, 'length' | 'bytes'>
   tag: string
 }
@@ -25,16 +26,25 @@ export async function outpointBeefAnswer(options: {
   subject: Outpoint
   transactions: ListedTransaction[]
   store: TransactionSource
-}): Promise<OutpointBeefAnswer> {
+}): Promise<BeefAnswer> {
   const body = await outpointBeef(options)
   return { body, tag: await tagOf(body, options.transactions) }
 }
 
-/** Sends it. */
-export async function sendOutpointBeef(options: {
+/** Prepares the BEEF (BRC-62) of stored transactions, listed parents first. */
+export async function beefAnswer(options: {
+  transactions: ListedTransaction[]
+  store: TransactionSource
+}): Promise<BeefAnswer> {
+  const body = await listedBeef(options)
+  return { body, tag: await tagOf(body, options.transactions) }
+}
+
+/** Sends either. */
+export async function sendBeef(options: {
   request: Request
   response: Response
-  answer: OutpointBeefAnswer
+  answer: BeefAnswer
 }): Promise<void> {
   const { request, response, answer } = options
   const { body, tag } = answer

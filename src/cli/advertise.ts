@@ -1,0 +1,412 @@
+import { DEFAULT_SLAP_TRACKERS, DEFAULT_TESTNET_SLAP_TRACKERS, type Transaction } from '@bsv/sdk'
+import { z } from 'zod'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
+import { BeefError } from '../../backend/src/protocol/beef.js'
+import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
+import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
+import type { Config } from '../server/config/config.js'
+import {
+  ADVERTISEMENTS,
+  type Advertisement,
+  AdvertisementReader,
+  advertisementLock,
+} from '../server/discovery/advertisement.js'
+import { advertisedHost, wantedAdvertisements } from '../server/discovery/discovery.js'
+import {
+  type AdvertisementPayer,
+  FAKE_ADVERTISEMENT_PAYER,
+  feeOf,
+  payFromKey,
+  payFromWallet,
+  type Token,
+} from './advertisement-payers.js'
+import { CommandError } from './command.js'
+import { type Ask, confirmPayment } from './mine.js'
+import { MintFolder, type StoredMint } from './mint-folder.js'
+import { coinsOf, readTransactions } from './mint-payers.js'
+import { arcFor, readKey, sendThroughArc, walletAt } from './mint-services.js'
+import { type CommandOutput, grouped } from './output.js'
+
+export interface AdvertiseOptions {
+  /** Where this host answers the command. */
+  url: string
+  /** Revoke everything instead. */
+  revoke: boolean
+  /** The URL of a wallet (BRC-100) with a JSON API. */
+  wallet?: string
+  /** A file with a key as WIF. */
+  keyFile?: string
+  /** Files with coins of the key. */
+  coins: string[]
+  /** Satoshis per 1,000 bytes. */
+  feeRate?: number
+  /** The highest fee, in satoshis. */
+  maxFee: number
+  /** The folder for paid transactions. */
+  folder: string
+  /** The URL of an ARC service. */
+  arc?: string
+  arcApiKey?: string
+  /** The URLs of the trackers to tell; by default those of the SDK, for the live network. */
+  tracker?: string[]
+  yes: boolean
+  ask: Ask | undefined
+  config: Config
+  output: CommandOutput
+  signal: AbortSignal
+}
+
+/** A token that is not spent, as far as the host and the folder know. */
+interface LiveToken extends Token, Advertisement {}
+
+const TOPICS = [ADVERTISEMENTS.SHIP.topic, ADVERTISEMENTS.SLAP.topic]
+/** Of a lookup: tokens with their ancestors, a number for each byte. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024
+/** In milliseconds: submissions are queued. */
+const PATIENCE = 50_000
+
+/**
+ * Publishes what this host advertises and is not published yet, and revokes what it no longer advertises, in one transaction.
+ * Pays nothing if there is nothing to change. What was paid for is stored first, and submitted again by each later run.
+ *
+ * @throws CommandError; MiningError; ImportError; the reason of the signal.
+ */
+export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
+  const { config, output } = options
+  const host = advertisedHost(config)
+  if (host === undefined)
+    throw new CommandError('set SERVER_PRIVATE_KEY and HOSTING_URL, as for the server', { exit: 'usage' })
+  if (config.profile.name !== 'local') requireAdvertisable(host.url)
+  const reader = new AdvertisementReader(host.key.toPublicKey())
+  const server = new AdvertisedServer(options)
+  const followsTree = await server.followsTree(config.profile.name)
+  const wanted = options.revoke ? [] : wantedAdvertisements({ url: host.url, followsTree })
+  const folder = await MintFolder.at(options.folder)
+  try {
+    const payer = await payerFor(options, folder)
+    const { mints, damaged } = await folder.read()
+    for (const file of damaged) output.warn(`${file} cannot be read and is ignored: restore it or remove it`)
+    await sendAgain({ stored: mints, payer, folder, server, output })
+    const live = await liveTokens({ stored: (await folder.read()).mints, server, reader })
+    const kept = wanted.flatMap((each) => live.find((token) => isSame(token, each)) ?? [])
+    const missing = wanted.filter((each) => !live.some((token) => isSame(token, each)))
+    const revoked = live.filter((token) => !kept.includes(token))
+    let paid: Transaction | undefined
+    if (missing.length + revoked.length > 0) {
+      await approve(options, { missing, revoked, url: host.url, payer })
+      const locks = await Promise.all(missing.map((each) => advertisementLock(host.key, each)))
+      const { maxFee } = options
+      options.signal.throwIfAborted()
+      await payer.pay({ key: host.key, locks, revoked, maxFee }, async (transaction) => {
+        await folder.keep(transaction.id('hex'), writeBeef(transaction))
+        paid = transaction
+      })
+      if (paid !== undefined) await send({ transaction: paid, payer, folder, server })
+    }
+    const sources = new Map(
+      [...kept.map(({ transaction }) => transaction), ...(paid ? [paid] : [])].map((each) => [
+        each.id('hex'),
+        each,
+      ]),
+    )
+    for (const tracker of trackersOf(options)) await tell(tracker, [...sources.values()], options)
+    report(output, { kept, missing, revoked, paid })
+  } finally {
+    await folder.release()
+  }
+}
+
+/** @throws CommandError if no client of a live network would use the URL (BRC-101). */
+function requireAdvertisable(text: string): void {
+  const { protocol, hostname, pathname, search } = new URL(text)
+  const isPublic = protocol === 'https:' && hostname !== 'localhost' && pathname === '/' && search === ''
+  if (!isPublic)
+    throw new CommandError(
+      `HOSTING_URL cannot be advertised: it must be https:// with a public host name and no path, not ${text}`,
+      { exit: 'usage' },
+    )
+}
+
+async function payerFor(options: AdvertiseOptions, folder: MintFolder): Promise<AdvertisementPayer> {
+  const { wallet, keyFile, feeRate, config, signal } = options
+  if (wallet !== undefined && keyFile !== undefined)
+    throw new CommandError('use either --wallet or --key-file, not both', { exit: 'usage' })
+  if (wallet !== undefined) return payFromWallet(walletAt(wallet, signal))
+  if (keyFile === undefined) {
+    if (config.profile.name === 'local') return FAKE_ADVERTISEMENT_PAYER
+    throw new CommandError('choose who pays: use --wallet, or --key-file with --coins', { exit: 'usage' })
+  }
+  const payer = await readKey(keyFile)
+  const coins = await readTransactions(options.coins)
+  const arc = arcFor(options)
+  const sendMint = arc && sendThroughArc(arc)
+  return payFromKey({
+    ...{ payer, feeRate },
+    coins: async () => coinsOf(payer, { coins, ...(await folder.read()) }),
+    send: sendMint && ((transaction) => sendMint({ transaction, name: '' })),
+  })
+}
+
+/** Sends what was paid for earlier and may not have arrived, and tells the server of everything that is not lost. */
+async function sendAgain(options: {
+  stored: StoredMint[]
+  payer: AdvertisementPayer
+  folder: MintFolder
+  server: AdvertisedServer
+  output: CommandOutput
+}): Promise<void> {
+  const { stored, output, ...rest } = options
+  // Revocations after what they revoke, or the server would not know what they spend.
+  const left = stored.filter(({ state }) => state !== 'lost')
+  for (const { txid, transaction, state } of inOrder(left)) {
+    try {
+      await send({ transaction, state, ...rest })
+    } catch (error) {
+      const isReplaced = state === 'known' && error instanceof CommandError && error.exit === 'refused'
+      if (!isReplaced) throw error
+      output.warn(`${messageOf(error)}; it no longer counts`)
+      await rest.folder.setState(txid, 'lost')
+    }
+  }
+}
+
+function inOrder(stored: StoredMint[]): StoredMint[] {
+  const ordered: StoredMint[] = []
+  const add = (each: StoredMint): void => {
+    if (ordered.includes(each)) return
+    for (const { sourceTXID, sourceTransaction } of each.transaction.inputs) {
+      const parent = stored.find(({ txid }) => txid === (sourceTXID ?? sourceTransaction?.id('hex')))
+      if (parent !== undefined) add(parent)
+    }
+    ordered.push(each)
+  }
+  for (const each of stored) add(each)
+  return ordered
+}
+
+/** Sends a paid transaction to the network if that is not known to have it, and then to the server. */
+async function send(options: {
+  transaction: Transaction
+  state?: StoredMint['state']
+  payer: AdvertisementPayer
+  folder: MintFolder
+  server: AdvertisedServer
+}): Promise<void> {
+  const { transaction, state = 'pending', payer, folder, server } = options
+  const txid = transaction.id('hex')
+  if (state === 'pending' && payer.send !== undefined) {
+    const { kind, why } = await payer.send(transaction)
+    if (kind === 'refused') {
+      await folder.setState(txid, 'lost')
+      throw new CommandError(`the network rejects ${txid}: ${why}`, { exit: 'refused' })
+    }
+    if (kind === 'undecided')
+      throw new CommandError(
+        `it is not known yet whether the network accepts ${txid}: ${why}; it is stored: run the same command again to send it once more`,
+        { exit: 'unavailable' },
+      )
+    await folder.setState(txid, 'sent')
+  }
+  await server.submit(transaction)
+  await folder.setState(txid, 'known')
+}
+
+/** The tokens of this host that nothing spends, of the server and of the folder. */
+async function liveTokens(options: {
+  stored: StoredMint[]
+  server: AdvertisedServer
+  reader: AdvertisementReader
+}): Promise<LiveToken[]> {
+  const { stored, server, reader } = options
+  const own = stored.filter(({ state }) => state !== 'lost').map(({ transaction }) => transaction)
+  const spent = new Set(
+    own.flatMap(({ inputs }) =>
+      inputs.map(
+        (each) => `${each.sourceTXID ?? each.sourceTransaction?.id('hex')}_${each.sourceOutputIndex}`,
+      ),
+    ),
+  )
+  const found = new Map<string, LiveToken>()
+  for (const { transaction, vout } of await server.tokens(reader.identityKey.toString())) {
+    const script = transaction.outputs[vout]?.lockingScript.toUint8Array() ?? new Uint8Array()
+    const token = reader.read(Uint8Array.from(script))
+    const outpoint = `${transaction.id('hex')}_${vout}`
+    if (token !== undefined && !spent.has(outpoint)) found.set(outpoint, { ...token, transaction, vout })
+  }
+  return [...found.values()]
+}
+
+function isSame(one: Advertisement, other: Advertisement): boolean {
+  return (
+    one.protocol === other.protocol && one.url === other.url && one.topicOrService === other.topicOrService
+  )
+}
+
+/** Shows what will be published and what it may cost, and asks for confirmation. */
+async function approve(
+  options: AdvertiseOptions,
+  plan: { missing: Advertisement[]; revoked: LiveToken[]; url: string; payer: AdvertisementPayer },
+): Promise<void> {
+  const { output, ask, yes, maxFee, feeRate = DEFAULT_FEE_RATE, wallet } = options
+  const { missing, revoked, url, payer } = plan
+  if (payer === FAKE_ADVERTISEMENT_PAYER) return
+  const namesOf = (each: Advertisement[]): string =>
+    each.map(({ topicOrService }) => topicOrService).join(', ')
+  if (missing.length > 0) output.note(`advertises ${namesOf(missing)} at ${url}, a satoshi each`)
+  if (revoked.length > 0) output.note(`revokes ${revoked.length} advertisements: ${namesOf(revoked)}`)
+  const rate = wallet === undefined ? `at ${feeRate} satoshis per 1,000 bytes` : 'at the rate of the wallet'
+  output.note(`the fee is paid ${rate}: at most ${grouped(maxFee)} satoshis`)
+  await confirmPayment({ ask, isAgreed: yes, output })
+}
+
+function trackersOf({ tracker, config }: AdvertiseOptions): string[] {
+  if (tracker !== undefined) return tracker.map((url) => url.replace(/\/+$/, ''))
+  if (config.profile.name === 'local') return []
+  return config.network === 'test' ? DEFAULT_TESTNET_SLAP_TRACKERS : DEFAULT_SLAP_TRACKERS
+}
+
+/** A tracker that does not answer is no failure: the next run tells it again. */
+async function tell(
+  url: string,
+  transactions: Transaction[],
+  { output, signal }: AdvertiseOptions,
+): Promise<void> {
+  for (const transaction of transactions) {
+    try {
+      const { status } = await submitTo(url, transaction, signal)
+      if (status === 200) continue
+      output.warn(`${url} did not take the advertisements (HTTP ${status}): run the same command again later`)
+    } catch (error) {
+      if (!(error instanceof SourceError)) throw error
+      output.warn(`${url} could not be reached: ${messageOf(error)}; run the same command again later`)
+    }
+    return
+  }
+}
+
+function report(
+  output: CommandOutput,
+  done: { kept: LiveToken[]; missing: Advertisement[]; revoked: LiveToken[]; paid: Transaction | undefined },
+): void {
+  const { kept, missing, revoked, paid } = done
+  const txid = paid?.id('hex')
+  const recordOf = ({ protocol, topicOrService, url }: Advertisement, outpoint: string) => ({
+    ...{ protocol, topicOrService, url, outpoint },
+  })
+  const outpointOf = ({ transaction, vout }: LiveToken): string => `${transaction.id('hex')}_${vout}`
+  const advertised = [
+    ...kept.map((token) => recordOf(token, outpointOf(token))),
+    ...missing.map((each, vout) => recordOf(each, `${txid}_${vout}`)),
+  ]
+  output.result(
+    {
+      advertised,
+      revoked: revoked.map((token) => recordOf(token, outpointOf(token))),
+      ...(paid && { txid, fee: feeOf(paid) }),
+    },
+    ...advertised.map(
+      ({ protocol, topicOrService, outpoint }) => `${protocol} ${topicOrService} ${outpoint}`,
+    ),
+    ...revoked.map((token) => `revoked ${token.protocol} ${token.topicOrService} ${outpointOf(token)}`),
+  )
+  output.note(paid === undefined ? 'nothing was paid' : `paid ${grouped(feeOf(paid))} satoshis of fees`)
+}
+
+async function submitTo(url: string, transaction: Transaction, signal: AbortSignal) {
+  const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(TOPICS) }
+  const body = Uint8Array.from(writeBeef(transaction))
+  const bounds = { timeout: PATIENCE, maxBytes: MAX_ANSWER_BYTES, signal }
+  return await fetchBounded(`${url}/submit`, { method: 'POST', headers, body }, bounds)
+}
+
+const deploymentShape = z.looseObject({ profile: z.string(), genesis: z.string().optional() })
+const outputsShape = z.object({
+  outputs: z.array(z.object({ beef: z.array(z.int()), outputIndex: z.int().min(0) })),
+})
+const refusal = z.object({ error: z.string() })
+
+/** The server that the command is for. */
+class AdvertisedServer {
+  private readonly url: string
+  private readonly signal: AbortSignal
+
+  constructor({ url, signal }: Pick<AdvertiseOptions, 'url' | 'signal'>) {
+    if (!URL.canParse(url))
+      throw new CommandError(`not the URL of a server: ${JSON.stringify(url)}`, { exit: 'usage' })
+    this.url = url.replace(/\/+$/, '')
+    this.signal = signal
+  }
+
+  /**
+   * Whether it has `tm_names`.
+   *
+   * @throws CommandError if it has another profile: one of the live network must not get tokens with fake funding.
+   */
+  async followsTree(profile: string): Promise<boolean> {
+    const { body } = await this.ask('/deployment.json', {})
+    const parsed = deploymentShape.safeParse(readJson(body))
+    if (!parsed.success) throw new CommandError(`${this.url} is not a minetree server`)
+    if (parsed.data.profile !== profile)
+      throw new CommandError(
+        `PROFILE is ${profile}, and ${this.url} has ${parsed.data.profile}: use the settings of the server`,
+        { exit: 'usage' },
+      )
+    return parsed.data.genesis !== undefined
+  }
+
+  /** Its tokens of a key. */
+  async tokens(identityKey: string): Promise<{ transaction: Transaction; vout: number }[]> {
+    const found: { transaction: Transaction; vout: number }[] = []
+    for (const { service } of Object.values(ADVERTISEMENTS)) {
+      const body = JSON.stringify({ service, query: { identityKey } })
+      const headers = { 'Content-Type': 'application/json' }
+      const answer = await this.ask('/lookup', { method: 'POST', headers, body })
+      const parsed = outputsShape.safeParse(readJson(answer.body))
+      if (answer.status !== 200 || !parsed.success)
+        throw new CommandError(
+          `${this.url} has no ${service}: start it with the same SERVER_PRIVATE_KEY and HOSTING_URL`,
+          { exit: answer.status === 503 ? 'unavailable' : 'usage' },
+        )
+      for (const { beef, outputIndex: vout } of parsed.data.outputs)
+        found.push({ transaction: read(beef), vout })
+    }
+    return found
+  }
+
+  /** @throws CommandError if it refuses a transaction. */
+  async submit(transaction: Transaction): Promise<void> {
+    const { status, body } = await this.within(() => submitTo(this.url, transaction, this.signal))
+    if (status === 200) return
+    const said = refusal.safeParse(readJson(body))
+    const why = said.success ? said.data.error : `HTTP ${status}`
+    throw new CommandError(`${this.url} refuses ${transaction.id('hex')}: ${why}`, {
+      exit: status === 503 || status === 429 ? 'unavailable' : 'refused',
+    })
+  }
+
+  private async ask(path: string, init: RequestInit) {
+    const bounds = { timeout: PATIENCE, maxBytes: MAX_ANSWER_BYTES, signal: this.signal }
+    return await this.within(() => fetchBounded(this.url + path, init, bounds))
+  }
+
+  private async within<Answer>(asking: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await asking()
+    } catch (cause) {
+      if (!(cause instanceof SourceError)) throw cause
+      throw new CommandError(messageOf(cause), { cause, exit: 'unavailable' })
+    }
+  }
+}
+
+function read(beef: number[]): Transaction {
+  try {
+    return readBeefTransaction(Uint8Array.from(beef), { hash: nativeHash256 })
+  } catch (cause) {
+    if (!(cause instanceof BeefError)) throw cause
+    throw new CommandError(`the server answered with an unreadable token: ${cause.message}`, { cause })
+  }
+}

@@ -1,0 +1,257 @@
+import type { LookupService, TopicManager } from '@bsv/overlay'
+import { type LookupQuestion, PrivateKey } from '@bsv/sdk'
+import { z } from 'zod'
+import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
+import { QueryError } from '../../../backend/src/graph/errors.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
+import type { AnsweringOutput } from '../../../backend/src/lookup-services/output-history.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { Config } from '../config/config.js'
+import {
+  ADVERTISEMENTS,
+  type Advertisement,
+  type AdvertisementProtocol,
+  AdvertisementReader,
+  MAX_ADVERTISEMENT_BYTES,
+} from './advertisement.js'
+
+/** How this host is found: `tm_ship` and `tm_slap` hold its own advertisements, `ls_ship` and `ls_slap` find them. */
+export interface Discovery {
+  reader: AdvertisementReader
+  managers: Record<string, TopicManager>
+  lookupServices: Record<string, LookupService>
+  /** What is advertised by now, and what of it a run of `minetree advertise` would change. */
+  state(): Promise<DiscoveryState>
+}
+
+export interface DiscoveryState {
+  url: string
+  /** The topics and lookup services of this host without a token for its URL. */
+  missing: string[]
+  /** The other URLs that its tokens still name. */
+  otherUrls: string[]
+}
+
+type DiscoveryConfig = Pick<Config, 'serverPrivateKey' | 'hostingUrl' | 'deployment'>
+
+/** Undefined unless both `SERVER_PRIVATE_KEY` and `HOSTING_URL` are set. */
+export function openDiscovery(config: DiscoveryConfig, graph: GraphStore): Discovery | undefined {
+  const host = advertisedHost(config)
+  if (host === undefined) return undefined
+  const { key, url } = host
+  const reader = new AdvertisementReader(key.toPublicKey())
+  const managers: Record<string, TopicManager> = {}
+  const lookupServices: Record<string, LookupService> = {}
+  for (const protocol of ['SHIP', 'SLAP'] as const) {
+    const { topic, service } = ADVERTISEMENTS[protocol]
+    managers[topic] = new AdvertisementTopic(protocol, reader)
+    lookupServices[service] = new AdvertisementLookup(protocol, { reader, url, graph })
+  }
+  return {
+    ...{ reader, managers, lookupServices },
+    async state() {
+      const tokens = await graph.consistent(async () => [
+        ...(await liveTokens('SHIP', { reader, graph })),
+        ...(await liveTokens('SLAP', { reader, graph })),
+      ])
+      const [here, elsewhere] = [true, false].map((isHere) =>
+        tokens.filter((token) => (token.url === url) === isHere),
+      )
+      const followsTree = config.deployment !== undefined
+      return {
+        url,
+        missing: wantedAdvertisements({ url, followsTree })
+          .map(({ topicOrService }) => topicOrService)
+          .filter((name) => !here?.some(({ topicOrService }) => topicOrService === name)),
+        otherUrls: [...new Set(elsewhere?.map((token) => token.url))],
+      }
+    },
+  }
+}
+
+/** The key of this host and where it answers, without a slash at the end: clients add `/submit`. */
+export function advertisedHost(
+  config: Pick<DiscoveryConfig, 'serverPrivateKey' | 'hostingUrl'>,
+): { key: PrivateKey; url: string } | undefined {
+  const { serverPrivateKey, hostingUrl } = config
+  if (serverPrivateKey === undefined || hostingUrl === undefined) return undefined
+  return { key: PrivateKey.fromHex(serverPrivateKey), url: hostingUrl.replace(/\/+$/, '') }
+}
+
+/**
+ * What a host advertises. `ls_ship` as well: a client that knows this host alone, as its tracker, asks there which hosts have
+ * a topic.
+ */
+export function wantedAdvertisements({
+  url,
+  followsTree,
+}: {
+  url: string
+  followsTree: boolean
+}): Advertisement[] {
+  const topics = followsTree ? [TOPICS.names, TOPICS.ordinals] : [TOPICS.ordinals]
+  const services = followsTree
+    ? [LOOKUP_SERVICES.names, LOOKUP_SERVICES.ordinals]
+    : [LOOKUP_SERVICES.ordinals]
+  return [
+    ...topics.map((topicOrService) => ({ protocol: 'SHIP' as const, url, topicOrService })),
+    ...[...services, ADVERTISEMENTS.SHIP.service].map((topicOrService) => ({
+      protocol: 'SLAP' as const,
+      url,
+      topicOrService,
+    })),
+  ]
+}
+
+/** `tm_ship` or `tm_slap`: the advertisements of this host. */
+class AdvertisementTopic implements TopicManager {
+  constructor(
+    private readonly protocol: AdvertisementProtocol,
+    private readonly reader: AdvertisementReader,
+  ) {}
+
+  async identifyAdmissibleOutputs(beef: number[], previousCoins: number[]) {
+    const { topic } = ADVERTISEMENTS[this.protocol]
+    const admitted = this.reader.admitted(readBeef(beef).subject).filter((each) => each.topic === topic)
+    return { outputsToAdmit: admitted.map(({ vout }) => vout), coinsToRetain: previousCoins }
+  }
+
+  async getDocumentation(): Promise<string> {
+    const { topic } = ADVERTISEMENTS[this.protocol]
+    return `# ${topic}
+
+The ${this.protocol} advertisements of this host (BRC-88), and of no other: PushDrop tokens that its own key has signed. Spending
+a token revokes it.
+`
+  }
+
+  async getMetaData() {
+    return {
+      name: ADVERTISEMENTS[this.protocol].topic,
+      shortDescription: `The ${this.protocol} advertisements of this host.`,
+    }
+  }
+}
+
+const text = z.string().max(1000)
+const page = {
+  findAll: z.boolean().optional(),
+  domain: text.optional(),
+  identityKey: text.optional(),
+  limit: z.int().min(0).optional(),
+  skip: z.int().min(0).optional(),
+  sortOrder: z.enum(['asc', 'desc']).default('desc'),
+}
+const everything = z.literal('findAll').transform(() => ({ sortOrder: 'desc' as const }))
+/** As `SHIPQuery` and `SLAPQuery` of the overlay services; `names` are the topics or the service. */
+const QUERIES = {
+  SHIP: z.union([
+    everything,
+    z
+      .strictObject({ ...page, topics: z.array(text).max(100).optional() })
+      .transform(({ topics, ...rest }) => ({ ...rest, names: topics })),
+  ]),
+  SLAP: z.union([
+    everything,
+    z.strictObject({ ...page, service: text.optional() }).transform(({ service, ...rest }) => ({
+      ...rest,
+      names: service === undefined ? undefined : [service],
+    })),
+  ]),
+}
+
+type AdvertisementQuery = {
+  names?: string[] | undefined
+  domain?: string | undefined
+  identityKey?: string | undefined
+  limit?: number | undefined
+  skip?: number | undefined
+  sortOrder: 'asc' | 'desc'
+}
+
+/** More than a host advertises and does not revoke in years. */
+const MAX_TOKENS = 1000
+/** In the first outputs of a transaction, whose inputs may be many. */
+const A_TOKEN = { longest: MAX_ADVERTISEMENT_BYTES, chunks: 128 }
+
+/** The tokens of a protocol that nothing spends, oldest first, except blocked ones. */
+async function liveTokens(
+  protocol: AdvertisementProtocol,
+  { reader, graph }: { reader: AdvertisementReader; graph: GraphStore },
+): Promise<(Advertisement & { outpoint: Outpoint })[]> {
+  const { topic } = ADVERTISEMENTS[protocol]
+  const held = await graph.admissions.unspentOfTopic({ topic, since: 0, limit: MAX_TOKENS })
+  const tokens: (Advertisement & { outpoint: Outpoint })[] = []
+  for (const { outpoint } of await new BlocklistFilter(graph).served(held)) {
+    const script = await lockingScriptOf(outpoint, graph.transactions, A_TOKEN)
+    const token = script && reader.read(script)
+    if (token !== undefined) tokens.push({ ...token, outpoint })
+  }
+  return tokens
+}
+
+/** `ls_ship` or `ls_slap`: the unspent advertisements of this host. */
+class AdvertisementLookup implements LookupService {
+  readonly admissionMode = 'locking-script'
+  readonly spendNotificationMode = 'none'
+
+  constructor(
+    private readonly protocol: AdvertisementProtocol,
+    private readonly options: { reader: AdvertisementReader; url: string; graph: GraphStore },
+  ) {}
+
+  /** Nothing to do: the store derives what the topic holds. */
+  async outputAdmittedByTopic(): Promise<void> {}
+
+  async outputEvicted(): Promise<void> {}
+
+  /** @throws QueryError for a question of no known form. */
+  async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
+    const asked = this.readQuery(question.query)
+    const tokens = await this.options.graph.consistent(() => liveTokens(this.protocol, this.options))
+    const found = tokens.filter((token) => this.isAsked(token, asked))
+    if (asked.sortOrder === 'desc') found.reverse()
+    const { skip = 0, limit = 0 } = asked
+    return found
+      .slice(skip, limit === 0 ? undefined : skip + limit)
+      .map(({ outpoint: { txid, vout } }) => ({ txid, outputIndex: vout }))
+  }
+
+  private readQuery(query: unknown): AdvertisementQuery {
+    const parsed = QUERIES[this.protocol].safeParse(query)
+    if (parsed.success) return parsed.data
+    const names = this.protocol === 'SHIP' ? 'topics: ["tm_…"]' : 'service: "ls_…"'
+    throw new QueryError(
+      `${ADVERTISEMENTS[this.protocol].service} takes "findAll" or {${names}, domain, identityKey, limit, skip, sortOrder}, each optional`,
+      { cause: parsed.error },
+    )
+  }
+
+  /** Tokens for a URL that the host no longer has are found only by that, or by their key. */
+  private isAsked(token: Advertisement, { names, domain, identityKey }: AdvertisementQuery): boolean {
+    const { reader, url } = this.options
+    if (identityKey !== undefined && identityKey !== reader.identityKey.toString()) return false
+    if (domain !== undefined ? token.url !== domain : identityKey === undefined && token.url !== url)
+      return false
+    return names === undefined || names.includes(token.topicOrService)
+  }
+
+  async getDocumentation(): Promise<string> {
+    const { service } = ADVERTISEMENTS[this.protocol]
+    const names = this.protocol === 'SHIP' ? '`{"topics": ["tm_names"]}`' : '`{"service": "ls_names"}`'
+    return `# ${service}
+
+The ${this.protocol} advertisements (BRC-88) of this host, and of no other. Queries: \`"findAll"\`, and ${names} with \`domain\`,
+\`identityKey\`, \`limit\`, \`skip\` and \`sortOrder\`, each optional. Advertisements of a URL that the host no longer has are found
+only by \`domain\` or \`identityKey\`.
+`
+  }
+
+  async getMetaData() {
+    const { service } = ADVERTISEMENTS[this.protocol]
+    return { name: service, shortDescription: `Finds the ${this.protocol} advertisements of this host.` }
+  }
+}

@@ -1,0 +1,162 @@
+import { type RequestHandler, type Response, Router } from 'express'
+import { z } from 'zod'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
+import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { Collection } from '../../../backend/src/graph/provenance.js'
+import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import { CACHE, endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
+import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
+import { countTransactions, longRead } from '../../gateway/http/long-read.js'
+import { BYTES_HEADERS, type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
+import { validate } from '../../gateway/http/schemas.js'
+import { setSecurityHeaders } from '../../gateway/http/security-headers.js'
+import { beefAnswer, sendBeef } from '../../gateway/http/send-beef.js'
+import { sendChunks } from '../../gateway/http/send-body.js'
+
+const pathParams = z.object({
+  txid: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/i)
+    .describe('A txid, hex in either case.'),
+})
+
+/**
+ * Stored transactions by txid, as `BeefClient` of `@1sat/client` asks for them, below each of the prefixes: with its
+ * ancestors, alone, and its merkle path.
+ *
+ * A transaction that lost to another is not served. Nor is one with a blocked output, as its bytes contain all of them; among
+ * the ancestors of another it is evidence (`docs/blocking.md`).
+ */
+export function beefRoutes({ graph, prefixes }: { graph: GraphStore; prefixes: string[] }): Router {
+  const routes = Router()
+    .get('/:txid', sendWithAncestors(graph))
+    .get('/:txid/tx', sendAlone(graph))
+    .get('/:txid/proof', sendProof(graph))
+  return Router().use(prefixes, routes)
+}
+
+function sendWithAncestors(graph: GraphStore): RequestHandler {
+  return async (request, response) => {
+    const { txid } = await askedTransaction(request.params, { graph, response })
+    const answer = await longRead(response, async (read) => {
+      const collection = new Collection(read.over(graph.transactions))
+      await collection.addAncestry(txid)
+      const transactions = await collection.parentsFirst()
+      countTransactions(response, transactions.length)
+      return await beefAnswer({ transactions, store: graph.transactions })
+    })
+    await sendBeef({ request, response, answer })
+  }
+}
+
+function sendAlone(graph: GraphStore): RequestHandler {
+  return async (request, response) => {
+    const { length, chunks } = await askedTransaction(request.params, { graph, response })
+    setSecurityHeaders(response, { active: false })
+    response.set({ 'Cache-Control': CACHE.immutable, 'Content-Type': UNTYPED })
+    response.setHeader('Content-Length', length)
+    if (request.method === 'HEAD') response.end()
+    else await sendChunks(response, { chunks: bytesOf(chunks()), length })
+  }
+}
+
+async function* bytesOf(chunks: ReturnType<RawTransaction['chunks']>): AsyncGenerator<Uint8Array> {
+  for await (const { bytes } of chunks) yield bytes
+}
+
+function sendProof(graph: GraphStore): RequestHandler {
+  return async (request, response) => {
+    const { proof } = await askedTransaction(request.params, { graph, response })
+    if (proof === undefined) throw new NotFoundError('this host has no proof that the transaction is mined')
+    const body = Buffer.from(proof.merklePath)
+    const tag = entityTag(sha256(body).toString('hex'))
+    setSecurityHeaders(response, { active: false })
+    // A reorganisation takes a proof back.
+    response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
+    if (endedByPrecondition({ request, response, tag })) return
+    response.set('Content-Type', UNTYPED).set('Content-Length', String(body.length)).end(body)
+  }
+}
+
+interface Asked {
+  graph: GraphStore
+  response: Response
+}
+
+/**
+ * The transaction of a path.
+ *
+ * @throws BadRequestError if the path has no txid; NotFoundError if the transaction is not stored or does not count;
+ * BlockedError if one of its outputs is blocked.
+ */
+async function askedTransaction(params: unknown, asked: Asked): Promise<RawTransaction> {
+  const { graph } = asked
+  const { txid: written } = validate(
+    pathParams,
+    params,
+    () => new BadRequestError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
+  )
+  const txid = written.toLowerCase()
+  const transaction = await graph.transactions.raw(txid)
+  if (transaction === undefined || (await graph.transactions.winnerOver(txid)) !== undefined)
+    throw new NotFoundError('this host does not have this transaction')
+  await refuseBlocked(txid, asked)
+  return transaction
+}
+
+/** @throws BlockedError if one of the outputs of a transaction is blocked. */
+async function refuseBlocked(txid: string, { graph, response }: Asked): Promise<void> {
+  const list = await graph.blocklist.list()
+  if (list.isEmpty) return
+  if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
+  await longRead(response, async (read) => {
+    const reading = read.over(graph)
+    // Only of outputs that a topic holds is it known what they contain.
+    const held = await reading.admissions.ofTransaction(txid)
+    // A read for each, if any content is blocked.
+    if (list.hasAny('content')) countTransactions(response, held.length)
+    await new BlocklistFilter(reading).refuse(held.map(({ outpoint }) => outpoint))
+  })
+}
+
+export const BEEF_OPERATIONS: OperationGroup = {
+  tag: 'transactions',
+  errors: {
+    BAD_OUTPOINT: 'The path has no txid.',
+    NOT_FOUND: 'This host does not have the transaction, or it lost to a conflicting one.',
+    BLOCKED: 'The operator has blocked one of its outputs.',
+    ...STORE_ERRORS,
+  },
+  operations: {
+    transactionBeef: {
+      route: 'GET /{txid}',
+      summary: 'A transaction with its ancestors down to mined ones',
+      params: pathParams,
+      answer: {
+        description: 'A BEEF (BRC-62) that ends with the transaction, as far as this host has its ancestors.',
+        headers: [...BYTES_HEADERS, 'ETag'],
+        types: [UNTYPED],
+      },
+    },
+    transactionBytes: {
+      route: 'GET /{txid}/tx',
+      summary: 'The bytes of a transaction',
+      params: pathParams,
+      answer: { description: 'The transaction.', headers: BYTES_HEADERS, types: [UNTYPED] },
+    },
+    transactionProof: {
+      route: 'GET /{txid}/proof',
+      summary: 'The merkle path of a mined transaction',
+      params: pathParams,
+      answer: {
+        description:
+          'A merkle path (BUMP, BRC-74), checked against block headers if the host has a source of them.',
+        headers: [...BYTES_HEADERS, 'ETag'],
+        types: [UNTYPED],
+      },
+      errors: { NOT_FOUND: 'This host does not have the transaction, or no proof that it is mined.' },
+    },
+  },
+}

@@ -1,0 +1,249 @@
+import { join } from 'node:path'
+import {
+  HTTPSOverlayBroadcastFacilitator,
+  HTTPSOverlayLookupFacilitator,
+  LookupResolver,
+  OverlayAdminTokenTemplate,
+  P2PKH,
+  PrivateKey,
+  ProtoWallet,
+  PushDrop,
+  TopicBroadcaster,
+  Transaction,
+} from '@bsv/sdk'
+import Database from 'libsql'
+import { advertisementLock, advertisementUnlock } from '../../../../src/server/discovery/advertisement.js'
+import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { HOST_KEY, tokensOf } from '../../../support/server/advertised-host.js'
+import {
+  posted,
+  type TestServer,
+  treeOf,
+  untilReady,
+  useServers,
+} from '../../../support/server/test-server.js'
+import { freePort } from '../../../support/services/free-port.js'
+
+const servers = useServers()
+const TOPICS = ['tm_ship', 'tm_slap']
+const chain = new FakeChain()
+let server: TestServer
+let env: Record<string, string>
+
+beforeAll(async () => {
+  const port = String(await freePort())
+  env = {
+    ...treeOf(chain.deployment),
+    PORT: port,
+    SERVER_PRIVATE_KEY: HOST_KEY.toHex(),
+    HOSTING_URL: `http://127.0.0.1:${port}/`,
+    DATA_DIR: await servers.folder(),
+    ADMIN_TOKEN: 'a-token-of-the-operator',
+  }
+  server = await servers.start(env)
+  expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
+})
+
+interface Found {
+  protocol: string
+  domain: string
+  topicOrService: string
+}
+
+/** What a lookup service finds, as the SDK reads it. */
+async function find(service: string, query: unknown): Promise<Found[]> {
+  const { status, json } = await server.ask('/lookup', posted({ service, query }))
+  expect(status).toBe(200)
+  return (json as { outputs: { beef: number[]; outputIndex: number }[] }).outputs.map(
+    ({ beef, outputIndex }) => {
+      const script = Transaction.fromBEEF(beef).outputs[outputIndex]?.lockingScript
+      if (script === undefined) throw new Error('there is no such output')
+      const { protocol, domain, topicOrService } = OverlayAdminTokenTemplate.decode(script)
+      return { protocol, domain, topicOrService }
+    },
+  )
+}
+
+test('a client that knows this host alone as its tracker finds its topics and lookup services', async () => {
+  const tokens = await tokensOf(chain, { url: server.url })
+  const { status, json } = await server.submit(beefOf(tokens), TOPICS)
+  expect({ status, json }).toEqual({
+    status: 200,
+    json: {
+      tm_ship: { outputsToAdmit: [0, 1], coinsToRetain: [] },
+      tm_slap: { outputsToAdmit: [2, 3, 4], coinsToRetain: [] },
+    },
+  })
+  const resolver = new LookupResolver({
+    slapTrackers: [server.url],
+    facilitator: new HTTPSOverlayLookupFacilitator(undefined, true),
+  })
+  const broadcaster = new TopicBroadcaster(['tm_names', 'tm_ordinals'], {
+    resolver,
+    facilitator: new HTTPSOverlayBroadcastFacilitator(undefined, true),
+  })
+  const mint = chain.mint('a')
+  const answer = await broadcaster.broadcast(Transaction.fromBEEF(Array.from(beefOf(mint))))
+  expect(answer).toMatchObject({ status: 'success', txid: mint.txid })
+  const { outputs } = await resolver.query({ service: 'ls_names', query: { name: 'a' } })
+  expect(outputs.map(({ beef }) => Transaction.fromBEEF(beef).id('hex'))).toEqual([mint.txid])
+})
+
+test('lists the topics and lookup services of discovery, with documentation', async () => {
+  expect((await server.ask('/listTopicManagers')).json).toMatchObject({ tm_ship: {}, tm_slap: {} })
+  expect((await server.ask('/listLookupServiceProviders')).json).toMatchObject({ ls_ship: {}, ls_slap: {} })
+  for (const topic of TOPICS) {
+    const { body } = await server.ask(`/getDocumentationForTopicManager?manager=${topic}`)
+    expect(body.toString()).toMatch(new RegExp(`^# ${topic}\n`))
+  }
+})
+
+test('finds advertisements by topic, service, URL and key', async () => {
+  const at = { domain: server.url }
+  const ship = (topicOrService: string): Found => ({ protocol: 'SHIP', ...at, topicOrService })
+  const slap = (topicOrService: string): Found => ({ protocol: 'SLAP', ...at, topicOrService })
+  expect(await find('ls_ship', { topics: ['tm_names'] })).toEqual([ship('tm_names')])
+  expect(await find('ls_ship', { topics: ['tm_others'] })).toEqual([])
+  expect(await find('ls_slap', { service: 'ls_names' })).toEqual([slap('ls_names')])
+  expect(await find('ls_slap', { domain: 'https://b.example' })).toEqual([])
+  expect(await find('ls_ship', { domain: server.url, limit: 1, sortOrder: 'asc' })).toHaveLength(1)
+  expect(await find('ls_ship', { domain: server.url, skip: 1 })).toHaveLength(1)
+  for (const query of ['findAll', { findAll: true }, {}, { identityKey: HOST_KEY.toPublicKey().toString() }])
+    expect(await find('ls_slap', query)).toHaveLength(3)
+  expect(await find('ls_slap', { identityKey: new PrivateKey(12).toPublicKey().toString() })).toEqual([])
+})
+
+test.each([
+  ['ls_ship', { service: 'ls_names' }],
+  ['ls_slap', { topics: ['tm_names'] }],
+  ['ls_ship', 'all'],
+  ['ls_ship', null],
+  ['ls_slap', { limit: -1 }],
+])('%s refuses %j and says which forms there are', async (service, query) => {
+  const { status, json } = await server.ask('/lookup', posted({ service, query }))
+  expect({ status, json }).toMatchObject({
+    status: 400,
+    json: { code: 'BAD_BODY', message: expect.stringMatching(`^${service} takes `) },
+  })
+})
+
+test.each([
+  ['of another key', { key: new PrivateKey(12) }],
+  ['for something that is neither topic nor service', { tokens: [['SHIP', 'names']] }],
+  ['for a service where a topic belongs', { tokens: [['SHIP', 'ls_names']] }],
+] as const)('admits no token %s', async (_, other) => {
+  const { url } = server
+  const tokens =
+    'tokens' in other
+      ? { tokens: other.tokens.map(([protocol, topicOrService]) => ({ protocol, url, topicOrService })) }
+      : { key: other.key }
+  const { json } = await server.submit(beefOf(await tokensOf(chain, { url, ...tokens })), TOPICS)
+  expect(json).toMatchObject({ tm_ship: { outputsToAdmit: [] }, tm_slap: { outputsToAdmit: [] } })
+})
+
+test('admits no token whose signature is of other fields', async () => {
+  const url = 'http://host.example'
+  const tokens = await tokensOf(chain, {
+    url,
+    tokens: [{ protocol: 'SHIP', url, topicOrService: 'tm_names' }],
+  })
+  const lockingScript = tokens.transaction.outputs[0]?.lockingScript.slice() ?? new Uint8Array()
+  const at = Buffer.from(lockingScript).indexOf('host.example')
+  lockingScript.set(Buffer.from('evil'), at)
+  const forged = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
+  const { json } = await server.submit(beefOf(forged), TOPICS)
+  expect(json).toMatchObject({ tm_ship: { outputsToAdmit: [] } })
+})
+
+test.each(['SHIP', 'SLAP'] as const)(
+  'anyone can verify a %s token with nothing but the SDK, as other hosts do',
+  async (protocol) => {
+    const topicOrService = protocol === 'SHIP' ? 'tm_names' : 'ls_names'
+    const lock = await advertisementLock(HOST_KEY, { protocol, url: 'https://host.example', topicOrService })
+    const { fields, lockingPublicKey } = PushDrop.decode(lock)
+    const anyone = new ProtoWallet('anyone')
+    const name = protocol === 'SHIP' ? 'service host interconnect' : 'service lookup availability'
+    const counterparty = HOST_KEY.toPublicKey().toString()
+    const key = { protocolID: [2, name] as [2, string], keyID: '1', counterparty }
+    const [data, signature] = [fields.slice(0, 4).flat(), fields[4] ?? []]
+    expect(await anyone.verifySignature({ data, signature, ...key })).toEqual({ valid: true })
+    expect((await anyone.getPublicKey(key)).publicKey).toBe(lockingPublicKey.toString())
+  },
+)
+
+test('rebuilding the index keeps the tokens', async () => {
+  await server.stop()
+  const database = new Database(join(server.dataDir, 'minetree.sqlite'))
+  database.exec("insert or replace into graph_settings (name, value) values ('reindex', 'needed')")
+  database.close()
+  server = await servers.start(env)
+  await untilReady(server)
+  expect(await find('ls_ship', { topics: ['tm_names'] })).toHaveLength(1)
+  expect(await find('ls_slap', 'findAll')).toHaveLength(3)
+})
+
+test('a spent token is revoked for good, whoever submits it again', async () => {
+  const url = server.url
+  const token = await tokensOf(chain, {
+    url,
+    tokens: [{ protocol: 'SHIP', url, topicOrService: 'tm_other' }],
+  })
+  await server.submit(beefOf(token), TOPICS)
+  expect(await find('ls_ship', { topics: ['tm_other'] })).toHaveLength(1)
+  const source = Transaction.fromBEEF(Array.from(beefOf(token)))
+  const spend = new Transaction(1)
+  spend.addInput({
+    sourceTransaction: source,
+    sourceOutputIndex: 0,
+    unlockingScriptTemplate: advertisementUnlock(HOST_KEY, 'SHIP'),
+  })
+  spend.addOutput({ satoshis: 1, lockingScript: new P2PKH().lock(HOST_KEY.toAddress()) })
+  await spend.sign()
+  const revoked = await server.submit(Uint8Array.from(spend.toBEEF()), ['tm_ship'])
+  expect(revoked.json).toEqual({ tm_ship: { outputsToAdmit: [], coinsToRetain: [0] } })
+  expect(await find('ls_ship', { topics: ['tm_other'] })).toEqual([])
+  await server.submit(beefOf(token), TOPICS)
+  expect(await find('ls_ship', { topics: ['tm_other'] })).toEqual([])
+})
+
+test('a restart keeps the tokens, and another URL hides those of the old one from all but their owner', async () => {
+  const before = server.url
+  await server.stop()
+  server = await servers.start(env)
+  expect(await find('ls_ship', 'findAll')).toHaveLength(2)
+  const state = async () => await server.node.overlay.discovery?.state()
+  expect(await state()).toEqual({ url: before, missing: [], otherUrls: [] })
+  await server.stop()
+  server = await servers.start({ ...env, HOSTING_URL: 'https://host.example' })
+  expect(await state()).toEqual({
+    url: 'https://host.example',
+    missing: ['tm_names', 'tm_ordinals', 'ls_names', 'ls_ordinals', 'ls_ship'],
+    otherUrls: [before],
+  })
+  expect(await find('ls_ship', 'findAll')).toEqual([])
+  expect(await find('ls_ship', { topics: ['tm_names'] })).toEqual([])
+  expect(await find('ls_ship', { domain: before })).toHaveLength(2)
+  expect(await find('ls_ship', { identityKey: HOST_KEY.toPublicKey().toString() })).toHaveLength(2)
+})
+
+test('an operator can block a token', async () => {
+  await server.stop()
+  server = await servers.start(env)
+  const { json } = await server.ask(
+    '/lookup',
+    posted({ service: 'ls_ship', query: { topics: ['tm_names'] } }),
+  )
+  const [output] = (json as { outputs: { beef: number[]; outputIndex: number }[] }).outputs
+  const outpoint = `${Transaction.fromBEEF(output?.beef ?? []).id('hex')}_${output?.outputIndex}`
+  const headers = { Authorization: `Bearer ${env.ADMIN_TOKEN}`, 'Content-Type': 'application/json' }
+  await server.ask('/admin/block', { ...posted({ outpoint, reason: 'a test' }), headers })
+  expect(await find('ls_ship', { topics: ['tm_names'] })).toEqual([])
+})
+
+test.each(['SERVER_PRIVATE_KEY', 'HOSTING_URL'])('without %s there is no discovery', async (missing) => {
+  const { [missing]: _, PORT, DATA_DIR, ...others } = env
+  const host = await servers.start(others)
+  expect((await host.ask('/lookup', posted({ service: 'ls_ship', query: 'findAll' }))).status).toBe(400)
+  const { status, json } = await host.submit(beefOf(await tokensOf(chain, { url: server.url })), TOPICS)
+  expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
+})

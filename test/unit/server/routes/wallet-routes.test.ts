@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { Beef } from '@bsv/sdk'
+import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import {
+  beefOf,
+  FakeChain,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import {
+  type Answer,
+  posted,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
+
+// What test/system/clients/field-clients.test.ts does not see through its clients.
+
+const servers = useServers()
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+const chain = new FakeChain()
+const a = chain.mint('a')
+const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: OPEN_LOCK }] })
+const pages = chain.spend({
+  inputs: [{ transaction: funding, vout: 0 }],
+  outputs: ['one', 'two'].map((body) => ({
+    satoshis: 1,
+    lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(body), lock: OPEN_LOCK }),
+  })),
+})
+let server: TestServer
+
+beforeAll(async () => {
+  server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+  for (const mint of [chain.genesis, a]) expect((await server.submit(beefOf(mint))).status).toBe(200)
+  expect((await server.submit(beefOf(pages, { with: [funding] }), ['tm_ordinals'])).status).toBe(200)
+})
+
+/** Blocks something while a test looks, and unblocks it again. */
+async function whileBlocked(subject: object, look: () => Promise<void>): Promise<void> {
+  const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' }
+  const ask = async (path: string, body: object): Promise<Answer> =>
+    await server.ask(path, { ...posted(body), headers })
+  expect((await ask('/admin/block', { ...subject, reason: 'a test' })).status).toBe(200)
+  try {
+    await look()
+  } finally {
+    await ask('/admin/unblock', subject)
+  }
+}
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+describe('a transaction', () => {
+  test.each([
+    ['an outpoint', { outpoint: pages.outpoint(1) }],
+    ['the content of another output', { sha256: sha256('two') }],
+  ])('is refused whole if %s of it is blocked', async (_, subject) => {
+    await whileBlocked(subject, async () => {
+      for (const form of ['', '/tx', '/proof'])
+        expectError(await server.ask(`/svc/beef/${pages.txid}${form}`), { status: 451, code: 'BLOCKED' })
+      expect((await server.ask(`/svc/beef/${a.txid}/tx`)).status).toBe(200)
+    })
+    expect((await server.ask(`/svc/beef/${pages.txid}/tx`)).status).toBe(200)
+  })
+
+  test('is refused if an output of it is blocked that no topic holds', async () => {
+    await whileBlocked({ outpoint: a.outpoint(3) }, async () => {
+      expectError(await server.ask(`/svc/beef/${a.txid}/tx`), { status: 451, code: 'BLOCKED' })
+      expect((await server.ask(`/svc/beef/${pages.txid}/tx`)).status).toBe(200)
+    })
+  })
+
+  test('is refused if it mints a blocked name', async () => {
+    await whileBlocked({ name: 'a' }, async () => {
+      expectError(await server.ask(`/svc/beef/${a.txid}`), { status: 451, code: 'BLOCKED' })
+      expectError(await server.ask(`/svc/txo/${a.outpoint(2)}`), { status: 451, code: 'BLOCKED' })
+    })
+  })
+
+  test('is immutable, and its proof and its BEEF are revalidated', async () => {
+    const { headers, body } = await server.ask(`/svc/beef/${a.txid.toUpperCase()}/tx`)
+    expect(toHex(body)).toBe(toHex(a.raw))
+    expect(headers).toMatchObject({
+      'cache-control': 'public, max-age=31536000, immutable',
+      'content-type': 'application/octet-stream',
+      'x-content-type-options': 'nosniff',
+    })
+    for (const form of ['', '/proof']) {
+      const path = `/svc/beef/${a.txid}${form}`
+      const { headers } = await server.ask(path)
+      expect(headers['cache-control']).toBe('no-cache')
+      const known = await server.ask(path, { headers: { 'If-None-Match': String(headers.etag) } })
+      expect({ status: known.status, length: known.body.length }).toEqual({ status: 304, length: 0 })
+      const head = await server.ask(path, { method: 'HEAD' })
+      expect(head.headers).toMatchObject({ etag: headers.etag, 'content-length': headers['content-length'] })
+      expect(head.body).toHaveLength(0)
+    }
+  })
+
+  test('that lost to another is not here, and the winner is', async () => {
+    const spends = [7, 8].map((owner) =>
+      chain.spend({
+        inputs: [{ transaction: pages, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript: p2pkh(owner) }],
+      }),
+    )
+    const [lost, won] = spends as [(typeof spends)[0], (typeof spends)[0]]
+    await server.submit(beefOf(lost, { with: [pages], proven: false }), ['tm_ordinals'])
+    expect((await server.ask(`/svc/beef/${lost.txid}`)).status).toBe(200)
+    expect((await server.submit(beefOf(won), ['tm_ordinals'])).status).toBe(200)
+    for (const form of ['', '/tx'])
+      expectError(await server.ask(`/svc/beef/${lost.txid}${form}`), { status: 404, code: 'NOT_FOUND' })
+    expectError(await server.ask(`/svc/txo/${lost.outpoint(0)}`), { status: 404, code: 'NOT_FOUND' })
+    const beef = Beef.fromBinary(Array.from((await server.ask(`/svc/beef/${won.txid}`)).body))
+    expect(beef.txs.map(({ txid }) => txid)).toEqual([won.txid])
+    expect((await server.ask(`/svc/txo/${pages.outpoint(0)}/spend`)).json).toEqual({ spendTxid: won.txid })
+  })
+})
+
+describe('an output', () => {
+  test('of the tree has a value, too', async () => {
+    const { json } = await server.ask(`/svc/txo/${a.outpoint(0)}?sats=true&spend=false`)
+    expect(json).toEqual({ outpoint: a.outpoint(0), score: a.height, satoshis: 1 })
+  })
+
+  test.each(['sats', 'block', 'spend'])('is described by true and false alone: %s', async (flag) => {
+    expectError(await server.ask(`/svc/txo/${a.outpoint(0)}?${flag}=1`), { status: 400, code: 'BAD_BODY' })
+  })
+})
+
+test('a local network has no routes for content below the prefix of wallets', async () => {
+  expect((await server.ask('/capabilities')).json).toEqual(['beef', 'txo', 'overlay'])
+})
