@@ -1,9 +1,14 @@
-import type { LookupService, OutputAdmittedByTopic } from '@bsv/overlay'
-import type { LookupQuestion } from '@bsv/sdk'
 import { QueryError } from '../graph/errors.js'
 import type { GraphReader, GraphStore } from '../graph/graph-store.js'
+import type {
+  LookupQuestion,
+  LookupService,
+  OutputAdmittedByTopic,
+  ServiceMetadata,
+} from '../graph/overlay-interfaces.js'
 import { mintedBeside, nameHistory, nodeHistory } from '../graph/provenance.js'
 import { mergeRecords, type NodeRecord } from '../graph/records.js'
+import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
 import { namesRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { ListedTransaction } from '../graph/write-beef.js'
 import type { Deployment } from '../protocol/mint.js'
@@ -138,11 +143,8 @@ export class NamesLookupService implements LookupService {
     return NAMES_LOOKUP_DOCUMENTATION
   }
 
-  async getMetaData(): Promise<{ name: string; shortDescription: string }> {
-    return {
-      name: LOOKUP_SERVICES.names,
-      shortDescription: 'Finds the owner of a mined name, and the node from which to mine further.',
-    }
+  async getMetaData(): Promise<ServiceMetadata> {
+    return LOOKUP_SERVICE_METADATA.names
   }
 }
 

@@ -1,7 +1,14 @@
-import type { LookupFormula, LookupService, OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
-import type { LookupQuestion } from '@bsv/sdk'
 import type { GraphReader, GraphStore } from '../graph/graph-store.js'
+import type {
+  LookupFormula,
+  LookupQuestion,
+  LookupService,
+  OutputAdmittedByTopic,
+  OutputSpent,
+  ServiceMetadata,
+} from '../graph/overlay-interfaces.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
+import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
 import { flowOf, ordinalsRecords, placingRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
@@ -104,10 +111,7 @@ export class OrdinalsLookupService implements LookupService {
     return ORDINALS_LOOKUP_DOCUMENTATION
   }
 
-  async getMetaData(): Promise<{ name: string; shortDescription: string }> {
-    return {
-      name: LOOKUP_SERVICES.ordinals,
-      shortDescription: 'Finds ordinals and content by outpoint, metadata, parent, content type and owner.',
-    }
+  async getMetaData(): Promise<ServiceMetadata> {
+    return LOOKUP_SERVICE_METADATA.ordinals
   }
 }

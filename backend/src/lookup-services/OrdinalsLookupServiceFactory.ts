@@ -1,10 +1,11 @@
-import type { LookupService } from '@bsv/overlay'
 import type { Knex } from 'knex'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
+import type { HostMigration, SqlDatabase } from '../graph/host-database.js'
+import type { LookupService } from '../graph/overlay-interfaces.js'
 import { LOOKUP_SERVICES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/sql/graph-store.js'
 import { SqlHookOutbox } from '../storage/sql/hook-outbox.js'
-import { type Migration, migrationsFor } from '../storage/sql/migrations.js'
+import { migrationsFor } from '../storage/sql/migrations.js'
 import type { HookFailure } from './hook-retries.js'
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
@@ -15,9 +16,10 @@ import { OrdinalsLookupService } from './OrdinalsLookupService.js'
  * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
  */
 export default function createOrdinalsLookupService(
-  knex: Knex,
+  database: SqlDatabase,
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
-): { service: LookupService; migrations: Migration[] } {
+): { service: LookupService; migrations: HostMigration[] } {
+  const knex = database as Knex
   const store = sharedStore(knex)
   const retries = { outbox: new SqlHookOutbox(knex), onHookFailure: options.onHookFailure }
   return {

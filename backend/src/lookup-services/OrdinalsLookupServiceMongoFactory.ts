@@ -1,6 +1,7 @@
-import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
+import type { MongoDatabase } from '../graph/host-database.js'
+import type { LookupService } from '../graph/overlay-interfaces.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
 import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
 import type { HookFailure } from './hook-retries.js'
@@ -13,9 +14,10 @@ import { OrdinalsLookupService } from './OrdinalsLookupService.js'
  * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
  */
 export default function createOrdinalsLookupService(
-  db: Db,
+  database: MongoDatabase,
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
+  const db = database as Db
   const store = sharedStore(db)
   const retries = { outbox: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
   return new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, retries })

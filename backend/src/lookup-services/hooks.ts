@@ -1,6 +1,6 @@
-import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { GraphStore } from '../graph/graph-store.js'
 import type { FailedHook } from '../graph/hook-outbox.js'
+import type { OutputAdmittedByTopic, OutputSpent } from '../graph/overlay-interfaces.js'
 import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
 import type { GraphRecords } from '../graph/records.js'
 import type { Outpoint } from '../protocol/outpoint.js'

@@ -1,10 +1,10 @@
-import type { TopicManager } from '@bsv/overlay'
-import type { AdmittanceInstructions } from '@bsv/sdk'
 import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
 import { nativeHash256 } from '../graph/native-hash.js'
+import type { AdmittanceInstructions, ServiceMetadata, TopicManager } from '../graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
+import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { isNodeOutpoint } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
@@ -109,10 +109,7 @@ export default class NamesTopicManager implements TopicManager {
     return `${NAMES_DOCUMENTATION}\n${tree}\n`
   }
 
-  async getMetaData(): Promise<{ name: string; shortDescription: string }> {
-    return {
-      name: TOPICS.names,
-      shortDescription: 'Admits the mine tree: names mined by proof of work, from the genesis on.',
-    }
+  async getMetaData(): Promise<ServiceMetadata> {
+    return TOPIC_METADATA.names
   }
 }

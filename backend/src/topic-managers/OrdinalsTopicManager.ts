@@ -1,9 +1,9 @@
-import type { TopicManager } from '@bsv/overlay'
-import type { AdmittanceInstructions } from '@bsv/sdk'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
+import type { AdmittanceInstructions, ServiceMetadata, TopicManager } from '../graph/overlay-interfaces.js'
 import { type BeefContents, readBeef, type SeenBeefs, seenBeefs } from '../graph/read-beef.js'
+import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
@@ -134,11 +134,8 @@ export default class OrdinalsTopicManager implements TopicManager {
     return ORDINALS_DOCUMENTATION + describePolicy(this.policy)
   }
 
-  async getMetaData(): Promise<{ name: string; shortDescription: string }> {
-    return {
-      name: TOPICS.ordinals,
-      shortDescription: 'Admits 1-satoshi ordinals and content, and follows their transfers.',
-    }
+  async getMetaData(): Promise<ServiceMetadata> {
+    return TOPIC_METADATA.ordinals
   }
 }
 

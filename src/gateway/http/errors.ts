@@ -28,6 +28,12 @@ export const ERROR_STATUSES = {
 
 export type ErrorCode = keyof typeof ERROR_STATUSES
 
+/** The part of a pino logger that is used for errors that clients do not see. */
+export interface ErrorLogger {
+  error(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
 /** An error that the client gets as the answer, with its message. */
 export abstract class AnswerError extends Error {
   abstract readonly status: number

@@ -1,10 +1,15 @@
-import type { LookupService, TopicManager } from '@bsv/overlay'
-import type { AdmittanceInstructions, STEAK } from '@bsv/sdk'
+import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore, RecordOptions } from '../../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
+import type {
+  AdmittanceInstructions,
+  LookupService,
+  ServiceMetadata,
+  TopicManager,
+} from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import {
   type AdmissionRecord,
@@ -187,12 +192,12 @@ export class OverlayEngine {
     await this.nonFinal.release((beef) => this.submit({ beef, topics: Object.keys(this.managers) }))
 
   /** What each topic says of itself. */
-  async listTopicManagers(): Promise<Record<string, Metadata>> {
+  async listTopicManagers(): Promise<Record<string, ServiceMetadata>> {
     return await metadataOf(this.managers)
   }
 
   /** What each lookup service says of itself. */
-  async listLookupServiceProviders(): Promise<Record<string, Metadata>> {
+  async listLookupServiceProviders(): Promise<Record<string, ServiceMetadata>> {
     return await metadataOf(this.lookupServices)
   }
 
@@ -306,11 +311,9 @@ const MAX_BEHIND = 20_000
 const CONFLICT_COST = 1000
 const INPUTS_CHECKED = 20
 
-type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>
-
 async function metadataOf(
   described: Record<string, Pick<TopicManager, 'getMetaData'>>,
-): Promise<Record<string, Metadata>> {
+): Promise<Record<string, ServiceMetadata>> {
   const entries = Object.entries(described).map(
     async ([name, each]) => [name, await each.getMetaData()] as const,
   )

@@ -290,6 +290,6 @@ test('bytes that are no BEEF are the sender’s fault', async () => {
 
 test('the topic says what it is', async () => {
   const manager = new OrdinalsTopicManager()
-  expect(await manager.getMetaData()).toMatchObject({ name: 'tm_ordinals' })
+  expect(await manager.getMetaData()).toMatchObject({ name: 'Ordinals and content' })
   expect(await manager.getDocumentation()).toContain('BRC-159')
 })
