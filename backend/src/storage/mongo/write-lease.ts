@@ -59,8 +59,8 @@ export async function openState(state: Collection<WriterState>, id = STATE_ID): 
       state.updateOne({ _id: id }, { $setOnInsert: first }, { upsert: true, ...options }),
     )
   } catch (error) {
-    // Another process created it first. The error's class is that of the host's copy of the driver.
-    if ((error as { code?: unknown }).code !== DUPLICATE_KEY) throw error
+    // Another process created it first. A host's driver is not ours, and neither are its classes.
+    if ((error as { code?: unknown } | null)?.code !== DUPLICATE_KEY) throw error
   }
 }
 
