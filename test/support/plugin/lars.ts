@@ -109,7 +109,8 @@ export async function installContainer(): Promise<Installed> {
     },
     devDependencies: { '@types/node': '^22.10.1' },
   }
-  const host = await hostPackage()
+  // What OverlayExpress 0.8 brings along, which LARS 1.5 installs.
+  const host = await hostPackage({ '@bsv/sdk': '^1.9.24', mongodb: '^6.20.0' })
   const hash = createHash('sha256')
     .update(JSON.stringify([container, host]))
     .digest('hex')
