@@ -66,8 +66,9 @@ export class OrdinalsLookupService implements LookupService {
 
   async outputSpent(payload: OutputSpent): Promise<void> {
     const { topic } = payload
-    // A name that is spent may be known to one topic alone.
-    if (meansTopic(topic, TOPICS.ordinals) || meansTopic(topic, TOPICS.names)) await this.hooks.spent(payload)
+    // A name may have been submitted to its own topic alone, and is spent like any ordinal.
+    const isName = this.options.derivesBy !== undefined && meansTopic(topic, TOPICS.names)
+    if (isName || meansTopic(topic, TOPICS.ordinals)) await this.hooks.spent(payload)
   }
 
   /** A spend counts even if its transaction admits nothing: the ordinal is burnt. */

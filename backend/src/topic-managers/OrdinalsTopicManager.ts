@@ -138,7 +138,8 @@ export default class OrdinalsTopicManager implements TopicManager {
     const { txid, inputs } = beef.subject
     const { inputValues, predecessors } =
       (await ifAvailable(() => flowOf(beef, index?.transactions), undefined)) ??
-      (await flowOf(beef, undefined))
+      // A copy: the flow of a BEEF is computed once.
+      (await flowOf({ ...beef }, undefined))
     const mayReceive =
       index !== undefined && mode !== 'historical-tx'
         ? predecessors.flatMap(({ kind }, vout) => (kind === 'none' ? [] : [vout])).slice(0, MOST_UNDECIDED)

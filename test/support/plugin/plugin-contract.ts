@@ -293,7 +293,8 @@ export function describePluginContract(
 
     test('stands before another service whose migrations, without names, have run', async () => {
       const migrations = [{ up: async () => {}, down: async () => {} }]
-      const factory = () => ({ service: {} as LookupService, migrations })
+      const service = { admissionMode: 'whole-tx', outputAdmittedByTopic: async () => {} } as unknown
+      const factory = () => ({ service: service as LookupService, migrations })
       const alone = new OverlayExpress(database.name, '11', 'overlay.test')
       alone.configurePort(0)
       await alone.configureKnex(database.KNEX_URL)
