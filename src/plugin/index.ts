@@ -7,7 +7,6 @@ import { sharedStore as sharedSqlStore } from '../../backend/src/storage/sql/gra
 
 export type {
   HostDatabase,
-  HostMigration,
   MongoDatabase,
   SqlDatabase,
 } from '../../backend/src/graph/host-database.js'
@@ -28,10 +27,11 @@ export {
   default as OrdinalsTopicManager,
   type OrdinalsTopicManagerOptions,
 } from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
+export { attachHostListener, type HostListenerOptions } from './host-listener.js'
 
 /**
- * The stores that `attachGateway` reads, in the database of the host's lookup services. On SQL, their migrations must run
- * before the first request; OverlayExpress runs them in `start`.
+ * The stores that `attachGateway` reads, in the database of the host's lookup services. The first use creates their
+ * tables.
  *
  * @param database What the host has after `configureKnex` or `configureMongo`: its `knex` or its `mongoDb`.
  * @throws TypeError if the host has not connected to it yet.

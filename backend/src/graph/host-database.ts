@@ -15,10 +15,3 @@ export interface MongoDatabase {
   readonly databaseName: string
   collection(name: string): object
 }
-
-/** A migration that the host runs. */
-export interface HostMigration {
-  name: string
-  up(database: SqlDatabase): Promise<void>
-  down(database: SqlDatabase): Promise<void>
-}

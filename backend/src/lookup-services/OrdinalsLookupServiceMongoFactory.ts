@@ -1,6 +1,8 @@
 import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
+import { openedOutbox } from '../graph/hook-outbox.js'
 import type { MongoDatabase } from '../graph/host-database.js'
+import { hostRules, once, shareIndex } from '../graph/host-index.js'
 import type { LookupService } from '../graph/overlay-interfaces.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
 import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
@@ -19,6 +21,16 @@ export default function createOrdinalsLookupService(
 ): LookupService {
   const db = database as Db
   const store = sharedStore(db)
-  const retries = { outbox: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
-  return new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, retries })
+  const outbox = openedOutbox(
+    once(() => store.open()),
+    new MongoHookOutbox(db, store.writer),
+  )
+  const retries = { outbox, onHookFailure: options.onHookFailure }
+  shareIndex(store)
+  return new OrdinalsLookupService({
+    reader: new BlocklistFilter(store),
+    writer: store,
+    retries,
+    derivesBy: () => hostRules(store),
+  })
 }
