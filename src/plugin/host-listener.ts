@@ -6,9 +6,9 @@ import { admittedTransactions } from '../../backend/src/graph/transaction-record
 import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 
-/** The part of an Express app that is used, which Express 4 has too. */
+/** The part of an Express app that is used, which Express 4 has too. Its types may be those of another copy of Express. */
 interface ListenedApp {
-  use(handler: RequestHandler): unknown
+  use(handler: (...parameters: never[]) => unknown): unknown
 }
 
 /** What a chain tracker of any copy of the SDK does. */
@@ -56,7 +56,7 @@ export function attachHostListener(
       if (type === 'outpoint') await liftEviction(graph, value.replace('.', '_'))
     },
   }
-  app.use((request, response, next) => {
+  const handler: RequestHandler = (request, response, next) => {
     const listen = request.method === 'POST' ? listeners[request.path] : undefined
     if (listen !== undefined) {
       const end = response.end.bind(response) as (...args: unknown[]) => typeof response
@@ -71,7 +71,8 @@ export function attachHostListener(
       response.end = ended as typeof response.end
     }
     next()
-  })
+  }
+  app.use(handler)
 }
 
 /** Records proofs of transactions that the index has; it takes no transaction from here that a topic manager has not seen. */

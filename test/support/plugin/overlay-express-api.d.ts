@@ -1,4 +1,5 @@
 import type * as Engine from '@bsv/overlay'
+import type { ChainTracker } from '@bsv/sdk'
 import type { Express } from 'express'
 import type { Knex } from 'knex'
 import type { Db } from 'mongodb'
@@ -20,6 +21,7 @@ export default class OverlayExpress {
   app: Express
   knex?: Knex
   mongoDb?: Db
+  chainTracker: ChainTracker | 'scripts only'
   constructor(name: string, privateKey: string, advertisableFQDN: string, adminToken?: string)
   configurePort(port: number): void
   configureKnex(config: Knex.Config | string): Promise<void>
