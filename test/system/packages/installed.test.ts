@@ -17,7 +17,7 @@ const SUITES = [
   'test/unit/server/submission/unsound.test.ts',
   'test/unit/server/routes/names-history.test.ts',
   'test/unit/server/routes/sdk-clients.test.ts',
-  'test/unit/plugin',
+  'test/unit/plugin/overlay-express.test.ts',
   'test/unit/mining/fund.test.ts',
   'test/unit/mining/mine-name.test.ts',
   'test/unit/client/name-proof.test.ts',

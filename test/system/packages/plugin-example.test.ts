@@ -27,6 +27,9 @@ const HOSTS = {
   '2.2': { '@bsv/sdk': '^2.1.0', express: '^5.2.1', '@types/express': '^5.0.0', mongodb: '^7.1.0' },
 }
 
+/** And which engine. */
+const ENGINES: Record<string, string> = { '0.8': '0.6.0', '2.2': '2.0.2' }
+
 const installations: [host: string, installed: Installation][] = []
 for (const [host, versions] of Object.entries(HOSTS)) {
   const dependencies = { '@types/node': '^20.19.0', ...versions }
@@ -60,8 +63,9 @@ afterEach(async () => {
   if (child?.kill('SIGKILL')) await once(child, 'close')
 })
 
-async function started(cwd: string): Promise<string> {
+async function started(cwd: string, engine = ''): Promise<string> {
   const env = {
+    OVERLAY_ENGINE: engine,
     ...{ SERVER_PRIVATE_KEY: '11'.repeat(32), HOSTING_FQDN: 'overlay.test', PORT: '0' },
     ...{ KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' },
   }
@@ -83,7 +87,7 @@ async function started(cwd: string): Promise<string> {
   return await Promise.race([listening, failed])
 }
 
-describe.each(installations)('beside what OverlayExpress %s brings along', (_, installed) => {
+describe.each(installations)('beside what OverlayExpress %s brings along', (host, installed) => {
   if ('missing' in installed) {
     test.skip(`there is ${installed.missing}`, () => {})
     return
@@ -93,7 +97,7 @@ describe.each(installations)('beside what OverlayExpress %s brings along', (_, i
     async () => {
       const cwd = await programIn(installed.folder, example)
       expect(await complaints(cwd, '--skipLibCheck')).toEqual([])
-      const url = await started(cwd)
+      const url = await started(cwd, ENGINES[host])
 
       const chain = new FakeChain()
       const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
