@@ -1,9 +1,11 @@
 import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import {
+  asksForInputs,
   hostRules,
   type IndexReader,
   ifAvailable,
+  type SubmitMode,
   sharedIndex,
   unlessOtherTree,
 } from '../graph/host-index.js'
@@ -28,9 +30,6 @@ export interface NamesTopicManagerOptions {
   store?: IndexReader
   onRefusal?: OnRefusal
 }
-
-/** How an engine from 0.6 on says that a transaction came. 0.4.6 says nothing. */
-export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
 
 /**
  * `tm_names`: the genesis output, and outputs 0, 1 and 2 of every transaction that spends a genuine node and
@@ -60,7 +59,7 @@ export default class NamesTopicManager implements TopicManager {
 
   /**
    * @param previousCoins The inputs that spend what this topic has admitted.
-   * @param mode With `historical-tx`, an engine asks whether a peer has to send what the transaction spends.
+   * @param mode How the transaction came; 0.4.6 does not say.
    * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
@@ -107,7 +106,7 @@ export default class NamesTopicManager implements TopicManager {
     const known: NodeInput[] = []
     for (const input of new Set([...previousCoins.filter(isNode), ...genuine]))
       known.push({ input, spent: await this.spentOutput(input, beef) })
-    if (index !== undefined && mode !== 'historical-tx') {
+    if (index !== undefined && !asksForInputs(beef, mode)) {
       // The index decides what it was; here it is enough that it may have been a mint.
       for (const input of possible) {
         const admitted = judge([{ input, spent: await this.spentOutput(input, beef) }], () => {})

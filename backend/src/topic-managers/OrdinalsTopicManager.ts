@@ -1,9 +1,11 @@
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import {
+  asksForInputs,
   hostRules,
   type IndexReader,
   ifAvailable,
+  type SubmitMode,
   sharedIndex,
   unlessOtherTree,
 } from '../graph/host-index.js'
@@ -23,7 +25,6 @@ import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs, type TransactionView } from '../protocol/transaction.js'
 import { ORDINALS_DOCUMENTATION } from './documentation.js'
-import type { SubmitMode } from './NamesTopicManager.js'
 
 export interface OrdinalsTopicManagerOptions {
   /** The index of the host; by default, that of the lookup services of this process, once there is one. */
@@ -89,7 +90,7 @@ export default class OrdinalsTopicManager implements TopicManager {
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
     // Before the first await: lookup services may be called about spends meanwhile.
-    if (mode !== 'historical-tx') this.seen?.add(beef)
+    if (!asksForInputs(contents, mode)) this.seen?.add(beef)
     const found = new Set(ownOutputs(subject))
     const received = (): Promise<number[]> => this.received(contents, { previousCoins, mode })
     const { onRefusal } = this
@@ -141,7 +142,7 @@ export default class OrdinalsTopicManager implements TopicManager {
       // A copy: the flow of a BEEF is computed once.
       (await flowOf({ ...beef }, undefined))
     const mayReceive =
-      index !== undefined && mode !== 'historical-tx'
+      index !== undefined && !asksForInputs(beef, mode)
         ? predecessors.flatMap(({ kind }, vout) => (kind === 'none' ? [] : [vout])).slice(0, MOST_UNDECIDED)
         : []
     const held = [...previousCoins, ...(await this.heldInputs(beef, inputValues))]
