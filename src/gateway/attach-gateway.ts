@@ -1,14 +1,11 @@
-import { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
+import { Router } from 'express'
 import { pino } from 'pino'
-import type { BlocklistReader } from '../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
-import type { GraphReader } from '../../backend/src/graph/graph-store.js'
-import type { Network } from '../../backend/src/protocol/address.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { deploymentOf, PROFILES, type Profile } from '../../backend/src/protocol/profile.js'
+import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { CONTENT_PATH, contentHandler } from './content/content.js'
-import { GATEWAY_LIMITS, type GatewayLimits } from './gateway-limits.js'
-import { type ErrorResponseOptions, errorResponse } from './http/error-response.js'
+import { GATEWAY_LIMITS } from './gateway-limits.js'
+import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
+import { errorResponse } from './http/error-response.js'
 import { RequestBodies } from './http/request-body.js'
 import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
 import { metadataRoutes } from './metadata/metadata.js'
@@ -17,35 +14,10 @@ import { namesRoutes } from './names/names.js'
 import { previewRoutes } from './preview/preview.js'
 import { streamRoutes } from './streams/stream.js'
 
-/** The stores that the routes read. */
-export interface GatewayStores {
-  /** The admitted graph, blocked outputs included: the routes do not serve those. */
-  graph: GraphReader & { readonly blocklist: BlocklistReader }
-}
-
-export interface GatewayOptions {
-  /** The path prefixes of the routes, and the content types of directories and streams; mainnet's by default. */
-  profile?: Profile
-  /** The network of owners' addresses; `main` by default. */
-  network?: Network
-  /** The genesis of the host's name tree; the profile's by default. An explicit `undefined` means none, and no name proofs. */
-  genesis?: Outpoint | undefined
-  /** Directives that join the sandbox of active content, such as `frame-ancestors 'self'`. */
-  contentPolicy?: string | undefined
-  limits?: Partial<GatewayLimits>
-  /** Whether these routes set CORS headers; `false` if the host does. */
-  crossOrigin?: boolean
-  /** Logs internal errors, which clients do not see; standard output in JSON by default. */
-  logger?: ErrorResponseOptions['logger']
+/** What only the server of this package sets, beside the options of every host. */
+interface ServerOptions {
   /** Reads request bodies; by default no compressed ones, and each up to its own limit. */
   bodies?: RequestBodies
-}
-
-/** The part of an Express app that is used, which Express 4 has too. */
-export interface GatewayApp {
-  get(path: RegExp, ...handlers: (RequestHandler | ErrorRequestHandler)[]): unknown
-  options(path: RegExp, ...handlers: RequestHandler[]): unknown
-  use(handler: RequestHandler): unknown
 }
 
 /**
@@ -62,7 +34,11 @@ export interface GatewayApp {
  * The app may be of Express 4, as that of OverlayExpress: the one handler directly on it passes on its errors itself, and all
  * others are in a router of this package's own Express.
  */
-export function attachGateway(app: GatewayApp, { graph }: GatewayStores, options: GatewayOptions = {}): void {
+export function attachGateway(
+  app: GatewayApp,
+  { graph }: GatewayStores,
+  options: GatewayOptions & ServerOptions = {},
+): void {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
   const { bodies = new RequestBodies() } = options
   const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis

@@ -1,8 +1,9 @@
-/** For hosts: the routes over the graph, on an Express app of their own. */
-export {
-  attachGateway,
-  type GatewayApp,
-  type GatewayOptions,
-  type GatewayStores,
-} from './attach-gateway.js'
+import { attachGateway as attach } from './attach-gateway.js'
+import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
+
 export type { GatewayLimits } from './gateway-limits.js'
+export type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
+
+/** For hosts: adds the routes over the graph to an Express app of their own. Its type names nothing from Express. */
+export const attachGateway: (app: GatewayApp, stores: GatewayStores, options?: GatewayOptions) => void =
+  attach

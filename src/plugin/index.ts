@@ -1,9 +1,16 @@
 import type { Knex } from 'knex'
 import type { Db } from 'mongodb'
+import type { HostDatabase } from '../../backend/src/graph/host-database.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { sharedStore as sharedMongoStore } from '../../backend/src/storage/mongo/graph-store.js'
 import { sharedStore as sharedSqlStore } from '../../backend/src/storage/sql/graph-store.js'
 
+export type {
+  HostDatabase,
+  MongoDatabase,
+  SqlDatabase,
+} from '../../backend/src/graph/host-database.js'
+export type { LookupService, TopicManager } from '../../backend/src/graph/overlay-interfaces.js'
 /** For hosts of overlay engines, such as OverlayExpress: topic managers, lookup services, and the gateway's stores. */
 export { default as createNamesLookupService } from '../../backend/src/lookup-services/NamesLookupServiceFactory.js'
 export { default as createNamesLookupServiceOnMongo } from '../../backend/src/lookup-services/NamesLookupServiceMongoFactory.js'
@@ -20,12 +27,18 @@ export {
   default as OrdinalsTopicManager,
   type OrdinalsTopicManagerOptions,
 } from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
+export { attachHostListener, type HostListenerOptions } from './host-listener.js'
 
 /**
- * The stores that `attachGateway` reads, in the database of the host's lookup services. On SQL, their migrations must run
- * before the first request; OverlayExpress runs them in `start`.
+ * The stores that `attachGateway` reads, in the database of the host's lookup services. The first use creates their
+ * tables.
+ *
+ * @param database What the host has after `configureKnex` or `configureMongo`: its `knex` or its `mongoDb`.
+ * @throws TypeError if the host has not connected to it yet.
  */
-export function storesOf(database: Knex | Db): { graph: HostStore } {
-  const isKnex = typeof database === 'function'
-  return { graph: isKnex ? sharedSqlStore(database) : sharedMongoStore(database) }
+export function storesOf(database: HostDatabase | undefined): { graph: HostStore } {
+  if (database === undefined)
+    throw new TypeError('storesOf got no database: call configureKnex or configureMongo of the host first')
+  const isMongo = 'databaseName' in database
+  return { graph: isMongo ? sharedMongoStore(database as Db) : sharedSqlStore(database as Knex) }
 }

@@ -1,6 +1,8 @@
-import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
+import type { MongoDatabase } from '../graph/host-database.js'
+import { hostRules, shareIndex } from '../graph/host-index.js'
+import type { LookupService } from '../graph/overlay-interfaces.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
@@ -16,16 +18,21 @@ import { NamesLookupService } from './NamesLookupService.js'
  * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
  */
 export default function createNamesLookupService(
-  db: Db,
+  database: MongoDatabase,
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
+  const db = database as Db
   const store = sharedStore(db)
   const retries = { outbox: new StoredHookOutbox(store.database), onHookFailure: options.onHookFailure }
+  shareIndex(store)
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
+  hostRules(store).deployment = deployment
   return new NamesLookupService({
     reader: new BlocklistFilter(store),
     writer: store,
     deployment,
     retries,
+    derives: true,
+    assemblesHistories: false,
   })
 }

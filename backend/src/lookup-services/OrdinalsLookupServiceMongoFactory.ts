@@ -1,6 +1,8 @@
-import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
+import type { MongoDatabase } from '../graph/host-database.js'
+import { hostRules, shareIndex } from '../graph/host-index.js'
+import type { LookupService } from '../graph/overlay-interfaces.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
 import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
 import type { HookFailure } from './hook-retries.js'
@@ -13,10 +15,17 @@ import { OrdinalsLookupService } from './OrdinalsLookupService.js'
  * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
  */
 export default function createOrdinalsLookupService(
-  db: Db,
+  database: MongoDatabase,
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
+  const db = database as Db
   const store = sharedStore(db)
   const retries = { outbox: new StoredHookOutbox(store.database), onHookFailure: options.onHookFailure }
-  return new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, retries })
+  shareIndex(store)
+  return new OrdinalsLookupService({
+    reader: new BlocklistFilter(store),
+    writer: store,
+    retries,
+    derivesBy: () => hostRules(store),
+  })
 }

@@ -1,4 +1,4 @@
-import type { LookupFormula } from '@bsv/overlay'
+import type { LookupFormula } from '../graph/overlay-interfaces.js'
 import { readBeef } from '../graph/read-beef.js'
 import type { ListedTransaction } from '../graph/write-beef.js'
 

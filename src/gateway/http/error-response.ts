@@ -1,7 +1,6 @@
 import type { ErrorRequestHandler, Request, Response } from 'express'
 import { LRUCache } from 'lru-cache'
-import type { BaseLogger } from 'pino'
-import { type Answer, answerFor, ERROR_STATUSES } from './errors.js'
+import { type Answer, answerFor, ERROR_STATUSES, type ErrorLogger } from './errors.js'
 import { ReaderLeftError } from './long-read.js'
 import { sendJson } from './send-body.js'
 
@@ -9,7 +8,7 @@ import { sendJson } from './send-body.js'
 const BODY_HEADERS = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
 
 export interface ErrorResponseOptions {
-  logger: Pick<BaseLogger, 'error' | 'warn'>
+  logger: ErrorLogger
   /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
   overlay?: boolean
 }
@@ -55,14 +54,14 @@ function requestFields(request: Request, response: Response): Record<string, unk
 const MINUTE = 60_000
 const MAX_REASONS = 100
 /** The reasons that each log has had within the last minute. */
-const recent = new WeakMap<ErrorResponseOptions['logger'], LRUCache<string, true>>()
+const recent = new WeakMap<ErrorLogger, LRUCache<string, true>>()
 
 /**
  * A 503 is expected, and every request may get one: each reason is logged once a minute, without a stack. Reasons that differ
  * only in numbers are one.
  */
 function logUnavailable(
-  logger: ErrorResponseOptions['logger'],
+  logger: ErrorLogger,
   {
     answer,
     error,

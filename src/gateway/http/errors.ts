@@ -29,6 +29,12 @@ export const ERROR_STATUSES = {
 
 export type ErrorCode = keyof typeof ERROR_STATUSES
 
+/** The part of a pino logger that is used for errors that clients do not see. */
+export interface ErrorLogger {
+  error(fields: object, message: string): void
+  warn(fields: object, message: string): void
+}
+
 /** The response to an error; its status is that of the code. */
 export interface Answer {
   code: ErrorCode

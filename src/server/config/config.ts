@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isContentTypePattern } from '../../../backend/src/graph/ordinals-policy.js'
 import type { CovenantVersion, Deployment, DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import {
   formatOutpoint,
@@ -13,7 +14,6 @@ import {
   type TermsOverrides,
   termsOf,
 } from '../../../backend/src/protocol/profile.js'
-import { isContentTypePattern } from '../../../backend/src/topic-managers/ordinals-policy.js'
 import { ConfigError } from './errors.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'

@@ -1,6 +1,6 @@
-import type { TopicManager } from '@bsv/overlay'
 import { parentsFirst } from '../../../backend/src/graph/ancestry.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import type { TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal-flow.js'

@@ -31,7 +31,16 @@ export interface OverlayRoutesOptions
 }
 
 /** What a host runs, by name and alias. */
-const runningShape = z.record(z.string(), z.strictObject({ name: z.string(), shortDescription: z.string() }))
+const runningShape = z.record(
+  z.string(),
+  z.strictObject({
+    name: z.string(),
+    shortDescription: z.string(),
+    iconURL: z.string().optional().describe('A `data:` URL.'),
+    version: z.string().optional(),
+    informationURL: z.string().optional().describe('Relative to this document.'),
+  }),
+)
 const outputIndexes = z.array(outputIndex)
 const steakShape = z.record(
   z.string(),

@@ -1,10 +1,15 @@
-import type { LookupService, TopicManager } from '@bsv/overlay'
-import type { AdmittanceInstructions, STEAK } from '@bsv/sdk'
+import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore, RecordOptions } from '../../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
+import type {
+  AdmittanceInstructions,
+  LookupService,
+  ServiceMetadata,
+  TopicManager,
+} from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import {
   type AdmissionRecord,

@@ -2,10 +2,10 @@ import { ORIGIN } from '../../../backend/src/graph/graph-store.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { type AdmissionRecord, graphRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { admissionRules } from '../../../backend/src/topic-managers/admission-rules.js'
 import {
   FakeChain,
   type FakeTransaction,

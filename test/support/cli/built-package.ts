@@ -17,8 +17,11 @@ const A_DAY = 24 * 60 * 60 * 1000
 /**
  * The package as it is installed, compiled from the sources as they are: once for as long as they stay the same, for it
  * takes a while and many tests ask. Nobody is to write into it.
+ *
+ * @returns where `INSTALLED_PACKAGE` is, for tests that run once more against the package as a consumer installed it.
  */
 export async function builtPackage(): Promise<string> {
+  if (process.env.INSTALLED_PACKAGE !== undefined) return process.env.INSTALLED_PACKAGE
   const folder = join(BUILDS, await hashOfSources())
   if (existsSync(folder)) return folder
   await mkdir(BUILDS, { recursive: true })

@@ -96,9 +96,6 @@ export async function installContainer(): Promise<Installed> {
   const backend = JSON.parse(await readFile(join(ROOT, 'backend/package.json'), 'utf8')) as {
     dependencies: Record<string, string>
   }
-  const versions = (JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as typeof backend)
-    .dependencies
-  const versionOf = (name: string): string => versions[name] ?? '*'
   // As LARS has it: nothing of the package but what it depends on, `overrides` left out.
   const container = {
     name: 'overlay-express-dev',
@@ -112,23 +109,10 @@ export async function installContainer(): Promise<Installed> {
     },
     devDependencies: { '@types/node': '^22.10.1' },
   }
-  const host = {
-    name: '@bsv/overlay-express',
-    version: '0.9.1',
-    main: 'index.js',
-    dependencies: {
-      '@bsv/overlay': versionOf('@bsv/overlay'),
-      express: '^4.21.0',
-      knex: versionOf('knex'),
-      libsql: versionOf('libsql'),
-      'lru-cache': versionOf('lru-cache'),
-      mongodb: versionOf('mongodb'),
-    },
-  }
-  const code = await hostCode()
+  // What OverlayExpress 0.8 brings along, which LARS 1.5 installs.
+  const host = await hostPackage({ '@bsv/sdk': '^1.9.24', mongodb: '^6.20.0' })
   const hash = createHash('sha256')
     .update(JSON.stringify([container, host]))
-    .update(code)
     .digest('hex')
   const folder = join(INSTALLED, hash.slice(0, 16))
   const installed = { modules: join(folder, 'node_modules') }
@@ -138,8 +122,7 @@ export async function installContainer(): Promise<Installed> {
   const made = await mkdtemp(join(INSTALLED, 'making-'))
   await mkdir(join(made, 'overlay-express'))
   await writeFile(join(made, 'package.json'), JSON.stringify(container))
-  await writeFile(join(made, 'overlay-express/package.json'), JSON.stringify(host))
-  await writeFile(join(made, 'overlay-express/index.js'), code)
+  for (const [file, text] of Object.entries(host)) await writeFile(join(made, 'overlay-express', file), text)
   try {
     await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: made })
   } catch (error) {
@@ -156,14 +139,47 @@ export async function installContainer(): Promise<Installed> {
   return installed
 }
 
-async function hostCode(): Promise<string> {
+/**
+ * The files of the package in place of `@bsv/overlay-express`: {@link OverlayExpress}, with the types of the real one.
+ *
+ * @param versions What it depends on in other versions than these.
+ */
+export async function hostPackage(versions: Record<string, string> = {}): Promise<Record<string, string>> {
+  const read = async (file: string): Promise<string> => await readFile(file, 'utf8')
+  const { dependencies, devDependencies } = JSON.parse(await read(join(ROOT, 'package.json'))) as Record<
+    'dependencies' | 'devDependencies',
+    Record<string, string>
+  >
+  const ours = { ...devDependencies, ...dependencies }
+  const used = ['@bsv/overlay', '@bsv/sdk', 'knex', 'libsql', 'lru-cache', 'mongodb']
+  const host = {
+    name: '@bsv/overlay-express',
+    version: '0.9.1',
+    type: 'module',
+    exports: { types: './index.d.ts', import: './index.js', require: './index.cjs' },
+    dependencies: {
+      ...Object.fromEntries(used.map((name) => [name, ours[name]])),
+      express: '^4.21.0',
+      ...versions,
+    },
+  }
+  return {
+    'package.json': JSON.stringify(host),
+    'index.js': await hostCode('esm'),
+    'index.cjs': await hostCode('cjs'),
+    'index.d.ts': await read(join(import.meta.dirname, 'overlay-express-api.d.ts')),
+    'engine-2.d.ts': await read(join(import.meta.dirname, 'engine-2.ts')),
+  }
+}
+
+async function hostCode(format: 'esm' | 'cjs'): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [join(import.meta.dirname, 'overlay-express.ts')],
     bundle: true,
     write: false,
     packages: 'external',
     platform: 'node',
-    format: 'cjs',
+    format,
     target: 'node20',
   })
   await stop()

@@ -1,17 +1,24 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, join, relative, resolve } from 'node:path'
-import type { LookupService } from '@bsv/overlay'
 import { MongoClient } from 'mongodb'
+import type { LookupService, ServiceMetadata } from '../../../backend/src/graph/overlay-interfaces.js'
+import { VERSION } from '../../../backend/src/graph/service-metadata.js'
 
 const root = resolve(import.meta.dirname, '../../..')
 const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const packageOf = (path: string) =>
-  JSON.parse(read(path)) as { version: string; dependencies: Record<string, string> }
+  JSON.parse(read(path)) as {
+    version: string
+    dependencies: Record<string, string>
+    devDependencies: Record<string, string>
+  }
 
 interface Import {
   file: string
   from: string
+  /** Whether nothing of it is left when the file is compiled. */
+  isType: boolean
 }
 
 function sources(folder: string): string[] {
@@ -22,7 +29,11 @@ function sources(folder: string): string[] {
 
 function importsOf(file: string): Import[] {
   const found = read(file).matchAll(/(?:^|\s)(?:import|export)\s[^'"]*?from\s+'([^']+)'|import\('([^']+)'\)/g)
-  return [...found].map(([, from, lazily]) => ({ file, from: from ?? lazily ?? '' }))
+  return [...found].map(([text, from, lazily]) => ({
+    file,
+    from: from ?? lazily ?? '',
+    isType: /^\s*(import|export) type /.test(text),
+  }))
 }
 
 const isRelative = ({ from }: Import): boolean => from.startsWith('.')
@@ -187,6 +198,20 @@ describe('the import arrows', () => {
   })
 })
 
+/** What the pages of a host show of a topic or service; they must work offline. */
+function expectCard(card: ServiceMetadata, topicOrService: string): void {
+  expect(card).toEqual({
+    name: expect.stringMatching(/^[A-Z][a-z ]+$/),
+    shortDescription: expect.stringMatching(/\.$/),
+    iconURL: expect.stringMatching(/^data:image\/svg\+xml,[\w%.()*'~!-]+$/),
+    version: VERSION,
+    informationURL: expect.stringMatching(/^getDocumentationFor\w+\?\w+=/),
+  })
+  expect(card.informationURL?.endsWith(`=${topicOrService}`)).toBe(true)
+  const svg = decodeURIComponent(card.iconURL?.split(',')[1] ?? '')
+  expect(svg).toMatch(/^<svg xmlns="http:\/\/www.w3.org\/2000\/svg" .*<\/svg>$/)
+}
+
 /** A service that repeats what failed, until it is closed. */
 type ClosableService = LookupService & { close(): Promise<void> }
 
@@ -200,12 +225,17 @@ describe('the plugin as LARS takes it', () => {
   test('backend/package.json has what backend/src imports, in the versions of the root, and nothing else', () => {
     const used = imports
       .filter((each) => !isRelative(each) && each.file.startsWith('backend/src/'))
-      .map(({ from }) => from)
-      .filter((from) => !from.startsWith('node:') && !builtinModules.includes(from))
-    const { dependencies } = packageOf('backend/package.json')
-    expect(Object.keys(dependencies).sort()).toEqual([...new Set(used.map(nameOf))].sort())
-    expect(packageOf('package.json').dependencies).toMatchObject(dependencies)
-    expect(packageOf('backend/package.json').version).toBe(packageOf('package.json').version)
+      .filter(({ from }) => !from.startsWith('node:') && !builtinModules.includes(from))
+    const namesOf = (some: Import[]) => [...new Set(some.map(({ from }) => nameOf(from)))].sort()
+    const { dependencies, devDependencies, version } = packageOf('backend/package.json')
+    expect(Object.keys(dependencies).sort()).toEqual(namesOf(used.filter(({ isType }) => !isType)))
+    // The host brings its own copies: LARS does not install these.
+    expect(Object.keys(devDependencies).sort()).toEqual(
+      namesOf(used).filter((name) => dependencies[name] === undefined),
+    )
+    const root = packageOf('package.json')
+    expect(root.dependencies).toMatchObject({ ...dependencies, ...devDependencies })
+    expect([version, VERSION]).toEqual([root.version, root.version])
   })
 
   const info = JSON.parse(read('deployment-info.json')) as {
@@ -223,7 +253,8 @@ describe('the plugin as LARS takes it', () => {
     async (name, path) => {
       expect(existsSync(join(root, path))).toBe(true)
       const { default: Manager } = await import(join(root, path))
-      expect(await new Manager().getMetaData()).toMatchObject({ name })
+      const manager = new Manager()
+      expectCard(await manager.getMetaData(), name)
     },
   )
 
@@ -234,12 +265,13 @@ describe('the plugin as LARS takes it', () => {
       const { default: create } = await import(join(root, serviceFactory))
       // A factory only keeps the database; it asks nothing of it before there is something to write or to answer.
       const service: ClosableService = create(new MongoClient('mongodb://127.0.0.1:1').db('host'))
-      expect(await service.getMetaData()).toMatchObject({ name })
+      expectCard(await service.getMetaData(), name)
       await service.close()
       const { default: createOnKnex } = await import(join(root, serviceFactory.replace('Mongo', '')))
       const onKnex: { service: ClosableService; migrations: unknown[] } = createOnKnex({})
-      expect(await onKnex.service.getMetaData()).toMatchObject({ name })
-      expect(onKnex.migrations.length).toBeGreaterThan(0)
+      expectCard(await onKnex.service.getMetaData(), name)
+      // A host numbers those of all services through; ours create their tables themselves.
+      expect(onKnex.migrations).toEqual([])
       await onKnex.service.close()
     },
   )

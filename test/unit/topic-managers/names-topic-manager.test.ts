@@ -387,6 +387,6 @@ test('bytes that are no BEEF are the sender’s fault', async () => {
 
 test('the topic says what it is', async () => {
   const manager = new NamesTopicManager({ deployment: undefined })
-  expect(await manager.getMetaData()).toMatchObject({ name: 'tm_names' })
+  expect(await manager.getMetaData()).toMatchObject({ name: 'Mined names' })
   expect(await manager.getDocumentation()).toContain('no genesis is configured')
 })

@@ -1,7 +1,9 @@
 import type { Db } from 'mongodb'
+import { afterOpening, deriveInHost, hostRules, once, pinTree } from '../../graph/host-index.js'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
 import { allBlocked, BlocklistFollower } from '../read/blocklist-copy.js'
 import { Lineages } from '../read/lineages.js'
+import { settingsIn } from '../read/settings.js'
 import { formatCheckpoint, REBUILD_CHECKPOINT } from '../rebuild/index-maintenance.js'
 import { SPENDS } from '../rows/rows.js'
 import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
@@ -20,16 +22,19 @@ export interface MongoGraphStoreOptions {
   lease?: number
   /** Whether the host polls for the writes of others and refreshes the blocklist; by default, the store does so itself. */
   isWatched?: boolean
+  /** Opens a store that its host does not open: runs before the first read or write, and again after a failure. */
+  opening?: () => Promise<void>
 }
 
 /** The admitted graph on MongoDB and on what speaks its wire protocol: one server, a replica set, a sharded cluster. */
 export class MongoGraphStore extends GraphStoreBase {
   readonly writer: MongoWriter
   private readonly db: Db
+  private readonly opening: (() => Promise<void>) | undefined
 
-  constructor({ db, onReorg, lease, isWatched = false }: MongoGraphStoreOptions) {
+  constructor({ db, onReorg, lease, isWatched = false, opening }: MongoGraphStoreOptions) {
     const writer = new MongoWriter({ db, ...(lease !== undefined && { lease }) })
-    const { database } = writer
+    const database = opening === undefined ? writer.database : afterOpening(opening, writer.database)
     const blocklistCopy = new BlocklistFollower({
       readAll: () => allBlocked(database),
       writeCount: () => writer.writeCount(),
@@ -38,6 +43,7 @@ export class MongoGraphStore extends GraphStoreBase {
     super({ database, lookups: lookupsIn(database), blocklistCopy, onReorg })
     this.db = db
     this.writer = writer
+    this.opening = opening
   }
 
   /** Creates missing collections and indexes, and finishes what a crashed writer left. */
@@ -60,6 +66,7 @@ export class MongoGraphStore extends GraphStoreBase {
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
+    await this.opening?.()
     const derives = this.admission !== undefined
     return await this.writer.write((pending) => {
       const lookups = lookupsIn(pending)
@@ -95,4 +102,11 @@ export class MongoGraphStore extends GraphStoreBase {
  * them, what is blocked through one would still be served by the others. And writers of one process then queue in memory
  * instead of polling the database for the lease.
  */
-export const sharedStore = memoizeByObject((db: Db) => new MongoGraphStore({ db }))
+export const sharedStore = memoizeByObject((db: Db) => {
+  const opening = once(async () => {
+    await pinTree(settingsIn(store.writer.database), hostRules(store).deployment)
+  })
+  const store: MongoGraphStore = new MongoGraphStore({ db, opening })
+  deriveInHost(store)
+  return store
+})

@@ -1,8 +1,10 @@
 import type { Knex } from 'knex'
+import { afterOpening, deriveInHost, hostRules, once, pinTree } from '../../graph/host-index.js'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
 import { allBlocked, BlocklistCopy } from '../read/blocklist-copy.js'
 import { Lineages } from '../read/lineages.js'
 import { coalesced } from '../read/request-coalescer.js'
+import { settingsIn } from '../read/settings.js'
 import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
 import type { GraphTables } from '../write/graph-tables.js'
 import { isMysql, knexReader, knexWriter, type SqlReader } from './database.js'
@@ -19,6 +21,8 @@ export interface SqlGraphStoreOptions {
   /** Takes the reads, so that none waits for a write; by default, the writer's connections do. */
   reader?: SqlReader
   onReorg?: OnReorg
+  /** Opens a store that its host does not open: runs before the first read or write, and again after a failure. */
+  opening?: () => Promise<void>
 }
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes are transactions of knex. */
@@ -27,9 +31,12 @@ export class SqlGraphStore extends GraphStoreBase {
   readonly writer: Knex
   readonly reader: SqlReader
   readonly reorgCount: () => Promise<number>
+  private readonly opening: (() => Promise<void>) | undefined
 
-  constructor({ writer, reader = knexReader(writer), onReorg }: SqlGraphStoreOptions) {
-    const database = sqlDatabase({ writer, reader })
+  constructor({ writer, reader: unopened = knexReader(writer), onReorg, opening }: SqlGraphStoreOptions) {
+    const reader = opening === undefined ? unopened : afterOpening(opening, unopened)
+    const plain = sqlDatabase({ writer, reader: unopened })
+    const database = opening === undefined ? plain : afterOpening(opening, plain)
     super({
       database,
       lookups: lookupsIn(reader, isMysql(writer)),
@@ -38,13 +45,14 @@ export class SqlGraphStore extends GraphStoreBase {
     })
     this.writer = writer
     this.reader = reader
+    this.opening = opening
     const count = async (): Promise<number> =>
       Number((await database.first('graph_settings', REORG_COUNT, { fields: ['value'] }))?.value ?? 0)
     this.reorgCount = isMysql(writer) ? coalesced(count) : count
   }
 
   async open(): Promise<void> {
-    await migrate(this.writer)
+    await (this.opening ?? (() => migrate(this.writer)))()
     await this.blocklist.refresh()
   }
 
@@ -57,6 +65,7 @@ export class SqlGraphStore extends GraphStoreBase {
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
+    await this.opening?.()
     const derives = this.admission !== undefined
     return await exclusiveWrite(this.writer, (trx) => {
       const writer = knexWriter(trx)
@@ -72,7 +81,16 @@ export class SqlGraphStore extends GraphStoreBase {
 }
 
 /**
- * The one store of this process over a host's connections. Each store has its own copy of the blocklist, so with several of
- * them, what is blocked through one would still be served by the others.
+ * The one store of this process over a host's connections. It opens itself: a host numbers the migrations of all its services
+ * by position, so that one more in the middle would break the others. Each store has its own copy of the blocklist, so with
+ * several of them, what is blocked through one would still be served by the others.
  */
-export const sharedStore = memoizeByObject((knex: Knex) => new SqlGraphStore({ writer: knex }))
+export const sharedStore = memoizeByObject((knex: Knex) => {
+  const opening = once(async () => {
+    await migrate(knex)
+    await pinTree(settingsIn(sqlDatabase({ writer: knex })), hostRules(store).deployment)
+  })
+  const store: SqlGraphStore = new SqlGraphStore({ writer: knex, opening })
+  deriveInHost(store)
+  return store
+})

@@ -22,7 +22,9 @@ describe('an HTTP server over an Express app', () => {
     })
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo
-    const [answer] = (await once(get({ host: '127.0.0.1', port, agent: false }), 'response')) as [IncomingMessage]
+    const [answer] = (await once(get({ host: '127.0.0.1', port, agent: false }), 'response')) as [
+      IncomingMessage,
+    ]
     expect(await text(answer)).toBe('/')
     expect(are).toEqual([true, true])
   })

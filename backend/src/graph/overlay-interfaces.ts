@@ -1,0 +1,68 @@
+/**
+ * The interfaces of overlay engines, as far as this package uses them: `@bsv/overlay` 0.4, 0.6 and 2.x all accept what
+ * implements them. They name no type of another package, because a host may have other copies and versions of each: a class
+ * of one copy is not assignable to the same class of another.
+ */
+export interface TopicManager {
+  identifyAdmissibleOutputs(
+    beef: number[] | Uint8Array,
+    previousCoins: number[],
+  ): Promise<AdmittanceInstructions>
+  identifyNeededInputs?(beef: number[] | Uint8Array): Promise<{ txid: string; outputIndex: number }[]>
+  getDocumentation(): Promise<string>
+  getMetaData(): Promise<ServiceMetadata>
+}
+
+export interface AdmittanceInstructions {
+  outputsToAdmit: number[]
+  coinsToRetain: number[]
+  coinsRemoved?: number[]
+}
+
+export interface LookupService {
+  readonly admissionMode: 'locking-script' | 'whole-tx'
+  readonly spendNotificationMode: 'none' | 'txid' | 'script' | 'whole-tx'
+  outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> | void
+  outputSpent?(payload: OutputSpent): Promise<void> | void
+  outputEvicted(txid: string, outputIndex: number): Promise<void> | void
+  lookup(question: LookupQuestion): Promise<LookupFormula>
+  getDocumentation(): Promise<string>
+  getMetaData(): Promise<ServiceMetadata>
+}
+
+interface TopicOutput {
+  txid: string
+  outputIndex: number
+  topic: string
+}
+
+export type OutputAdmittedByTopic =
+  | (TopicOutput & { mode: 'locking-script' })
+  | (Omit<TopicOutput, 'txid'> & { mode: 'whole-tx'; atomicBEEF: number[] })
+
+export type OutputSpent =
+  | (TopicOutput & { mode: 'none' })
+  | (TopicOutput & { mode: 'txid' | 'script'; spendingTxid: string })
+  | (TopicOutput & { mode: 'whole-tx'; spendingAtomicBEEF: number[] })
+
+export interface LookupQuestion {
+  service: string
+  query: unknown
+}
+
+/** The outputs that answer a question. */
+export type LookupFormula = {
+  txid: string
+  outputIndex: number
+  /** Selects what the engine adds from the history of the output, or how many steps of it. */
+  history?: ((beef: number[], outputIndex: number, currentDepth: number) => Promise<boolean>) | number
+}[]
+
+/** What a topic manager or lookup service says about itself; the host's page shows it. */
+export interface ServiceMetadata {
+  name: string
+  shortDescription: string
+  iconURL?: string
+  version?: string
+  informationURL?: string
+}

@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process'
+import { readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { installedPackage } from '../../support/cli/installed-package.js'
+
+// The package as a consumer has it: installed from its tarball, beside other packages and other copies of the SDK.
+
+const ROOT = resolve(import.meta.dirname, '../../..')
+const run = promisify(execFile)
+/** For a test, in milliseconds: the package is built and installed, and suites of minutes run in it. */
+const PATIENCE = 900_000
+
+/** What submits, looks up, mints, proves and serves. */
+const SUITES = [
+  'test/unit/server/submission/conflicts.test.ts',
+  'test/unit/server/submission/unsound.test.ts',
+  'test/unit/server/routes/names-history.test.ts',
+  'test/unit/server/routes/sdk-clients.test.ts',
+  'test/unit/plugin/overlay-express.test.ts',
+  'test/unit/mining/fund.test.ts',
+  'test/unit/mining/mine-name.test.ts',
+  'test/unit/client/name-proof.test.ts',
+  'test/unit/client/provenance.test.ts',
+  'test/unit/gateway/content',
+  'test/system/server/lifecycle.test.ts',
+]
+
+/** The versions of a package that are installed in a folder, in any place. */
+async function versionsOf(name: string, folder: string): Promise<string[]> {
+  const text = await readFile(join(folder, 'node_modules/.package-lock.json'), 'utf8')
+  const { packages } = JSON.parse(text) as { packages: Record<string, { version: string }> }
+  const places = Object.entries(packages).filter(([place]) => place.endsWith(`node_modules/${name}`))
+  return places.map(([, { version }]) => version)
+}
+
+const installed = await installedPackage()
+const withRegistry = 'missing' in installed ? describe.skip : describe
+const folder = 'missing' in installed ? '' : installed.folder
+
+/** Mints with a key and coins of the SDK that this program depends on. */
+const MINT = `
+import { LockingScript, MerklePath, P2PKH, PrivateKey, Transaction } from '@bsv/sdk'
+import * as mining from 'minetree/mining'
+const key = new PrivateKey(5)
+const own = new P2PKH().lock(key.toAddress())
+const proven = (satoshis, lockingScript) => {
+  const transaction = new Transaction(1, [], [{ satoshis, lockingScript }], 0)
+  transaction.merklePath = new MerklePath(7, [[{ offset: 0, hash: transaction.id('hex'), txid: true }]])
+  return transaction
+}
+const lockingScript = mining.rootLock(mining.termsOf(mining.PROFILES.local, { difficulty: 8 }))
+const source = proven(1, LockingScript.fromBinary([...lockingScript]))
+const genesis = { txid: source.id('hex'), vout: 0 }
+const deployment = mining.deploymentOf(mining.PROFILES.local, { genesis, difficulty: 8 })
+const ownerLock = Uint8Array.from(own.toBinary())
+const noncePrefix = mining.ownerCommitment({ domain: '', ownerLock, deployment })
+const search = { seed: new Uint8Array(), character: 'q', difficulty: 8, noncePrefix, workers: 1 }
+const { nonce } = await mining.searchNonce(search)
+const { transaction, mint } = await mining.fundWithKey({
+  plan: { node: { outpoint: genesis, satoshis: 1, lockingScript }, deployment, character: 'q', nonce, ownerLock },
+  source,
+  coins: [{ transaction: proven(20000, own), vout: 0 }],
+  key,
+})
+const received = Transaction.fromBEEF(transaction.toBEEF())
+console.log(JSON.stringify([mint.name, transaction instanceof Transaction, await received.verify('scripts only')]))
+`
+
+withRegistry(`the package from its tarball${'missing' in installed ? ` (${installed.missing})` : ''}`, () => {
+  test('comes with one copy of the SDK', async () => {
+    expect(await versionsOf('@bsv/sdk', folder)).toEqual([expect.stringMatching(/^2\./)])
+    expect(await versionsOf('@bsv/overlay', folder)).toEqual([])
+  })
+
+  test(
+    'mints for a program that has a copy of the SDK of its own, of the previous major version',
+    async () => {
+      const older = await installedPackage({ dependencies: { '@bsv/sdk': '^1.10.4' } })
+      if ('missing' in older) throw new Error(older.missing)
+      const majors = (await versionsOf('@bsv/sdk', older.folder)).map((version) => version[0])
+      expect(majors.sort()).toEqual(['1', '2'])
+      const args = ['--input-type=module', '-e', MINT]
+      const { stdout } = await run(process.execPath, args, { cwd: older.folder })
+      expect(JSON.parse(stdout)).toEqual(['q', false, true])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'passes the suites that submit, look up, mint, prove and serve',
+    async () => {
+      const env = {
+        ...process.env,
+        TEST_TIER: 'all',
+        INSTALLED_PACKAGE: join(folder, 'node_modules/minetree'),
+      }
+      const args = [
+        'run',
+        '--silent',
+        'jest',
+        '--',
+        '-w',
+        '1',
+        '-c',
+        join(import.meta.dirname, 'installed.config.mjs'),
+      ]
+      const { stderr } = await run('npm', [...args, ...SUITES], { cwd: ROOT, env, maxBuffer: 2 ** 26 })
+      expect(stderr).toMatch(/^Tests: +\d+ passed, \d+ total$/m)
+    },
+    PATIENCE,
+  )
+})

@@ -1,0 +1,143 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFile, symlink, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { type Installation, installedPackage } from '../../support/cli/installed-package.js'
+import { hostPackage } from '../../support/plugin/lars.js'
+import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
+import { ask, posted, submission, useServers } from '../../support/server/test-server.js'
+
+// The program of docs/plugin.md, as an operator has it: compiled and run in a folder with the package from its tarball and
+// a host that has its own copies of the SDK, of Express and of the MongoDB driver.
+
+const ROOT = resolve(import.meta.dirname, '../../..')
+/** For a test, in milliseconds: the package is built and installed. */
+const PATIENCE = 300_000
+const { folder } = useServers()
+
+const page = await readFile(join(ROOT, 'docs/plugin.md'), 'utf8')
+const [, example = ''] = /^```ts\n(import OverlayExpress .*?)^```$/ms.exec(page) ?? []
+
+/** What OverlayExpress 0.8 and 2.2 bring along. */
+const HOSTS = {
+  '0.8': { '@bsv/sdk': '^1.9.24', express: '^4.21.2', '@types/express': '^4.17.21', mongodb: '^6.20.0' },
+  '2.2': { '@bsv/sdk': '^2.1.0', express: '^5.2.1', '@types/express': '^5.0.0', mongodb: '^7.1.0' },
+}
+
+/** And which engine. */
+const ENGINES: Record<string, string> = { '0.8': '0.6.0', '2.2': '2.0.2' }
+
+const installations: [host: string, installed: Installation][] = []
+for (const [host, versions] of Object.entries(HOSTS)) {
+  const dependencies = { '@types/node': '^20.19.0', ...versions }
+  const packages = { '@bsv/overlay-express': await hostPackage(versions) }
+  installations.push([host, await installedPackage({ dependencies, packages })])
+}
+
+/** A folder with a program, and what is installed for it. */
+async function programIn(installed: string, program: string): Promise<string> {
+  const cwd = await folder()
+  await writeFile(join(cwd, 'package.json'), '{"type":"module"}')
+  await writeFile(join(cwd, 'index.ts'), program)
+  await symlink(join(installed, 'node_modules'), join(cwd, 'node_modules'))
+  return cwd
+}
+
+/** Compiles it, and returns what the compiler says against the program or this package. */
+async function complaints(cwd: string, ...more: string[]): Promise<string[]> {
+  const options = '--strict --target es2022 --module nodenext --types node --ignoreConfig'.split(' ')
+  const args = [join(ROOT, 'node_modules/typescript/bin/tsc'), ...options, ...more, 'index.ts']
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd }).catch(
+    (error: { stdout: string }) => error,
+  )
+  return stdout.split('\n').filter((line) => /^index\.ts|node_modules\/minetree\//.test(line))
+}
+
+let running: ChildProcess | undefined
+afterEach(async () => {
+  const child = running
+  running = undefined
+  if (child?.kill('SIGKILL')) await once(child, 'close')
+})
+
+async function started(cwd: string, engine = ''): Promise<string> {
+  const env = {
+    OVERLAY_ENGINE: engine,
+    ...{ SERVER_PRIVATE_KEY: '11'.repeat(32), HOSTING_FQDN: 'overlay.test', PORT: '0' },
+    ...{ KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' },
+  }
+  const child = spawn(process.execPath, ['index.js'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
+  running = child
+  let said = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    said += chunk.toString('utf8')
+  })
+  const failed = once(child, 'close').then(() => {
+    throw new Error(`it ended before it listened: ${said}`)
+  })
+  const listening = new Promise<string>((found) => {
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const [, url] = /listening on (\S+)/.exec(line) ?? []
+      if (url !== undefined) found(url)
+    })
+  })
+  return await Promise.race([listening, failed])
+}
+
+describe.each(installations)('beside what OverlayExpress %s brings along', (host, installed) => {
+  if ('missing' in installed) {
+    test.skip(`there is ${installed.missing}`, () => {})
+    return
+  }
+  test(
+    'the program of docs/plugin.md compiles, starts, and serves what it is sent',
+    async () => {
+      const cwd = await programIn(installed.folder, example)
+      expect(await complaints(cwd, '--skipLibCheck')).toEqual([])
+      const url = await started(cwd, ENGINES[host])
+
+      const chain = new FakeChain()
+      const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
+      const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('kept') })
+      const inscription = chain.spend({
+        inputs: [{ transaction: purse, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript }],
+      })
+      const sent = submission(beefOf(inscription, { with: [purse] }), ['tm_names', 'tm_ordinals'])
+      expect(await ask(url, '/submit', sent)).toMatchObject({
+        status: 200,
+        json: { tm_ordinals: { outputsToAdmit: [0] } },
+      })
+      const outpoint = inscription.outpoint(0)
+      const found = await ask(url, '/lookup', posted({ service: 'ls_ordinals', query: { outpoint } }))
+      expect(found).toMatchObject({ status: 200, json: { outputs: [{ outputIndex: 0 }] } })
+      const content = await ask(url, `/content/${outpoint}`)
+      expect([content.status, content.body.toString('utf8')]).toEqual([200, 'kept'])
+      expect(await ask(url, '/listTopicManagers')).toMatchObject({
+        json: { tm_names: { name: 'Mined names', version: '0.1.0' } },
+      })
+    },
+    PATIENCE,
+  )
+
+  test(
+    'declarations compile without skipLibCheck, and refuse what is wrong',
+    async () => {
+      const onMongo = example
+        .replaceAll('server.knex', 'server.mongoDb')
+        .replace(/WithKnex\((.*), (create\w+)/g, 'WithMongo($1, $2OnMongo')
+        .replace(/create\w+LookupService,/g, (name) => `${name.slice(0, -1)}OnMongo,`)
+      for (const program of [example, onMongo]) {
+        expect(await complaints(await programIn(installed.folder, program), '--noEmit')).toEqual([])
+      }
+      const wrong = example.replace('storesOf(server.knex)', 'storesOf(server.app)')
+      expect(await complaints(await programIn(installed.folder, wrong), '--noEmit')).toEqual([
+        expect.stringContaining("is not assignable to parameter of type 'HostDatabase | undefined'"),
+      ])
+    },
+    PATIENCE,
+  )
+})
