@@ -11,7 +11,7 @@ import {
 } from '../graph/host-index.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import type { AdmittanceInstructions, ServiceMetadata, TopicManager } from '../graph/overlay-interfaces.js'
-import { type BeefContents, readBeef } from '../graph/read-beef.js'
+import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { admittedNames } from '../graph/topic-rules.js'
@@ -69,6 +69,8 @@ export default class NamesTopicManager implements TopicManager {
     mode?: SubmitMode,
   ): Promise<AdmittanceInstructions> {
     const contents = readBeef(beef)
+    // Before the first await: hooks are called for each output, and record one BEEF once.
+    if (this.index !== undefined && !asksForInputs(contents, mode)) seenBeefs.add(beef)
     const outputsToAdmit = await unlessOtherTree(
       () => this.outputsToAdmit(contents, { previousCoins, mode }),
       { topic: TOPICS.names, txid: contents.subject.txid, onRefusal: this.onRefusal },

@@ -7,7 +7,6 @@ import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js
 import type {
   AdmittanceInstructions,
   LookupService,
-  ServiceMetadata,
   TopicManager,
 } from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'

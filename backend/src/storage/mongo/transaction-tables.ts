@@ -1,4 +1,3 @@
-import { blockText } from '../../graph/records.js'
 import { formatOutpoint } from '../../protocol/outpoint.js'
 import { spendOf } from '../read/transaction-status.js'
 import { inParts, unique } from '../rows/columns.js'
