@@ -61,6 +61,11 @@ export const nodeAnswer = z.strictObject({
   proof: writtenHex.optional(),
 })
 
+/** What a lookup service of an overlay engine answers. The numbers are checked as they are read: there may be millions. */
+export const lookupResponse = z.object({
+  outputs: z.array(z.object({ beef: z.custom<number[]>((value) => Array.isArray(value)) })),
+})
+
 export function formatGaspOutpoint({ txid, vout }: Outpoint): string {
   return `${txid}.${vout}`
 }
