@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -8,12 +9,13 @@ import {
   type LookupService,
   type TopicManager,
 } from '@bsv/overlay'
-import type { ChainTracker, LookupQuestion, STEAK } from '@bsv/sdk'
+import { type ChainTracker, type LookupQuestion, MerklePath, type STEAK } from '@bsv/sdk'
 import express, { type Express, type Request, type RequestHandler } from 'express'
 import createKnex, { type Knex } from 'knex'
 import { type Db, MongoClient } from 'mongodb'
 import { connectSqlite } from '../../../src/server/store/open-database.js'
 import { MemoryStorage } from '../storage/memory-storage.js'
+import { type EngineVersion, HeldWrites, PhasedEngine } from './engines.js'
 
 interface Migration {
   name?: string
@@ -37,18 +39,30 @@ const SQLITE = 'sqlite:'
 
 /**
  * Stands in for `OverlayExpress` of `@bsv/overlay-express`, which is in no registry that tests may ask: its methods with
- * their arguments, and `start` in its order, over the real engine. Left out is what nothing here asks for: discovery (SHIP
- * and SLAP), broadcasting, sync and the operator's routes.
+ * their arguments, and `start` in its order, over each of the engines that operators run (`engines.ts`). It is no kinder than
+ * the real one: it answers a submission before it has stored anything of it, tells nobody of a proof, and evicts without a
+ * way back. Left out is what nothing here asks for: discovery (SHIP and SLAP), broadcasting and sync.
  *
- * Some things are otherwise. It trusts proofs, since the real one asks the internet about them. It takes
- * `sqlite:<folder>` for a database, where the engine's storage is in memory, since its migrations run on MySQL alone. Its
- * database in MongoDB may be none. And its port may be 0: where it listens is printed.
+ * Some things are otherwise. It trusts proofs unless it is given a chain tracker, since the real one asks the internet about
+ * them. It takes `sqlite:<folder>` for a database, where the engine's storage is in memory, since its migrations run on MySQL
+ * alone. An empty address of MongoDB means none. And its port may be 0: where it listens is printed.
  */
 export default class OverlayExpress {
   readonly app: Express = express()
   knex: Knex | undefined
   mongoDb: Db | undefined
   engine: Engine | undefined
+  /** Which engine `configureEngine` makes; a generated program leaves it to the environment. */
+  engineVersion = (process.env.OVERLAY_ENGINE ?? '0.4.6') as EngineVersion
+  chainTracker: ChainTracker | 'scripts only' = 'scripts only'
+  readonly adminToken: string
+  /** For tests: holds back what the engine stores after its answers. */
+  readonly writes = new HeldWrites()
+  private readonly underWay = new Set<Promise<unknown>>()
+  private readonly bans = new Set<string>()
+  private arcApiKey = ''
+  private needsMongo = true
+  private folder = ''
   private port = 3000
   private network: 'main' | 'test' = 'main'
   private isSyncing = true
@@ -65,8 +79,10 @@ export default class OverlayExpress {
     readonly name: string,
     readonly privateKey: string,
     readonly advertisableFQDN: string,
-    readonly adminToken?: string,
-  ) {}
+    adminToken: string = randomUUID(),
+  ) {
+    this.adminToken = adminToken
+  }
 
   configurePort(port: number): void {
     this.port = port
@@ -78,7 +94,13 @@ export default class OverlayExpress {
 
   configureVerboseRequestLogging(_enable: boolean): void {}
 
-  configureArcApiKey(_apiKey: string): void {}
+  configureArcApiKey(apiKey: string): void {
+    this.arcApiKey = apiKey
+  }
+
+  configureChainTracker(chainTracker: ChainTracker | 'scripts only'): void {
+    this.chainTracker = chainTracker
+  }
 
   configureEnableGASPSync(enable: boolean): void {
     this.isSyncing = enable
@@ -87,7 +109,8 @@ export default class OverlayExpress {
   async configureKnex(config: Knex.Config | string): Promise<void> {
     if (typeof config === 'string' && config.startsWith(SQLITE)) {
       this.isEmbedded = true
-      const { writer, close } = await connectSqlite(config.slice(SQLITE.length))
+      this.folder = config.slice(SQLITE.length)
+      const { writer, close } = await connectSqlite(this.folder)
       this.knex = writer
       this.closeKnex = close
     } else {
@@ -98,6 +121,7 @@ export default class OverlayExpress {
   }
 
   async configureMongo(connectionString: string): Promise<void> {
+    this.needsMongo = false
     if (connectionString === '') return
     this.mongo = await new MongoClient(connectionString).connect()
     this.mongoDb = this.mongo.db(`${this.name}_lookup_services`)
@@ -126,16 +150,19 @@ export default class OverlayExpress {
     this.params = { ...this.params, ...params }
   }
 
-  async configureEngine(_autoConfigureShipSlap = true): Promise<void> {
+  async configureEngine(autoConfigureShipSlap = true): Promise<void> {
     const knex = this.connected()
+    if (autoConfigureShipSlap && this.needsMongo)
+      throw new TypeError('SHIP and SLAP need MongoDB: call configureMongo first')
     if (!this.isEmbedded) this.migrations = [...KnexStorageMigrations.default, ...this.migrations]
-    const { syncConfiguration = {}, chainTracker = 'scripts only', logTime, logPrefix } = this.params
+    const { syncConfiguration = {}, logTime, logPrefix } = this.params
     const off = Object.fromEntries(Object.keys(this.managers).map((name) => [name, false] as const))
-    this.engine = new Engine(
+    const EngineOfVersion = this.engineVersion === '0.4.6' ? Engine : PhasedEngine
+    this.engine = new EngineOfVersion(
       this.managers,
       this.services,
-      this.isEmbedded ? new MemoryStorage() : new KnexStorage(knex),
-      chainTracker,
+      this.writes.over(this.isEmbedded ? memoryOf(this.folder) : new KnexStorage(knex)),
+      this.params.chainTracker ?? this.chainTracker,
       `https://${this.advertisableFQDN}`,
       undefined,
       undefined,
@@ -146,6 +173,7 @@ export default class OverlayExpress {
       logPrefix,
       this.params.throwOnBroadcastFailure,
     )
+    if (this.engine instanceof PhasedEngine) this.engine.version = this.engineVersion
   }
 
   async start(): Promise<void> {
@@ -165,19 +193,28 @@ export default class OverlayExpress {
       '/listLookupServiceProviders',
       answering(() => engine.listLookupServiceProviders()),
     )
-    app.post(
-      '/submit',
-      answering((request) => submitted(engine, request)),
-    )
+    app.post('/submit', (request, response) => {
+      this.submit(engine, request, (steak) => response.status(200).json(steak)).catch((error: Error) => {
+        if (!response.headersSent) response.status(400).json({ status: 'error', message: error.message })
+      })
+    })
     app.post(
       '/lookup',
       answering(({ body }) => engine.lookup(body as LookupQuestion)),
     )
+    if (this.arcApiKey !== '')
+      app.post(
+        '/arc-ingest',
+        answering(({ body }) => ingested(engine, body)),
+      )
+    this.addAdminRoutes(engine)
     const migrations = this.migrations
     await this.connected().migrate.latest({
       migrationSource: {
         getMigrations: async () => migrations,
-        getMigrationName: ({ name = '' }: Migration) => name,
+        // As the real one: a migration without a name is called after its place.
+        getMigrationName: (migration: Migration) =>
+          migration.name ?? `Migration at index ${migrations.indexOf(migration)}`,
         getMigration: async (migration: Migration) => migration as Knex.Migration,
       },
     })
@@ -191,6 +228,58 @@ export default class OverlayExpress {
     process.stdout.write(`${this.name} (${this.network}) is listening on ${this.url}\n`)
   }
 
+  /** Answers as soon as the engine says what it admits, which it stores after that. */
+  private async submit(
+    engine: Engine,
+    { headers, body }: Request,
+    answer: (steak: STEAK) => void,
+  ): Promise<void> {
+    const topics = JSON.parse(String(headers['x-topics'])) as string[]
+    const beef = Array.from(body as Uint8Array)
+    const submission = engine.submit({ beef, topics }, answer, 'current-tx')
+    this.underWay.add(submission)
+    try {
+      await submission
+    } finally {
+      this.underWay.delete(submission)
+    }
+  }
+
+  private addAdminRoutes(engine: Engine): void {
+    const evict = async (txid: string, vout: number): Promise<void> => {
+      for (const service of Object.values(engine.lookupServices)) await service.outputEvicted(txid, vout)
+    }
+    const admin = (path: string, work: (body: Record<string, unknown>) => Promise<void>): void => {
+      this.app.post(path, (request, response, next) => {
+        if (request.headers.authorization !== `Bearer ${this.adminToken}`) response.sendStatus(401)
+        else
+          answering(async ({ body }) => {
+            await work(body as Record<string, unknown>)
+            return { status: 'success' }
+          })(request, response, next)
+      })
+    }
+    const banned = async (body: Record<string, unknown>): Promise<string> => {
+      if (this.mongoDb === undefined) throw new Error('Ban service not available (MongoDB not configured)')
+      return String(body.value)
+    }
+    admin('/admin/evictOutpoint', ({ txid, outputIndex }) => evict(String(txid), Number(outputIndex)))
+    if (this.engineVersion !== '2.0.2') return
+    admin('/admin/ban', async (body) => {
+      const value = await banned(body)
+      const [txid = '', vout] = value.split('.')
+      this.bans.add(value)
+      await evict(txid, Number(vout))
+    })
+    // The list is all that it changes.
+    admin('/admin/unban', async (body) => void this.bans.delete(await banned(body)))
+  }
+
+  /** Not of the real one: resolves when the engine has stored all that it has answered. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.underWay)
+  }
+
   /** Where it listens, once it has started. */
   get url(): string {
     return `http://127.0.0.1:${(this.started().address() as AddressInfo).port}`
@@ -199,6 +288,7 @@ export default class OverlayExpress {
   /** Not of the real one, which ends with its process. */
   async stop(): Promise<void> {
     const server = this.started()
+    await this.idle()
     server.closeAllConnections()
     await new Promise((closed) => server.close(closed))
     await this.closeKnex?.()
@@ -233,11 +323,17 @@ function answering(work: (request: Request) => Promise<unknown>): RequestHandler
   }
 }
 
-async function submitted(engine: Engine, request: Request): Promise<STEAK> {
-  const topics = JSON.parse(String(request.headers['x-topics'])) as string[]
-  return await engine.submit(
-    { beef: Array.from(request.body as Uint8Array), topics },
-    undefined,
-    'current-tx',
-  )
+async function ingested(engine: Engine, body: unknown): Promise<object> {
+  const { txid, merklePath } = body as { txid: string; merklePath: string }
+  await engine.handleNewMerkleProof(txid, MerklePath.fromHex(merklePath))
+  return { status: 'success', message: 'Transaction status updated' }
 }
+
+/** What an engine stores outlives its host, as a database does. */
+function memoryOf(folder: string): MemoryStorage {
+  const memory = memories.get(folder) ?? new MemoryStorage()
+  memories.set(folder, memory)
+  return memory
+}
+
+const memories = new Map<string, MemoryStorage>()

@@ -29,7 +29,7 @@ test('what its engine admits is read at the routes of the gateway, and what is b
   host.configureTopicManager('tm_ordinals', new OrdinalsTopicManager({ store }))
   host.configureLookupServiceWithKnex('ls_names', (knex) => createNamesLookupService(knex, { deployment }))
   host.configureLookupServiceWithKnex('ls_ordinals', createOrdinalsLookupService)
-  await host.configureEngine()
+  await host.configureEngine(false)
   attachGateway(host.app, stores, {
     profile: PROFILES.local,
     genesis: deployment.genesis,

@@ -1,0 +1,225 @@
+import { Engine, type LookupService, type Output, type Storage, type TopicManager } from '@bsv/overlay'
+import { type AdmittanceInstructions, type STEAK, type TaggedBEEF, Transaction } from '@bsv/sdk'
+
+/** The engines that operators run. 0.4.6 is the real one; the others are in no registry that tests may ask. */
+export const ENGINE_VERSIONS = ['0.4.6', '0.6.0', '2.0.2'] as const
+export type EngineVersion = (typeof ENGINE_VERSIONS)[number]
+
+/** How a transaction comes to an engine from 0.6 on. */
+export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
+
+/** A topic manager as engines from 0.6 on call it: 0.4.6 passes no mode. */
+interface ModalTopicManager extends Omit<TopicManager, 'identifyAdmissibleOutputs'> {
+  identifyAdmissibleOutputs(
+    beef: number[],
+    previousCoins: number[],
+    offChainValues: number[] | undefined,
+    mode: SubmitMode,
+  ): Promise<AdmittanceInstructions>
+}
+
+/** What an engine finds out about a transaction for one topic, before it writes anything. */
+interface Judgement {
+  topic: string
+  /** It neither writes nor notifies: a duplicate, or one that it was not told about. */
+  isSkipped: boolean
+  previousCoins: number[]
+  previousOutputs: Output[]
+  instructions: AdmittanceInstructions
+}
+
+const NOTHING: AdmittanceInstructions = { outputsToAdmit: [], coinsToRetain: [] }
+
+/**
+ * Behaves as the engine from 0.6 on: it judges for all topics first, answers, and then writes. A topic manager that throws
+ * keeps 2.0.2 from marking the transaction as applied; 0.6.0 marks it all the same.
+ */
+export class PhasedEngine extends Engine {
+  version: EngineVersion = '2.0.2'
+
+  override async submit(
+    { beef, topics }: TaggedBEEF,
+    onSteakReady?: (steak: STEAK) => void,
+    mode: SubmitMode = 'current-tx',
+    offChainValues?: number[],
+  ): Promise<STEAK> {
+    const unsupported = topics.find((topic) => this.managers[topic] === undefined)
+    if (unsupported !== undefined) throw new Error(`This server does not support this topic: ${unsupported}`)
+    const transaction = Transaction.fromBEEF(beef)
+    if (mode !== 'historical-tx-no-spv' && !(await transaction.verify(this.chainTracker)))
+      throw new Error('Unable to verify SPV information.')
+    const judgements = await Promise.all(
+      topics.map((topic) => this.judge({ topic, beef, transaction, mode, offChainValues })),
+    )
+    const steak: STEAK = Object.fromEntries(
+      judgements.map(({ topic, instructions }) => [topic, instructions] as const),
+    )
+    onSteakReady?.(steak)
+    const open = judgements.filter(({ isSkipped }) => !isSkipped)
+    await Promise.all(open.map((judgement) => this.notifySpends(judgement, transaction)))
+    for (const judgement of open) await this.write(judgement, { transaction, beef })
+    return steak
+  }
+
+  private async judge(asked: {
+    topic: string
+    beef: number[]
+    transaction: Transaction
+    mode: SubmitMode
+    offChainValues: number[] | undefined
+  }): Promise<Judgement> {
+    const { topic, beef, transaction, mode, offChainValues } = asked
+    const txid = transaction.id('hex')
+    const skipped = { topic, isSkipped: true, previousCoins: [], previousOutputs: [], instructions: NOTHING }
+    if (await this.storage.doesAppliedTransactionExist({ txid, topic })) return skipped
+    const previousCoins: number[] = []
+    const previousOutputs: Output[] = []
+    for (const [input, { sourceTXID = '', sourceOutputIndex }] of transaction.inputs.entries()) {
+      const output = await this.storage.findOutput(sourceTXID, sourceOutputIndex, topic)
+      if (output === null) continue
+      previousCoins.push(input)
+      previousOutputs.push(output)
+    }
+    const manager = this.managers[topic] as unknown as ModalTopicManager
+    const judgement = { topic, isSkipped: false, previousCoins, previousOutputs }
+    try {
+      const instructions = await manager.identifyAdmissibleOutputs(beef, previousCoins, offChainValues, mode)
+      return { ...judgement, instructions }
+    } catch {
+      return this.version === '0.6.0' ? { ...judgement, instructions: NOTHING } : skipped
+    }
+  }
+
+  private async notifySpends({ topic, previousOutputs }: Judgement, transaction: Transaction): Promise<void> {
+    for (const { txid, outputIndex } of previousOutputs) {
+      await this.storage.markUTXOAsSpent(txid, outputIndex, topic)
+      for (const service of this.services()) {
+        const spent = { txid, outputIndex, topic }
+        const hook =
+          service.spendNotificationMode === 'whole-tx'
+            ? { ...spent, mode: 'whole-tx' as const, spendingAtomicBEEF: transaction.toAtomicBEEF() }
+            : { ...spent, mode: 'none' as const }
+        await logged(async () => await service.outputSpent?.(hook))
+      }
+    }
+  }
+
+  private async write(
+    { topic, previousCoins, instructions }: Judgement,
+    { transaction, beef }: { transaction: Transaction; beef: number[] },
+  ): Promise<void> {
+    const txid = transaction.id('hex')
+    const outputsConsumed = previousCoins
+      .filter((input) => instructions.coinsToRetain.includes(input))
+      .flatMap((input) => transaction.inputs[input] ?? [])
+      .map(({ sourceTXID = '', sourceOutputIndex }) => ({ txid: sourceTXID, outputIndex: sourceOutputIndex }))
+    await Promise.all(
+      instructions.outputsToAdmit.map(async (outputIndex) => {
+        const { lockingScript, satoshis } = transaction.outputs[outputIndex] ?? {}
+        if (lockingScript === undefined || satoshis === undefined) return
+        await this.storage.insertOutput({
+          ...{ txid, outputIndex, topic, satoshis, beef, outputsConsumed },
+          ...{ outputScript: lockingScript.toBinary(), spent: false, consumedBy: [], score: Date.now() },
+        })
+        const admitted = { mode: 'whole-tx' as const, topic, outputIndex }
+        for (const service of this.services())
+          await logged(() =>
+            service.outputAdmittedByTopic({ ...admitted, atomicBEEF: transaction.toAtomicBEEF() }),
+          )
+      }),
+    )
+    const consumedBy = instructions.outputsToAdmit.map((outputIndex) => ({ txid, outputIndex }))
+    for (const { txid, outputIndex } of outputsConsumed) {
+      const consumed = await this.storage.findOutput(txid, outputIndex, topic)
+      if (consumed === null) continue
+      const all = [...consumedBy, ...consumed.consumedBy]
+      await this.storage.updateConsumedBy(txid, outputIndex, topic, all)
+    }
+    await this.storage.insertAppliedTransaction({ txid, topic })
+  }
+
+  /** All history that is asked for is linked to the transaction, and then cut off where it is proven. */
+  override async getUTXOHistory(
+    output: Output,
+    selector?: Parameters<Engine['getUTXOHistory']>[1],
+    depth = 0,
+  ): Promise<Output | undefined> {
+    if (selector === undefined) return output
+    const transaction = await this.withHistory(output, selector, depth)
+    return transaction && { ...output, beef: transaction.toBEEF() }
+  }
+
+  private async withHistory(
+    output: Output,
+    selector: NonNullable<Parameters<Engine['getUTXOHistory']>[1]>,
+    depth: number,
+  ): Promise<Transaction | undefined> {
+    const { beef, outputIndex, outputsConsumed } = output
+    if (beef === undefined) throw new Error('Output must have associated transaction BEEF!')
+    const isWanted =
+      typeof selector === 'number' ? depth <= selector : await selector(beef, outputIndex, depth)
+    if (!isWanted) return undefined
+    const transaction = Transaction.fromBEEF(beef)
+    for (const consumed of outputsConsumed) {
+      const { txid, outputIndex } = consumed
+      const stored = await this.storage.findOutput(txid, outputIndex, undefined, undefined, true)
+      const source = stored === null ? undefined : await this.withHistory(stored, selector, depth + 1)
+      const input = transaction.inputs.find(
+        (each) => each.sourceTXID === txid && each.sourceOutputIndex === outputIndex,
+      )
+      if (source !== undefined && input !== undefined) input.sourceTransaction = source
+    }
+    return transaction
+  }
+
+  private services(): LookupService[] {
+    return Object.values(this.lookupServices)
+  }
+}
+
+/** The engine logs what a lookup service throws, and goes on. */
+async function logged(hook: () => Promise<void> | void): Promise<void> {
+  try {
+    await hook()
+  } catch {
+    // Where the real one logs, nobody reads.
+  }
+}
+
+/**
+ * A storage whose writes wait while they are held, so that what arrives meanwhile is judged without them. Real hosts answer
+ * before they write, too; there it is a race.
+ */
+export class HeldWrites {
+  private held: { released: Promise<void>; release: () => void } | undefined
+
+  hold(): void {
+    if (this.held !== undefined) return
+    let release = (): void => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    this.held = { released, release }
+  }
+
+  release(): void {
+    this.held?.release()
+    this.held = undefined
+  }
+
+  /** The same storage, but that it waits. */
+  over(storage: Storage): Storage {
+    const waits = new Set<string | symbol>(['insertOutput', 'markUTXOAsSpent', 'insertAppliedTransaction'])
+    return new Proxy(storage, {
+      get: (target, name) => {
+        const method: unknown = Reflect.get(target, name)
+        if (typeof method !== 'function') return method
+        if (!waits.has(name)) return method.bind(target)
+        return async (...args: unknown[]) => {
+          await this.held?.released
+          return await method.apply(target, args)
+        }
+      },
+    })
+  }
+}
