@@ -20,10 +20,10 @@ export {
   default as OrdinalsTopicManager,
   type OrdinalsTopicManagerOptions,
 } from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
+export { attachHostListener, type HostListenerOptions } from './host-listener.js'
 
 /**
- * The stores that `attachGateway` reads, in the database of the host's lookup services. On SQL, their migrations must run
- * before the first request; OverlayExpress runs them in `start`.
+ * The stores that `attachGateway` reads, in the database of the host's lookup services. The first use creates their tables.
  */
 export function storesOf(database: Knex | Db): { graph: HostStore } {
   const isKnex = typeof database === 'function'

@@ -31,6 +31,24 @@ export interface HookOutbox {
   release(hook: FailedHook): Promise<void>
 }
 
+/** An outbox in a database that has to be opened first. */
+export function openedOutbox(open: () => Promise<void>, outbox: HookOutbox): HookOutbox {
+  return {
+    async keep(hook) {
+      await open()
+      await outbox.keep(hook)
+    },
+    async *kept(service) {
+      await open()
+      yield* outbox.kept(service)
+    },
+    async release(hook) {
+      await open()
+      await outbox.release(hook)
+    },
+  }
+}
+
 /** Identifies a failed hook: two with the same subject are one. */
 export function subjectOf(failed: FailedHook): string {
   const { service, hook, outpoint } = failed

@@ -8,9 +8,9 @@ import { namesRecords, transactionRecords } from '../graph/transaction-records.j
 import type { ListedTransaction } from '../graph/write-beef.js'
 import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
-import { NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { admittedBeef, Hooks, type RetryOptions, recordAll } from './hooks.js'
+import { LOOKUP_SERVICES, meansTopic, TOPICS } from '../protocol/profile.js'
+import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
+import { admittedBeef, Hooks, type RetryOptions, recordAll, recordBeef } from './hooks.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
 import { MAX_ORIGINS, type NamesQuery, readNamesQuery } from './queries.js'
 
@@ -18,10 +18,17 @@ export interface NamesLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'names' | 'ordinals'>
   writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
   deployment: Deployment | undefined
+  /**
+   * Whether the store derives what the topics admit from all that hooks bring it; by default, it holds what an engine says is
+   * admitted.
+   */
+  derives?: boolean
   /** How hooks that fail are retried; without it, they throw. */
   retries?: RetryOptions
   /** How many outpoints `{origins}` may have; at most, and by default, 1,000. */
   maxOrigins?: number
+  /** Whether the host puts histories together; by default, it does. What an engine links is cut off where it is proven. */
+  assemblesHistories?: boolean
 }
 
 /** An answering output, and how its history is read. */
@@ -48,13 +55,17 @@ export class NamesLookupService implements LookupService {
   }
 
   async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
-    if (payload.topic === TOPICS.names) await this.hooks.admitted(payload)
+    if (meansTopic(payload.topic, TOPICS.names)) await this.hooks.admitted(payload)
   }
 
   private async admit(payload: OutputAdmittedByTopic): Promise<void> {
-    const { deployment, writer } = this.options
+    const { deployment, writer, derives = false } = this.options
     if (deployment === undefined) return
     const beef = admittedBeef(payload)
+    if (derives) {
+      await recordBeef(writer, beef, deployment)
+      return
+    }
     const { genesis } = deployment
     await recordAll(
       writer,
@@ -85,8 +96,8 @@ export class NamesLookupService implements LookupService {
     const found = await this.findOne(asked)
     if (found === undefined) return []
     const answer = answering(found.outpoint)
-    const { deployment } = this.options
-    if (!asked.history || deployment === undefined) return [answer]
+    const { deployment, assemblesHistories = true } = this.options
+    if (!asked.history || deployment === undefined || !assemblesHistories) return [answer]
     return [withHistory(answer, (reading) => found.history(deployment.genesis, reading))]
   }
 
@@ -135,7 +146,8 @@ export class NamesLookupService implements LookupService {
   }
 
   async getDocumentation(): Promise<string> {
-    return NAMES_LOOKUP_DOCUMENTATION
+    const { assemblesHistories = true } = this.options
+    return assemblesHistories ? NAMES_LOOKUP_DOCUMENTATION : NAMES_LOOKUP_DOCUMENTATION + HOST_HISTORY
   }
 
   async getMetaData(): Promise<{ name: string; shortDescription: string }> {

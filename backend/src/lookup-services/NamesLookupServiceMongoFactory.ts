@@ -1,6 +1,8 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
+import { openedOutbox } from '../graph/hook-outbox.js'
+import { hostRules, once, shareIndex } from '../graph/host-index.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
@@ -20,12 +22,20 @@ export default function createNamesLookupService(
   options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
   const store = sharedStore(db)
-  const retries = { outbox: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
+  const outbox = openedOutbox(
+    once(() => store.open()),
+    new MongoHookOutbox(db, store.writer),
+  )
+  const retries = { outbox, onHookFailure: options.onHookFailure }
+  shareIndex(store)
   const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
+  hostRules(store).deployment = deployment
   return new NamesLookupService({
     reader: new BlocklistFilter(store),
     writer: store,
     deployment,
     retries,
+    derives: true,
+    assemblesHistories: false,
   })
 }

@@ -3,10 +3,11 @@ import type { LookupQuestion } from '@bsv/sdk'
 import type { GraphReader, GraphStore } from '../graph/graph-store.js'
 import { graphRecords, mergeRecords } from '../graph/records.js'
 import { flowOf, ordinalsRecords, placingRecords, transactionRecords } from '../graph/transaction-records.js'
+import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { LOOKUP_SERVICES, TOPICS } from '../protocol/profile.js'
+import { LOOKUP_SERVICES, meansTopic, TOPICS } from '../protocol/profile.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { admittedBeef, Hooks, type RetryOptions, recordAll, spendingBeef } from './hooks.js'
+import { admittedBeef, Hooks, type RetryOptions, recordAll, recordBeef, spendingBeef } from './hooks.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
@@ -14,6 +15,11 @@ export interface OrdinalsLookupServiceOptions {
   writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
   /** How hooks that fail are retried; without it, they throw. */
   retries?: RetryOptions
+  /**
+   * By what the store derives what the topics admit from all that hooks bring it; by default, it holds what an engine says is
+   * admitted.
+   */
+  derivesBy?: () => { deployment?: Deployment }
 }
 
 /** `ls_ordinals`: ordinals and content by outpoint and by their attributes (`spec/overlay.md`; BRC-24). */
@@ -34,12 +40,16 @@ export class OrdinalsLookupService implements LookupService {
   }
 
   async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
-    if (payload.topic === TOPICS.ordinals) await this.hooks.admitted(payload)
+    if (meansTopic(payload.topic, TOPICS.ordinals)) await this.hooks.admitted(payload)
   }
 
   private async admit(payload: OutputAdmittedByTopic): Promise<void> {
-    const { reader, writer } = this.options
+    const { reader, writer, derivesBy } = this.options
     const beef = admittedBeef(payload)
+    if (derivesBy !== undefined) {
+      await recordBeef(writer, beef, derivesBy().deployment)
+      return
+    }
     await recordAll(
       writer,
       mergeRecords([
@@ -55,15 +65,19 @@ export class OrdinalsLookupService implements LookupService {
   }
 
   async outputSpent(payload: OutputSpent): Promise<void> {
-    if (payload.topic === TOPICS.ordinals) await this.hooks.spent(payload)
+    const { topic } = payload
+    // A name may have been submitted to its own topic alone, and is spent like any ordinal.
+    const isName = this.options.derivesBy !== undefined && meansTopic(topic, TOPICS.names)
+    if (isName || meansTopic(topic, TOPICS.ordinals)) await this.hooks.spent(payload)
   }
 
   /** A spend counts even if its transaction admits nothing: the ordinal is burnt. */
   private async spend(payload: OutputSpent): Promise<void> {
-    const { writer } = this.options
+    const { writer, derivesBy } = this.options
     const beef = spendingBeef(payload)
     if (beef !== undefined) {
-      await recordAll(writer, transactionRecords(beef))
+      if (derivesBy !== undefined) await recordBeef(writer, beef, derivesBy().deployment)
+      else await recordAll(writer, transactionRecords(beef))
     } else if (payload.mode !== 'none' && payload.mode !== 'whole-tx') {
       const outpoint = { txid: payload.txid, vout: payload.outputIndex }
       await recordAll(writer, graphRecords({ spends: [{ outpoint, spender: payload.spendingTxid }] }))

@@ -1,6 +1,8 @@
 import type { LookupService } from '@bsv/overlay'
 import type { Db } from 'mongodb'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
+import { openedOutbox } from '../graph/hook-outbox.js'
+import { hostRules, once, shareIndex } from '../graph/host-index.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
 import { MongoHookOutbox } from '../storage/mongo/hook-outbox.js'
 import type { HookFailure } from './hook-retries.js'
@@ -17,6 +19,16 @@ export default function createOrdinalsLookupService(
   options: { onHookFailure?: (failure: HookFailure) => void } = {},
 ): LookupService {
   const store = sharedStore(db)
-  const retries = { outbox: new MongoHookOutbox(db, store.writer), onHookFailure: options.onHookFailure }
-  return new OrdinalsLookupService({ reader: new BlocklistFilter(store), writer: store, retries })
+  const outbox = openedOutbox(
+    once(() => store.open()),
+    new MongoHookOutbox(db, store.writer),
+  )
+  const retries = { outbox, onHookFailure: options.onHookFailure }
+  shareIndex(store)
+  return new OrdinalsLookupService({
+    reader: new BlocklistFilter(store),
+    writer: store,
+    retries,
+    derivesBy: () => hostRules(store),
+  })
 }

@@ -27,6 +27,12 @@ does not assemble BEEF as this project's server does gets a selector instead; 0.
 Transfers are known through \`tm_ordinals\`. A host that does not run it answers \`{"name"}\` with the origin.
 `
 
+/** What the engine of another host makes of it. */
+export const HOST_HISTORY = `
+This host cannot put histories together: with \`"history": true\` it answers as without, with the output and the BEEF in which
+it was submitted. Where it has the routes of the gateway, \`/names/proof/<name>\` has all that proves a name.
+`
+
 export const ORDINALS_LOOKUP_DOCUMENTATION = `# ls_ordinals
 
 Queries about the ordinals and content that \`tm_ordinals\` holds. Every answer is a list of outputs with BEEF.

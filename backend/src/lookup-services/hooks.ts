@@ -2,7 +2,10 @@ import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { GraphStore } from '../graph/graph-store.js'
 import type { FailedHook } from '../graph/hook-outbox.js'
 import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
-import type { GraphRecords } from '../graph/records.js'
+import { type GraphRecords, graphRecords } from '../graph/records.js'
+import { isLooseMint } from '../graph/topic-rules.js'
+import { knownTransactions, spendsOf } from '../graph/transaction-records.js'
+import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { HookRetries, type HookRetriesOptions } from './hook-retries.js'
 
@@ -20,7 +23,30 @@ export interface HooksOptions {
   retries: RetryOptions | undefined
 }
 
-/** Writes records, and the whole backlog that the write leaves: no host calls a hook again for it. */
+/**
+ * Stores what a BEEF brings. What of it the topics admit, the store derives, now or when more is known. The whole backlog that
+ * the write leaves is worked off, as no host calls a hook again for it.
+ *
+ * A mint that nodes disagree about is left out as long as it is not mined.
+ */
+export async function recordBeef(
+  writer: Pick<GraphStore, 'record' | 'backlog'>,
+  beef: BeefContents,
+  deployment: Deployment | undefined,
+): Promise<void> {
+  const transactions = knownTransactions(beef)
+  if (deployment !== undefined && beef.proof(beef.subject.txid) === undefined) {
+    const unproven = transactions.filter(({ proof }) => proof === undefined)
+    const isLoose = ({ txid }: { txid: string }): boolean => {
+      const transaction = beef.transaction(txid)
+      return transaction !== undefined && isLooseMint(transaction, deployment)
+    }
+    if (unproven.some(isLoose)) return
+  }
+  await recordAll(writer, graphRecords({ transactions, spends: spendsOf(transactions, beef) }))
+}
+
+/** Writes records, and works off the backlog. */
 export async function recordAll(
   writer: Pick<GraphStore, 'record' | 'backlog'>,
   records: GraphRecords,

@@ -37,6 +37,11 @@ export interface Profile {
 export const TOPICS = { names: 'tm_names', ordinals: 'tm_ordinals' } as const
 export const LOOKUP_SERVICES = { names: 'ls_names', ordinals: 'ls_ordinals' } as const
 
+/** Whether a topic is this one, or an alias of it in any profile. */
+export function meansTopic(topic: string, meant: string): boolean {
+  return topic === meant || Object.values(PROFILES).some(({ topicAliases }) => topicAliases[topic] === meant)
+}
+
 export const PROFILES: Record<ProfileName, Profile> = {
   local: {
     name: 'local',

@@ -2,62 +2,90 @@ import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
 import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
-import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
+import {
+  hostRules,
+  type IndexReader,
+  ifAvailable,
+  sharedIndex,
+  unlessOtherTree,
+} from '../graph/host-index.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { type BeefContents, readBeef } from '../graph/read-beef.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
+import { admittedNames } from '../graph/topic-rules.js'
 import { isNodeOutpoint } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
 import { possibleMintInputs } from '../protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { deploymentOf, PROFILES, TOPICS } from '../protocol/profile.js'
-import { outputOf, type TransactionOutput } from '../protocol/transaction.js'
-import { admittedNames } from './admission-rules.js'
+import { outputOf, type TransactionOutput, type TransactionView } from '../protocol/transaction.js'
 import { NAMES_DOCUMENTATION } from './documentation.js'
 
 export interface NamesTopicManagerOptions {
   /** The tree to follow; by default `mainnet`'s. An explicit `undefined`: none, admit nothing. */
   deployment?: Deployment | undefined
-  /** Where to look up a spent node that is not in the BEEF. */
-  store?: Pick<GraphStore, 'transactions'>
+  /** The index of the host; by default, that of the lookup services of this process, once there is one. */
+  store?: IndexReader
   onRefusal?: OnRefusal
 }
+
+/** How an engine from 0.6 on says that a transaction came. 0.4.6 says nothing. */
+export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
 
 /**
  * `tm_names`: the genesis output, and outputs 0, 1 and 2 of every transaction that spends a genuine node and
  * passes the checks of a mint (`protocol.md` 7): with a merkle path, any that a block can hold; without one, those whose
  * unlocking script is five minimal pushes. It never admits a transfer, so an admitted output 0 or 1 is a
  * genuine node by induction from genesis, with no state of its own. A Strict overlay (BRC-183).
+ *
+ * Over an index, it also has the engine keep a mint whose node is not known yet: engines ask once, and answer before they
+ * store, so the node may be on its way. What such a mint claims is in no answer until the index finds the node genuine.
  */
 export default class NamesTopicManager implements TopicManager {
   private readonly deployment: Deployment | undefined
-  private readonly store: TransactionSource | undefined
+  private readonly store: IndexReader | undefined
   private readonly onRefusal: OnRefusal
 
   constructor(options: NamesTopicManagerOptions = {}) {
     this.deployment = 'deployment' in options ? options.deployment : deploymentOf(PROFILES.mainnet)
-    this.store = options.store?.transactions
+    this.store = options.store
     this.onRefusal = options.onRefusal ?? (() => {})
+    if (this.store !== undefined && this.deployment !== undefined)
+      hostRules(this.store).deployment ??= this.deployment
+  }
+
+  private get index(): IndexReader | undefined {
+    return this.store ?? sharedIndex()
   }
 
   /**
    * @param previousCoins The inputs that spend what this topic has admitted.
+   * @param mode With `historical-tx`, an engine asks whether a peer has to send what the transaction spends.
    * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
     beef: number[] | Uint8Array,
     previousCoins: number[],
+    _offChainValues?: number[],
+    mode?: SubmitMode,
   ): Promise<AdmittanceInstructions> {
     const contents = readBeef(beef)
+    const outputsToAdmit = await unlessOtherTree(
+      () => this.outputsToAdmit(contents, { previousCoins, mode }),
+      { topic: TOPICS.names, txid: contents.subject.txid, onRefusal: this.onRefusal },
+    )
     return {
-      outputsToAdmit: await this.outputsToAdmit(contents, previousCoins),
+      outputsToAdmit,
       // History is the product: every spent coin is retained.
       coinsToRetain: previousCoins,
     }
   }
 
-  private async outputsToAdmit(beef: BeefContents, previousCoins: number[]): Promise<number[]> {
-    const { deployment } = this
+  private async outputsToAdmit(
+    beef: BeefContents,
+    { previousCoins, mode }: { previousCoins: number[]; mode: SubmitMode | undefined },
+  ): Promise<number[]> {
+    const { deployment, index } = this
     const { subject } = beef
     const refuse = (code: string, message: string): number[] => {
       this.onRefusal({ topic: TOPICS.names, txid: subject.txid, code, message })
@@ -65,22 +93,62 @@ export default class NamesTopicManager implements TopicManager {
     }
     const unsound = unsoundness(beef)
     if (unsound !== undefined) return refuse('UNSOUND', `the transaction is invalid: ${unsound}`)
-    const nodeInputs: NodeInput[] = []
-    for (const input of previousCoins) {
-      const outpoint = subject.inputs[input]
-      if (outpoint === undefined || deployment === undefined) continue
-      if (!isNodeOutpoint(outpoint, deployment.genesis)) continue
-      nodeInputs.push({ input, spent: await this.output(outpoint, beef) })
-    }
     const isProven = beef.proof(subject.txid) !== undefined
-    return admittedNames({
-      transaction: subject,
-      ...{ nodeInputs, isProven, deployment, onRefusal: this.onRefusal },
+    const judge = (nodeInputs: NodeInput[], onRefusal: OnRefusal): number[] =>
+      admittedNames({ transaction: subject, nodeInputs, isProven, deployment, onRefusal })
+    const possible = index === undefined ? [] : this.possibleNodes(subject)
+    const genuine = await this.genuineAmong(possible, subject)
+    const isNode = (input: number): boolean => {
+      const outpoint = subject.inputs[input]
+      return (
+        outpoint !== undefined && deployment !== undefined && isNodeOutpoint(outpoint, deployment.genesis)
+      )
+    }
+    const known: NodeInput[] = []
+    for (const input of new Set([...previousCoins.filter(isNode), ...genuine]))
+      known.push({ input, spent: await this.spentOutput(input, beef) })
+    if (index !== undefined && mode !== 'historical-tx') {
+      // The index decides what it was; here it is enough that it may have been a mint.
+      for (const input of possible) {
+        const admitted = judge([{ input, spent: await this.spentOutput(input, beef) }], () => {})
+        if (admitted.length > 0) return admitted
+      }
+    }
+    return judge(known, this.onRefusal)
+  }
+
+  /** The inputs that could be the spend of a node, genuine or not. */
+  private possibleNodes(transaction: TransactionView): number[] {
+    const { deployment } = this
+    if (deployment === undefined) return []
+    return possibleMintInputs({ transaction, deployment, hash: nativeHash256 }).filter((input) => {
+      const spent = transaction.inputs[input]
+      return spent !== undefined && isNodeOutpoint(spent, deployment.genesis)
     })
   }
 
+  /** Those of the inputs that spend a node which the index knows to be genuine. */
+  private async genuineAmong(inputs: number[], transaction: TransactionView): Promise<number[]> {
+    const { index } = this
+    if (index === undefined || inputs.length === 0) return []
+    const outpoints = inputs.flatMap((input) => transaction.inputs[input] ?? [])
+    const spent = outpoints.map(({ txid, vout }) => ({ txid, vout }))
+    const nodes = await ifAvailable(() => index.names.genuineNodes(spent), [])
+    const genuine = new Set(nodes.map(({ outpoint }) => formatOutpoint(outpoint)))
+    return inputs.filter((input) => {
+      const spent = transaction.inputs[input]
+      return spent !== undefined && genuine.has(formatOutpoint(spent))
+    })
+  }
+
+  private async spentOutput(input: number, beef: BeefContents): Promise<TransactionOutput | undefined> {
+    const spent = beef.subject.inputs[input]
+    return spent && (await this.output(spent, beef))
+  }
+
   private async output({ txid, vout }: Outpoint, beef: BeefContents): Promise<TransactionOutput | undefined> {
-    const source = beef.transaction(txid) ?? (await storedTransaction(txid, this.store))
+    const stored = () => storedTransaction(txid, this.index?.transactions)
+    const source = beef.transaction(txid) ?? (await ifAvailable(stored, undefined))
     return source && outputOf(source, vout)
   }
 
@@ -95,9 +163,7 @@ export default class NamesTopicManager implements TopicManager {
     const { deployment } = this
     if (deployment === undefined) throw new Error('this host follows no tree: no genesis is configured')
     if (subject.txid === deployment.genesis.txid) return []
-    const needed = possibleMintInputs({ transaction: subject, deployment, hash: nativeHash256 })
-      .flatMap((input) => subject.inputs[input] ?? [])
-      .filter((spent) => isNodeOutpoint(spent, deployment.genesis))
+    const needed = this.possibleNodes(subject).flatMap((input) => subject.inputs[input] ?? [])
     if (needed.length === 0) throw new Error('no input can spend a node')
     return needed.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
   }

@@ -2,18 +2,32 @@ import type { TopicManager } from '@bsv/overlay'
 import type { AdmittanceInstructions } from '@bsv/sdk'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
-import type { GraphStore, TransactionSource } from '../graph/graph-store.js'
+import {
+  hostRules,
+  type IndexReader,
+  ifAvailable,
+  sharedIndex,
+  unlessOtherTree,
+} from '../graph/host-index.js'
+import {
+  describePolicy,
+  type OrdinalsPolicy,
+  type PolicyCheck,
+  policyCheck,
+} from '../graph/ordinals-policy.js'
 import { type BeefContents, readBeef, type SeenBeefs, seenBeefs } from '../graph/read-beef.js'
+import { isLooseMint } from '../graph/topic-rules.js'
 import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
+import { NOT_STRICT } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs, type TransactionView } from '../protocol/transaction.js'
 import { ORDINALS_DOCUMENTATION } from './documentation.js'
-import { describePolicy, type OrdinalsPolicy, type PolicyCheck, policyCheck } from './ordinals-policy.js'
+import type { SubmitMode } from './NamesTopicManager.js'
 
 export interface OrdinalsTopicManagerOptions {
-  /** Where to look up the value of a spent coin that is not in the BEEF. */
-  store?: Pick<GraphStore, 'transactions'>
+  /** The index of the host; by default, that of the lookup services of this process, once there is one. */
+  store?: IndexReader
   /** What this host admits; by default everything. */
   policy?: OrdinalsPolicy
   onRefusal?: OnRefusal
@@ -28,9 +42,12 @@ export interface OrdinalsTopicManagerOptions {
  * `tm_ordinals`: every output with content (of any value), every 1-sat output with MAP, and every 1-sat output
  * that receives an ordinal already admitted (BRC-159); of these, those that the host's policy admits. A Federated
  * overlay (BRC-183): each host its own collection.
+ *
+ * Over an index, it also has the engine keep the 1-sat outputs that may receive an ordinal which is not known yet. They are in
+ * no answer until the index finds that they do.
  */
 export default class OrdinalsTopicManager implements TopicManager {
-  private readonly store: TransactionSource | undefined
+  private readonly store: IndexReader | undefined
   private readonly policy: OrdinalsPolicy
   private readonly refusalOf: PolicyCheck
   private readonly onRefusal: OnRefusal
@@ -38,11 +55,19 @@ export default class OrdinalsTopicManager implements TopicManager {
 
   /** @throws PolicyError if the policy is invalid. */
   constructor(options: OrdinalsTopicManagerOptions = {}) {
-    this.store = options.store?.transactions
+    this.store = options.store
     this.policy = options.policy ?? {}
     this.refusalOf = policyCheck(this.policy)
     this.onRefusal = options.onRefusal ?? (() => {})
     this.seen = 'seen' in options ? options.seen : seenBeefs
+    if (this.store !== undefined && options.policy !== undefined)
+      hostRules(this.store).policy = options.policy
+  }
+
+  private get index(): IndexReader | undefined {
+    const { store = sharedIndex() } = this
+    if (store !== undefined) hostRules(store).policy ??= this.policy
+    return store
   }
 
   /**
@@ -52,19 +77,24 @@ export default class OrdinalsTopicManager implements TopicManager {
   async identifyAdmissibleOutputs(
     beef: number[] | Uint8Array,
     previousCoins: number[],
+    _offChainValues?: number[],
+    mode?: SubmitMode,
   ): Promise<AdmittanceInstructions> {
     const contents = readBeef(beef)
     const { subject } = contents
-    const unsound = unsoundness(contents)
+    const unsound = unsoundness(contents) ?? this.looseness(contents)
     if (unsound !== undefined) {
       const message = `the transaction is invalid: ${unsound}`
       this.onRefusal({ topic: TOPICS.ordinals, txid: subject.txid, code: 'UNSOUND', message })
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
     // Before the first await: lookup services may be called about spends meanwhile.
-    this.seen?.add(beef)
+    if (mode !== 'historical-tx') this.seen?.add(beef)
     const found = new Set(ownOutputs(subject))
-    for (const vout of await this.received(contents, previousCoins)) found.add(vout)
+    const received = (): Promise<number[]> => this.received(contents, { previousCoins, mode })
+    const { onRefusal } = this
+    const about = { topic: TOPICS.ordinals, txid: subject.txid, onRefusal }
+    for (const vout of await unlessOtherTree(received, about)) found.add(vout)
     const admitted = this.permitted(subject, found)
     if (admitted.length === 0 && previousCoins.length === 0) this.seen?.forget(subject.txid)
     if (found.size === 0) {
@@ -90,14 +120,34 @@ export default class OrdinalsTopicManager implements TopicManager {
       })
   }
 
-  /** The outputs that receive an admitted ordinal by the ordinal arithmetic. */
-  private async received(beef: BeefContents, previousCoins: number[]): Promise<number[]> {
-    if (previousCoins.length === 0) return []
+  /** Why nothing of a mint may be stored that is not mined: it is not written as every node accepts it. */
+  private looseness(beef: BeefContents): string | undefined {
+    const { index } = this
+    const deployment = index && hostRules(index).deployment
+    if (deployment === undefined || beef.proof(beef.subject.txid) !== undefined) return undefined
+    return isLooseMint(beef.subject, deployment) ? NOT_STRICT : undefined
+  }
+
+  /** The outputs that receive an admitted ordinal by the ordinal arithmetic, or may do so. */
+  private async received(
+    beef: BeefContents,
+    { previousCoins, mode }: { previousCoins: number[]; mode: SubmitMode | undefined },
+  ): Promise<number[]> {
+    const { index } = this
+    if (index === undefined && previousCoins.length === 0) return []
     const { txid, inputs } = beef.subject
-    const { inputValues, predecessors } = await flowOf(beef, this.store)
-    const ordinals = new Set(previousCoins.filter((input) => inputValues[input] === 1))
+    const { inputValues, predecessors } =
+      (await ifAvailable(() => flowOf(beef, index?.transactions), undefined)) ??
+      // A copy: the flow of a BEEF is computed once.
+      (await flowOf({ ...beef }, undefined))
+    const mayReceive =
+      index !== undefined && mode !== 'historical-tx'
+        ? predecessors.flatMap(({ kind }, vout) => (kind === 'none' ? [] : [vout])).slice(0, MOST_UNDECIDED)
+        : []
+    const held = [...previousCoins, ...(await this.heldInputs(beef, inputValues))]
+    const ordinals = new Set(held.filter((input) => inputValues[input] === 1))
     const unknown = inputValues.indexOf(undefined)
-    const lost = previousCoins
+    const lost = (mayReceive.length > 0 ? [] : previousCoins)
       .filter((input) => unknown !== -1 && input >= unknown)
       .map((input) => inputs[input])
     for (const coin of lost.filter((each) => each !== undefined)) {
@@ -108,9 +158,21 @@ export default class OrdinalsTopicManager implements TopicManager {
         message: `the value of input ${unknown} is unknown, so the ordinal of ${formatOutpoint(coin)} cannot be placed`,
       })
     }
-    return predecessors.flatMap((predecessor, vout) =>
+    const received = predecessors.flatMap((predecessor, vout) =>
       predecessor.kind === 'input' && ordinals.has(predecessor.input) ? [vout] : [],
     )
+    return [...received, ...mayReceive]
+  }
+
+  /** The inputs that spend an ordinal of the index: an engine does not always say which it has admitted. */
+  private async heldInputs(beef: BeefContents, values: (number | undefined)[]): Promise<number[]> {
+    const { index } = this
+    if (index === undefined) return []
+    const held: number[] = []
+    for (const [input, { txid, vout }] of beef.subject.inputs.slice(0, MOST_LOOKED_UP).entries())
+      if (values[input] === 1 && (await ifAvailable(() => index.ordinals.output({ txid, vout }), undefined)))
+        held.push(input)
+    return held
   }
 
   /**
@@ -141,6 +203,12 @@ export default class OrdinalsTopicManager implements TopicManager {
     }
   }
 }
+
+/** How many outputs of a transaction an engine keeps because they may receive an ordinal. */
+const MOST_UNDECIDED = 100
+
+/** In how many inputs the index is asked for an ordinal. */
+const MOST_LOOKED_UP = 1000
 
 /** Outputs that are admitted for their own content, or MAP in one satoshi. */
 function ownOutputs(transaction: TransactionView): number[] {

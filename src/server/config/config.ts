@@ -14,7 +14,7 @@ import {
   type TermsOverrides,
   termsOf,
 } from '../../../backend/src/protocol/profile.js'
-import { isContentTypePattern } from '../../../backend/src/topic-managers/ordinals-policy.js'
+import { isContentTypePattern } from '../../../backend/src/graph/ordinals-policy.js'
 import { ConfigError } from './errors.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'

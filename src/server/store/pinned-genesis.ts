@@ -1,6 +1,6 @@
+import { PINNED_GENESIS, treeRules } from '../../../backend/src/graph/host-index.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { storedTransaction } from '../../../backend/src/graph/stored-transaction.js'
-import { readUtf8 } from '../../../backend/src/protocol/bytes.js'
 import { type CovenantVersion, versionOfCode } from '../../../backend/src/protocol/covenant-version.js'
 import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
@@ -40,21 +40,21 @@ export async function pinGenesis({
     throw new ConfigError(
       `the store in ${placeOf(config)} holds part of a backup whose restore was interrupted: empty it and restore again`,
     )
-  const pinned = await graph.settings.get('genesis')
+  const pinned = await graph.settings.get(PINNED_GENESIS)
   // If a start ended between pinning a deployed tree and storing it, that tree does not exist.
   const isFree = pinned === undefined || (await isDeployedHere(graph))
   if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
     const deployed = deploy(config.terms)
     await graph.settings.set(DEPLOYED_HERE, 'true')
     await pinTerms(graph, config.terms)
-    await graph.settings.set('genesis', formatOutpoint(deployed.genesis))
+    await graph.settings.set(PINNED_GENESIS, formatOutpoint(deployed.genesis))
     return { config: withGenesis(config, deployed.genesis), deployed }
   }
   const genesis = config.deployment && formatOutpoint(config.deployment.genesis)
   if (pinned === undefined) {
     if (genesis === undefined) return { config }
     await pinTerms(graph, config.terms)
-    await graph.settings.set('genesis', genesis)
+    await graph.settings.set(PINNED_GENESIS, genesis)
     return { config }
   }
   if (genesis !== undefined && genesis !== pinned)
@@ -102,23 +102,12 @@ function withGenesis(config: Config, genesis: Outpoint): Config {
   return { ...config, deployment: { ...config.terms, genesis } }
 }
 
-/** The rules of a tree, each by the setting that changes it. */
-function rules({ difficulty, nameContentType, marker, tld = '' }: DeploymentTerms): Record<string, string> {
-  return {
-    DIFFICULTY: String(difficulty),
-    NAME_MARKER: readUtf8(marker),
-    NAME_TLD: tld,
-    // Only the profile determines this one.
-    PROFILE: nameContentType,
-  }
-}
-
 async function pinTerms(graph: HostStore, terms: DeploymentTerms): Promise<void> {
-  for (const [name, value] of Object.entries(rules(terms))) await graph.settings.set(name, value)
+  for (const [name, value] of Object.entries(treeRules(terms))) await graph.settings.set(name, value)
 }
 
 async function assertTerms(graph: HostStore, config: Config): Promise<void> {
-  for (const [name, value] of Object.entries(rules(config.terms))) {
+  for (const [name, value] of Object.entries(treeRules(config.terms))) {
     const pinned = await graph.settings.get(name)
     if (pinned === value) continue
     throw new ConfigError(

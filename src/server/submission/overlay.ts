@@ -11,7 +11,7 @@ import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLo
 import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
-import { admissionRules } from '../../../backend/src/topic-managers/admission-rules.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { type HeadersSource, openHeadersSource } from '../chain/chain-tracker.js'

@@ -5,7 +5,7 @@ import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { admissionRules } from '../../../backend/src/topic-managers/admission-rules.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import {
   FakeChain,
   type FakeTransaction,

@@ -3,7 +3,7 @@ import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
-import { admissionRules } from '../../../backend/src/topic-managers/admission-rules.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import {
   FakeChain,
   type FakeOutput,

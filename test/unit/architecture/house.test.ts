@@ -238,7 +238,8 @@ describe('the plugin as LARS takes it', () => {
       const { default: createOnKnex } = await import(join(root, serviceFactory.replace('Mongo', '')))
       const onKnex: { service: ClosableService; migrations: unknown[] } = createOnKnex({})
       expect(await onKnex.service.getMetaData()).toMatchObject({ name })
-      expect(onKnex.migrations.length).toBeGreaterThan(0)
+      // A host numbers those of all services through; ours create their tables themselves.
+      expect(onKnex.migrations).toEqual([])
       await onKnex.service.close()
     },
   )

@@ -1,15 +1,15 @@
 import fc from 'fast-check'
 import { MIMEType } from 'whatwg-mimetype'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
-import { B_MARKER } from '../../../backend/src/protocol/bitcom.js'
-import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { essenceOf } from '../../../backend/src/protocol/media-type.js'
-import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import {
   isContentTypePattern,
   type OrdinalsPolicy,
   type PolicyOutput,
-} from '../../../backend/src/topic-managers/ordinals-policy.js'
+} from '../../../backend/src/graph/ordinals-policy.js'
+import { B_MARKER } from '../../../backend/src/protocol/bitcom.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { essenceOf } from '../../../backend/src/protocol/media-type.js'
+import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { servedType } from '../../../src/gateway/http/security-headers.js'
 import {
   beefOf,

@@ -64,6 +64,20 @@ export function dbDocuments(db: Db): Documents {
   }
 }
 
+/** The same reads, each after `opening`. */
+export function documentsAfter(opening: () => Promise<void>, documents: Documents): Documents {
+  return {
+    async all(collection, filter, options) {
+      await opening()
+      return await documents.all(collection, filter, options)
+    },
+    async first(collection, filter, options) {
+      await opening()
+      return await documents.first(collection, filter, options)
+    },
+  }
+}
+
 /** A collection that returns binary values as Buffers, however the host's client is configured. */
 export function collectionIn(db: Db, name: CollectionName): Collection<Doc> {
   return db.collection(name, {

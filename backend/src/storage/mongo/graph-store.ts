@@ -1,4 +1,5 @@
 import type { Db } from 'mongodb'
+import { deriveInHost, hostRules, once, pinTree } from '../../graph/host-index.js'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
 import { BlocklistFollower } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
@@ -10,7 +11,7 @@ import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
 import { admissionsIn } from './admissions.js'
 import { attributesIn } from './attributes.js'
 import { allBlocked, blockedPage } from './blocklist.js'
-import { type Documents, dbDocuments, withTimeout } from './documents.js'
+import { type Documents, dbDocuments, documentsAfter, withTimeout } from './documents.js'
 import { firstContentIn, lineagesIn, mapsIn, streamRowsIn } from './lineages.js'
 import { namesIn } from './names.js'
 import { outputTablesIn } from './output-tables.js'
@@ -29,6 +30,8 @@ export interface MongoGraphStoreOptions {
   lease?: number
   /** Whether the host polls for the writes of others and refreshes the blocklist; by default, the store does so itself. */
   isWatched?: boolean
+  /** Opens a store that its host does not open: runs before the first read or write, and again after a failure. */
+  opening?: () => Promise<void>
 }
 
 /** The admitted graph on MongoDB and on what speaks its wire protocol: one server, a replica set, a sharded cluster. */
@@ -50,11 +53,14 @@ export class MongoGraphStore extends GraphStoreBase {
   protected readonly blocklistCopy: BlocklistFollower
   private readonly db: Db
   private readonly documents: Documents
+  private readonly opening: (() => Promise<void>) | undefined
 
-  constructor({ db, onReorg, lease, isWatched = false }: MongoGraphStoreOptions) {
+  constructor({ db, onReorg, lease, isWatched = false, opening }: MongoGraphStoreOptions) {
     super(onReorg)
     this.db = db
-    const documents = dbDocuments(db)
+    this.opening = opening
+    const plain = dbDocuments(db)
+    const documents = opening === undefined ? plain : documentsAfter(opening, plain)
     this.documents = documents
     const writer = new MongoWriter({ db, ...(lease !== undefined && { lease }) })
     this.writer = writer
@@ -109,6 +115,7 @@ export class MongoGraphStore extends GraphStoreBase {
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
+    await this.opening?.()
     return await this.writer.write((pending) => write(tablesIn(pending, this.admission !== undefined)))
   }
 
@@ -145,4 +152,14 @@ export function tablesIn(pending: PendingDocuments, derives = false): GraphTable
  * them, what is blocked through one would still be served by the others. And writers of one process then queue in memory
  * instead of polling the database for the lease.
  */
-export const sharedStore = memoizeByObject((db: Db) => new MongoGraphStore({ db }))
+export const sharedStore = memoizeByObject((db: Db) => {
+  const opening = once(async () => {
+    await pinTree(
+      settingsIn({ documents: dbDocuments(db), writer: store.writer }),
+      hostRules(store).deployment,
+    )
+  })
+  const store: MongoGraphStore = new MongoGraphStore({ db, opening })
+  deriveInHost(store)
+  return store
+})

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
-import { type Collection, type Db, MongoServerError } from 'mongodb'
+import type { Collection, Db } from 'mongodb'
 import { DatabaseTimeoutError, withTimeout } from './documents.js'
 
 /** The document that holds the write lease, and by which writes commit: a server changes one document atomically. */
@@ -59,8 +59,8 @@ export async function openState(state: Collection<WriterState>, id = STATE_ID): 
       state.updateOne({ _id: id }, { $setOnInsert: first }, { upsert: true, ...options }),
     )
   } catch (error) {
-    // Another process created it first.
-    if (!(error instanceof MongoServerError) || error.code !== DUPLICATE_KEY) throw error
+    // Another process created it first. A host's driver is not ours, and neither are its classes.
+    if ((error as { code?: unknown } | null)?.code !== DUPLICATE_KEY) throw error
   }
 }
 

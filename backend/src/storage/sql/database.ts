@@ -20,6 +20,20 @@ export interface SqlReader {
   first(sql: string, values: SqlValue[]): Promise<SqlRow | undefined>
 }
 
+/** The same reads, each after `opening`. */
+export function readerAfter(opening: () => Promise<void>, reader: SqlReader): SqlReader {
+  return {
+    async all(sql, values) {
+      await opening()
+      return await reader.all(sql, values)
+    },
+    async first(sql, values) {
+      await opening()
+      return await reader.first(sql, values)
+    },
+  }
+}
+
 /** Runs the statements of a write, and reads what it has written so far. */
 export interface SqlWriter extends SqlReader {
   /** For the few statements that differ. */

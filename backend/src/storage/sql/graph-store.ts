@@ -1,4 +1,5 @@
 import type { Knex } from 'knex'
+import { deriveInHost, hostRules, once, pinTree } from '../../graph/host-index.js'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
 import { BlocklistCopy } from '../read/blocklist-copy.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
@@ -10,7 +11,7 @@ import { type GraphTables, memoizedTables } from '../write/graph-tables.js'
 import { admissionsIn } from './admissions.js'
 import { attributesIn } from './attributes.js'
 import { allBlocked, blockedPage } from './blocklist.js'
-import { isMysql, knexReader, knexWriter, type SqlReader } from './database.js'
+import { isMysql, knexReader, knexWriter, readerAfter, type SqlReader } from './database.js'
 import { exclusiveWrite, writeCountOf } from './exclusive-write.js'
 import { firstContentIn, lineagesIn, mapsIn, rowsIn } from './lineages.js'
 import { migrate } from './migrations.js'
@@ -27,6 +28,8 @@ export interface SqlGraphStoreOptions {
   /** Takes the reads, so that none waits for a write; by default, the writer's connections do. */
   reader?: SqlReader
   onReorg?: OnReorg
+  /** Opens a store that its host does not open: runs before the first read or write, and again after a failure. */
+  opening?: () => Promise<void>
 }
 
 /** The admitted graph on SQL: SQLite, MySQL and MariaDB. Writes are transactions of knex. */
@@ -49,10 +52,13 @@ export class SqlGraphStore extends GraphStoreBase {
   readonly backlog
   readonly reorgCount: () => Promise<number>
   protected readonly blocklistCopy: BlocklistCopy
+  private readonly opening: (() => Promise<void>) | undefined
 
-  constructor({ writer, reader = knexReader(writer), onReorg }: SqlGraphStoreOptions) {
+  constructor({ writer, reader: plain = knexReader(writer), onReorg, opening }: SqlGraphStoreOptions) {
     super(onReorg)
     this.writer = writer
+    this.opening = opening
+    const reader = opening === undefined ? plain : readerAfter(opening, plain)
     this.reader = reader
     const rows = rowsIn(writer, reader)
     this.transactions = transactionsIn(reader, () => this.admission !== undefined)
@@ -81,7 +87,7 @@ export class SqlGraphStore extends GraphStoreBase {
   }
 
   async open(): Promise<void> {
-    await migrate(this.writer)
+    await (this.opening ?? (() => migrate(this.writer)))()
     await this.blocklist.refresh()
   }
 
@@ -98,6 +104,7 @@ export class SqlGraphStore extends GraphStoreBase {
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {
+    await this.opening?.()
     return await exclusiveWrite(this.writer, (trx) => write(tablesIn(trx, this.admission !== undefined)))
   }
 }
@@ -113,7 +120,16 @@ function tablesIn(trx: Knex.Transaction, derives = false): GraphTables {
 }
 
 /**
- * The one store of this process over a host's connections. Each store has its own copy of the blocklist, so with several of
+ * The one store of this process over a host's connections, which opens itself: a host numbers the migrations of all its
+ * services by position, so that one more in the middle would break the others. Each store has its own copy of the blocklist, so with several of
  * them, what is blocked through one would still be served by the others.
  */
-export const sharedStore = memoizeByObject((knex: Knex) => new SqlGraphStore({ writer: knex }))
+export const sharedStore = memoizeByObject((knex: Knex) => {
+  const opening = once(async () => {
+    await migrate(knex)
+    await pinTree(settingsIn({ knex, reader: knexReader(knex) }), hostRules(store).deployment)
+  })
+  const store: SqlGraphStore = new SqlGraphStore({ writer: knex, opening })
+  deriveInHost(store)
+  return store
+})

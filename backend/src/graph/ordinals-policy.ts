@@ -1,7 +1,7 @@
-import { inscriptionOf } from '../graph/transaction-records.js'
 import { CodedError } from '../protocol/coded-error.js'
 import { essenceOf } from '../protocol/media-type.js'
 import { outputOf, type TransactionView } from '../protocol/transaction.js'
+import { inscriptionOf } from './transaction-records.js'
 
 /**
  * What a host admits into its collection of ordinals. Each output is judged by its own content or MAP; one that has neither,

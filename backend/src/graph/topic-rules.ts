@@ -1,11 +1,12 @@
-import type { AdmissionRules, NodeInput, OnRefusal } from '../graph/admission-rules.js'
-import { nativeHash256 } from '../graph/native-hash.js'
 import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
-import { followMint, followUnprovenMint } from '../protocol/mint-outputs.js'
+import { followMint, followUnprovenMint, possibleMintInputs } from '../protocol/mint-outputs.js'
+import { isStrictUnlocking } from '../protocol/mint-unlocking.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionView } from '../protocol/transaction.js'
+import type { AdmissionRules, NodeInput, OnRefusal } from './admission-rules.js'
+import { nativeHash256 } from './native-hash.js'
 import { type OrdinalsPolicy, policyCheck } from './ordinals-policy.js'
 
 /**
@@ -94,6 +95,17 @@ export function admittedNames({
     if (error instanceof MintError) return refuse(error.code, error.message)
     throw error
   }
+}
+
+/**
+ * Whether a transaction may be a mint whose unlocking script is not five minimal pushes. While it is not mined, nodes disagree
+ * about it, and it must not be stored.
+ */
+export function isLooseMint(transaction: TransactionView, deployment: Deployment): boolean {
+  return possibleMintInputs({ transaction, deployment, hash: nativeHash256 }).some((input) => {
+    const { unlockingScript } = transaction.inputs[input] ?? {}
+    return unlockingScript !== undefined && !isStrictUnlocking(unlockingScript)
+  })
 }
 
 /** Whether an output has the layout of a node; whether it is genuine, its lineage decides. */

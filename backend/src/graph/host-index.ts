@@ -1,0 +1,160 @@
+import { readUtf8 } from '../protocol/bytes.js'
+import { CodedError } from '../protocol/coded-error.js'
+import type { Deployment, DeploymentTerms } from '../protocol/mint.js'
+import { formatOutpoint } from '../protocol/outpoint.js'
+import type { OnRefusal } from './admission-rules.js'
+import type { GraphReader } from './graph-store.js'
+import type { HostStore, Settings } from './host-store.js'
+import { memoizeByObject } from './memoize-by-object.js'
+import type { OrdinalsPolicy } from './ordinals-policy.js'
+import { admissionRules } from './topic-rules.js'
+
+/**
+ * What the topic managers and lookup services of one process share in the host of another engine. Hosts construct them one by
+ * one, and often without options (`spec/overlay.md`, What real hosts do).
+ */
+
+/** What topic managers look up of the index. */
+export type IndexReader = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
+
+/** What a host is configured to admit. */
+interface HostRules {
+  /** The tree to follow, once a topic manager or service of names is configured. */
+  deployment?: Deployment
+  policy?: OrdinalsPolicy
+}
+
+/** The rules of a store, which whoever is configured over it completes. */
+export const hostRules = memoizeByObject((_store: object): HostRules => ({}))
+
+/**
+ * Pending transactions that a host's index holds: orphans, whose parents may still come. Over the limit, the oldest are
+ * dropped.
+ */
+const PENDING = { maxTransactions: 100_000, maxBytes: 256 * 1024 * 1024 }
+
+/**
+ * Has a host's store derive admissions from all that its hooks bring, whatever the order. The engine is asked about one
+ * transaction at a time, when it arrives; what it cannot judge then would be lost.
+ */
+export function deriveInHost(store: HostStore): void {
+  const rules = hostRules(store)
+  store.deriveBy({
+    rules: (onRefusal) => {
+      const { deployment, policy } = rules
+      return admissionRules({ deployment, ...(policy && { policy }), onRefusal })
+    },
+    pending: PENDING,
+  })
+}
+
+let current: IndexReader | undefined
+
+/** Makes a store the one that topic managers without options consult: that of the lookup service configured last. */
+export function shareIndex(store: IndexReader): void {
+  current = store
+}
+
+/** The store that the lookup services of this process have opened, if any. */
+export function sharedIndex(): IndexReader | undefined {
+  return current
+}
+
+/** A database holds the tree of another genesis, or with other rules: the nodes of two would be mixed up. */
+export class OtherTreeError extends CodedError<'OTHER_TREE'> {
+  override readonly name = 'OtherTreeError'
+
+  constructor(message: string) {
+    super('OTHER_TREE', message)
+  }
+}
+
+/**
+ * What the index knows, or the answer without it. An engine of today drops a transaction for which a topic manager throws, and
+ * 0.4.6 also the coins that it spends; it is better kept, for the index to judge when it is back.
+ *
+ * @throws OtherTreeError
+ */
+export async function ifAvailable<Answer>(
+  read: () => Promise<Answer>,
+  otherwise: Answer | Promise<Answer>,
+): Promise<Answer> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof OtherTreeError) throw error
+    return await otherwise
+  }
+}
+
+/** The outputs that a topic admits; none, and a refusal, if the database holds another tree. */
+export async function unlessOtherTree(
+  admitted: () => Promise<number[]>,
+  { topic, txid, onRefusal }: { topic: string; txid: string; onRefusal: OnRefusal },
+): Promise<number[]> {
+  try {
+    return await admitted()
+  } catch (error) {
+    if (!(error instanceof OtherTreeError)) throw error
+    const { code, message } = error
+    onRefusal({ topic, txid, code, message })
+    return []
+  }
+}
+
+/** The setting that holds the genesis of a store's tree. */
+export const PINNED_GENESIS = 'genesis'
+
+/** The rules of a tree, each by the setting that changes it. */
+export function treeRules({
+  difficulty,
+  nameContentType,
+  marker,
+  tld = '',
+}: Pick<DeploymentTerms, 'difficulty' | 'nameContentType' | 'marker' | 'tld'>): Record<string, string> {
+  return {
+    DIFFICULTY: String(difficulty),
+    NAME_MARKER: readUtf8(marker),
+    NAME_TLD: tld,
+    // Only the profile determines this one.
+    PROFILE: nameContentType,
+  }
+}
+
+/**
+ * Pins the tree that a host follows in its database, once.
+ *
+ * @throws OtherTreeError if the database holds another one.
+ */
+export async function pinTree(settings: Settings, deployment: Deployment | undefined): Promise<void> {
+  if (deployment === undefined) return
+  const genesis = formatOutpoint(deployment.genesis)
+  const pinned = await settings.get(PINNED_GENESIS)
+  if (pinned !== undefined && pinned !== genesis)
+    throw new OtherTreeError(
+      `this database holds the tree of ${pinned}, not of ${genesis}: give each tree its own database`,
+    )
+  for (const [name, value] of Object.entries(treeRules(deployment))) {
+    if (pinned === undefined) await settings.set(name, value)
+    else {
+      const held = (await settings.get(name)) ?? 'none'
+      if (held !== value)
+        throw new OtherTreeError(
+          `${name}: the tree in this database has ${JSON.stringify(held)}, not ${JSON.stringify(value)}`,
+        )
+    }
+  }
+  if (pinned === undefined) await settings.set(PINNED_GENESIS, genesis)
+}
+
+/** Runs `work` once; again only after it failed. */
+export function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined
+  return () => {
+    done ??= work().catch((error: unknown) => {
+      done = undefined
+      throw error
+    })
+    return done
+  }
+}

@@ -1,0 +1,313 @@
+import type { LookupService } from '@bsv/overlay'
+import type { FakeTransaction } from '../protocol/fake-chain.js'
+import { OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
+import { ENGINE_VERSIONS } from './engines.js'
+import OverlayExpress from './overlay-express.js'
+import { type HostDatabase, type HostOptions, type PluginHost, startPluginHost } from './plugin-host.js'
+import { ToolboxWallet } from './toolbox-wallet.js'
+
+const LETTERS = [...'abcdefghij']
+
+/**
+ * What holds for the plugin in every host, whatever its engine and its databases (`spec/overlay.md`, What real hosts do).
+ * Everything is asked and said over HTTP.
+ */
+export function describePluginContract(
+  open: () => Promise<HostDatabase>,
+  { bans = false }: { /** Whether its hosts have MongoDB, where a ban list is kept. */ bans?: boolean } = {},
+): void {
+  describe.each(ENGINE_VERSIONS)('engine %s', (engine) => {
+    let wallet: ToolboxWallet
+    let database: HostDatabase
+    let running: PluginHost | undefined
+
+    beforeEach(async () => {
+      wallet = new ToolboxWallet()
+      database = await open()
+    })
+    afterEach(async () => {
+      await running?.stop()
+    })
+
+    async function start(options: Partial<HostOptions> = {}): Promise<PluginHost> {
+      const { deployment } = wallet.chain
+      running = await startPluginHost({ deployment, engine, database, ...options })
+      return running
+    }
+
+    async function restart(host: PluginHost, options: Partial<HostOptions> = {}): Promise<PluginHost> {
+      await host.stop()
+      return await start(options)
+    }
+
+    async function submitAll(host: PluginHost, transactions: FakeTransaction[]): Promise<void> {
+      for (const each of transactions) await host.submit(wallet.beef(each))
+    }
+
+    async function expectNames(host: PluginHost, mints: FakeTransaction[]): Promise<void> {
+      const found: string[][] = []
+      for (const [at] of mints.entries()) found.push(await host.found('ls_names', { name: LETTERS[at] }))
+      expect(found).toEqual(mints.map((mint) => [mint.outpoint(2)]))
+      const origins = mints.map((mint) => mint.outpoint(2))
+      expect((await host.found('ls_names', { origins })).sort()).toEqual(origins.sort())
+      expect(await host.found('ls_names', { node: '' })).toEqual([mints.at(-1)?.outpoint(0)])
+    }
+
+    describe.each([
+      ['unmined', false],
+      ['mined', true],
+    ])('ten mints, %s', (_, mined) => {
+      let mints: FakeTransaction[]
+      beforeEach(() => {
+        mints = LETTERS.map((name) => wallet.mint(name, { mined }))
+      })
+
+      test('each sent when the one before is stored', async () => {
+        const host = await start()
+        for (const each of [wallet.chain.genesis, ...mints]) {
+          await host.submit(wallet.beef(each))
+          await host.stored()
+        }
+        await expectNames(host, mints)
+      })
+
+      test('each sent as soon as the one before is answered, before anything is stored', async () => {
+        const host = await start()
+        host.writes.hold()
+        await submitAll(host, [wallet.chain.genesis, ...mints])
+        await host.stored()
+        await expectNames(host, mints)
+        await expectNames(await restart(host), mints)
+      })
+
+      test('all before their parents, with a restart in between', async () => {
+        const host = await start()
+        const [first, ...others] = mints
+        await submitAll(host, others.toReversed())
+        await host.stored()
+        // One that is not mined comes with everything down to the genesis.
+        const last = others.at(-1)?.outpoint(2)
+        expect(await host.found('ls_names', { name: 'j' })).toEqual(mined ? [] : [last])
+        const again = await restart(host)
+        if (first !== undefined) await submitAll(again, [first, wallet.chain.genesis])
+        await again.stored()
+        await expectNames(again, mints)
+      })
+
+      test('all at once', async () => {
+        const host = await start()
+        await Promise.all([...mints, wallet.chain.genesis].map((each) => host.submit(wallet.beef(each))))
+        await host.stored()
+        await expectNames(host, mints)
+      })
+    })
+
+    describe.each([
+      ['unmined', false],
+      ['mined', true],
+    ])('transfers, %s', (_, mined) => {
+      let mint: FakeTransaction
+      let moves: FakeTransaction[]
+      beforeEach(() => {
+        mint = wallet.mint('a', { mined })
+        const once = wallet.transfer(mint, 2, { mined })
+        moves = [once, wallet.transfer(once, 0, { mined })]
+      })
+
+      test('are followed, each sent when the one before is stored', async () => {
+        const host = await start()
+        for (const each of [wallet.chain.genesis, mint, ...moves]) {
+          const admitted = await host.submit(wallet.beef(each))
+          if (moves.includes(each)) expect(admitted.tm_ordinals).toEqual([0])
+          await host.stored()
+        }
+        expect(await host.found('ls_names', { name: 'a' })).toEqual([moves[1]?.outpoint(0)])
+      })
+
+      test('are followed, each sent as soon as the one before is answered', async () => {
+        const host = await start()
+        host.writes.hold()
+        await submitAll(host, [wallet.chain.genesis, mint, ...moves])
+        await host.stored()
+        expect(await host.found('ls_names', { name: 'a' })).toEqual([moves[1]?.outpoint(0)])
+        const query = { outpoint: mint.outpoint(2), seq: 1 }
+        expect(await host.found('ls_ordinals', query)).toEqual([moves[0]?.outpoint(0)])
+      })
+
+      test('are followed if they come before the mint, last first', async () => {
+        const host = await start()
+        await submitAll(host, [...moves.toReversed(), mint])
+        const again = await restart(host)
+        await submitAll(again, [wallet.chain.genesis])
+        await again.stored()
+        expect(await again.found('ls_names', { name: 'a' })).toEqual([moves[1]?.outpoint(0)])
+      })
+    })
+
+    test('a mined transfer behind an unknown coin is no burn, and is placed once the coin is known', async () => {
+      const host = await start()
+      const mint = wallet.mint('a', { mined: true })
+      const coin = wallet.coin()
+      const moved = wallet.transfer(mint, 2, { mined: true, before: [coin] })
+      await submitAll(host, [wallet.chain.genesis, mint])
+      await host.stored()
+      expect((await host.submit(wallet.beef(moved))).tm_ordinals).toEqual([1])
+      await host.stored()
+      if ('txid' in coin) throw new Error('a wallet knows its coins')
+      // What pays for it comes out of the same transaction.
+      await host.submit(wallet.beef(wallet.inscribe('brings the coin', { ...coin, vout: 1 })))
+      await host.stored()
+      expect(await host.found('ls_names', { name: 'a' })).toEqual([moved.outpoint(1)])
+    })
+
+    test('a mint from a forged node is in no answer, and takes no place in the tree', async () => {
+      const host = await start()
+      const node = wallet.chain.node('')
+      const forged = wallet.chain.spend({ inputs: [], outputs: [node] })
+      const from = { ...node, outpoint: { txid: forged.txid, vout: 0 } }
+      const mint = wallet.mint('a', { from, mined: true })
+      const genuine = wallet.mint('b', { mined: true })
+      await submitAll(host, [mint, genuine, wallet.chain.genesis])
+      await host.stored()
+      expect(await host.found('ls_names', { name: 'a' })).toEqual([])
+      expect(await host.found('ls_names', { origins: [mint.outpoint(2)] })).toEqual([])
+      expect(await host.found('ls_names', { name: 'b' })).toEqual([genuine.outpoint(2)])
+    })
+
+    describe('of two mints of one name', () => {
+      let first: FakeTransaction
+      let rival: FakeTransaction
+      beforeEach(() => {
+        const { chain } = wallet
+        const from = chain.node('')
+        const change = { satoshis: 900, lockingScript: OPEN_LOCK }
+        first = wallet.mint('a')
+        // Minted from the same node, and with an output that anybody can spend.
+        rival = wallet.mint('a', { from, ownerLock: p2pkh(9), trailing: [change] })
+      })
+
+      test('the first counts, and the other as soon as it comes with a proof', async () => {
+        const host = await start()
+        await submitAll(host, [wallet.chain.genesis, first])
+        await host.stored()
+        wallet.mine(rival)
+        await submitAll(host, [rival])
+        await host.stored()
+        expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)])
+      })
+
+      test('a known one counts once its proof arrives at /arc-ingest', async () => {
+        const host = await start({ listens: true })
+        await submitAll(host, [wallet.chain.genesis, first, rival])
+        await host.stored()
+        expect(await host.found('ls_names', { name: 'a' })).toEqual([first.outpoint(2)])
+        expect(await host.post('/arc-ingest', wallet.proof(rival))).toBe(200)
+        expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)])
+      })
+
+      test('a known one counts once it is sent again with its proof', async () => {
+        const host = await start({ listens: true })
+        await submitAll(host, [wallet.chain.genesis, first, rival])
+        await host.stored()
+        wallet.mine(rival)
+        await submitAll(host, [rival])
+        await host.stored()
+        expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)])
+      })
+
+      test('a proof that the chain does not have changes nothing', async () => {
+        const host = await start({ listens: true })
+        await submitAll(host, [wallet.chain.genesis, first, rival])
+        await host.stored()
+        host.host.chainTracker = { isValidRootForHeight: async () => false, currentHeight: async () => 1 }
+        const again = await restart(host, {
+          listens: true,
+          configure: (each) => each.configureChainTracker(host.host.chainTracker),
+        })
+        expect(await again.post('/arc-ingest', wallet.proof(rival))).toBe(200)
+        expect(await again.found('ls_names', { name: 'a' })).toEqual([first.outpoint(2)])
+      })
+
+      test('without anything that passes proofs on, a child that brings the proof is enough', async () => {
+        const host = await start()
+        await submitAll(host, [wallet.chain.genesis, first, rival])
+        await host.stored()
+        wallet.mine(rival)
+        const spends = { transaction: rival, vout: 3 }
+        await submitAll(host, [wallet.inscribe('brings the proof', spends)])
+        await host.stored()
+        expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)])
+      })
+    })
+
+    test('what the operator evicts is in no answer, is not admitted again, and stays away after a restart', async () => {
+      const host = await start()
+      const mint = wallet.mint('a', { mined: true })
+      await submitAll(host, [wallet.chain.genesis, mint])
+      await host.stored()
+      const evicted = { txid: mint.txid, outputIndex: 2 }
+      expect(await host.post('/admin/evictOutpoint', evicted)).toBe(200)
+      // A name that is blocked is not given to the next miner.
+      await expect(host.found('ls_names', { name: 'a' })).rejects.toThrow('has blocked')
+      const again = await restart(host)
+      await submitAll(again, [mint])
+      await again.stored()
+      await expect(again.found('ls_names', { name: 'a' })).rejects.toThrow('has blocked')
+    })
+
+    const testOfBans = bans && engine === '2.0.2' ? test : test.skip
+    testOfBans('what the operator bans comes back once it is unbanned', async () => {
+      const host = await start({ listens: true })
+      const mint = wallet.mint('a', { mined: true })
+      await submitAll(host, [wallet.chain.genesis, mint])
+      await host.stored()
+      const ban = { type: 'outpoint', value: `${mint.txid}.2` }
+      expect(await host.post('/admin/ban', ban)).toBe(200)
+      await expect(host.found('ls_names', { name: 'a' })).rejects.toThrow('has blocked')
+      expect(await host.post('/admin/unban', ban)).toBe(200)
+      expect(await host.found('ls_names', { name: 'a' })).toEqual([mint.outpoint(2)])
+    })
+
+    test('a query with history is answered', async () => {
+      const host = await start()
+      const mint = wallet.mint('a')
+      const moved = wallet.transfer(mint, 2)
+      await submitAll(host, [wallet.chain.genesis, mint, moved])
+      await host.stored()
+      expect(await host.found('ls_names', { name: 'a', history: true })).toEqual([moved.outpoint(0)])
+    })
+
+    test('a database that holds another tree is refused', async () => {
+      const host = await start()
+      await submitAll(host, [wallet.chain.genesis])
+      await host.stored()
+      const genesis = { txid: 'ab'.repeat(32), vout: 0 }
+      const other = await restart(host, { deployment: { ...wallet.chain.deployment, genesis } })
+      await expect(other.found('ls_names', { node: '' })).rejects.toThrow('holds the tree of')
+      const admitted = await other.submit(wallet.beef(wallet.mint('a', { mined: true })))
+      expect(admitted.tm_names).toEqual([])
+      await other.stored()
+      const again = await restart(other)
+      expect(await again.found('ls_names', { node: '' })).toEqual([wallet.chain.genesis.outpoint(0)])
+    })
+
+    test('stands before another service whose migrations, without names, have run', async () => {
+      const migrations = [{ up: async () => {}, down: async () => {} }]
+      const service = { admissionMode: 'whole-tx', outputAdmittedByTopic: async () => {} } as unknown
+      const factory = () => ({ service: service as LookupService, migrations })
+      const alone = new OverlayExpress(database.name, '11', 'overlay.test')
+      alone.configurePort(0)
+      await alone.configureKnex(database.KNEX_URL)
+      alone.configureLookupServiceWithKnex('ls_other', factory)
+      await alone.configureEngine(false)
+      await alone.start()
+      await alone.stop()
+      const host = await start({
+        configure: (each) => each.configureLookupServiceWithKnex('ls_other', factory),
+      })
+      await submitAll(host, [wallet.chain.genesis])
+      await host.stored()
+      expect(await host.found('ls_names', { node: '' })).toEqual([wallet.chain.genesis.outpoint(0)])
+    })
+  })
+}

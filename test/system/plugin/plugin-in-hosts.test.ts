@@ -1,0 +1,33 @@
+import { MongoClient } from 'mongodb'
+import { describePluginContract } from '../../support/plugin/plugin-contract.js'
+import { mongoUrl } from '../../support/services/mongo.js'
+import { freshDatabaseName, portOfShared } from '../../support/services/shared.js'
+import { describeWithMariadb, describeWithMongo } from '../../support/storage/databases.js'
+
+// A host always has MySQL for its engine; the lookup services are on that, or on MongoDB.
+
+describeWithMariadb('a host on MariaDB', (mariadb) => {
+  describePluginContract(async () => ({
+    name: freshDatabaseName(),
+    KNEX_URL: await mariadb.database(),
+    MONGO_URL: '',
+  }))
+
+  describeWithMongo('with its lookup services on MongoDB', () => {
+    const clients: MongoClient[] = []
+    afterAll(async () => {
+      for (const client of clients) {
+        await client.db().dropDatabase()
+        await client.close()
+      }
+    })
+
+    const open = async () => {
+      const name = freshDatabaseName()
+      const MONGO_URL = mongoUrl(await portOfShared('mongo'), `${name}_lookup_services`)
+      clients.push(new MongoClient(MONGO_URL))
+      return { name, KNEX_URL: await mariadb.database(), MONGO_URL }
+    }
+    describePluginContract(open, { bans: true })
+  })
+})
