@@ -5,4 +5,5 @@ export {
   type GatewayOptions,
   type GatewayStores,
 } from './attach-gateway.js'
+export { attachSync } from './attach-sync.js'
 export type { GatewayLimits } from './gateway-limits.js'

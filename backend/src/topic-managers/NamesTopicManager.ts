@@ -60,20 +60,18 @@ export default class NamesTopicManager implements TopicManager {
 
   /**
    * @param previousCoins The inputs that spend what this topic has admitted.
-   * @param mode With `historical-tx`, an engine asks whether a peer has to send what the transaction spends.
    * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
     beef: number[] | Uint8Array,
     previousCoins: number[],
-    _offChainValues?: number[],
-    mode?: SubmitMode,
   ): Promise<AdmittanceInstructions> {
     const contents = readBeef(beef)
-    const outputsToAdmit = await unlessOtherTree(
-      () => this.outputsToAdmit(contents, { previousCoins, mode }),
-      { topic: TOPICS.names, txid: contents.subject.txid, onRefusal: this.onRefusal },
-    )
+    const outputsToAdmit = await unlessOtherTree(() => this.outputsToAdmit(contents, previousCoins), {
+      topic: TOPICS.names,
+      txid: contents.subject.txid,
+      onRefusal: this.onRefusal,
+    })
     return {
       outputsToAdmit,
       // History is the product: every spent coin is retained.
@@ -81,10 +79,7 @@ export default class NamesTopicManager implements TopicManager {
     }
   }
 
-  private async outputsToAdmit(
-    beef: BeefContents,
-    { previousCoins, mode }: { previousCoins: number[]; mode: SubmitMode | undefined },
-  ): Promise<number[]> {
+  private async outputsToAdmit(beef: BeefContents, previousCoins: number[]): Promise<number[]> {
     const { deployment, index } = this
     const { subject } = beef
     const refuse = (code: string, message: string): number[] => {
@@ -107,7 +102,7 @@ export default class NamesTopicManager implements TopicManager {
     const known: NodeInput[] = []
     for (const input of new Set([...previousCoins.filter(isNode), ...genuine]))
       known.push({ input, spent: await this.spentOutput(input, beef) })
-    if (index !== undefined && mode !== 'historical-tx') {
+    if (index !== undefined) {
       // The index decides what it was; here it is enough that it may have been a mint.
       for (const input of possible) {
         const admitted = judge([{ input, spent: await this.spentOutput(input, beef) }], () => {})

@@ -17,7 +17,7 @@ import {
   lookupResponse,
   type OfferedOutput,
   syncResponse,
-} from './sync-messages.js'
+} from '../../gateway/sync/sync-messages.js'
 
 /** A peer that is unavailable: it would not answer the next request either. */
 export class PeerAwayError extends CodedError<'PEER_AWAY'> {

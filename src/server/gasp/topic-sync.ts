@@ -6,6 +6,7 @@ import { transactionRecords } from '../../../backend/src/graph/transaction-recor
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
+import type { OfferedOutput } from '../../gateway/sync/sync-messages.js'
 import type { ProofVerifier } from '../chain/proof-verifier.js'
 import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../submission/errors.js'
 import { admittedCount, type OverlayEvent, withOrdinals } from '../submission/overlay.js'
@@ -27,7 +28,6 @@ import {
   type SyncGraph,
   type SyncStep,
 } from './sync-graph.js'
-import type { OfferedOutput } from './sync-messages.js'
 
 /** How many outputs are requested at once, and how many if those all have one score. */
 const PAGE = 1000

@@ -15,6 +15,7 @@ import { PROVENANCE_OPERATIONS } from '../../gateway/metadata/provenance.js'
 import { NAMES_OPERATIONS } from '../../gateway/names/names.js'
 import { PREVIEW_OPERATIONS } from '../../gateway/preview/preview.js'
 import { STREAM_OPERATIONS } from '../../gateway/streams/stream.js'
+import { SYNC_OPERATIONS } from '../../gateway/sync/sync-routes.js'
 import { isAboutHost } from '../http/gates.js'
 import { ARC_OPERATIONS } from '../routes/arc-ingest.js'
 import { BLOCKING_OPERATIONS } from '../routes/blocking-routes.js'
@@ -25,7 +26,6 @@ import { METRICS_OPERATIONS } from '../routes/metrics-routes.js'
 import { MINE_PAGE_OPERATIONS } from '../routes/mine-page-routes.js'
 import { OPENAPI_OPERATIONS } from '../routes/openapi-routes.js'
 import { OVERLAY_OPERATIONS } from '../routes/overlay-routes.js'
-import { SYNC_OPERATIONS } from '../routes/sync-routes.js'
 
 /** A JSON Schema (2020-12). */
 type JsonSchema = Record<string, unknown>

@@ -11,13 +11,13 @@ import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/htt
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { optionalText, validate } from '../../gateway/http/schemas.js'
-import { outputIndex } from '../gasp/sync-messages.js'
+import { outputIndex } from '../../gateway/sync/sync-messages.js'
+import { syncRoutes } from '../../gateway/sync/sync-routes.js'
 import { clientKey, isLocal } from '../http/gates.js'
 import { withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 import type { Submit } from '../submission/submission-queue.js'
 import { sendLookupAnswer } from './lookup-answer.js'
-import { syncRoutes } from './sync-routes.js'
 
 export interface OverlayRoutesOptions {
   engine: OverlayEngine

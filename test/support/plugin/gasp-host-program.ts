@@ -1,6 +1,6 @@
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Engine, LookupService } from '@bsv/overlay'
+import type { Engine, LookupService, TopicManager } from '@bsv/overlay'
 import express, { type Express, type Request, type Response } from 'express'
 import createKnex, { type Knex } from 'knex'
 import createNamesLookupService from '../../../backend/src/lookup-services/NamesLookupServiceFactory.js'
@@ -8,19 +8,46 @@ import createOrdinalsLookupService from '../../../backend/src/lookup-services/Or
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { attachGateway } from '../../../src/gateway/attach-gateway.js'
+import { attachSync } from '../../../src/gateway/attach-sync.js'
 import { storesOf } from '../../../src/plugin/index.js'
+import { PhasedEngine, type SubmitMode } from './engines.js'
 import type { GaspHostSettings } from './gasp-host.js'
 
+/** A folder with another release of the engine, which is in no registry that tests may ask: to try it by hand. */
+const { OVERLAY_ENGINE } = process.env
+
 /**
- * The package of the engine that runs: one with its `@bsv/gasp`. The registry has 0.4.6 only; the folder of another one can be
- * named, to try that by hand.
+ * An engine from 0.6 on, around the GASP of 0.4.6, which is the same but for this: it says that it asks for a sync, and does
+ * not verify a graph again when it submits what it has verified.
  */
-const ENGINE = process.env.OVERLAY_ENGINE ?? '@bsv/overlay'
+class ModalEngine extends PhasedEngine {
+  constructor(...[managers, ...rest]: ConstructorParameters<typeof Engine>) {
+    super(managers, ...rest)
+    for (const [topic, manager] of Object.entries(managers)) {
+      const asked = (manager.identifyAdmissibleOutputs as (...args: unknown[]) => unknown).bind(manager)
+      this.managers[topic] = Object.assign(Object.create(manager) as TopicManager, {
+        identifyAdmissibleOutputs: (
+          beef: number[],
+          previousCoins: number[],
+          offChainValues?: number[],
+          mode: SubmitMode = 'historical-tx',
+        ) => asked(beef, previousCoins, offChainValues, mode),
+      })
+    }
+  }
+
+  override async submit(...[tagged, onSteakReady, mode, offChainValues]: Parameters<PhasedEngine['submit']>) {
+    const told = mode === 'historical-tx' ? 'historical-tx-no-spv' : mode
+    return await super.submit(tagged, onSteakReady, told, offChainValues)
+  }
+}
 
 /** The process that `startGaspHost` starts. */
 async function run(): Promise<void> {
   const settings = readSettings()
-  const overlay = (await import(ENGINE)) as typeof import('@bsv/overlay')
+  const overlay = (await import(OVERLAY_ENGINE ?? '@bsv/overlay')) as typeof import('@bsv/overlay')
+  const EngineClass =
+    OVERLAY_ENGINE !== undefined || settings.engine === '0.4.6' ? overlay.Engine : ModalEngine
   const { knexUrl, deployment, peers } = settings
   const knex = createKnex({ client: 'mysql2', connection: knexUrl })
   const names = createNamesLookupService(knex, { deployment })
@@ -30,7 +57,7 @@ async function run(): Promise<void> {
     ...names.migrations,
     ...ordinals.migrations,
   ] as Migration[])
-  const engine = new overlay.Engine(
+  const engine = new EngineClass(
     { tm_names: new NamesTopicManager({ deployment }), tm_ordinals: new OrdinalsTopicManager() },
     { ls_names: names.service as LookupService, ls_ordinals: ordinals.service as LookupService },
     new overlay.KnexStorage(knex),
@@ -46,6 +73,7 @@ async function run(): Promise<void> {
   const app = express()
   const stores = storesOf(knex)
   attachGateway(app, { ...stores, genesis: deployment.genesis } as Parameters<typeof attachGateway>[1])
+  if (settings.attached) attachSync(app, stores)
   engineRoutes(app, engine)
   const server: Server = app.listen(0, '127.0.0.1', () => {
     process.stdout.write(`listening on http://127.0.0.1:${(server.address() as AddressInfo).port}\n`)

@@ -4,12 +4,16 @@ import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { build, stop } from 'esbuild'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import type { EngineVersion } from './engines.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 export interface GaspHostSettings {
   /** Where its database is. */
   knexUrl: string
   deployment: Deployment
+  engine: EngineVersion
+  /** Whether the program mounts the routes of `attachSync`. */
+  attached: boolean
   /** The hosts that both topics are synced from. */
   peers: string[]
 }

@@ -18,6 +18,7 @@ import { freshDatabaseName, portOfShared } from '../../support/services/shared.j
 
 /** Starting hosts and filling them takes a while on a busy machine. */
 const PATIENCE = 600_000
+const ENGINE = (process.env.GASP_ENGINE ?? '2.0.2') as '0.4.6' | '2.0.2'
 const BOTH = ['tm_names', 'tm_ordinals']
 const ORDINALS = ['tm_ordinals']
 
@@ -51,9 +52,15 @@ interface Asked {
   url: string
 }
 
-async function host(world: SyncedWorld, knexUrl: string, peers: Asked[] = []): Promise<GaspHost> {
+/** A host of an engine with our plugin. */
+async function host(
+  world: SyncedWorld,
+  knexUrl: string,
+  { peers = [], attached = false }: { peers?: Asked[]; attached?: boolean } = {},
+): Promise<GaspHost> {
   const { deployment } = world.chain
-  const started = await startGaspHost({ knexUrl, deployment, peers: peers.map(({ url }) => url) })
+  const urls = peers.map(({ url }) => url)
+  const started = await startGaspHost({ knexUrl, deployment, engine: ENGINE, peers: urls, attached })
   hosts.push(started)
   return started
 }
@@ -129,6 +136,57 @@ onMariadb('with the GASP of the engine', () => {
       await settles(ours, full, world)
       await grow(world, full, false)
       await settles(ours, full, world)
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a host takes everything from our server, and what it has later',
+    async () => {
+      const world = new SyncedWorld()
+      const ours = await start(treeOf(world.chain.deployment))
+      await grow(world, ours, true)
+      const knexUrl = await database()
+      const empty = await host(world, knexUrl, { peers: [ours] })
+      await empty.sync()
+      expect(differences(await answersOf(ours, world), await answersOf(empty, world))).toEqual([])
+      await empty.stop()
+      await grow(world, ours, false)
+      const again = await host(world, knexUrl, { peers: [ours] })
+      await again.sync()
+      expect(differences(await answersOf(ours, world), await answersOf(again, world))).toEqual([])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a host takes everything from another one that mounts our routes, and what it has later',
+    async () => {
+      const world = new SyncedWorld()
+      const full = await host(world, await database(), { attached: true })
+      await grow(world, full, true)
+      const knexUrl = await database()
+      const empty = await host(world, knexUrl, { peers: [full] })
+      await empty.sync()
+      expect(differences(await answersOf(full, world), await answersOf(empty, world))).toEqual([])
+      await empty.stop()
+      await grow(world, full, false)
+      const again = await host(world, knexUrl, { peers: [full] })
+      await again.sync()
+      expect(differences(await answersOf(full, world), await answersOf(again, world))).toEqual([])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a host takes all names and nodes from one that leaves serving to its engine',
+    async () => {
+      const world = new SyncedWorld()
+      const full = await host(world, await database())
+      await submitAll(full, [world.genesis, ...world.mint(50)], BOTH)
+      const empty = await host(world, await database(), { peers: [full] })
+      await empty.sync()
+      expect(differences(await answersOf(full, world), await answersOf(empty, world))).toEqual([])
     },
     PATIENCE,
   )

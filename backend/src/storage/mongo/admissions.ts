@@ -20,12 +20,12 @@ export function admissionsIn(documents: Documents): AdmissionsReader {
       const sort = { vout: 1, topic: 1 } as const
       return (await documents.all('graph_admissions', { txid: hashColumn(txid) }, { sort })).map(admissionOf)
     },
-    async unspentOfTopic({ topic, since, limit = Number.POSITIVE_INFINITY }) {
+    async unspentOfTopic({ topic, since, limit = Number.POSITIVE_INFINITY, always }) {
       const sort = { score: 1, txid: 1, vout: 1 } as const
       const found: AdmissionRecord[] = []
       for (let filter: Filter = { topic, score: { $gte: since } }; found.length < limit; ) {
         const docs = await documents.all('graph_admissions', filter, { sort, limit: PAGE })
-        found.push(...(await unspent(documents, docs)).map(admissionOf))
+        found.push(...(await unspent(documents, docs, always)).map(admissionOf))
         const last = docs.at(-1)
         if (last === undefined || docs.length < PAGE) break
         filter = { topic, ...after(last) }
@@ -55,8 +55,8 @@ function after({ score, txid, vout }: Doc): Filter {
   }
 }
 
-/** Those that no active transaction spends, and whose own transaction is active. */
-async function unspent(documents: Documents, admissions: Doc[]): Promise<Doc[]> {
+/** Those that no active transaction spends, or that have the index, and whose own transaction is active. */
+async function unspent(documents: Documents, admissions: Doc[], always: number | undefined): Promise<Doc[]> {
   if (admissions.length === 0) return []
   const [spends, transactions] = await Promise.all([
     documents.all('graph_spends', anyOutpoint(admissions.map(outpointOf)), { fields: ['txid', 'vout'] }),
@@ -70,7 +70,8 @@ async function unspent(documents: Documents, admissions: Doc[]): Promise<Doc[]> 
   const inactive = new Set(transactions.map(({ txid }) => hexOf(txid)))
   return admissions.filter((admission) => {
     const outpoint = outpointOf(admission)
-    return !spent.has(formatOutpoint(outpoint)) && !inactive.has(outpoint.txid)
+    const isSpent = outpoint.vout !== always && spent.has(formatOutpoint(outpoint))
+    return !isSpent && !inactive.has(outpoint.txid)
   })
 }
 

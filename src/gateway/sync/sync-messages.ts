@@ -59,6 +59,7 @@ export const nodeAnswer = z.strictObject({
   outputIndex,
   rawTx: writtenHex,
   proof: writtenHex.optional(),
+  txMetadata: z.string(),
 })
 
 /** What a lookup service of an overlay engine answers. The numbers are checked as they are read: there may be millions. */
