@@ -7,6 +7,7 @@ import type { GraphReader } from './graph-store.js'
 import type { HostStore, Settings } from './host-store.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import type { OrdinalsPolicy } from './ordinals-policy.js'
+import type { BeefContents } from './read-beef.js'
 import { admissionRules } from './topic-rules.js'
 
 /**
@@ -67,6 +68,17 @@ export class OtherTreeError extends CodedError<'OTHER_TREE'> {
   constructor(message: string) {
     super('OTHER_TREE', message)
   }
+}
+
+/** How an engine from 0.6 on says that a transaction came to it. */
+export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
+
+/**
+ * Whether an engine may be asking if a peer has to send what a transaction spends: it asks that of mined ones, which nobody
+ * has verified yet. Then nothing is admitted that the index could still find to be something else.
+ */
+export function asksForInputs({ subject, proof }: BeefContents, mode: SubmitMode | undefined): boolean {
+  return mode === 'historical-tx' && proof(subject.txid) !== undefined
 }
 
 /**

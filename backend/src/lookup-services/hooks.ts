@@ -1,6 +1,7 @@
 import type { OutputAdmittedByTopic, OutputSpent } from '@bsv/overlay'
 import type { GraphStore } from '../graph/graph-store.js'
 import type { FailedHook } from '../graph/hook-outbox.js'
+import { memoizeByObject } from '../graph/memoize-by-object.js'
 import { type BeefContents, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import { type GraphRecords, graphRecords } from '../graph/records.js'
 import { isLooseMint } from '../graph/topic-rules.js'
@@ -30,6 +31,25 @@ export interface HooksOptions {
  * A mint that nodes disagree about is left out as long as it is not mined.
  */
 export async function recordBeef(
+  writer: Pick<GraphStore, 'record' | 'backlog'>,
+  beef: BeefContents,
+  deployment: Deployment | undefined,
+): Promise<void> {
+  const recorded = recordedBy(writer)
+  const known = recorded.get(beef) ?? writeBeef(writer, beef, deployment)
+  recorded.set(beef, known)
+  try {
+    await known
+  } catch (error) {
+    recorded.delete(beef)
+    throw error
+  }
+}
+
+/** What has been recorded: engines call a hook for each output and each service, with the same transaction. */
+const recordedBy = memoizeByObject((_writer: object) => new WeakMap<BeefContents, Promise<void>>())
+
+async function writeBeef(
   writer: Pick<GraphStore, 'record' | 'backlog'>,
   beef: BeefContents,
   deployment: Deployment | undefined,

@@ -3,14 +3,16 @@ import type { AdmittanceInstructions } from '@bsv/sdk'
 import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import {
+  asksForInputs,
   hostRules,
   type IndexReader,
   ifAvailable,
+  type SubmitMode,
   sharedIndex,
   unlessOtherTree,
 } from '../graph/host-index.js'
 import { nativeHash256 } from '../graph/native-hash.js'
-import { type BeefContents, readBeef } from '../graph/read-beef.js'
+import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { admittedNames } from '../graph/topic-rules.js'
 import { isNodeOutpoint } from '../graph/transaction-records.js'
@@ -28,9 +30,6 @@ export interface NamesTopicManagerOptions {
   store?: IndexReader
   onRefusal?: OnRefusal
 }
-
-/** How an engine from 0.6 on says that a transaction came. 0.4.6 says nothing. */
-export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
 
 /**
  * `tm_names`: the genesis output, and outputs 0, 1 and 2 of every transaction that spends a genuine node and
@@ -60,13 +59,18 @@ export default class NamesTopicManager implements TopicManager {
 
   /**
    * @param previousCoins The inputs that spend what this topic has admitted.
+   * @param mode How the transaction came; 0.4.6 does not say.
    * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
     beef: number[] | Uint8Array,
     previousCoins: number[],
+    _offChainValues?: number[],
+    mode?: SubmitMode,
   ): Promise<AdmittanceInstructions> {
     const contents = readBeef(beef)
+    // Before the first await: hooks are called for each output, and record one BEEF once.
+    if (this.index !== undefined && !asksForInputs(contents, mode)) seenBeefs.add(beef)
     const outputsToAdmit = await unlessOtherTree(() => this.outputsToAdmit(contents, previousCoins), {
       topic: TOPICS.names,
       txid: contents.subject.txid,

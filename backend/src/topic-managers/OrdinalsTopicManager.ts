@@ -4,9 +4,11 @@ import { LRUCache } from 'lru-cache'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import {
+  asksForInputs,
   hostRules,
   type IndexReader,
   ifAvailable,
+  type SubmitMode,
   sharedIndex,
   unlessOtherTree,
 } from '../graph/host-index.js'
@@ -29,7 +31,6 @@ import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs, type TransactionView } from '../protocol/transaction.js'
 import { ORDINALS_DOCUMENTATION } from './documentation.js'
-import type { SubmitMode } from './NamesTopicManager.js'
 
 export interface OrdinalsTopicManagerOptions {
   /** The index of the host; by default, that of the lookup services of this process, once there is one. */
@@ -104,13 +105,14 @@ export default class OrdinalsTopicManager implements TopicManager {
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
     // Before the first await: lookup services may be called about spends meanwhile.
-    if (mode === 'historical-tx') this.synced?.add(beef)
+    const isAsking = asksForInputs(received, mode)
+    if (isAsking) this.synced?.add(beef)
     else this.seen?.add(beef)
-    if (mode === 'historical-tx' && (await this.isAskedFor(subject, offChainValues)))
+    if (isAsking && (await this.isAskedFor(subject, offChainValues)))
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     const contents = this.synced?.withSources(received) ?? received
     // What a peer of ours sent is complete; the index decides what it was.
-    const isDecided = mode === 'historical-tx' && !this.asked.has(subject.txid)
+    const isDecided = isAsking && !this.asked.has(subject.txid)
     const found = new Set(ownOutputs(subject))
     const receiving = (): Promise<number[]> => this.receiving(contents, { previousCoins, isDecided })
     const { onRefusal } = this

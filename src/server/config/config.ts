@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isContentTypePattern } from '../../../backend/src/graph/ordinals-policy.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import type { CovenantVersion, Deployment, DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import {
@@ -14,7 +15,6 @@ import {
   type TermsOverrides,
   termsOf,
 } from '../../../backend/src/protocol/profile.js'
-import { isContentTypePattern } from '../../../backend/src/graph/ordinals-policy.js'
 import { ConfigError } from './errors.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'

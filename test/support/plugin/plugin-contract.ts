@@ -1,4 +1,5 @@
 import type { LookupService } from '@bsv/overlay'
+import { NamesTopicManager } from '../../../src/plugin/index.js'
 import type { FakeTransaction } from '../protocol/fake-chain.js'
 import { OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
 import { ENGINE_VERSIONS } from './engines.js'
@@ -266,6 +267,25 @@ export function describePluginContract(
       await expect(host.found('ls_names', { name: 'a' })).rejects.toThrow('has blocked')
       expect(await host.post('/admin/unban', ban)).toBe(200)
       expect(await host.found('ls_names', { name: 'a' })).toEqual([mint.outpoint(2)])
+    })
+
+    test('a topic is enough for a mint, and the other for its transfer; an alias is as good', async () => {
+      const host = await start({
+        configure: (each) =>
+          each.configureTopicManager(
+            'tm_opns',
+            new NamesTopicManager({ deployment: wallet.chain.deployment }),
+          ),
+      })
+      const mint = wallet.mint('a', { mined: true })
+      const moved = wallet.transfer(mint, 2, { mined: true })
+      await host.submit(wallet.beef(wallet.chain.genesis), ['tm_opns'])
+      await host.submit(wallet.beef(mint), ['tm_opns'])
+      await host.submit(wallet.beef(moved), ['tm_ordinals'])
+      await host.stored()
+      expect(await host.found('ls_names', { name: 'a' })).toEqual([moved.outpoint(0)])
+      const query = { outpoint: moved.outpoint(0), seq: 0 }
+      expect(await host.found('ls_ordinals', query)).toEqual([mint.outpoint(2)])
     })
 
     test('a query with history is answered', async () => {

@@ -20,6 +20,7 @@ import {
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
 import { type Answer, ask, posted, submission, useServers } from '../../support/server/test-server.js'
+import { eventually } from '../../support/server/waiting.js'
 import { MISSING_FOR_MARIADB, mariadbUrl } from '../../support/services/mariadb.js'
 import { MISSING_FOR_MONGO, mongoUrl } from '../../support/services/mongo.js'
 import { freshDatabaseName, portOfShared } from '../../support/services/shared.js'
@@ -84,6 +85,16 @@ async function found(url: string, service: string, query: unknown): Promise<stri
   expect(answer).toMatchObject({ status: 200, json: { type: 'output-list' } })
   const { outputs } = answer.json as { outputs: { beef: number[]; outputIndex: number }[] }
   return outputs.map(({ beef, outputIndex }) => `${readBeef(beef).subject.txid}_${outputIndex}`)
+}
+
+/** A host stores what it admits after its answer, so that it may take a moment until it is found. */
+async function expectFound(
+  url: string,
+  service: string,
+  query: unknown,
+  outpoints: (string | undefined)[],
+): Promise<void> {
+  await eventually(async () => expect(await found(url, service, query)).toEqual(outpoints))
 }
 
 interface HostDatabase {
@@ -158,10 +169,15 @@ async function expectNames(url: string): Promise<void> {
     expect({ status, json }).toMatchObject({ status: 200, json: { tm_names: { outputsToAdmit } } })
   }
   const [a, ab, b] = mints
-  expect(await found(url, 'ls_names', { name: 'ab' })).toEqual([ab?.outpoint(2)])
-  expect(await found(url, 'ls_names', { mine: 'abc' })).toEqual([ab?.outpoint(1)])
-  expect(await found(url, 'ls_names', { node: '' })).toEqual([b?.outpoint(0)])
-  expect(await found(url, 'ls_names', { prefix: 'a' })).toEqual([a, ab].map((mint) => mint?.outpoint(2)))
+  await expectFound(url, 'ls_names', { name: 'ab' }, [ab?.outpoint(2)])
+  await expectFound(url, 'ls_names', { mine: 'abc' }, [ab?.outpoint(1)])
+  await expectFound(url, 'ls_names', { node: '' }, [b?.outpoint(0)])
+  await expectFound(
+    url,
+    'ls_names',
+    { prefix: 'a' },
+    [a, ab].map((mint) => mint?.outpoint(2)),
+  )
 }
 
 async function expectOrdinals(url: string): Promise<void> {
@@ -183,10 +199,8 @@ async function expectOrdinals(url: string): Promise<void> {
     const { status, json } = await submitted(url, beefOf(each, { with: [parent] }), ['tm_ordinals'])
     expect({ status, json }).toMatchObject({ status: 200, json: { tm_ordinals: { outputsToAdmit: [0] } } })
   }
-  expect(await found(url, 'ls_ordinals', { outpoint: origin.outpoint(0), seq: -1 })).toEqual([
-    moved.outpoint(0),
-  ])
-  expect(await found(url, 'ls_ordinals', { map: { app: 'shop' } })).toEqual([moved.outpoint(0)])
+  await expectFound(url, 'ls_ordinals', { outpoint: origin.outpoint(0), seq: -1 }, [moved.outpoint(0)])
+  await expectFound(url, 'ls_ordinals', { map: { app: 'shop' } }, [moved.outpoint(0)])
   const wrong = await ask(url, '/lookup', posted({ service: 'ls_ordinals', query: { unknown: 1 } }))
   expect(wrong).toMatchObject({ status: 400, json: { status: 'error' } })
 }
@@ -206,7 +220,7 @@ async function expectLiveNames(url: string): Promise<void> {
     expect({ status, json }).toMatchObject({ status: 200, json: { tm_names: { outputsToAdmit } } })
   }
   for (const { txid, name } of mints)
-    expect(await found(url, 'ls_names', { origin: name.name })).toEqual([`${txid}_${name.vout}`])
+    await expectFound(url, 'ls_names', { origin: name.name }, [`${txid}_${name.vout}`])
 }
 
 const inContainer = 'missing' in container ? describe.skip : describe

@@ -23,15 +23,6 @@ const source: Knex.MigrationSource<Migration> = {
   getMigration: async (migration) => migration,
 }
 
-/**
- * The migrations for a host that runs them itself along with others, with names that start with the owner's.
- *
- * @param owner The lookup service that needs them, as `ls_names`.
- */
-export function migrationsFor(owner: string): Migration[] {
-  return migrations.map((migration) => ({ ...migration, name: `minetree-${owner}-${migration.name}` }))
-}
-
 /** The table of applied migrations. */
 export const MIGRATIONS_TABLE = 'minetree_migrations'
 
