@@ -1,6 +1,7 @@
 import { attachGateway as attach } from './attach-gateway.js'
 import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
 
+export { attachSync } from './attach-sync.js'
 export type { GatewayLimits } from './gateway-limits.js'
 export type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
 

@@ -15,6 +15,11 @@ export interface NodeInput {
 export interface AdmissionRules {
   /** The root of the tree to follow; undefined: none, and `tm_names` admits nothing. */
   genesis: Outpoint | undefined
+  /**
+   * Whether the genesis counts as admitted before its transaction is stored. An engine offers its peers what is unspent, which
+   * the genesis is not any more, so that they would never have it.
+   */
+  assumesGenesis?: boolean
   /** The outputs that `tm_names` admits: those of the genesis, or of a mint of the node that is spent. */
   names(transaction: TransactionView, nodeInputs: NodeInput[]): number[]
   /** Whether `tm_ordinals` admits an output that has content or MAP, or receives an admitted ordinal. */

@@ -258,8 +258,17 @@ export interface AdmissionsReader {
   among(outpoints: Outpoint[]): Promise<AdmissionRecord[]>
   /** Every admission of a transaction's outputs. */
   ofTransaction(txid: string): Promise<AdmissionRecord[]>
-  /** The unspent outputs of a topic from a score on, by score. */
-  unspentOfTopic(query: { topic: string; since: number; limit?: number }): Promise<AdmissionRecord[]>
+  /**
+   * The unspent outputs of a topic from a score on, by score.
+   *
+   * @param query.always An output index: such outputs are returned even if they are spent.
+   */
+  unspentOfTopic(query: {
+    topic: string
+    since: number
+    limit?: number
+    always?: number
+  }): Promise<AdmissionRecord[]>
   isApplied(topic: string, txid: string): Promise<boolean>
 }
 

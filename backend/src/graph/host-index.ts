@@ -43,7 +43,7 @@ export function deriveInHost(store: HostStore): void {
   store.deriveBy({
     rules: (onRefusal) => {
       const { deployment, policy } = rules
-      return admissionRules({ deployment, ...(policy && { policy }), onRefusal })
+      return { ...admissionRules({ deployment, ...(policy && { policy }), onRefusal }), assumesGenesis: true }
     },
     pending: PENDING,
   })

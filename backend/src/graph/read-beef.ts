@@ -132,6 +132,24 @@ export class SeenBeefs {
     return this.beefs.get(readBeef(beef).subject.txid) ?? beef
   }
 
+  /**
+   * A BEEF with the transactions that its subject spends from and that were seen by themselves: an engine that syncs passes on
+   * one transaction at a time, each without what it spends. They are authentic, as the subject names them by their hash.
+   */
+  withSources(beef: BeefContents): BeefContents {
+    const sources = new Map<string, BeefContents>()
+    for (const { txid } of beef.subject.inputs) {
+      const seen = beef.transaction(txid) === undefined ? this.beefs.get(txid) : undefined
+      if (seen !== undefined) sources.set(txid, readBeef(seen))
+    }
+    if (sources.size === 0) return beef
+    return {
+      ...beef,
+      transaction: (txid) => beef.transaction(txid) ?? sources.get(txid)?.subject,
+      txids: [...sources.keys(), ...beef.txids],
+    }
+  }
+
   forget(txid: string): void {
     this.bytes -= this.beefs.get(txid)?.length ?? 0
     this.beefs.delete(txid)
@@ -140,3 +158,6 @@ export class SeenBeefs {
 
 /** Those of this process: hosts create topic managers and lookup services separately. */
 export const seenBeefs = new SeenBeefs()
+
+/** Those that an engine received from a peer, as it syncs. */
+export const syncedBeefs = new SeenBeefs()

@@ -2,7 +2,7 @@ import type { GraphStore } from '../graph/graph-store.js'
 import type { FailedHook } from '../graph/hook-outbox.js'
 import { memoizeByObject } from '../graph/memoize-by-object.js'
 import type { OutputAdmittedByTopic, OutputSpent } from '../graph/overlay-interfaces.js'
-import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
+import { type BeefContents, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import { type GraphRecords, graphRecords } from '../graph/records.js'
 import { isLooseMint } from '../graph/topic-rules.js'
 import { knownTransactions, spendsOf } from '../graph/transaction-records.js'
@@ -144,13 +144,15 @@ function asReceived(beef: number[]): number[] {
  * @throws Error if the payload has no transaction: these services ask for whole-tx payloads.
  */
 export function admittedBeef(payload: OutputAdmittedByTopic): BeefContents {
-  if (payload.mode === 'whole-tx') return readBeef(payload.atomicBEEF)
+  if (payload.mode === 'whole-tx') return syncedBeefs.withSources(readBeef(payload.atomicBEEF))
   throw new Error(`the notice for ${payload.txid} has no transaction: this service needs whole-tx notices`)
 }
 
 /** The BEEF of a spend; undefined if the payload has none. */
 export function spendingBeef(payload: OutputSpent): BeefContents | undefined {
-  return payload.mode === 'whole-tx' ? readBeef(payload.spendingAtomicBEEF) : undefined
+  return payload.mode === 'whole-tx'
+    ? syncedBeefs.withSources(readBeef(payload.spendingAtomicBEEF))
+    : undefined
 }
 
 /** @throws Error if the payload has no transaction: then the host must have it. */

@@ -71,10 +71,11 @@ export default class NamesTopicManager implements TopicManager {
     const contents = readBeef(beef)
     // Before the first await: hooks are called for each output, and record one BEEF once.
     if (this.index !== undefined && !asksForInputs(contents, mode)) seenBeefs.add(beef)
-    const outputsToAdmit = await unlessOtherTree(
-      () => this.outputsToAdmit(contents, { previousCoins, mode }),
-      { topic: TOPICS.names, txid: contents.subject.txid, onRefusal: this.onRefusal },
-    )
+    const outputsToAdmit = await unlessOtherTree(() => this.outputsToAdmit(contents, previousCoins), {
+      topic: TOPICS.names,
+      txid: contents.subject.txid,
+      onRefusal: this.onRefusal,
+    })
     return {
       outputsToAdmit,
       // History is the product: every spent coin is retained.
@@ -82,10 +83,7 @@ export default class NamesTopicManager implements TopicManager {
     }
   }
 
-  private async outputsToAdmit(
-    beef: BeefContents,
-    { previousCoins, mode }: { previousCoins: number[]; mode: SubmitMode | undefined },
-  ): Promise<number[]> {
+  private async outputsToAdmit(beef: BeefContents, previousCoins: number[]): Promise<number[]> {
     const { deployment, index } = this
     const { subject } = beef
     const refuse = (code: string, message: string): number[] => {
@@ -108,7 +106,7 @@ export default class NamesTopicManager implements TopicManager {
     const known: NodeInput[] = []
     for (const input of new Set([...previousCoins.filter(isNode), ...genuine]))
       known.push({ input, spent: await this.spentOutput(input, beef) })
-    if (index !== undefined && !asksForInputs(beef, mode)) {
+    if (index !== undefined) {
       // The index decides what it was; here it is enough that it may have been a mint.
       for (const input of possible) {
         const admitted = judge([{ input, spent: await this.spentOutput(input, beef) }], () => {})

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import type { OnRefusal } from '../graph/admission-rules.js'
 import { unsoundness } from '../graph/block-rules.js'
 import {
@@ -9,6 +10,7 @@ import {
   sharedIndex,
   unlessOtherTree,
 } from '../graph/host-index.js'
+import { nativeHash256 } from '../graph/native-hash.js'
 import {
   describePolicy,
   type OrdinalsPolicy,
@@ -16,10 +18,14 @@ import {
   policyCheck,
 } from '../graph/ordinals-policy.js'
 import type { AdmittanceInstructions, ServiceMetadata, TopicManager } from '../graph/overlay-interfaces.js'
-import { type BeefContents, readBeef, type SeenBeefs, seenBeefs } from '../graph/read-beef.js'
+import { type BeefContents, readBeef, type SeenBeefs, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
+import { decodeSyncHint } from '../graph/sync-hint.js'
 import { isLooseMint } from '../graph/topic-rules.js'
 import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
+import { encodeBeef } from '../graph/write-beef.js'
+import { BeefError } from '../protocol/beef.js'
+import { reversed, toHex } from '../protocol/bytes.js'
 import { NOT_STRICT } from '../protocol/mint-outputs.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
@@ -39,6 +45,9 @@ export interface OrdinalsTopicManagerOptions {
   seen?: SeenBeefs | undefined
 }
 
+/** How many transactions of a sync are remembered until the engine asks which inputs they need. */
+const MOST_ASKED = 10_000
+
 /**
  * `tm_ordinals`: every output with content (of any value), every 1-sat output with MAP, and every 1-sat output
  * that receives an ordinal already admitted (BRC-159); of these, those that the host's policy admits. A Federated
@@ -53,6 +62,9 @@ export default class OrdinalsTopicManager implements TopicManager {
   private readonly refusalOf: PolicyCheck
   private readonly onRefusal: OnRefusal
   private readonly seen: SeenBeefs | undefined
+  private readonly synced: SeenBeefs | undefined
+  /** What peers have to send of the transactions that engines asked about last, by txid. */
+  private readonly asked = new LRUCache<string, { txid: string; outputIndex: number }[]>({ max: MOST_ASKED })
 
   /** @throws PolicyError if the policy is invalid. */
   constructor(options: OrdinalsTopicManagerOptions = {}) {
@@ -61,6 +73,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     this.refusalOf = policyCheck(this.policy)
     this.onRefusal = options.onRefusal ?? (() => {})
     this.seen = 'seen' in options ? options.seen : seenBeefs
+    this.synced = this.seen && syncedBeefs
     if (this.store !== undefined && options.policy !== undefined)
       hostRules(this.store).policy = options.policy
   }
@@ -73,29 +86,38 @@ export default class OrdinalsTopicManager implements TopicManager {
 
   /**
    * @param previousCoins The inputs that spend what this topic has admitted.
+   * @param offChainValues With `historical-tx`, what a peer says of the transaction (`sync-hint.ts`).
+   * @param mode With `historical-tx`, an engine asks whether a peer has to send what the transaction spends.
    * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
     beef: number[] | Uint8Array,
     previousCoins: number[],
-    _offChainValues?: number[],
+    offChainValues?: number[],
     mode?: SubmitMode,
   ): Promise<AdmittanceInstructions> {
-    const contents = readBeef(beef)
-    const { subject } = contents
-    const unsound = unsoundness(contents) ?? this.looseness(contents)
+    const received = readBeef(beef)
+    const { subject } = received
+    const unsound = unsoundness(received) ?? this.looseness(received)
     if (unsound !== undefined) {
       const message = `the transaction is invalid: ${unsound}`
       this.onRefusal({ topic: TOPICS.ordinals, txid: subject.txid, code: 'UNSOUND', message })
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
     // Before the first await: lookup services may be called about spends meanwhile.
-    if (!asksForInputs(contents, mode)) this.seen?.add(beef)
+    const isAsking = asksForInputs(received, mode)
+    if (isAsking) this.synced?.add(beef)
+    else this.seen?.add(beef)
+    if (isAsking && (await this.isAskedFor(subject, offChainValues)))
+      return { outputsToAdmit: [], coinsToRetain: previousCoins }
+    const contents = this.synced?.withSources(received) ?? received
+    // What a peer of ours sent is complete; the index decides what it was.
+    const isDecided = isAsking && !this.asked.has(subject.txid)
     const found = new Set(ownOutputs(subject))
-    const received = (): Promise<number[]> => this.received(contents, { previousCoins, mode })
+    const receiving = (): Promise<number[]> => this.receiving(contents, { previousCoins, isDecided })
     const { onRefusal } = this
     const about = { topic: TOPICS.ordinals, txid: subject.txid, onRefusal }
-    for (const vout of await unlessOtherTree(received, about)) found.add(vout)
+    for (const vout of await unlessOtherTree(receiving, about)) found.add(vout)
     const admitted = this.permitted(subject, found)
     if (admitted.length === 0 && previousCoins.length === 0) this.seen?.forget(subject.txid)
     if (found.size === 0) {
@@ -130,9 +152,9 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   /** The outputs that receive an admitted ordinal by the ordinal arithmetic, or may do so. */
-  private async received(
+  private async receiving(
     beef: BeefContents,
-    { previousCoins, mode }: { previousCoins: number[]; mode: SubmitMode | undefined },
+    { previousCoins, isDecided }: { previousCoins: number[]; isDecided: boolean },
   ): Promise<number[]> {
     const { index } = this
     if (index === undefined && previousCoins.length === 0) return []
@@ -142,7 +164,7 @@ export default class OrdinalsTopicManager implements TopicManager {
       // A copy: the flow of a BEEF is computed once.
       (await flowOf({ ...beef }, undefined))
     const mayReceive =
-      index !== undefined && !asksForInputs(beef, mode)
+      index !== undefined && !isDecided
         ? predecessors.flatMap(({ kind }, vout) => (kind === 'none' ? [] : [vout])).slice(0, MOST_UNDECIDED)
         : []
     const held = [...previousCoins, ...(await this.heldInputs(beef, inputValues))]
@@ -176,21 +198,53 @@ export default class OrdinalsTopicManager implements TopicManager {
     return held
   }
 
+  /** Takes in the coins of a hint. Returns whether the engine has to ask the peer for ordinals first. */
+  private async isAskedFor(subject: TransactionView, offChainValues?: number[]): Promise<boolean> {
+    const { index } = this
+    const hint = decodeSyncHint(offChainValues)
+    if (hint === undefined || index === undefined) return false
+    for (const coin of hint.coins) this.addCoin(subject, coin)
+    const missing: { txid: string; outputIndex: number }[] = []
+    for (const { txid, vout } of hint.inputs.flatMap((input) => subject.inputs[input] ?? [])) {
+      const isHeld = async () => (await index.ordinals.output({ txid, vout })) !== undefined
+      if (!(await ifAvailable(isHeld, false))) missing.push({ txid, outputIndex: vout })
+    }
+    this.asked.set(subject.txid, missing)
+    return missing.length > 0
+  }
+
+  /** What a transaction spends names it by its hash; anything else that a peer sends is dropped. */
+  private addCoin({ inputs }: TransactionView, coin: Uint8Array): void {
+    const txid = toHex(reversed(nativeHash256(coin)))
+    if (!inputs.some((input) => input.txid === txid)) return
+    try {
+      this.synced?.add(encodeBeef([{ raw: coin }]))
+    } catch (error) {
+      // The hash is right, so the bytes are those of a transaction that our parser refuses.
+      if (!(error instanceof BeefError)) throw error
+    }
+  }
+
   /**
-   * Every input: any of them may carry an ordinal, and each one's value places the ones after it.
+   * The inputs that a peer has to send before the transaction can be judged. Where the peer said what it serves
+   * (`sync-hint.ts`), those of them that this host does not know. Otherwise those that place the 1-sat outputs or carry what is
+   * in them: up to the one that covers the last such output, where each counts as one satoshi at least. A host asks for all of
+   * them, and gives up if one is missing.
    *
    * @throws Error if no output can be an ordinal.
    */
   async identifyNeededInputs(beef: number[] | Uint8Array): Promise<{ txid: string; outputIndex: number }[]> {
     const { subject } = readBeef(beef)
-    const candidates = firstOutputs(subject, OUTPUTS_WITH_ORDINALS).flatMap((output, vout) =>
-      output.satoshis === 1 ? [vout] : [],
-    )
-    const possible = [...ownOutputs(subject), ...candidates]
-    if (!possible.some((vout) => this.refusalOf(subject, vout) === undefined)) {
-      throw new Error('no output can be an ordinal that this host accepts')
-    }
-    return subject.inputs.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
+    const asked = this.asked.get(subject.txid)
+    if (asked !== undefined) return asked
+    const own = new Set(ownOutputs(subject))
+    const outputs = firstOutputs(subject, OUTPUTS_WITH_ORDINALS)
+    const isPossible = (_: unknown, vout: number): boolean =>
+      (own.has(vout) || outputs[vout]?.satoshis === 1) && this.refusalOf(subject, vout) === undefined
+    const last = outputs.findLastIndex(isPossible)
+    if (last === -1) throw new Error('no output can be an ordinal that this host accepts')
+    const place = outputs.slice(0, last).reduce((sum, { satoshis }) => sum + satoshis, 0)
+    return subject.inputs.slice(0, place + 1).map(({ txid, vout }) => ({ txid, outputIndex: vout }))
   }
 
   async getDocumentation(): Promise<string> {

@@ -1,10 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
 import type { z } from 'zod'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
-import { readProof } from '../../../backend/src/graph/read-beef.js'
+import { readBeef, readProof } from '../../../backend/src/graph/read-beef.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
+import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { CodedError } from '../../../backend/src/protocol/coded-error.js'
-import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
 import type { SourceError } from '../../client/errors.js'
@@ -12,9 +14,10 @@ import {
   formatGaspOutpoint,
   GASP_VERSION,
   gaspNode,
+  lookupResponse,
   type OfferedOutput,
   syncResponse,
-} from './sync-messages.js'
+} from '../../gateway/sync/sync-messages.js'
 
 /** A peer that is unavailable: it would not answer the next request either. */
 export class PeerAwayError extends CodedError {
@@ -28,6 +31,12 @@ export class BadGraphError extends CodedError {
   readonly code = 'BAD_GRAPH'
 }
 
+/** A graph lacks what the peer will have soon: the engine offers an output before its lookup services know of it. */
+export class IncompleteGraphError extends CodedError {
+  override readonly name = 'IncompleteGraphError'
+  readonly code = 'INCOMPLETE_GRAPH'
+}
+
 /** A graph that may be valid, but that this host does not take: it exceeds a limit, or belongs to no topic here. */
 export class UnwantedGraphError extends CodedError {
   override readonly name = 'UnwantedGraphError'
@@ -38,6 +47,10 @@ export class UnwantedGraphError extends CodedError {
 const MAX_LIST_BYTES = 16 * 1024 * 1024
 /** What a node has beside its transaction, in bytes: a merkle path, and metadata that is not requested. */
 const MAX_NODE_REST = 256 * 1024
+/** The longest answer of a lookup service that is read, in bytes: the BEEF in it is an array of decimal numbers. */
+const MAX_LOOKUP_BYTES = 16 * 1024 * 1024
+/** How the engine of other hosts refuses whatever it cannot answer; our server says 404 and 451. */
+const REFUSED = 400
 /** How long this host waits when a peer limits its rate, in milliseconds, and how often. */
 const MAX_WAIT = 60_000
 const MAX_WAITS = 10
@@ -47,6 +60,9 @@ export interface PeerTransaction {
   view: TransactionView
   proof?: Proof
 }
+
+/** What an output was submitted with, by txid; or that the lookup service of the peer does not know the output yet. */
+export type Sources = ReadonlyMap<string, PeerTransaction> | 'not yet'
 
 export interface PeerOptions {
   url: string
@@ -58,6 +74,9 @@ export interface PeerOptions {
 
 /** Another host, over the HTTP API that overlay hosts have for GASP. Nothing that it says is believed. */
 export class Peer {
+  /** Whether it has refused something as the overlay engine does. */
+  private isEngine = false
+
   constructor(private readonly options: PeerOptions) {}
 
   /**
@@ -86,6 +105,9 @@ export class Peer {
   /**
    * The transaction of an output in a graph; undefined if the peer does not have it.
    *
+   * The overlay engine refuses everything behind a proven transaction ("Incomplete SPV data!"), unless the graph is the
+   * requested output's own. So where an engine refuses, the output is requested as a graph by itself.
+   *
    * @throws PeerAwayError if there is no response; BadGraphError if it is no transaction, or another one;
    * UnwantedGraphError if it is too long.
    */
@@ -93,6 +115,18 @@ export class Peer {
     { graph, outpoint }: { graph: Outpoint; outpoint: Outpoint },
     signal: AbortSignal,
   ): Promise<PeerTransaction | undefined> {
+    const found = await this.nodeOf({ graph, outpoint }, signal)
+    if (found !== 'refused') return found
+    this.isEngine = true
+    if (formatOutpoint(graph) === formatOutpoint(outpoint)) return undefined
+    const alone = await this.nodeOf({ graph: outpoint, outpoint }, signal)
+    return alone === 'refused' ? undefined : alone
+  }
+
+  private async nodeOf(
+    { graph, outpoint }: { graph: Outpoint; outpoint: Outpoint },
+    signal: AbortSignal,
+  ): Promise<PeerTransaction | 'refused' | undefined> {
     const { txid, vout: outputIndex } = outpoint
     const graphID = formatGaspOutpoint(graph)
     const answer = await this.ask('/requestForeignGASPNode', {
@@ -101,6 +135,7 @@ export class Peer {
       signal,
     })
     if (answer === 'too long') throw new UnwantedGraphError(`${txid} exceeds the limit for a transaction`)
+    if (answer.status === REFUSED) return 'refused'
     // Hosts have many ways to say that they do not have something, and one to say that they are unavailable.
     if (answer.status >= 400 && answer.status < 500) return undefined
     const node = parsed(gaspNode, answer.body)
@@ -108,6 +143,34 @@ export class Peer {
     if (node.graphID !== graphID || node.outputIndex !== outputIndex)
       throw new BadGraphError(`asked for ${txid}, the peer sends the node of another graph`)
     return readNode(txid, node)
+  }
+
+  /**
+   * The transactions in the BEEF that the peer's lookup service has of an admitted output: what the output was submitted with,
+   * which the engine's GASP does not give out. None if the peer runs no engine, or no such service.
+   *
+   * @param query.outpoint Of a topic, as admitted there; for `tm_names` that of any output of a mint.
+   * @throws PeerAwayError if there is no response; BadGraphError if it contains no valid BEEF.
+   */
+  async sources(
+    { topic, outpoint }: { topic: string; outpoint: Outpoint },
+    signal: AbortSignal,
+  ): Promise<Sources> {
+    if (!this.isEngine) return new Map()
+    const question =
+      topic === TOPICS.names
+        ? // A mint has its name in output 2.
+          {
+            service: LOOKUP_SERVICES.names,
+            query: { origins: [formatOutpoint({ txid: outpoint.txid, vout: 2 })] },
+          }
+        : { service: LOOKUP_SERVICES.ordinals, query: { outpoint: formatOutpoint(outpoint) } }
+    const answer = await this.ask('/lookup', { body: question, maxBytes: MAX_LOOKUP_BYTES, signal })
+    if (answer === 'too long' || answer.status !== 200) return new Map()
+    const response = parsed(lookupResponse, answer.body)
+    if (response === undefined) return new Map()
+    const [output] = response.outputs
+    return output === undefined ? 'not yet' : readSources(output.beef)
   }
 
   private async ask(
@@ -183,6 +246,22 @@ function readNode(txid: string, node: z.output<typeof gaspNode>): PeerTransactio
     readProof({ txid, bump: bytesOf(proof) }),
   )
   return { view, proof: checked }
+}
+
+function readSources(numbers: number[]): Map<string, PeerTransaction> {
+  const found = new Map<string, PeerTransaction>()
+  try {
+    const beef = readBeef(Uint8Array.from(numbers))
+    for (const txid of beef.txids) {
+      const view = beef.transaction(txid)
+      const proof = beef.proof(txid)
+      if (view !== undefined) found.set(txid, { view, ...(proof && { proof }) })
+    }
+  } catch (cause) {
+    if (!(cause instanceof BeefError)) throw cause
+    throw new BadGraphError('the BEEF in the answer of the lookup service of the peer is invalid', { cause })
+  }
+  return found
 }
 
 function valid<Result>(message: string, read: () => Result): Result {

@@ -7,7 +7,7 @@ import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { isCoinbase, outputOf, readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { BadGraphError, type PeerTransaction, UnwantedGraphError } from './peer.js'
+import { BadGraphError, type PeerTransaction, type Sources, UnwantedGraphError } from './peer.js'
 
 /** A transaction to submit, and the topics that need it for those that follow. */
 export interface SyncStep {
@@ -18,6 +18,8 @@ export interface SyncStep {
 /** The transactions behind an offered output that this host lacks. */
 export class SyncGraph {
   readonly transactions = new Map<string, PeerTransaction>()
+  /** Whether the peer offers something that its lookup service does not know yet, so that a coin is missing. */
+  isEarly = false
   private readonly wanted = new Map<string, Set<string>>()
 
   /** @param root The txid of what is offered. */
@@ -109,6 +111,8 @@ export interface CollectOptions {
   topics: string[]
   /** Requests the transaction of an outpoint; undefined if the peer does not have it. */
   ask: (outpoint: Outpoint) => Promise<PeerTransaction | undefined>
+  /** Requests what an admitted output of a topic was submitted with, where the peer does not have it as nodes. */
+  askSources: (admitted: { topic: string; outpoint: Outpoint }) => Promise<Sources>
   managers: Record<string, Pick<TopicManager, 'identifyNeededInputs'>>
   store: AppliedReader
   limits: GraphLimits
@@ -126,6 +130,9 @@ export async function collectGraph(options: CollectOptions): Promise<SyncGraph> 
   const collector = new Collector(options)
   return await collector.collect()
 }
+
+/** Finds a transaction among those that another one was submitted with. */
+type SourceOf = (txid: string) => Promise<PeerTransaction | undefined>
 
 class Collector {
   private readonly graph: SyncGraph
@@ -161,19 +168,26 @@ class Collector {
 
   private async follow({ outpoint, topic }: { outpoint: Outpoint; topic: string }): Promise<void> {
     const { topics, offered } = this.options
-    const node = await this.load(outpoint, { here: false })
+    const node = await this.load(outpoint)
     if (node === undefined) return
     if (topic === TOPICS.names) {
       for (const parent of await this.nodesBefore(node, outpoint.txid === offered.txid))
         await this.want(parent, topic)
     }
-    if (topics.includes(TOPICS.ordinals)) await this.followOrdinals(node)
+    let asked: Promise<Sources> | undefined
+    const sourceOf: SourceOf = async (txid) => {
+      asked ??= this.options.askSources({ outpoint, topic })
+      const sources = await asked
+      if (sources === 'not yet') this.graph.isEarly = true
+      return sources === 'not yet' ? undefined : sources.get(txid)
+    }
+    if (topics.includes(TOPICS.ordinals)) await this.followOrdinals(node, sourceOf)
     if (node.proof !== undefined) return
     for (const input of node.view.inputs) this.ancestors.push(input)
     for (let next = this.ancestors.pop(); next !== undefined; next = this.ancestors.pop()) {
       if (this.walked.has(next.txid)) continue
       this.walked.add(next.txid)
-      const ancestor = await this.load(next, { here: true })
+      const ancestor = await this.load(next, sourceOf)
       if (ancestor === undefined || ancestor.proof !== undefined) continue
       for (const input of ancestor.view.inputs) this.ancestors.push(input)
     }
@@ -196,14 +210,14 @@ class Collector {
   }
 
   /** Loads what places the 1-sat outputs of a transaction, and follows the coins that they continue. */
-  private async followOrdinals({ view }: PeerTransaction): Promise<void> {
+  private async followOrdinals({ view }: PeerTransaction, sourceOf: SourceOf): Promise<void> {
     const outputValues = view.outputs.map(({ satoshis }) => satoshis)
     const output = outputValues.lastIndexOf(1)
     if (output === -1 || isCoinbase(view)) return
     const isPlaced = placement({ outputValues, output })
     const inputValues: number[] = []
     for (const input of view.inputs) {
-      const source = await this.load(input, { here: true })
+      const source = await this.load(input, sourceOf)
       const satoshis = source && outputOf(source.view, input.vout)?.satoshis
       // After an unknown value, nothing can be placed.
       if (satoshis === undefined) break
@@ -220,16 +234,14 @@ class Collector {
   /**
    * A transaction of the graph.
    *
-   * @param options.here Whether to look in the store first.
+   * @param sourceOf Given for one that comes before the transaction that is followed: this host may have it, or the peer may
+   * have it only with that one.
    */
-  private async load(
-    { txid, vout }: Outpoint,
-    { here }: { here: boolean },
-  ): Promise<PeerTransaction | undefined> {
+  private async load({ txid, vout }: Outpoint, sourceOf?: SourceOf): Promise<PeerTransaction | undefined> {
     const known = this.graph.transactions.get(txid)
     if (known !== undefined || this.missing.has(txid)) return known
-    const node = (here ? await this.stored(txid) : undefined) ?? (await this.fetch({ txid, vout }))
-    const found = node ?? (here ? undefined : await this.stored(txid))
+    const node = (sourceOf && (await this.stored(txid))) ?? (await this.fetch({ txid, vout }))
+    const found = node ?? (await (sourceOf ?? this.stored.bind(this))(txid))
     if (found === undefined) this.missing.add(txid)
     else this.add(found)
     return found

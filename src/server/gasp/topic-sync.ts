@@ -6,12 +6,20 @@ import { transactionRecords } from '../../../backend/src/graph/transaction-recor
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
+import type { OfferedOutput } from '../../gateway/sync/sync-messages.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
 import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../submission/errors.js'
 import { admittedCount, type OverlayEvent, withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 import { SubmissionTracker } from '../submission/verify-submission.js'
-import { BadGraphError, type Peer, PeerAwayError, type PeerTransaction, UnwantedGraphError } from './peer.js'
+import {
+  BadGraphError,
+  IncompleteGraphError,
+  type Peer,
+  PeerAwayError,
+  type PeerTransaction,
+  UnwantedGraphError,
+} from './peer.js'
 import {
   type AppliedReader,
   collectGraph,
@@ -20,7 +28,6 @@ import {
   type SyncGraph,
   type SyncStep,
 } from './sync-graph.js'
-import type { OfferedOutput } from './sync-messages.js'
 
 /** How many outputs are requested at once, and how many if those all have one score. */
 const PAGE = 1000
@@ -35,6 +42,8 @@ const CLOCK_SKEW = 60 * 60 * 1000
 const MAX_LINES = 20
 /** How many graphs in a row may be invalid before the round ends. */
 const MAX_FAILURES = 100
+/** How often a graph waits for the lookup service of the peer; after that, it is taken without what the peer lacks. */
+const MAX_EARLY = 3
 /** How many pages of outputs are requested in one round; the next one continues after them. */
 const MAX_PAGES = 10_000
 
@@ -180,6 +189,7 @@ export class TopicSync {
         topic,
         topics: withOrdinals([topic]),
         ask: (asked) => this.ask({ graph: outpoint, outpoint: asked }, signal),
+        askSources: (admitted) => this.options.peer.sources(admitted, signal),
         managers: engine.managers,
         store: graph,
         limits,
@@ -211,6 +221,8 @@ export class TopicSync {
     const { txid } = outpoint
     try {
       const collected = await round.collecting
+      if (collected?.isEarly && this.open.triesOf(txid) < MAX_EARLY)
+        throw new IncompleteGraphError('the lookup service of the peer does not know the offered output yet')
       if (collected !== undefined)
         await takeGraph(collected, {
           topics: withOrdinals([topic]),
@@ -230,6 +242,7 @@ export class TopicSync {
       const isUnwanted = error instanceof UnwantedGraphError || error instanceof SubmissionTooLargeError
       const isOpen =
         error instanceof BadGraphError ||
+        error instanceof IncompleteGraphError ||
         error instanceof InvalidSubmissionError ||
         error instanceof ConflictError
       if (!isUnwanted && !isOpen) throw error
@@ -243,7 +256,7 @@ export class TopicSync {
           cause: error,
         })
       if (tally.open + tally.unwanted <= MAX_LINES)
-        logger.warn(
+        logger[error instanceof IncompleteGraphError ? 'debug' : 'warn'](
           { peer: url, topic, offered: formatOutpoint(outpoint), reason: error.message, again: isOpen },
           'an output that a peer offers was not taken',
         )
@@ -338,15 +351,20 @@ const MAX_OPEN = 1000
  * offers them again, also after a restart.
  */
 export class OpenGraphs {
-  private readonly graphs = new Map<string, { score: number; since: number }>()
+  private readonly graphs = new Map<string, { score: number; since: number; tries: number }>()
 
   constructor(private readonly now: () => number = Date.now) {}
 
   /** Marks a graph as open; {@link startFrom} drops it when it has been open for too long. */
   leave(txid: string, score: number): void {
-    const since = this.graphs.get(txid)?.since ?? this.now()
-    this.graphs.set(txid, { score, since })
+    const { since = this.now(), tries = 0 } = this.graphs.get(txid) ?? {}
+    this.graphs.set(txid, { score, since, tries: tries + 1 })
     if (this.graphs.size > MAX_OPEN) this.dropLowest()
+  }
+
+  /** How often a graph could not be taken since it was opened. */
+  triesOf(txid: string): number {
+    return this.graphs.get(txid)?.tries ?? 0
   }
 
   close(txid: string): void {

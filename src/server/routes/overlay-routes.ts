@@ -1,9 +1,9 @@
-import type { TopicManager } from '@bsv/overlay'
 import type { STEAK } from '@bsv/sdk'
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import type { ServiceMetadata, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import type { AnsweringOutput } from '../../../backend/src/lookup-services/output-history.js'
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array } from '../../../backend/src/protocol/bytes.js'
@@ -11,15 +11,15 @@ import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/htt
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { optionalText, validate } from '../../gateway/http/schemas.js'
+import { outputIndex } from '../../gateway/sync/sync-messages.js'
+import { syncRoutes } from '../../gateway/sync/sync-routes.js'
 import type { Config } from '../config/config.js'
 import type { Limits } from '../config/limits.js'
-import { outputIndex } from '../gasp/sync-messages.js'
 import { clientKey, isLocal } from '../http/gates.js'
 import { withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 import type { Submit } from '../submission/submission-queue.js'
 import { sendLookupAnswer } from './lookup-answer.js'
-import { syncRoutes } from './sync-routes.js'
 
 export interface OverlayRoutesOptions
   extends Pick<Config, 'profile' | 'maxBodyBytes'>,
@@ -106,11 +106,9 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
     )
 }
 
-type Metadata = Awaited<ReturnType<TopicManager['getMetaData']>>
-
 async function metadataOf(
   described: Record<string, Pick<TopicManager, 'getMetaData'>>,
-): Promise<Record<string, Metadata>> {
+): Promise<Record<string, ServiceMetadata>> {
   const entries = Object.entries(described).map(
     async ([name, each]) => [name, await each.getMetaData()] as const,
   )

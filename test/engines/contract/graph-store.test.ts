@@ -599,6 +599,18 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await found({ since: 0, limit: 2 })).toEqual([at(1), at(3)])
     })
 
+    test('of one index come though they are spent', async () => {
+      const { store } = await openStore()
+      const spent = [0, 2].map((vout) => ({ ...at(1), vout }))
+      const admissions = spent.map((outpoint) => admission(outpoint, 5, 'tm_names'))
+      await store.record(
+        graphRecords({ admissions, spends: spent.map((outpoint) => ({ outpoint, spender: txid(7) })) }),
+      )
+      const query = { topic: 'tm_names', since: 0 }
+      expect(await store.admissions.unspentOfTopic(query)).toEqual([])
+      expect(await store.admissions.unspentOfTopic({ ...query, always: 2 })).toEqual(admissions.slice(1))
+    })
+
     test('are of topics whose names differ in case alone', async () => {
       const { store } = await openStore()
       const admissions = ['tm_names', 'TM_NAMES'].map((topic, score) => ({ topic, outpoint: at(1), score }))

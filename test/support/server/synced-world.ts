@@ -14,6 +14,8 @@ import { until } from './waiting.js'
 export class SyncedWorld {
   readonly chain: FakeChain
   readonly mints = new Map<string, FakeTransaction>()
+  /** Where each note was inscribed, as `<txid>_<vout>`. */
+  readonly notes: string[] = []
   /** Where each ordinal stands, and on which side of the tree it belongs. */
   private readonly tips: { transaction: FakeTransaction; vout: number; side: string }[] = []
   private readonly byTxid = new Map<string, FakeTransaction>()
@@ -63,6 +65,7 @@ export class SyncedWorld {
         outputs: [{ satoshis: 1, lockingScript }],
       })
       this.tips.push({ transaction: note, vout: 0, side })
+      this.notes.push(note.outpoint(0))
       return this.beef(note)
     })
   }

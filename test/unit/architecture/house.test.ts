@@ -84,7 +84,8 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     names: ['http'],
     preview: ['http'],
     metadata: ['http', 'content', 'names'],
-    wiring: ['http', 'content', 'streams', 'names', 'preview', 'metadata'],
+    sync: ['http'],
+    wiring: ['http', 'content', 'streams', 'names', 'preview', 'metadata', 'sync'],
   },
   'src/server': {
     config: [],

@@ -84,12 +84,12 @@ export function lookupsIn(rows: RowReader): Lookups {
       const spent = outpointSet(spends.filter(({ spender }) => mints.has(hexOf(spender))))
       return nodes.find((outpoint) => !spent.has(formatOutpoint(outpoint)))
     },
-    async unspentOfTopic({ topic, since, limit = Number.POSITIVE_INFINITY }) {
+    async unspentOfTopic({ topic, since, limit = Number.POSITIVE_INFINITY, always }) {
       const sort = { score: 1, txid: 1, vout: 1 } as const
       const found: AdmissionRecord[] = []
       for (let filter: Filter = { topic, score: { $gte: since } }; found.length < limit; ) {
         const page = await rows.all('graph_admissions', filter, { sort, limit: PAGE })
-        found.push(...(await unspent(rows, page)).map(admissionOf))
+        found.push(...(await unspent(rows, page, always)).map(admissionOf))
         const last = page.at(-1)
         if (last === undefined || page.length < PAGE) break
         const { score, txid, vout } = last
@@ -189,8 +189,8 @@ async function withNodes(rows: RowReader, txids: string[]): Promise<Set<string>>
 /** How many admissions are checked for spends, or lineages for further attributes, at once. */
 const PAGE = 200
 
-/** Those that no active transaction spends, and whose own transaction is active. */
-async function unspent(rows: RowReader, admissions: Row[]): Promise<Row[]> {
+/** Those that no active transaction spends, or that have the index, and whose own transaction is active. */
+async function unspent(rows: RowReader, admissions: Row[], always: number | undefined): Promise<Row[]> {
   if (admissions.length === 0) return []
   const [spends, transactions] = await Promise.all([
     rows.all('graph_spends', anyOutpoint(admissions.map(outpointOf)), { fields: OUTPOINT }),
@@ -204,7 +204,8 @@ async function unspent(rows: RowReader, admissions: Row[]): Promise<Row[]> {
   const inactive = new Set(transactions.map(({ txid }) => hexOf(txid)))
   return admissions.filter((admission) => {
     const outpoint = outpointOf(admission)
-    return !spent.has(formatOutpoint(outpoint)) && !inactive.has(outpoint.txid)
+    const isSpent = outpoint.vout !== always && spent.has(formatOutpoint(outpoint))
+    return !isSpent && !inactive.has(outpoint.txid)
   })
 }
 

@@ -109,18 +109,23 @@ const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? 
   where spends.txid = nodes.txid and spends.vout = nodes.vout
 ) limit 1`
 
+type UnspentQuery = Parameters<AdmissionsReader['unspentOfTopic']>[0]
+/** No output has this index. */
+const NO_OUTPUT = -1
+
 const unspentOfTopic = async (
   reader: SqlReader,
-  { topic, since, limit = Number.MAX_SAFE_INTEGER }: Parameters<AdmissionsReader['unspentOfTopic']>[0],
+  { topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }: UnspentQuery,
 ) => {
   const rows = await reader.all(
     // Joins and not `exists`: for that, MariaDB would read all spends into a temporary table.
     `select admissions.txid, admissions.vout, topic, score from graph_admissions as admissions
      left join graph_spends as spends on spends.txid = admissions.txid and spends.vout = admissions.vout
      left join graph_transactions as own on own.txid = admissions.txid and own.silent = 1
-     where topic = ? and score >= ? and spends.txid is null and own.txid is null
+     where topic = ? and score >= ? and own.txid is null
+     and (spends.txid is null or admissions.vout = ?)
      order by score, admissions.txid, admissions.vout limit ?`,
-    [topic, since, limit],
+    [topic, since, always, limit],
   )
   return rows.map(admissionOf)
 }

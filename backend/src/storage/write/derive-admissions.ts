@@ -225,10 +225,15 @@ class Judge {
     const { genesis } = rules
     if (before.some(({ topic }) => topic === TOPICS.names)) return []
     const nodeInputs: NodeInput[] = []
+    if (genesis !== undefined && rules.assumesGenesis === true) {
+      const input = transaction.inputs.findIndex((each) => isSame(each, genesis))
+      if (input !== -1) nodeInputs.push({ input, spent: await this.output(genesis) })
+    }
     for (const [input, topics] of spent) {
       const outpoint = transaction.inputs[input]
       if (outpoint === undefined || genesis === undefined) continue
       if (!topics.includes(TOPICS.names) || !isNodeOutpoint(outpoint, genesis)) continue
+      if (rules.assumesGenesis === true && isSame(outpoint, genesis)) continue
       nodeInputs.push({ input, spent: await this.output(outpoint) })
     }
     return rules.names(transaction, nodeInputs).map((vout) => this.admission(TOPICS.names, transaction, vout))
@@ -311,6 +316,10 @@ class Judge {
   private admission(topic: string, { txid }: TransactionView, vout: number): AdmissionRecord {
     return { topic, outpoint: { txid, vout }, score: this.score }
   }
+}
+
+function isSame(one: Outpoint, other: Outpoint): boolean {
+  return one.txid === other.txid && one.vout === other.vout
 }
 
 function outpointOf({ txid, vout }: Outpoint): Outpoint {

@@ -93,6 +93,7 @@ test('a transaction of a graph comes as it is, however long, with its merkle pat
       outputIndex: 0,
       rawTx: toHex(note.raw),
       proof: expect.stringMatching(/^[0-9a-f]+$/),
+      txMetadata: 'minetree  ',
     },
   })
   expect(headers['content-length']).toBe(String(sent.length))
@@ -131,4 +132,29 @@ test('an output that nothing here has admitted or spent is of no graph', async (
   ]
   for (const each of asked)
     expectError(await askNode(server, each), { status: 404, code: 'NOT_FOUND', overlay: true })
+})
+
+test('a name is offered after it has moved, and what places an ordinal comes with its transaction', async () => {
+  const { chain, server } = await tree()
+  const a = chain.mint('a')
+  await taken(server, beefOf(a))
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 7, lockingScript: p2pkh(1) }] })
+  const moved = chain.spend({
+    inputs: [
+      { transaction: coin, vout: 0 },
+      { transaction: a, vout: 2 },
+    ],
+    outputs: [
+      { satoshis: 7, lockingScript: p2pkh(0) },
+      { satoshis: 1, lockingScript: p2pkh(2) },
+    ],
+  })
+  await taken(server, beefOf(moved, { with: [coin, a] }), ['tm_ordinals'])
+  expect(outpoints(await askOffered(server, { topic: 'tm_names' }))).toContain(a.outpoint(2))
+  expect(outpoints(await askOffered(server, { topic: 'tm_ordinals' }))).toEqual([moved.outpoint(1)])
+  const { json } = await askNode(server, { graph: moved.outpoint(1) })
+  expect(json).toMatchObject({ txMetadata: `minetree 1 ${toHex(coin.raw)}` })
+  // The coin is requested for its value alone.
+  const change = await askNode(server, { graph: moved.outpoint(1), outpoint: coin.outpoint(0) })
+  expect(change.json).toMatchObject({ txMetadata: 'minetree  ' })
 })

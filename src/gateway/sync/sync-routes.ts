@@ -2,21 +2,17 @@ import { type Response, Router } from 'express'
 import { z } from 'zod'
 import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
+import { encodeSyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
-import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
-import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { validate } from '../../gateway/http/schemas.js'
-import { sendChunks } from '../../gateway/http/send-body.js'
-import { offeredOutputs } from '../gasp/offered-outputs.js'
-import {
-  formatGaspOutpoint,
-  nodeAnswer,
-  nodeRequest,
-  syncAnswer,
-  syncRequest,
-} from '../gasp/sync-messages.js'
+import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import type { RequestBodies } from '../http/request-body.js'
+import { validate } from '../http/schemas.js'
+import { sendChunks } from '../http/send-body.js'
+import { offeredOutputs } from './offered-outputs.js'
+import { syncHintOf } from './sync-hint-of.js'
+import { formatGaspOutpoint, nodeAnswer, nodeRequest, syncAnswer, syncRequest } from './sync-messages.js'
 
 /** Either body has some hundred characters. */
 const MAX_BODY_BYTES = 4096
@@ -57,7 +53,8 @@ export function syncRoutes({ graph, guard, bodies, topicOf }: SyncRoutesOptions)
       await guard.refuse(isSpent ? [graphID] : [graphID, outpoint])
       const transaction = await graph.transactions.raw(txid)
       if (transaction === undefined) throw notOffered()
-      await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex })
+      const hint = encodeSyncHint(await syncHintOf(outpoint, graph))
+      await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex, hint })
     })
 }
 
@@ -79,11 +76,16 @@ async function isOfGraph(outpoint: Outpoint, graph: GraphStore): Promise<boolean
 /** Written in chunks: as hex, a transaction is twice as long. */
 async function sendNode(
   response: Response,
-  node: { transaction: RawTransaction; graphId: string; outputIndex: number },
+  node: {
+    transaction: RawTransaction
+    graphId: string
+    outputIndex: number
+    hint: string
+  },
 ): Promise<void> {
-  const { transaction, graphId, outputIndex } = node
+  const { transaction, graphId, outputIndex, hint } = node
   const proof = transaction.proof && `,"proof":"${toHex(transaction.proof.merklePath)}"`
-  const head = `{"graphID":"${graphId}","outputIndex":${outputIndex}${proof ?? ''},"rawTx":"`
+  const head = `{"graphID":"${graphId}","outputIndex":${outputIndex}${proof ?? ''},"txMetadata":"${hint}","rawTx":"`
   const tail = '"}'
   const length = head.length + 2 * transaction.length + tail.length
   response.type('json').set('Content-Length', String(length))
@@ -129,7 +131,8 @@ export const SYNC_OPERATIONS: OperationGroup = {
         json: nodeRequest,
       },
       answer: {
-        description: 'The transaction, and its merkle path (BUMP, BRC-74) if it is known to be mined.',
+        description:
+          'The transaction, and its merkle path (BUMP, BRC-74) if it is known to be mined. `txMetadata` has what else places its ordinals: the inputs that are served, too, and the other coins.',
         headers: ['Content-Length'],
         json: nodeAnswer,
       },

@@ -59,6 +59,12 @@ export const nodeAnswer = z.strictObject({
   outputIndex,
   rawTx: writtenHex,
   proof: writtenHex.optional(),
+  txMetadata: z.string(),
+})
+
+/** What a lookup service of an overlay engine answers. The numbers are checked as they are read: there may be millions. */
+export const lookupResponse = z.object({
+  outputs: z.array(z.object({ beef: z.custom<number[]>((value) => Array.isArray(value)) })),
 })
 
 export function formatGaspOutpoint({ txid, vout }: Outpoint): string {

@@ -1,0 +1,42 @@
+import { fromHex, readUtf8, toHex } from '../protocol/bytes.js'
+
+/**
+ * What a host of ours adds to a transaction that it serves to a peer over GASP, as the metadata of that transaction. The engine
+ * of the peer hands it to the topic manager. An engine by itself serves nothing behind a proven transaction, and a peer that
+ * asked for it would lose the transaction that it has.
+ */
+export interface SyncHint {
+  /** Inputs that spend ordinals, which the host serves as well. */
+  inputs: number[]
+  /** Raw transactions of the other coins that place the ordinals. No topic has them. */
+  coins: Uint8Array[]
+}
+
+/** The longest hint, in bytes. */
+export const MAX_HINT_BYTES = 512 * 1024
+const PREFIX = 'minetree '
+const MAX_LISTED = 100
+
+export function encodeSyncHint({ inputs, coins }: SyncHint): string {
+  return `${PREFIX}${inputs.join(',')} ${coins.map(toHex).join(',')}`
+}
+
+/** Reads a hint; undefined if the bytes, which are a stranger's, are none. */
+export function decodeSyncHint(bytes: readonly number[] | undefined): SyncHint | undefined {
+  if (bytes === undefined || bytes.length > MAX_HINT_BYTES) return undefined
+  const text = readUtf8(Uint8Array.from(bytes))
+  if (!text.startsWith(PREFIX)) return undefined
+  const [inputs, coins] = text.slice(PREFIX.length).split(' ').map(listed)
+  if (inputs === undefined || coins === undefined) return undefined
+  if (inputs.length > MAX_LISTED || coins.length > MAX_LISTED) return undefined
+  if (!inputs.every((input) => /^\d{1,6}$/.test(input)) || !coins.every(isHex)) return undefined
+  return { inputs: inputs.map(Number), coins: coins.map(fromHex) }
+}
+
+function listed(text: string): string[] {
+  return text === '' ? [] : text.split(',')
+}
+
+function isHex(text: string): boolean {
+  return text.length % 2 === 0 && !/[^0-9a-f]/.test(text)
+}

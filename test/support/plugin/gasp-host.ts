@@ -1,0 +1,94 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join, resolve } from 'node:path'
+import { createInterface } from 'node:readline'
+import { build, stop } from 'esbuild'
+import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import type { EngineVersion } from './engines.js'
+
+const ROOT = resolve(import.meta.dirname, '../../..')
+export interface GaspHostSettings {
+  /** Where its database is. */
+  knexUrl: string
+  deployment: Deployment
+  engine: EngineVersion
+  /** Whether the program mounts the routes of `attachSync`. */
+  attached: boolean
+  /** The hosts that both topics are synced from. */
+  peers: string[]
+}
+
+/** A host in a process of its own: an engine with its storage, its GASP, and the plugin, over the routes of OverlayExpress. */
+export interface GaspHost {
+  url: string
+  /** Has the engine ask its peers for both topics, as OverlayExpress does when it starts; resolves when it is done. */
+  sync(): Promise<void>
+  /** Ends the process. */
+  stop(): Promise<void>
+  /** What the process wrote. */
+  log: string[]
+}
+
+let bundle: Promise<string> | undefined
+
+/** The program of a host, in one text. */
+function program(): Promise<string> {
+  bundle ??= build({
+    entryPoints: [join(ROOT, 'test/support/plugin/gasp-host-program.ts')],
+    bundle: true,
+    write: false,
+    packages: 'external',
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+  }).then(async ({ outputFiles }) => {
+    await stop()
+    return outputFiles[0]?.text ?? ''
+  })
+  return bundle
+}
+
+/** Starts a host; it keeps what its database has. */
+export async function startGaspHost({ deployment, ...rest }: GaspHostSettings): Promise<GaspHost> {
+  const marker = Buffer.from(deployment.marker).toString('hex')
+  const settings = JSON.stringify({ ...rest, deployment: { ...deployment, marker } })
+  const child = spawn(process.execPath, ['--input-type=module', '-'], {
+    cwd: ROOT,
+    env: { ...process.env, GASP_HOST: settings },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  })
+  child.stdin.end(await program())
+  const log: string[] = []
+  const url = await listeningAt(child, log)
+  return {
+    url,
+    log,
+    async sync() {
+      const response = await fetch(`${url}/admin/startGASPSync`, { method: 'POST' })
+      if (!response.ok) throw new Error(`no sync: ${await response.text()}`)
+    },
+    async stop() {
+      if (child.exitCode !== null || child.signalCode !== null) return
+      child.kill('SIGKILL')
+      await once(child, 'close')
+    },
+  }
+}
+
+async function listeningAt(child: ChildProcess, log: string[]): Promise<string> {
+  for (const stream of [child.stdout, child.stderr])
+    if (stream) createInterface({ input: stream }).on('line', (line) => log.push(line))
+  const failed = once(child, 'close').then(() => {
+    throw new Error(`the host ended before it listened: ${log.slice(-20).join('\n')}`)
+  })
+  // Afterwards it may end as it likes.
+  failed.catch(() => {})
+  const listening = new Promise<string>((found) => {
+    if (child.stdout)
+      createInterface({ input: child.stdout }).on('line', (line) => {
+        const [, url] = /^listening on (\S+)/.exec(line) ?? []
+        if (url !== undefined) found(url)
+      })
+  })
+  return await Promise.race([listening, failed])
+}

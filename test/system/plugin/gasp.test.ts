@@ -1,0 +1,210 @@
+import { createConnection } from 'mysql2/promise'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { type GaspHost, startGaspHost } from '../../support/plugin/gasp-host.js'
+import { SyncedWorld } from '../../support/server/synced-world.js'
+import {
+  ask,
+  posted,
+  submission,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../support/server/test-server.js'
+import { until } from '../../support/server/waiting.js'
+import { MISSING_FOR_MARIADB, mariadbUrl } from '../../support/services/mariadb.js'
+import { freshDatabaseName, portOfShared } from '../../support/services/shared.js'
+
+// Hosts with the engine's own GASP and our plugin, beside our server, over HTTP: whoever asks ends with the same.
+
+/** Starting hosts and filling them takes a while on a busy machine. */
+const PATIENCE = 600_000
+const ENGINE = (process.env.GASP_ENGINE ?? '2.0.2') as '0.4.6' | '2.0.2'
+const BOTH = ['tm_names', 'tm_ordinals']
+const ORDINALS = ['tm_ordinals']
+
+const { start } = useServers()
+const hosts: GaspHost[] = []
+const databases: string[] = []
+const onMariadb = MISSING_FOR_MARIADB.length > 0 ? describe.skip : describe
+
+afterEach(async () => {
+  await Promise.all(hosts.splice(0).map((host) => host.stop()))
+})
+afterAll(async () => {
+  if (databases.length === 0) return
+  const root = await createConnection(mariadbUrl(await portOfShared('mariadb'), ''))
+  for (const name of databases) await root.query(`drop database ${name}`)
+  await root.end()
+})
+
+/** An empty database; its URL. */
+async function database(): Promise<string> {
+  const port = await portOfShared('mariadb')
+  const name = freshDatabaseName()
+  const root = await createConnection(mariadbUrl(port, ''))
+  await root.query(`create database ${name}`)
+  await root.end()
+  databases.push(name)
+  return mariadbUrl(port, name)
+}
+
+interface Asked {
+  url: string
+}
+
+/** A host of an engine with our plugin. */
+async function host(
+  world: SyncedWorld,
+  knexUrl: string,
+  { peers = [], attached = false }: { peers?: Asked[]; attached?: boolean } = {},
+): Promise<GaspHost> {
+  const { deployment } = world.chain
+  const urls = peers.map(({ url }) => url)
+  const started = await startGaspHost({ knexUrl, deployment, engine: ENGINE, peers: urls, attached })
+  hosts.push(started)
+  return started
+}
+
+async function submitAll({ url }: Asked, beefs: readonly Uint8Array[], topics: string[]): Promise<void> {
+  for (const beef of beefs) {
+    const { status, body } = await ask(url, '/submit', submission(beef, topics))
+    if (status !== 200) throw new Error(`not taken: ${body.toString()}`)
+  }
+}
+
+/** Half of the growth that both sides are to have alike: 50 mints, 10 notes, and 20 transfers of either. */
+async function grow(world: SyncedWorld, side: Asked, first: boolean): Promise<void> {
+  await submitAll(side, [...(first ? [world.genesis] : []), ...world.mint(50)], BOTH)
+  await submitAll(side, [...world.inscribe(10), ...world.transfer(20)], ORDINALS)
+}
+
+/** The outpoints that a lookup service answers with. */
+async function found({ url }: Asked, service: string, query: unknown): Promise<string[]> {
+  const { status, json, body } = await ask(url, '/lookup', posted({ service, query }))
+  if (status !== 200) throw new Error(`no answer to ${JSON.stringify(query)}: ${body.toString()}`)
+  const { outputs } = json as { outputs: { beef: number[]; outputIndex: number }[] }
+  return outputs.map(({ beef, outputIndex }) => `${readBeef(beef).subject.txid}_${outputIndex}`)
+}
+
+/** What a host says: its names with their nodes, and of each name and note its origin, content and tip. */
+async function answersOf(asked: Asked, world: SyncedWorld): Promise<Record<string, unknown>> {
+  const answers: Record<string, unknown> = {}
+  for (const [name, mint] of world.mints) {
+    answers[name] = {
+      name: await found(asked, 'ls_names', { name }),
+      origin: await found(asked, 'ls_names', { origin: name }),
+      node: await found(asked, 'ls_names', { node: name }),
+      ...(await ordinal(asked, mint.outpoint(2))),
+    }
+  }
+  for (const note of world.notes) answers[note] = await ordinal(asked, note)
+  return answers
+}
+
+async function ordinal(asked: Asked, outpoint: string): Promise<object> {
+  const { status, body, headers } = await ask(asked.url, `/content/${outpoint}:-1`)
+  return {
+    tip: await found(asked, 'ls_ordinals', { outpoint, seq: -1 }),
+    content: {
+      status,
+      body: body.toString('latin1'),
+      origin: headers['x-origin'],
+      seq: headers['x-ord-seq'],
+    },
+  }
+}
+
+/** What hosts say otherwise: each with both answers. */
+function differences(one: Record<string, unknown>, other: Record<string, unknown>): unknown[] {
+  return Object.keys(one)
+    .filter((key) => JSON.stringify(one[key]) !== JSON.stringify(other[key]))
+    .map((key) => ({ of: key, one: one[key], other: other[key] }))
+}
+
+onMariadb('with the GASP of the engine', () => {
+  test(
+    'our server takes everything from a host, and what it has later',
+    async () => {
+      const world = new SyncedWorld()
+      const full = await host(world, await database())
+      await grow(world, full, true)
+      const ours = await start({
+        ...treeOf(world.chain.deployment),
+        SYNC_PEERS: full.url,
+        SYNC_INTERVAL_MS: '100',
+      })
+      await settles(ours, full, world)
+      await grow(world, full, false)
+      await settles(ours, full, world)
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a host takes everything from our server, and what it has later',
+    async () => {
+      const world = new SyncedWorld()
+      const ours = await start(treeOf(world.chain.deployment))
+      await grow(world, ours, true)
+      const knexUrl = await database()
+      const empty = await host(world, knexUrl, { peers: [ours] })
+      await empty.sync()
+      expect(differences(await answersOf(ours, world), await answersOf(empty, world))).toEqual([])
+      await empty.stop()
+      await grow(world, ours, false)
+      const again = await host(world, knexUrl, { peers: [ours] })
+      await again.sync()
+      expect(differences(await answersOf(ours, world), await answersOf(again, world))).toEqual([])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a host takes everything from another one that mounts our routes, and what it has later',
+    async () => {
+      const world = new SyncedWorld()
+      const full = await host(world, await database(), { attached: true })
+      await grow(world, full, true)
+      const knexUrl = await database()
+      const empty = await host(world, knexUrl, { peers: [full] })
+      await empty.sync()
+      expect(differences(await answersOf(full, world), await answersOf(empty, world))).toEqual([])
+      await empty.stop()
+      await grow(world, full, false)
+      const again = await host(world, knexUrl, { peers: [full] })
+      await again.sync()
+      expect(differences(await answersOf(full, world), await answersOf(again, world))).toEqual([])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a host takes all names and nodes from one that leaves serving to its engine',
+    async () => {
+      const world = new SyncedWorld()
+      const full = await host(world, await database())
+      await submitAll(full, [world.genesis, ...world.mint(50)], BOTH)
+      const empty = await host(world, await database(), { peers: [full] })
+      await empty.sync()
+      expect(differences(await answersOf(full, world), await answersOf(empty, world))).toEqual([])
+    },
+    PATIENCE,
+  )
+})
+
+/** Waits until our server, which asks again and again, says the same as its peer. */
+async function settles(ours: TestServer, peer: Asked, world: SyncedWorld): Promise<void> {
+  const wanted = await answersOf(peer, world)
+  let missing: unknown[] = []
+  await until(async () => {
+    missing = differences(wanted, await answersOf(ours, world))
+    return missing.length === 0
+  }, 'our server says what its peer says').catch((error: unknown) => {
+    throw new Error(
+      `${missing.length} of ${Object.keys(wanted).length} are missing: ${JSON.stringify(missing.slice(0, 3))}`,
+      {
+        cause: error,
+      },
+    )
+  })
+}

@@ -1,0 +1,115 @@
+import type { IndexReader } from '../../../backend/src/graph/host-index.js'
+import { decodeSyncHint, encodeSyncHint } from '../../../backend/src/graph/sync-hint.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+
+// What an engine that syncs from a host of ours asks the topic manager, one transaction at a time.
+
+const chain = new FakeChain()
+const origin = chain.inscribe({ contentType: 'text/plain', body: utf8('first') })
+const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 7, lockingScript: p2pkh(1) }] })
+const chapter = inscriptionScript({ contentType: 'text/plain', body: utf8('second') })
+const moved = chain.spend({
+  inputs: [
+    { transaction: coin, vout: 0 },
+    { transaction: origin, vout: 0 },
+  ],
+  outputs: [
+    { satoshis: 7, lockingScript: p2pkh(0) },
+    { satoshis: 1, lockingScript: chapter },
+  ],
+})
+const hint = Array.from(utf8(encodeSyncHint({ inputs: [1], coins: [coin.raw] })))
+
+/** An index that holds these outputs as ordinals, and no transaction. */
+function indexWith(...held: string[]): IndexReader {
+  const index = {
+    transactions: { get: async () => undefined },
+    names: { genuineNodes: async () => [] },
+    ordinals: {
+      output: async ({ txid, vout }: { txid: string; vout: number }) =>
+        held.includes(`${txid}_${vout}`) ? { outpoint: { txid, vout }, satoshis: 1 } : undefined,
+    },
+  }
+  return index as unknown as IndexReader
+}
+
+async function admitted(
+  manager: OrdinalsTopicManager,
+  subject: FakeTransaction,
+  asked: { coins?: number[]; says?: number[] } = {},
+): Promise<number[]> {
+  const { coins = [], says } = asked
+  const beef = Array.from(beefOf(subject))
+  return (await manager.identifyAdmissibleOutputs(beef, coins, says, 'historical-tx')).outputsToAdmit
+}
+
+test('the ordinal that a peer serves is requested, and no other coin', async () => {
+  const manager = new OrdinalsTopicManager({ store: indexWith() })
+  // It has content of its own: without the hint, nothing would be requested.
+  expect(await admitted(manager, moved)).toEqual([1])
+  expect(await admitted(manager, moved, { says: hint })).toEqual([])
+  expect(await manager.identifyNeededInputs(beefOf(moved))).toEqual([{ txid: origin.txid, outputIndex: 0 }])
+  // Afterwards the engine judges the whole graph, without the hint.
+  expect(await admitted(manager, origin)).toEqual([0])
+  expect(await admitted(manager, moved, { coins: [1] })).toEqual([1])
+})
+
+test('nothing is requested that the index has', async () => {
+  const manager = new OrdinalsTopicManager({ store: indexWith(origin.outpoint(0)) })
+  expect(await admitted(manager, moved, { says: hint })).toEqual([1])
+  expect(await manager.identifyNeededInputs(beefOf(moved))).toEqual([])
+})
+
+test('a coin places the ordinal, though the BEEF lacks it', async () => {
+  const plain = chain.spend({
+    inputs: [
+      { transaction: coin, vout: 0 },
+      { transaction: origin, vout: 0 },
+    ],
+    outputs: [
+      { satoshis: 6, lockingScript: p2pkh(0) },
+      { satoshis: 1, lockingScript: p2pkh(1) },
+      { satoshis: 1, lockingScript: p2pkh(2) },
+    ],
+  })
+  const manager = new OrdinalsTopicManager({ store: indexWith(origin.outpoint(0)) })
+  // Satoshi 7, the ordinal, is in output 2; the one before is of the coin.
+  expect(await admitted(manager, plain, { says: hint })).toEqual([2])
+})
+
+test('a transaction that is none of what is spent is dropped', async () => {
+  const other = chain.inscribe({ contentType: 'text/plain', body: utf8('other') })
+  const says = Array.from(utf8(encodeSyncHint({ inputs: [], coins: [other.raw] })))
+  const manager = new OrdinalsTopicManager({ store: indexWith() })
+  expect(await admitted(manager, moved, { says })).toEqual([1])
+})
+
+test('a hint is read as it was written, and anything else is none', () => {
+  const written = { inputs: [0, 12], coins: [Uint8Array.of(1, 255), Uint8Array.of(0)] }
+  expect(decodeSyncHint(Array.from(utf8(encodeSyncHint(written))))).toEqual(written)
+  expect(decodeSyncHint(Array.from(utf8(encodeSyncHint({ inputs: [], coins: [] }))))).toEqual({
+    inputs: [],
+    coins: [],
+  })
+  const many = Array.from({ length: 101 }, (_, i) => i).join(',')
+  for (const text of [
+    '',
+    'minetree',
+    'minetree x ',
+    'minetree 1 f',
+    'minetree 1 0x',
+    `minetree ${many} `,
+    'other 1 ',
+  ])
+    expect(decodeSyncHint(Array.from(utf8(text)))).toBeUndefined()
+  expect(decodeSyncHint(new Array<number>(600_000).fill(48))).toBeUndefined()
+  expect(decodeSyncHint(undefined)).toBeUndefined()
+})
