@@ -41,9 +41,9 @@ const runningShape = z.record(
   z.strictObject({
     name: z.string(),
     shortDescription: z.string(),
-    iconURL: z.string().describe('A `data:` URL.'),
-    version: z.string(),
-    informationURL: z.string().describe('Relative to this document.'),
+    iconURL: z.string().optional().describe('A `data:` URL.'),
+    version: z.string().optional(),
+    informationURL: z.string().optional().describe('Relative to this document.'),
   }),
 )
 const outputIndexes = z.array(outputIndex)
