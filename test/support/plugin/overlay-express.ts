@@ -325,7 +325,9 @@ function answering(work: (request: Request) => Promise<unknown>): RequestHandler
 
 async function ingested(engine: Engine, body: unknown): Promise<object> {
   const { txid, merklePath } = body as { txid: string; merklePath: string }
-  await engine.handleNewMerkleProof(txid, MerklePath.fromHex(merklePath))
+  // The engine's types are those of its own copy of the SDK.
+  const path = MerklePath.fromHex(merklePath) as unknown as Parameters<Engine['handleNewMerkleProof']>[1]
+  await engine.handleNewMerkleProof(txid, path)
   return { status: 'success', message: 'Transaction status updated' }
 }
 
