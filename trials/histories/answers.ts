@@ -2,7 +2,12 @@ import { createHash } from 'node:crypto'
 import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from '../../test/support/graph/said-outputs.js'
 import { type Decision, decide, type Facts } from './decision.js'
 import type { History, HistoryTransaction } from './history.js'
-import type { BlockedItem } from './model.js'
+
+/** Something that the operator blocks. */
+export interface BlockedItem {
+  kind: 'outpoint' | 'sha256' | 'name'
+  value: string
+}
 
 /** What is known of an ordinal at a step. */
 export interface StepAnswer {

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import type { BlockedItem } from './model.js'
+import type { BlockedItem } from './answers.js'
 
 /** How a transaction is submitted; numbers choose. */
 export interface Manner {

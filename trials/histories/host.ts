@@ -2,9 +2,9 @@ import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { MerklePath } from '@bsv/sdk'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { proofIn } from '../../test/support/protocol/block.js'
+import type { BlockedItem } from './answers.js'
 import type { HistoryTransaction } from './history.js'
-import type { BlockedItem, Model } from './model.js'
-import type { Differences } from './questions.js'
+import type { Model } from './model.js'
 
 /** What a host answered, read to its end. */
 export interface Answer {
@@ -19,6 +19,9 @@ export interface Question {
   body?: Uint8Array | string
   headers?: Record<string, string>
 }
+
+/** What a host answers and what the model says, by question, as far as they are not the same. */
+export type Differences = Record<string, { got: unknown; expected: unknown }>
 
 const agent = new Agent({ keepAlive: true })
 

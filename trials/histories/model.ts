@@ -1,4 +1,4 @@
-import { Answers } from './answers.js'
+import { Answers, type BlockedItem } from './answers.js'
 import { decide, type Proof } from './decision.js'
 import type { History } from './history.js'
 
@@ -13,12 +13,6 @@ export type Outcome =
   | { kind: 'taken' }
   /** It lost to one of these; none are named where no block can hold it with all that it is built on. */
   | { kind: 'lost'; winners: ReadonlySet<string> }
-
-/** Something that the operator blocks. */
-export interface BlockedItem {
-  kind: 'outpoint' | 'sha256' | 'name'
-  value: string
-}
 
 /**
  * What a host knows, and nothing of what it answers: the transactions that came, where each is proven, and what the

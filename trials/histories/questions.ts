@@ -12,7 +12,7 @@ import { verifyProvenance } from '../../test/support/graph/provenance-verifier.j
 import { CONTENT_TYPES, KEYS, PARENT } from '../../test/support/graph/said-outputs.js'
 import { type Answers, sha256 } from './answers.js'
 import { type History, TEXTS } from './history.js'
-import { type Answer, ask, type Question } from './host.js'
+import { type Answer, ask, type Differences, type Question } from './host.js'
 
 /** A host, and what it should answer. */
 export interface Asked {
@@ -22,9 +22,6 @@ export interface Asked {
   /** The chain that proofs lead to. */
   tracker: ChainTracker & { isRoot(root: string, height: number): boolean }
 }
-
-/** What a host answers and what the model says, by question, as far as they are not the same. */
-export type Differences = Record<string, { got: unknown; expected: unknown }>
 
 /** Those of some answers that are not the same. */
 export function differencesOf(got: Record<string, unknown>, expected: Record<string, unknown>): Differences {

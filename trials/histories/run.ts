@@ -3,10 +3,10 @@ import { Random } from '../random.js'
 import { type Answers, sha256 } from './answers.js'
 import { BOTH_TOPICS, type Happening, type Manner } from './happenings.js'
 import { type Deed, type History, type HistoryTransaction, historyOf, type Shape } from './history.js'
-import type { Answer, Enclosed, Host } from './host.js'
+import type { Answer, Differences, Enclosed, Host } from './host.js'
 import { MinedChain } from './mined-chain.js'
 import { conflictsWithin, type Member, Model } from './model.js'
-import { type Differences, differences } from './questions.js'
+import { differences } from './questions.js'
 
 /** How often something is submitted again where it cannot be decided yet. */
 const MOST_TRIES = 5

@@ -18,9 +18,9 @@ import { FakeChain } from '../../test/support/protocol/fake-chain.js'
 import { listening } from '../../test/support/server/connections.js'
 import { HeaderChain } from '../../test/support/server/header-chain.js'
 import { SILENT, treeOf } from '../../test/support/server/test-server.js'
+import type { Differences } from './host.js'
 import { Host } from './host.js'
 import type { Model } from './model.js'
-import type { Differences } from './questions.js'
 import { storedDifferences } from './stored.js'
 
 /**

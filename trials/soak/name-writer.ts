@@ -6,17 +6,8 @@ import {
   p2pkh,
 } from '../../test/support/protocol/fake-chain.js'
 import type { Random } from '../random.js'
-import type { Written } from './reader.js'
+import type { Name, Written } from './reader.js'
 import type { Submit } from './submit.js'
-
-/** A name, and where it was mined. */
-export interface Name {
-  name: string
-  /** In order; another one where a competing mint counts. Those that the server has not answered for follow {@link answered}. */
-  origins: string[]
-  /** The last origin that the server has answered for; -1 before the first. */
-  answered: number
-}
 
 const LETTERS = [...'abcdefghijklmnopqrstuvwxyz0123456789-']
 const MAX_LENGTH = 12

@@ -1,7 +1,15 @@
 import { type Answer, posted, type Question } from '../../test/support/server/test-server.js'
 import type { Random } from '../random.js'
-import type { Name } from './name-writer.js'
 import { type Ordinal, type State, type View, viewOf } from './ordinal.js'
+
+/** A name, and where it was mined. */
+export interface Name {
+  name: string
+  /** In order; another one where a competing mint counts. Those that the server has not answered for follow {@link answered}. */
+  origins: string[]
+  /** The last origin that the server has answered for; -1 before the first. */
+  answered: number
+}
 
 /** All that writers have sent. */
 export class Written {
