@@ -23,7 +23,6 @@ const SUITES = [
   'test/unit/client/name-proof.test.ts',
   'test/unit/client/provenance.test.ts',
   'test/unit/gateway/content',
-  'test/system/server/lifecycle.test.ts',
 ]
 
 /** The versions of a package that are installed in a folder, in any place. */

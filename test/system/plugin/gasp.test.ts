@@ -19,6 +19,8 @@ import { freshDatabaseName, portOfShared } from '../../support/services/shared.j
 /** Starting hosts and filling them takes a while on a busy machine. */
 const PATIENCE = 600_000
 const ENGINE = (process.env.GASP_ENGINE ?? '2.0.2') as '0.4.6' | '2.0.2'
+/** How much there is to sync, in tenths: `GASP_SIZE=10` is 100 mints and 40 transfers. */
+const SIZE = Number(process.env.GASP_SIZE ?? '3')
 const BOTH = ['tm_names', 'tm_ordinals']
 const ORDINALS = ['tm_ordinals']
 
@@ -72,10 +74,10 @@ async function submitAll({ url }: Asked, beefs: readonly Uint8Array[], topics: s
   }
 }
 
-/** Half of the growth that both sides are to have alike: 50 mints, 10 notes, and 20 transfers of either. */
+/** Half of the growth that both sides are to have alike. */
 async function grow(world: SyncedWorld, side: Asked, first: boolean): Promise<void> {
-  await submitAll(side, [...(first ? [world.genesis] : []), ...world.mint(50)], BOTH)
-  await submitAll(side, [...world.inscribe(10), ...world.transfer(20)], ORDINALS)
+  await submitAll(side, [...(first ? [world.genesis] : []), ...world.mint(5 * SIZE)], BOTH)
+  await submitAll(side, [...world.inscribe(SIZE), ...world.transfer(2 * SIZE)], ORDINALS)
 }
 
 /** The outpoints that a lookup service answers with. */
@@ -183,7 +185,7 @@ onMariadb('with the GASP of the engine', () => {
     async () => {
       const world = new SyncedWorld()
       const full = await host(world, await database())
-      await submitAll(full, [world.genesis, ...world.mint(50)], BOTH)
+      await submitAll(full, [world.genesis, ...world.mint(5 * SIZE)], BOTH)
       const empty = await host(world, await database(), { peers: [full] })
       await empty.sync()
       expect(differences(await answersOf(full, world), await answersOf(empty, world))).toEqual([])
