@@ -1,4 +1,9 @@
-import { DEFAULT_SLAP_TRACKERS, DEFAULT_TESTNET_SLAP_TRACKERS, type Transaction } from '@bsv/sdk'
+import {
+  DEFAULT_SLAP_TRACKERS,
+  DEFAULT_TESTNET_SLAP_TRACKERS,
+  type PrivateKey,
+  type Transaction,
+} from '@bsv/sdk'
 import { z } from 'zod'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
@@ -12,7 +17,9 @@ import {
   ADVERTISEMENTS,
   type Advertisement,
   AdvertisementReader,
+  APPROVAL_HEADER,
   advertisementLock,
+  approvalOf,
 } from '../server/discovery/advertisement.js'
 import { advertisedHost, wantedAdvertisements } from '../server/discovery/discovery.js'
 import {
@@ -81,7 +88,7 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
     throw new CommandError('set SERVER_PRIVATE_KEY and HOSTING_URL, as for the server', { exit: 'usage' })
   if (config.profile.name !== 'local') requireAdvertisable(host.url)
   const reader = new AdvertisementReader(host.key.toPublicKey())
-  const server = new AdvertisedServer(options)
+  const server = new AdvertisedServer(options, host.key)
   const followsTree = await server.followsTree(config.profile.name)
   const wanted = options.revoke ? [] : wantedAdvertisements({ url: host.url, followsTree })
   const folder = await MintFolder.at(options.folder)
@@ -105,6 +112,7 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
         paid = transaction
       })
       if (paid !== undefined) await send({ transaction: paid, payer, folder, server })
+      await requireLive(wanted, { stored: (await folder.read()).mints, server, reader })
     }
     const sources = new Map(
       [...kept.map(({ transaction }) => transaction), ...(paid ? [paid] : [])].map((each) => [
@@ -239,6 +247,20 @@ async function liveTokens(options: {
   return [...found.values()]
 }
 
+/** @throws CommandError if the server does not find what was just published, as where it was revoked before. */
+async function requireLive(
+  wanted: Advertisement[],
+  options: Parameters<typeof liveTokens>[0],
+): Promise<void> {
+  const live = await liveTokens(options)
+  const dead = wanted.filter((each) => !live.some((token) => isSame(token, each)))
+  if (dead.length === 0) return
+  const names = dead.map(({ topicOrService }) => topicOrService).join(', ')
+  throw new CommandError(
+    `${names} is not advertised, although paid for: the tokens are spent already; run the command again with other coins`,
+  )
+}
+
 function isSame(one: Advertisement, other: Advertisement): boolean {
   return (
     one.protocol === other.protocol && one.url === other.url && one.topicOrService === other.topicOrService
@@ -276,7 +298,7 @@ async function tell(
 ): Promise<void> {
   for (const transaction of transactions) {
     try {
-      const { status } = await submitTo(url, transaction, signal)
+      const { status } = await submitTo(url, transaction, { signal })
       if (status === 200) continue
       output.warn(`${url} did not take the advertisements (HTTP ${status}): run the same command again later`)
     } catch (error) {
@@ -315,8 +337,16 @@ function report(
   output.note(paid === undefined ? 'nothing was paid' : `paid ${grouped(feeOf(paid))} satoshis of fees`)
 }
 
-async function submitTo(url: string, transaction: Transaction, signal: AbortSignal) {
-  const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(TOPICS) }
+async function submitTo(
+  url: string,
+  transaction: Transaction,
+  { signal, approval = {} }: { signal: AbortSignal; approval?: Record<string, string> },
+) {
+  const headers = {
+    'Content-Type': 'application/octet-stream',
+    'X-Topics': JSON.stringify(TOPICS),
+    ...approval,
+  }
   const body = Uint8Array.from(writeBeef(transaction))
   const bounds = { timeout: PATIENCE, maxBytes: MAX_ANSWER_BYTES, signal }
   return await fetchBounded(`${url}/submit`, { method: 'POST', headers, body }, bounds)
@@ -333,7 +363,10 @@ class AdvertisedServer {
   private readonly url: string
   private readonly signal: AbortSignal
 
-  constructor({ url, signal }: Pick<AdvertiseOptions, 'url' | 'signal'>) {
+  constructor(
+    { url, signal }: Pick<AdvertiseOptions, 'url' | 'signal'>,
+    private readonly key: PrivateKey,
+  ) {
     if (!URL.canParse(url))
       throw new CommandError(`not the URL of a server: ${JSON.stringify(url)}`, { exit: 'usage' })
     this.url = url.replace(/\/+$/, '')
@@ -376,9 +409,12 @@ class AdvertisedServer {
     return found
   }
 
-  /** @throws CommandError if it refuses a transaction. */
+  /** Submits a transaction as one that advertises. @throws CommandError if it refuses it. */
   async submit(transaction: Transaction): Promise<void> {
-    const { status, body } = await this.within(() => submitTo(this.url, transaction, this.signal))
+    const { txid, signature } = approvalOf(this.key, transaction.id('hex'))
+    const approval = { [APPROVAL_HEADER]: `${txid}.${signature}` }
+    const { signal } = this
+    const { status, body } = await this.within(() => submitTo(this.url, transaction, { signal, approval }))
     if (status === 200) return
     const said = refusal.safeParse(readJson(body))
     const why = said.success ? said.data.error : `HTTP ${status}`

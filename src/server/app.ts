@@ -53,7 +53,7 @@ export interface AppOptions {
 /** All routes of the server. */
 export function createApp(options: AppOptions): Express {
   const { config, graph, ping, logger } = options
-  const { engine, proofs, refused } = options.overlay
+  const { engine, discovery, proofs, refused } = options.overlay
   const { limits } = config
   const { metrics = new Metrics() } = options
   const submit = metrics.counted(queueSubmissions(options.submit ?? engine.submit, limits))
@@ -68,7 +68,16 @@ export function createApp(options: AppOptions): Express {
   })
   const { profile, network, maxBodyBytes, deployment } = config
   const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
-  const overlay = overlayRoutes({ ...limits, engine, graph, profile, maxBodyBytes, bodies, submit })
+  const overlay = overlayRoutes({
+    ...limits,
+    engine,
+    discovery,
+    graph,
+    profile,
+    maxBodyBytes,
+    bodies,
+    submit,
+  })
   const admin = express
     .Router()
     .use(

@@ -3,8 +3,9 @@ import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { CachingStore } from '../../src/server/store/caching-store.js'
 import type { Database } from '../../src/server/store/open-database.js'
 import type { History } from './history.js'
+import type { Differences } from './host.js'
 import type { Model } from './model.js'
-import { type Differences, differencesOf } from './questions.js'
+import { differencesOf } from './questions.js'
 
 interface Store {
   graph: CachingStore

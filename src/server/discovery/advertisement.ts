@@ -11,6 +11,7 @@ import {
   Signature,
   Utils,
 } from '@bsv/sdk'
+import { LRUCache } from 'lru-cache'
 import { equalBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { firstOutputs, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 
@@ -38,6 +39,8 @@ const KEY_ID = '1'
 const NAME = /^(?=.{1,50}$)(?:tm_|ls_)[a-z]+(?:_[a-z]+)*$/
 /** Longer than a token with a URL of 700 bytes. */
 export const MAX_ADVERTISEMENT_BYTES = 1000
+/** So many scripts are remembered. */
+const MAX_KNOWN = 1000
 /** So many outputs of a transaction are looked at: each that claims to be ours costs the check of a signature. */
 const MAX_OUTPUTS = 32
 
@@ -45,6 +48,8 @@ const MAX_OUTPUTS = 32
 export class AdvertisementReader {
   private readonly lockingKeys: Record<AdvertisementProtocol, PublicKey>
   private readonly beginnings: { protocol: AdvertisementProtocol; bytes: Uint8Array }[]
+  /** What scripts say, by their bytes: a token can be copied by anyone, and a signature takes milliseconds to check. */
+  private readonly known = new LRUCache<string, { token: Advertisement | undefined }>({ max: MAX_KNOWN })
 
   /** @param identityKey The public key of the host. */
   constructor(readonly identityKey: PublicKey) {
@@ -79,7 +84,23 @@ export class AdvertisementReader {
       equalBytes(lockingScript.subarray(0, bytes.length), bytes),
     )
     if (beginning === undefined) return undefined
-    const { protocol } = beginning
+    const text = Buffer.from(lockingScript).toString('latin1')
+    const known = this.known.get(text) ?? { token: this.readSigned(lockingScript, beginning.protocol) }
+    this.known.set(text, known)
+    return known.token
+  }
+
+  /** Whether the holder of the key says that a transaction advertises: see {@link approvalOf}. */
+  isApproved({ txid, signature }: Approval): boolean {
+    try {
+      return this.identityKey.verify(approvalText(txid), Signature.fromDER(signature, 'hex'))
+    } catch {
+      // A stranger's signature.
+      return false
+    }
+  }
+
+  private readSigned(lockingScript: Uint8Array, protocol: AdvertisementProtocol): Advertisement | undefined {
     try {
       const { fields } = PushDrop.decode(LockingScript.fromBinary(Array.from(lockingScript)))
       const [, , url = [], name = [], signature = []] = fields
@@ -114,6 +135,25 @@ export class AdvertisementReader {
 }
 
 const OP_CHECKSIG = 0xac
+
+/** Says of a transaction that its tokens are this host's own, and no copies of them in another transaction. */
+export interface Approval {
+  txid: string
+  /** By the key of the host, DER as hex. */
+  signature: string
+}
+
+/** The request header that an approval is sent in, as `<txid>.<signature>`. */
+export const APPROVAL_HEADER = 'X-Advertisement'
+
+/** Signs that a transaction advertises: the tokens alone do not, as they are not bound to it and anyone can copy them. */
+export function approvalOf(key: PrivateKey, txid: string): Approval {
+  return { txid, signature: key.sign(approvalText(txid)).toDER('hex') as string }
+}
+
+function approvalText(txid: string): number[] {
+  return Array.from(utf8(`minetree advertises with ${txid}`))
+}
 
 /** The locking script of a token, signed by the host's key. */
 export async function advertisementLock(

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { QueryError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import type { Settings } from '../../../backend/src/graph/host-store.js'
 import type { LookupService, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
@@ -15,6 +16,7 @@ import {
   type Advertisement,
   type AdvertisementProtocol,
   AdvertisementReader,
+  type Approval,
   MAX_ADVERTISEMENT_BYTES,
 } from './advertisement.js'
 
@@ -23,6 +25,12 @@ export interface Discovery {
   reader: AdvertisementReader
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
+  /**
+   * From now on, the tokens of a transaction are found. Without this they are not, whoever submits them.
+   *
+   * @returns Whether the key of this host has signed the approval.
+   */
+  approve(approval: Approval): Promise<boolean>
   /** What is advertised by now, and what of it a run of `minetree advertise` would change. */
   state(): Promise<DiscoveryState>
 }
@@ -35,10 +43,11 @@ export interface DiscoveryState {
   otherUrls: string[]
 }
 
+type DiscoveryStore = GraphStore & { readonly settings: Settings }
 type DiscoveryConfig = Pick<Config, 'serverPrivateKey' | 'hostingUrl' | 'deployment'>
 
 /** Undefined unless both `SERVER_PRIVATE_KEY` and `HOSTING_URL` are set. */
-export function openDiscovery(config: DiscoveryConfig, graph: GraphStore): Discovery | undefined {
+export function openDiscovery(config: DiscoveryConfig, graph: DiscoveryStore): Discovery | undefined {
   const host = advertisedHost(config)
   if (host === undefined) return undefined
   const { key, url } = host
@@ -52,6 +61,13 @@ export function openDiscovery(config: DiscoveryConfig, graph: GraphStore): Disco
   }
   return {
     ...{ reader, managers, lookupServices },
+    async approve(approval) {
+      if (!reader.isApproved(approval)) return false
+      const approved = await approvedTxids(graph)
+      if (!approved.includes(approval.txid))
+        await graph.settings.set(APPROVED, JSON.stringify([...approved, approval.txid].slice(-MAX_APPROVED)))
+      return true
+    },
     async state() {
       const tokens = await graph.consistent(async () => [
         ...(await liveTokens('SHIP', { reader, graph })),
@@ -172,18 +188,27 @@ type AdvertisementQuery = {
   sortOrder: 'asc' | 'desc'
 }
 
-/** More than a host advertises and does not revoke in years. */
-const MAX_TOKENS = 1000
+/** The setting that holds the txids of approved transactions. */
+const APPROVED = 'advertisements'
+/** More than a host advertises in years; then the oldest are forgotten. */
+const MAX_APPROVED = 50
 /** In the first outputs of a transaction, whose inputs may be many. */
 const A_TOKEN = { longest: MAX_ADVERTISEMENT_BYTES, chunks: 128 }
 
 /** The tokens of a protocol that nothing spends, oldest first, except blocked ones. */
 async function liveTokens(
   protocol: AdvertisementProtocol,
-  { reader, graph }: { reader: AdvertisementReader; graph: GraphStore },
+  { reader, graph }: { reader: AdvertisementReader; graph: DiscoveryStore },
 ): Promise<(Advertisement & { outpoint: Outpoint })[]> {
   const { topic } = ADVERTISEMENTS[protocol]
-  const held = await graph.admissions.unspentOfTopic({ topic, since: 0, limit: MAX_TOKENS })
+  const held: { outpoint: Outpoint }[] = []
+  for (const txid of await approvedTxids(graph)) {
+    if ((await graph.transactions.winnerOver(txid)) !== undefined) continue
+    for (const admission of await graph.admissions.ofTransaction(txid)) {
+      const isSpent = (await graph.transactions.spenderOf(admission.outpoint)) !== undefined
+      if (admission.topic === topic && !isSpent) held.push(admission)
+    }
+  }
   const tokens: (Advertisement & { outpoint: Outpoint })[] = []
   for (const { outpoint } of await new BlocklistFilter(graph).served(held)) {
     const script = await lockingScriptOf(outpoint, graph.transactions, A_TOKEN)
@@ -193,6 +218,11 @@ async function liveTokens(
   return tokens
 }
 
+/** Of the transactions that this host advertises with, oldest first. */
+async function approvedTxids({ settings }: DiscoveryStore): Promise<string[]> {
+  return JSON.parse((await settings.get(APPROVED)) ?? '[]') as string[]
+}
+
 /** `ls_ship` or `ls_slap`: the unspent advertisements of this host. */
 class AdvertisementLookup implements LookupService {
   readonly admissionMode = 'locking-script'
@@ -200,7 +230,7 @@ class AdvertisementLookup implements LookupService {
 
   constructor(
     private readonly protocol: AdvertisementProtocol,
-    private readonly options: { reader: AdvertisementReader; url: string; graph: GraphStore },
+    private readonly options: { reader: AdvertisementReader; url: string; graph: DiscoveryStore },
   ) {}
 
   /** Nothing to do: the store derives what the topic holds. */

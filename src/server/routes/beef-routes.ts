@@ -23,7 +23,7 @@ const pathParams = z.object({
 })
 
 /**
- * Stored transactions by txid, as `BeefClient` of `@1sat/client` asks for them, below each of the prefixes: with its
+ * Transactions with an admitted output by txid, as `BeefClient` of `@1sat/client` asks for them, below each of the prefixes: with its
  * ancestors, alone, and its merkle path.
  *
  * A transaction that lost to another is not served. Nor is one with a blocked output, as its bytes contain all of them; among
@@ -88,7 +88,7 @@ interface Asked {
 /**
  * The transaction of a path.
  *
- * @throws BadRequestError if the path has no txid; NotFoundError if the transaction is not stored or does not count;
+ * @throws BadRequestError if the path has no txid; NotFoundError if no topic holds an output of it, or if it lost;
  * BlockedError if one of its outputs is blocked.
  */
 async function askedTransaction(params: unknown, asked: Asked): Promise<RawTransaction> {
@@ -99,7 +99,9 @@ async function askedTransaction(params: unknown, asked: Asked): Promise<RawTrans
     () => new BadRequestError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
   )
   const txid = written.toLowerCase()
-  const transaction = await graph.transactions.raw(txid)
+  // What no topic holds is a stranger's to store, and not for this host to publish.
+  const [held] = await graph.admissions.ofTransaction(txid)
+  const transaction = held && (await graph.transactions.raw(txid))
   if (transaction === undefined || (await graph.transactions.winnerOver(txid)) !== undefined)
     throw new NotFoundError('this host does not have this transaction')
   await refuseBlocked(txid, asked)

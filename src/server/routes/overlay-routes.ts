@@ -15,6 +15,8 @@ import { outputIndex } from '../../gateway/sync/sync-messages.js'
 import { syncRoutes } from '../../gateway/sync/sync-routes.js'
 import type { Config } from '../config/config.js'
 import type { Limits } from '../config/limits.js'
+import { APPROVAL_HEADER, type Approval } from '../discovery/advertisement.js'
+import type { Discovery } from '../discovery/discovery.js'
 import { clientKey, isLocal } from '../http/gates.js'
 import { withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
@@ -25,6 +27,7 @@ export interface OverlayRoutesOptions
   extends Pick<Config, 'profile' | 'maxBodyBytes'>,
     Pick<Limits, 'maxQueryBytes' | 'maxOffChainBytes' | 'maxPageBytes'> {
   engine: OverlayEngine
+  discovery?: Discovery | undefined
   graph: GraphStore
   bodies: RequestBodies
   submit: Submit
@@ -131,7 +134,7 @@ function withAliases<Entry>(
 }
 
 function submit(
-  { submit: send, maxOffChainBytes }: OverlayRoutesOptions,
+  { submit: send, maxOffChainBytes, discovery }: OverlayRoutesOptions,
   topics: (name: string) => string,
 ): RequestHandler {
   return async (request, response) => {
@@ -150,8 +153,20 @@ function submit(
       ...(typeof requestId === 'string' && { requestId }),
       ...(!isLocal(request) && { client: clientKey(request) }),
     })
+    const approval = approvalIn(request.get(APPROVAL_HEADER))
+    if (approval !== undefined && (await discovery?.approve(approval)) !== true)
+      throw new BadRequestError('BAD_BODY', `${APPROVAL_HEADER} must be signed by the key of this host`)
     response.json(withAsked(steak, asked, topics))
   }
+}
+
+/** @throws BadRequestError if the header has another form. */
+function approvalIn(header: string | undefined): Approval | undefined {
+  if (header === undefined) return undefined
+  const [, txid, signature] = /^([0-9a-f]{64})\.([0-9a-f]{16,160})$/.exec(header) ?? []
+  if (txid === undefined || signature === undefined)
+    throw new BadRequestError('BAD_BODY', `${APPROVAL_HEADER} must be <txid>.<signature>, both in hex`)
+  return { txid, signature }
 }
 
 /** A client that asked by an alias looks for it in the answer. */

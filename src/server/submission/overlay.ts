@@ -53,7 +53,7 @@ export interface Overlay {
 /** Puts the topic managers, the lookup services and the engine together over one store. */
 export function createOverlay(options: {
   config: Config
-  graph: GraphStore & Pick<HostStore, 'deriveBy'>
+  graph: GraphStore & Pick<HostStore, 'deriveBy' | 'settings'>
   /** Where failed hooks wait for a retry. */
   outbox: HookOutbox
   /** Where submissions wait that are not final. */

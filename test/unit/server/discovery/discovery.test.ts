@@ -14,9 +14,10 @@ import {
 import Database from 'libsql'
 import { advertisementLock, advertisementUnlock } from '../../../../src/server/discovery/advertisement.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
-import { HOST_KEY, tokensOf } from '../../../support/server/advertised-host.js'
+import { advertise, HOST_KEY, tokensOf } from '../../../support/server/advertised-host.js'
 import {
   posted,
+  submission,
   type TestServer,
   treeOf,
   untilReady,
@@ -50,6 +51,13 @@ interface Found {
   topicOrService: string
 }
 
+/** The outpoints of all that `ls_slap` finds. */
+async function outpoints(): Promise<string[]> {
+  const { json } = await server.ask('/lookup', posted({ service: 'ls_slap', query: 'findAll' }))
+  const { outputs } = json as { outputs: { beef: number[]; outputIndex: number }[] }
+  return outputs.map(({ beef, outputIndex }) => `${Transaction.fromBEEF(beef).id('hex')}_${outputIndex}`)
+}
+
 /** What a lookup service finds, as the SDK reads it. */
 async function find(service: string, query: unknown): Promise<Found[]> {
   const { status, json } = await server.ask('/lookup', posted({ service, query }))
@@ -66,7 +74,7 @@ async function find(service: string, query: unknown): Promise<Found[]> {
 
 test('a client that knows this host alone as its tracker finds its topics and lookup services', async () => {
   const tokens = await tokensOf(chain, { url: server.url })
-  const { status, json } = await server.submit(beefOf(tokens), TOPICS)
+  const { status, json } = await advertise(server, tokens)
   expect({ status, json }).toEqual({
     status: 200,
     json: {
@@ -188,7 +196,7 @@ test('a spent token is revoked for good, whoever submits it again', async () => 
     url,
     tokens: [{ protocol: 'SHIP', url, topicOrService: 'tm_other' }],
   })
-  await server.submit(beefOf(token), TOPICS)
+  await advertise(server, token)
   expect(await find('ls_ship', { topics: ['tm_other'] })).toHaveLength(1)
   const source = Transaction.fromBEEF(Array.from(beefOf(token)))
   const spend = new Transaction(1)
@@ -202,9 +210,34 @@ test('a spent token is revoked for good, whoever submits it again', async () => 
   const revoked = await server.submit(Uint8Array.from(spend.toBEEF()), ['tm_ship'])
   expect(revoked.json).toEqual({ tm_ship: { outputsToAdmit: [], coinsToRetain: [0] } })
   expect(await find('ls_ship', { topics: ['tm_other'] })).toEqual([])
-  await server.submit(beefOf(token), TOPICS)
+  await advertise(server, token)
+  expect(await find('ls_ship', { topics: ['tm_other'] })).toEqual([])
+  const lockingScript = token.transaction.outputs[0]?.lockingScript ?? new Uint8Array()
+  await server.submit(beefOf(chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })), TOPICS)
   expect(await find('ls_ship', { topics: ['tm_other'] })).toEqual([])
 })
+
+test('copies of the tokens in a transaction of a stranger are not found', async () => {
+  const { transaction } = await tokensOf(chain, { url: server.url })
+  const ours = await outpoints()
+  const outputs = Array.from({ length: 6 }, () => transaction.outputs).flat()
+  const copy = chain.spend({ inputs: [], outputs })
+  expect((await server.submit(beefOf(copy), TOPICS)).status).toBe(200)
+  expect(await outpoints()).toEqual(ours)
+  const { status, json } = await advertise(server, copy, new PrivateKey(12))
+  expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
+  expect(await outpoints()).toEqual(ours)
+})
+
+test.each(['', 'true', `${'0'.repeat(64)}.`, `${'0'.repeat(64)}.${'30'.repeat(70)}`])(
+  'refuses the approval %j',
+  async (approval) => {
+    const sent = submission(beefOf(chain.genesis), TOPICS)
+    const headers = { ...sent.headers, 'X-Advertisement': approval }
+    const { status, json } = await server.ask('/submit', { ...sent, headers })
+    expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
+  },
+)
 
 test('a restart keeps the tokens, and another URL hides those of the old one from all but their owner', async () => {
   const before = server.url

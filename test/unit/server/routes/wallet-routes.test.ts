@@ -74,6 +74,13 @@ describe('a transaction', () => {
     })
   })
 
+  test('is not here if no topic holds an output of it', async () => {
+    const plain = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(4) }] })
+    expect((await server.submit(beefOf(plain), ['tm_ordinals'])).status).toBe(200)
+    for (const form of ['', '/tx', '/proof'])
+      expectError(await server.ask(`/svc/beef/${plain.txid}${form}`), { status: 404, code: 'NOT_FOUND' })
+  })
+
   test('is refused if it mints a blocked name', async () => {
     await whileBlocked({ name: 'a' }, async () => {
       expectError(await server.ask(`/svc/beef/${a.txid}`), { status: 451, code: 'BLOCKED' })
