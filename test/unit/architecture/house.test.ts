@@ -96,7 +96,7 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     telemetry: ['config', 'submission'],
     http: ['config', 'store', 'telemetry'],
     gasp: ['config', 'chain', 'submission'],
-    routes: ['config', 'chain', 'store', 'submission', 'telemetry', 'http', 'gasp'],
+    routes: ['config', 'chain', 'store', 'discovery', 'submission', 'telemetry', 'http', 'gasp'],
     openapi: ['http', 'routes'],
     wiring: [
       ...['config', 'chain', 'store', 'discovery', 'submission', 'telemetry'],
