@@ -2,7 +2,7 @@ import type { LookupService } from '@bsv/overlay'
 import { NamesTopicManager } from '../../../src/plugin/index.js'
 import type { FakeTransaction } from '../protocol/fake-chain.js'
 import { OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
-import { ENGINE_VERSIONS } from './engines.js'
+import { ENGINE_VERSIONS, type EngineVersion } from './engines.js'
 import OverlayExpress from './overlay-express.js'
 import { type HostDatabase, type HostOptions, type PluginHost, startPluginHost } from './plugin-host.js'
 import { ToolboxWallet } from './toolbox-wallet.js'
@@ -15,9 +15,17 @@ const LETTERS = [...'abcdefghij']
  */
 export function describePluginContract(
   open: () => Promise<HostDatabase>,
-  { bans = false }: { /** Whether its hosts have MongoDB, where a ban list is kept. */ bans?: boolean } = {},
+  {
+    bans = false,
+    engines = ENGINE_VERSIONS,
+  }: {
+    /** Whether its hosts have MongoDB, where a ban list is kept. */
+    bans?: boolean
+    /** By default, all. */
+    engines?: readonly EngineVersion[]
+  } = {},
 ): void {
-  describe.each(ENGINE_VERSIONS)('engine %s', (engine) => {
+  describe.each([...engines])('engine %s', (engine) => {
     let wallet: ToolboxWallet
     let database: HostDatabase
     let running: PluginHost | undefined
