@@ -13,16 +13,14 @@ const PATIENCE = 900_000
 
 /** What submits, looks up, mints, proves and serves. */
 const SUITES = [
-  'test/unit/server/submission/conflicts.test.ts',
   'test/unit/server/submission/unsound.test.ts',
   'test/unit/server/routes/names-history.test.ts',
   'test/unit/server/routes/sdk-clients.test.ts',
   'test/unit/plugin/overlay-express.test.ts',
   'test/unit/mining/fund.test.ts',
-  'test/unit/mining/mine-name.test.ts',
   'test/unit/client/name-proof.test.ts',
   'test/unit/client/provenance.test.ts',
-  'test/unit/gateway/content',
+  'test/unit/gateway/content/content.test.ts',
 ]
 
 /** The versions of a package that are installed in a folder, in any place. */

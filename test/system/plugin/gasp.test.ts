@@ -20,7 +20,7 @@ import { freshDatabaseName, portOfShared } from '../../support/services/shared.j
 const PATIENCE = 600_000
 const ENGINE = (process.env.GASP_ENGINE ?? '2.0.2') as '0.4.6' | '2.0.2'
 /** How much there is to sync, in tenths: `GASP_SIZE=10` is 100 mints and 40 transfers. */
-const SIZE = Number(process.env.GASP_SIZE ?? '2')
+const SIZE = Number(process.env.GASP_SIZE ?? '1')
 const BOTH = ['tm_names', 'tm_ordinals']
 const ORDINALS = ['tm_ordinals']
 
