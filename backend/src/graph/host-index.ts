@@ -25,7 +25,7 @@ interface HostRules {
   policy?: OrdinalsPolicy
 }
 
-/** The rules of a store, which whoever is configured over it completes. */
+/** The rules of a store, completed by each topic manager and lookup service that is configured over it. */
 export const hostRules = memoizeByObject((_store: object): HostRules => ({}))
 
 /**
@@ -62,7 +62,7 @@ export function sharedIndex(): IndexReader | undefined {
 }
 
 /** A database holds the tree of another genesis, or with other rules: the nodes of two would be mixed up. */
-export class OtherTreeError extends CodedError<'OTHER_TREE'> {
+export class OtherTreeError extends CodedError {
   override readonly name = 'OtherTreeError'
   readonly code = 'OTHER_TREE'
 }

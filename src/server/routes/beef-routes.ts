@@ -5,6 +5,7 @@ import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { Collection } from '../../../backend/src/graph/provenance.js'
+import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { CACHE, endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
@@ -100,26 +101,27 @@ async function askedTransaction(params: unknown, asked: Asked): Promise<RawTrans
   )
   const txid = written.toLowerCase()
   // What no topic holds is a stranger's to store, and not for this host to publish.
-  const [held] = await graph.admissions.ofTransaction(txid)
-  const transaction = held && (await graph.transactions.raw(txid))
+  const held = await graph.admissions.ofTransaction(txid)
+  const transaction = held.length === 0 ? undefined : await graph.transactions.raw(txid)
   if (transaction === undefined || (await graph.transactions.winnerOver(txid)) !== undefined)
     throw new NotFoundError('this host does not have this transaction')
-  await refuseBlocked(txid, asked)
+  await refuseBlocked(txid, { ...asked, held })
   return transaction
 }
 
 /** @throws BlockedError if one of the outputs of a transaction is blocked. */
-async function refuseBlocked(txid: string, { graph, response }: Asked): Promise<void> {
+async function refuseBlocked(
+  txid: string,
+  { graph, response, held }: Asked & { held: AdmissionRecord[] },
+): Promise<void> {
   const list = await graph.blocklist.list()
   if (list.isEmpty) return
   if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
   await longRead(response, async (read) => {
-    const reading = read.over(graph)
     // Only of outputs that a topic holds is it known what they contain.
-    const held = await reading.admissions.ofTransaction(txid)
     // A read for each, if any content is blocked.
     if (list.hasAny('content')) countTransactions(response, held.length)
-    await new BlocklistFilter(reading).refuse(held.map(({ outpoint }) => outpoint))
+    await new BlocklistFilter(read.over(graph)).refuse(held.map(({ outpoint }) => outpoint))
   })
 }
 

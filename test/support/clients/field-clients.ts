@@ -1,18 +1,12 @@
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { build, stop } from 'esbuild'
-import { removeOld } from '../cli/built-package.js'
+import { installedOnce } from '../cli/made-once.js'
 
-const ROOT = resolve(import.meta.dirname, '../../..')
-/** Beside what npm has installed: git ignores it, and a fresh install removes it. */
-const INSTALLED = join(ROOT, 'node_modules/.cache/minetree-field-clients')
-/** How a fetch fails that finds no registry; anything else is no excuse. */
-const NO_REGISTRY = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH/
+const _ROOT = resolve(import.meta.dirname, '../../..')
 
 /**
  * Not in `package.json`: `@1sat/client` depends on a wallet with a database that has to be compiled, which none of its clients
@@ -120,27 +114,10 @@ export type Installed = { clients: FieldClients } | { missing: string }
 
 /** Installs the field's packages from npm, once for as long as the versions stay the same, and loads them. */
 export async function fieldClients(): Promise<Installed> {
-  const hash = createHash('sha256').update(JSON.stringify(PACKAGE)).update(ENTRY).digest('hex')
-  const folder = join(INSTALLED, hash.slice(0, 16))
-  if (!existsSync(folder)) {
-    await mkdir(INSTALLED, { recursive: true })
-    await removeOld(INSTALLED)
-    const made = await mkdtemp(join(INSTALLED, 'making-'))
-    try {
-      await install(made)
-    } catch (error) {
-      await rm(made, { recursive: true })
-      if (NO_REGISTRY.test(String((error as { stderr?: unknown }).stderr)))
-        return { missing: 'no registry to install from' }
-      throw error
-    }
-    // What stands under its name is complete; another process may have been faster.
-    await rename(made, folder).catch(async (error: unknown) => {
-      if (!existsSync(folder)) throw error
-      await rm(made, { recursive: true })
-    })
-  }
-  const url = pathToFileURL(join(folder, 'clients.mjs')).href
+  const key = JSON.stringify(PACKAGE) + ENTRY
+  const installed = await installedOnce({ kind: 'field-clients', key, make: install })
+  if ('missing' in installed) return installed
+  const url = pathToFileURL(join(installed.folder, 'clients.mjs')).href
   return { clients: (await import(url)) as FieldClients }
 }
 

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import { build, stop } from 'esbuild'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import type { EngineVersion } from './engines.js'
+import { untilListening } from './until-listening.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 export interface GaspHostSettings {
@@ -25,8 +25,6 @@ export interface GaspHost {
   sync(): Promise<void>
   /** Ends the process. */
   stop(): Promise<void>
-  /** What the process wrote. */
-  log: string[]
 }
 
 let bundle: Promise<string> | undefined
@@ -58,11 +56,9 @@ export async function startGaspHost({ deployment, ...rest }: GaspHostSettings): 
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   child.stdin.end(await program())
-  const log: string[] = []
-  const url = await listeningAt(child, log)
+  const url = await untilListening(child)
   return {
     url,
-    log,
     async sync() {
       const response = await fetch(`${url}/admin/startGASPSync`, { method: 'POST' })
       if (!response.ok) throw new Error(`no sync: ${await response.text()}`)
@@ -73,22 +69,4 @@ export async function startGaspHost({ deployment, ...rest }: GaspHostSettings): 
       await once(child, 'close')
     },
   }
-}
-
-async function listeningAt(child: ChildProcess, log: string[]): Promise<string> {
-  for (const stream of [child.stdout, child.stderr])
-    if (stream) createInterface({ input: stream }).on('line', (line) => log.push(line))
-  const failed = once(child, 'close').then(() => {
-    throw new Error(`the host ended before it listened: ${log.slice(-20).join('\n')}`)
-  })
-  // Afterwards it may end as it likes.
-  failed.catch(() => {})
-  const listening = new Promise<string>((found) => {
-    if (child.stdout)
-      createInterface({ input: child.stdout }).on('line', (line) => {
-        const [, url] = /^listening on (\S+)/.exec(line) ?? []
-        if (url !== undefined) found(url)
-      })
-  })
-  return await Promise.race([listening, failed])
 }

@@ -1,17 +1,11 @@
 import { execFile } from 'node:child_process'
-import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { build, stop } from 'esbuild'
-import { removeOld } from '../cli/built-package.js'
+import { installedOnce } from '../cli/made-once.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-/** Beside what npm has installed: git ignores it, and a fresh install removes it. */
-const INSTALLED = join(ROOT, 'node_modules/.cache/minetree-containers')
-/** How a fetch fails that finds no registry; anything else is no excuse. */
-const NO_REGISTRY = /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH|EHOSTUNREACH/
 
 const run = promisify(execFile)
 
@@ -111,32 +105,15 @@ export async function installContainer(): Promise<Installed> {
   }
   // What OverlayExpress 0.8 brings along, which LARS 1.5 installs.
   const host = await hostPackage({ '@bsv/sdk': '^1.9.24', mongodb: '^6.20.0' })
-  const hash = createHash('sha256')
-    .update(JSON.stringify([container, host]))
-    .digest('hex')
-  const folder = join(INSTALLED, hash.slice(0, 16))
-  const installed = { modules: join(folder, 'node_modules') }
-  if (existsSync(folder)) return installed
-  await mkdir(INSTALLED, { recursive: true })
-  await removeOld(INSTALLED)
-  const made = await mkdtemp(join(INSTALLED, 'making-'))
-  await mkdir(join(made, 'overlay-express'))
-  await writeFile(join(made, 'package.json'), JSON.stringify(container))
-  for (const [file, text] of Object.entries(host)) await writeFile(join(made, 'overlay-express', file), text)
-  try {
+  const make = async (made: string): Promise<void> => {
+    await mkdir(join(made, 'overlay-express'))
+    await writeFile(join(made, 'package.json'), JSON.stringify(container))
+    for (const [file, text] of Object.entries(host))
+      await writeFile(join(made, 'overlay-express', file), text)
     await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: made })
-  } catch (error) {
-    await rm(made, { recursive: true })
-    const { stderr } = error as { stderr?: unknown }
-    if (NO_REGISTRY.test(String(stderr))) return { missing: 'no registry to install from' }
-    throw error
   }
-  // What stands under its name is whole; another process may have been faster, with the same.
-  await rename(made, folder).catch(async (error: unknown) => {
-    if (!existsSync(folder)) throw error
-    await rm(made, { recursive: true })
-  })
-  return installed
+  const installed = await installedOnce({ kind: 'containers', key: JSON.stringify([container, host]), make })
+  return 'missing' in installed ? installed : { modules: join(installed.folder, 'node_modules') }
 }
 
 /**

@@ -2,11 +2,12 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { type Installation, installedPackage } from '../../support/cli/installed-package.js'
+import { installedPackage } from '../../support/cli/installed-package.js'
+import type { Installation } from '../../support/cli/made-once.js'
 import { hostPackage } from '../../support/plugin/lars.js'
+import { untilListening } from '../../support/plugin/until-listening.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 import { ask, posted, submission, useServers } from '../../support/server/test-server.js'
 
@@ -71,20 +72,7 @@ async function started(cwd: string, engine = ''): Promise<string> {
   }
   const child = spawn(process.execPath, ['index.js'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   running = child
-  let said = ''
-  child.stderr.on('data', (chunk: Buffer) => {
-    said += chunk.toString('utf8')
-  })
-  const failed = once(child, 'close').then(() => {
-    throw new Error(`it ended before it listened: ${said}`)
-  })
-  const listening = new Promise<string>((found) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const [, url] = /listening on (\S+)/.exec(line) ?? []
-      if (url !== undefined) found(url)
-    })
-  })
-  return await Promise.race([listening, failed])
+  return await untilListening(child)
 }
 
 describe.each(installations)('beside what OverlayExpress %s brings along', (host, installed) => {

@@ -2,7 +2,6 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
 import { createConnection } from 'mysql2/promise'
@@ -17,6 +16,7 @@ import {
   larsProgram,
   onKnex,
 } from '../../support/plugin/lars.js'
+import { untilListening } from '../../support/plugin/until-listening.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
 import { type Answer, ask, posted, submission, useServers } from '../../support/server/test-server.js'
@@ -53,20 +53,7 @@ async function started(cwd: string, program: string, env: Record<string, string>
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   running = child
-  let said = ''
-  child.stderr.on('data', (chunk: Buffer) => {
-    said += chunk.toString('utf8')
-  })
-  const failed = once(child, 'close').then(() => {
-    throw new Error(`it ended before it listened: ${said}`)
-  })
-  const listening = new Promise<string>((found) => {
-    createInterface({ input: child.stdout }).on('line', (line) => {
-      const [, url] = /listening on (\S+)/.exec(line) ?? []
-      if (url !== undefined) found(url)
-    })
-  })
-  return await Promise.race([listening, failed])
+  return await untilListening(child)
 }
 
 async function filled(): Promise<string> {
