@@ -1,42 +1,23 @@
 import type { Knex } from 'knex'
-import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import type { SqlDatabase } from '../graph/host-database.js'
-import { hostRules, shareIndex } from '../graph/host-index.js'
 import type { LookupService } from '../graph/overlay-interfaces.js'
-import type { Deployment } from '../protocol/mint.js'
-import { deploymentOf, PROFILES } from '../protocol/profile.js'
+import { engineOutputsIn } from '../storage/sql/engine-outputs.js'
 import { sharedStore } from '../storage/sql/graph-store.js'
 import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
-import type { HookFailure } from './hook-retries.js'
-import { NamesLookupService } from './NamesLookupService.js'
+import { type HostedNamesOptions, hostedNames } from './hosted-services.js'
 
 /**
  * `ls_names` over a host's SQL database, in the shape of OverlayExpress's `configureLookupServiceWithKnex`. The
  * first use creates the tables.
- *
- * @param options.deployment The tree to follow; mainnet's by default.
- * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
  */
 export default function createNamesLookupService(
   database: SqlDatabase,
-  options: { deployment?: Deployment; onHookFailure?: (failure: HookFailure) => void } = {},
+  options: HostedNamesOptions = {},
 ): { service: LookupService; migrations: [] } {
   const knex = database as Knex
   const store = sharedStore(knex)
-  const retries = { outbox: new StoredHookOutbox(store.database), onHookFailure: options.onHookFailure }
-  shareIndex(store)
-  const deployment = options.deployment ?? deploymentOf(PROFILES.mainnet)
-  hostRules(store).deployment = deployment
-  return {
-    service: new NamesLookupService({
-      reader: new BlocklistFilter(store),
-      writer: store,
-      deployment,
-      retries,
-      derives: true,
-      assemblesHistories: false,
-    }),
-    // The store creates its tables itself, on first use: a host counts the migrations of all services through.
-    migrations: [],
-  }
+  const outbox = new StoredHookOutbox(store.database)
+  const service = hostedNames({ store, outbox, openEngine: engineOutputsIn(knex) }, options)
+  // The store creates its tables itself, on first use: a host counts the migrations of all services through.
+  return { service, migrations: [] }
 }

@@ -1,31 +1,23 @@
 import type { Db } from 'mongodb'
-import { BlocklistFilter } from '../graph/blocklist-filter.js'
-import type { MongoDatabase } from '../graph/host-database.js'
-import { hostRules, shareIndex } from '../graph/host-index.js'
+import type { MongoDatabase, SqlDatabase } from '../graph/host-database.js'
 import type { LookupService } from '../graph/overlay-interfaces.js'
 import { sharedStore } from '../storage/mongo/graph-store.js'
+import { engineOutputsBeside } from '../storage/sql/engine-outputs.js'
 import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
-import type { HookFailure } from './hook-retries.js'
-import { OrdinalsLookupService } from './OrdinalsLookupService.js'
+import { type HostedServiceOptions, hostedOrdinals } from './hosted-services.js'
 
 /**
  * `ls_ordinals` over a host's MongoDB, in the shape of OverlayExpress's `configureLookupServiceWithMongo`. The
  * first write makes the collections and their indexes.
  *
- * @param options.onHookFailure Called for every hook that failed and will be retried: to log or count them.
+ * @param options.engineDatabase The host's knex, where its engine stores what it admits; by default, the database that
+ *   `KNEX_URL` names, as in the programs of LARS and CARS.
  */
 export default function createOrdinalsLookupService(
   database: MongoDatabase,
-  options: { onHookFailure?: (failure: HookFailure) => void } = {},
+  { engineDatabase, ...options }: HostedServiceOptions & { engineDatabase?: SqlDatabase } = {},
 ): LookupService {
-  const db = database as Db
-  const store = sharedStore(db)
-  const retries = { outbox: new StoredHookOutbox(store.database), onHookFailure: options.onHookFailure }
-  shareIndex(store)
-  return new OrdinalsLookupService({
-    reader: new BlocklistFilter(store),
-    writer: store,
-    retries,
-    derivesBy: () => hostRules(store),
-  })
+  const store = sharedStore(database as Db)
+  const outbox = new StoredHookOutbox(store.database)
+  return hostedOrdinals({ store, outbox, openEngine: engineOutputsBeside(engineDatabase) }, options)
 }

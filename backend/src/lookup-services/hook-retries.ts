@@ -15,6 +15,8 @@ export interface HookRetriesOptions {
   outbox: HookOutbox
   /** Repeats a failed hook. Must be idempotent. */
   retry: (failed: FailedHook) => Promise<void>
+  /** Hooks that an earlier process did not live to call; they are run once, after those in the outbox. */
+  missed?: (() => AsyncIterable<FailedHook>) | undefined
   /** Runs a round of retries under the write lock of the host; by default, at once. */
   runLocked?: ((round: () => Promise<void>) => Promise<void>) | undefined
   /** Whether this process retries what is in the outbox; by default, it does. */
@@ -50,6 +52,7 @@ export class HookRetries {
   private timer: NodeJS.Timeout | undefined
   private running: Promise<void> | undefined
   private wait: number
+  private hasCaughtUp = false
   private closed = false
 
   constructor(private readonly options: HookRetriesOptions) {
@@ -148,6 +151,20 @@ export class HookRetries {
     if (left === 0) this.wait = this.times.idle
     else if (succeeded > 0) this.wait = this.times.soon
     else this.backOff()
+    if (!this.hasCaughtUp) await this.catchUp()
+  }
+
+  /** @throws what made a hook fail if the outbox could not be written either: then it is missed again. */
+  private async catchUp(): Promise<void> {
+    const { missed, retry } = this.options
+    for await (const hook of missed?.() ?? []) {
+      if (this.closed) return
+      await this.run(
+        () => hook,
+        () => retry(hook),
+      )
+    }
+    this.hasCaughtUp = true
   }
 
   private backOff(): void {

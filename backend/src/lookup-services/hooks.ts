@@ -13,7 +13,7 @@ import { HookRetries, type HookRetriesOptions } from './hook-retries.js'
 /** How a service retries hooks that failed. */
 export type RetryOptions = Pick<
   HookRetriesOptions,
-  'outbox' | 'runLocked' | 'isEnabled' | 'onHookFailure' | 'times'
+  'outbox' | 'missed' | 'runLocked' | 'isEnabled' | 'onHookFailure' | 'times'
 >
 
 export interface HooksOptions {

@@ -41,7 +41,13 @@ export const LOOKUP_SERVICES = { names: 'ls_names', ordinals: 'ls_ordinals' } as
 
 /** Whether a topic is this one, or an alias of it in any profile. */
 export function meansTopic(topic: string, meant: string): boolean {
-  return topic === meant || Object.values(PROFILES).some(({ topicAliases }) => topicAliases[topic] === meant)
+  return topicNames(meant).includes(topic)
+}
+
+/** A topic and its aliases in all profiles. */
+export function topicNames(topic: string): string[] {
+  const aliases = Object.values(PROFILES).flatMap(({ topicAliases }) => Object.entries(topicAliases))
+  return [topic, ...aliases.flatMap(([alias, meant]) => (meant === topic ? [alias] : []))]
 }
 
 export const PROFILES: Record<ProfileName, Profile> = {

@@ -191,7 +191,10 @@ async function logged(hook: () => Promise<void> | void): Promise<void> {
  * before they write, too; there it is a race.
  */
 export class HeldWrites {
+  /** How many outputs have been stored. */
+  outputs = 0
   private held: { released: Promise<void>; release: () => void } | undefined
+  private isCut = false
 
   hold(): void {
     if (this.held !== undefined) return
@@ -207,6 +210,11 @@ export class HeldWrites {
     this.held = undefined
   }
 
+  /** From now on nothing follows the storing of an output, such as its hooks: as if the process were killed right then. */
+  cutAfterOutputs(): void {
+    this.isCut = true
+  }
+
   /** The same storage, but that it waits. */
   over(storage: Storage): Storage {
     const waits = new Set<string | symbol>(['insertOutput', 'markUTXOAsSpent', 'insertAppliedTransaction'])
@@ -217,7 +225,12 @@ export class HeldWrites {
         if (!waits.has(name)) return method.bind(target)
         return async (...args: unknown[]) => {
           await this.held?.released
-          return await method.apply(target, args)
+          const written: unknown = await method.apply(target, args)
+          if (name === 'insertOutput') {
+            this.outputs++
+            if (this.isCut) await new Promise(() => {})
+          }
+          return written
         }
       },
     })

@@ -287,8 +287,13 @@ export default class OverlayExpress {
 
   /** Not of the real one, which ends with its process. */
   async stop(): Promise<void> {
-    const server = this.started()
     await this.idle()
+    await this.kill()
+  }
+
+  /** Not of the real one: ends without waiting for what its engine has answered. */
+  async kill(): Promise<void> {
+    const server = this.started()
     server.closeAllConnections()
     await new Promise((closed) => server.close(closed))
     await this.closeKnex?.()

@@ -46,10 +46,13 @@ export async function startPluginHost(options: HostOptions): Promise<PluginHost>
   host.configureTopicManager('tm_ordinals', new OrdinalsTopicManager())
   const { mongoDb, knex } = host
   if (mongoDb !== undefined) {
+    const engineDatabase = knex as Knex
     host.configureLookupServiceWithMongo('ls_names', (db) =>
-      createNamesLookupServiceOnMongo(db, { deployment }),
+      createNamesLookupServiceOnMongo(db, { deployment, engineDatabase }),
     )
-    host.configureLookupServiceWithMongo('ls_ordinals', createOrdinalsLookupServiceOnMongo)
+    host.configureLookupServiceWithMongo('ls_ordinals', (db) =>
+      createOrdinalsLookupServiceOnMongo(db, { engineDatabase }),
+    )
   } else {
     host.configureLookupServiceWithKnex('ls_names', (knex) => createNamesLookupService(knex, { deployment }))
     host.configureLookupServiceWithKnex('ls_ordinals', createOrdinalsLookupService)
@@ -105,5 +108,10 @@ export class PluginHost {
   async stop(): Promise<void> {
     this.writes.release()
     await this.host.stop()
+  }
+
+  /** Ends as a process that is killed. */
+  async kill(): Promise<void> {
+    await this.host.kill()
   }
 }

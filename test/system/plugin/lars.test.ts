@@ -97,13 +97,18 @@ interface HostDatabase {
 interface OpenedDatabase {
   KNEX_URL: string
   MONGO_URL: string
+  /** Empties the index, where it is apart from what the engine keeps. */
+  emptyIndex?(): Promise<void>
   close(): Promise<void>
 }
 
 const DATABASES: [name: string, database: HostDatabase][] = [
   ['SQLite', { missing: [], info: onKnex(info), lasts: false, open: openSqlite }],
   ['MariaDB', { missing: MISSING_FOR_MARIADB, info: onKnex(info), lasts: true, open: openMariadb }],
-  ['MongoDB', { missing: MISSING_FOR_MONGO, info, lasts: false, open: openMongo }],
+  [
+    'MongoDB',
+    { missing: [...MISSING_FOR_MARIADB, ...MISSING_FOR_MONGO], info, lasts: true, open: openMongo },
+  ],
 ]
 
 async function openSqlite(): Promise<OpenedDatabase> {
@@ -124,13 +129,18 @@ async function openMariadb(): Promise<OpenedDatabase> {
 
 /** The engine's own storage is on SQL all the same. The host calls its database after itself, whatever the URL says. */
 async function openMongo(): Promise<OpenedDatabase> {
+  const engine = await openMariadb()
   const MONGO_URL = mongoUrl(await portOfShared('mongo'), 'LARS_lookup_services')
   const client = await new MongoClient(MONGO_URL).connect()
-  const close = async () => {
+  const emptyIndex = async () => {
     await client.db().dropDatabase()
-    await client.close()
   }
-  return { ...(await openSqlite()), MONGO_URL, close }
+  const close = async () => {
+    await emptyIndex()
+    await client.close()
+    await engine.close()
+  }
+  return { KNEX_URL: engine.KNEX_URL, MONGO_URL, emptyIndex, close }
 }
 
 const chain = new FakeChain()
@@ -279,6 +289,13 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
         expect(await found(again, 'ls_names', { name: 'ab' })).toEqual(
           database.lasts ? [mints[1]?.outpoint(2)] : [],
         )
+        if (opened.emptyIndex === undefined) return
+        // As if it had been killed before each of the hooks.
+        await ended()
+        await opened.emptyIndex()
+        const last = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
+        await expectFound(last, 'ls_names', { name: 'ab' }, [mints[1]?.outpoint(2)])
+        await expectFound(last, 'ls_names', { node: '' }, [mints[2]?.outpoint(0)])
       },
       PATIENCE,
     )

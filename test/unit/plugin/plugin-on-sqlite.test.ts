@@ -3,4 +3,7 @@ import { useServers } from '../../support/server/test-server.js'
 
 const { folder } = useServers()
 
-describePluginContract(async () => ({ name: 'host', KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' }))
+// The engine's own storage is in memory there.
+describePluginContract(async () => ({ name: 'host', KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' }), {
+  keepsOutputs: false,
+})
