@@ -1,4 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { toHex } from '../../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { listening } from './connections.js'
 import { ask, type TestServer } from './test-server.js'
 
@@ -11,8 +14,39 @@ export interface FrontExchange {
   answer: Record<string, unknown>
 }
 
-/** What a front does to an answer: gives another, a text that is none, or breaks the connection. */
-export type Fault = (exchange: FrontExchange) => Record<string, unknown> | string | 'broken' | undefined
+/** What a front does to an answer: gives another, a text that is none, refuses as an engine does, or breaks the connection. */
+export type Fault = (
+  exchange: FrontExchange,
+) => Record<string, unknown> | string | typeof REFUSAL | 'broken' | undefined
+
+/** How the overlay engine answers for what is behind a proven transaction. */
+const REFUSAL = { status: 'error', message: 'Incomplete SPV data!' }
+
+/**
+ * Has a front give out nodes as the overlay engine does: none but in a graph of their own, and of what was submitted alone. What
+ * was submitted with it, only the lookup services say.
+ *
+ * @param beefs What was submitted; each proven.
+ */
+export function asEngine(beefs: Uint8Array[]): Fault {
+  const submitted = new Map(beefs.map((beef) => [readBeef(beef).subject.txid, beef]))
+  return ({ path, asked }) => {
+    if (path === '/lookup') {
+      const { origins, outpoint } = asked.query as { origins?: string[]; outpoint?: string }
+      const { txid, vout } = parseOutpoint(origins?.[0] ?? outpoint ?? '')
+      const beef = submitted.get(txid)
+      return { type: 'output-list', outputs: beef ? [{ beef: Array.from(beef), outputIndex: vout }] : [] }
+    }
+    if (path !== '/requestForeignGASPNode') return undefined
+    const { graphID, outputIndex } = asked
+    const txid = String(asked.txid)
+    const beef = submitted.get(txid)
+    if (beef === undefined || graphID !== `${txid}.${outputIndex}`) return REFUSAL
+    const { subject, proof } = readBeef(beef)
+    const { merklePath = new Uint8Array() } = proof(txid) ?? {}
+    return { graphID, rawTx: toHex(subject.raw), outputIndex, proof: toHex(merklePath) }
+  }
+}
 
 /** A host as its peers see it through a front that may lie, or break off. */
 export class PeerFront {
@@ -45,7 +79,7 @@ export class PeerFront {
     const path = request.url ?? ''
     const asked = JSON.parse(body.toString('utf8')) as Record<string, unknown>
     if (path === '/requestForeignGASPNode') this.nodes.push(String(asked.txid))
-    else this.lists++
+    else if (path === '/requestSyncResponse') this.lists++
     if (this.host === undefined) {
       response.destroy()
       return
@@ -57,7 +91,8 @@ export class PeerFront {
     const sent = this.fault?.({ path, topic, asked, answer }) ?? answer
     if (sent === 'broken') response.destroy()
     else {
-      response.writeHead(sent === answer ? status : 200, { 'Content-Type': 'application/json' })
+      const code = sent === REFUSAL ? 400 : 200
+      response.writeHead(sent === answer ? status : code, { 'Content-Type': 'application/json' })
       response.end(typeof sent === 'string' ? sent : JSON.stringify(sent))
     }
   }

@@ -1,4 +1,4 @@
-import { useFronts } from '../../../support/server/peer-front.js'
+import { asEngine, useFronts } from '../../../support/server/peer-front.js'
 import {
   admittedOn,
   answersOf,
@@ -54,4 +54,29 @@ test('hosts that have grown apart hold the same again, and so does one that know
   const third = await host(world, { SYNC_PEERS: doors[0].url })
   await inStep(all, left, third)
   expect(await answersOf(left, world.mints.keys())).toEqual(await answersOf(right, world.mints.keys()))
+})
+
+test('a host gets names, nodes and histories from an engine, which refuses what is behind a proven transaction', async () => {
+  const world = new SyncedWorld()
+  const full = await host(world)
+  const mints = [world.genesis, ...world.mint(12)]
+  const moves = [...world.inscribe(3), ...world.transfer(9)]
+  await submitAll(full, mints)
+  await submitAll(full, moves, ORDINALS)
+  const front = await fronts.open(full)
+  const engine = asEngine([...mints, ...moves])
+  const graphs: string[] = []
+  let lookups = 0
+  front.fault = (exchange) => {
+    const { path, asked } = exchange
+    if (path === '/requestForeignGASPNode')
+      graphs.push(`${asked.graphID === `${asked.txid}.${asked.outputIndex}`}`)
+    // It offers an output a moment before its lookup service knows of it.
+    if (path === '/lookup' && lookups++ === 0) return { type: 'output-list', outputs: [] }
+    return engine(exchange)
+  }
+  const empty = await host(world, { SYNC_PEERS: front.url })
+  await inStep(await admittedOn(full), full, empty)
+  expect(new Set(graphs)).toEqual(new Set(['true', 'false']))
+  expect(lookups).toBeGreaterThan(1)
 })
