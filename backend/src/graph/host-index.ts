@@ -1,12 +1,11 @@
-import { readUtf8 } from '../protocol/bytes.js'
 import { CodedError } from '../protocol/coded-error.js'
-import type { Deployment, DeploymentTerms } from '../protocol/mint.js'
-import { formatOutpoint } from '../protocol/outpoint.js'
+import type { Deployment } from '../protocol/mint.js'
 import type { OnRefusal } from './admission-rules.js'
 import type { GraphReader } from './graph-store.js'
 import type { HostStore, Settings } from './host-store.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import type { OrdinalsPolicy } from './ordinals-policy.js'
+import { pinnedGenesis, pinTree, treeDifference } from './pinned-tree.js'
 import type { BeefContents } from './read-beef.js'
 import { admissionRules } from './topic-rules.js'
 
@@ -111,49 +110,16 @@ export async function unlessOtherTree(
   }
 }
 
-/** The setting that holds the genesis of a store's tree. */
-export const PINNED_GENESIS = 'genesis'
-
-/** The rules of a tree, each by the setting that changes it. */
-export function treeRules({
-  difficulty,
-  nameContentType,
-  marker,
-  tld = '',
-}: Pick<DeploymentTerms, 'difficulty' | 'nameContentType' | 'marker' | 'tld'>): Record<string, string> {
-  return {
-    DIFFICULTY: String(difficulty),
-    NAME_MARKER: readUtf8(marker),
-    NAME_TLD: tld,
-    // Only the profile determines this one.
-    PROFILE: nameContentType,
-  }
-}
-
 /**
  * Pins the tree that a host follows in its database, once.
  *
  * @throws OtherTreeError if the database holds another one.
  */
-export async function pinTree(settings: Settings, deployment: Deployment | undefined): Promise<void> {
+export async function pinHostTree(settings: Settings, deployment: Deployment | undefined): Promise<void> {
   if (deployment === undefined) return
-  const genesis = formatOutpoint(deployment.genesis)
-  const pinned = await settings.get(PINNED_GENESIS)
-  if (pinned !== undefined && pinned !== genesis)
-    throw new OtherTreeError(
-      `this database holds the tree of ${pinned}, not of ${genesis}: give each tree its own database`,
-    )
-  for (const [name, value] of Object.entries(treeRules(deployment))) {
-    if (pinned === undefined) await settings.set(name, value)
-    else {
-      const held = (await settings.get(name)) ?? 'none'
-      if (held !== value)
-        throw new OtherTreeError(
-          `${name}: the tree in this database has ${JSON.stringify(held)}, not ${JSON.stringify(value)}`,
-        )
-    }
-  }
-  if (pinned === undefined) await settings.set(PINNED_GENESIS, genesis)
+  if ((await pinnedGenesis(settings)) === undefined) return await pinTree(settings, deployment)
+  const difference = await treeDifference(settings, { ...deployment, place: 'this database' })
+  if (difference !== undefined) throw new OtherTreeError(`${difference}: give each tree its own database`)
 }
 
 /** Runs `work` once; again only after it failed. */

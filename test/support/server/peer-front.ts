@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { listening } from './connections.js'
@@ -23,8 +24,8 @@ export type Fault = (
 const REFUSAL = { status: 'error', message: 'Incomplete SPV data!' }
 
 /**
- * Has a front give out nodes as the overlay engine does: none but in a graph of their own, and of what was submitted alone. What
- * was submitted with it, only the lookup services say.
+ * Has a front give out nodes as the overlay engine does: none but in a graph of their own, and of what was submitted alone. The
+ * coins that were submitted with it, only the lookup services say.
  *
  * @param beefs What was submitted; each proven.
  */
@@ -35,7 +36,15 @@ export function asEngine(beefs: Uint8Array[]): Fault {
       const { origins, outpoint } = asked.query as { origins?: string[]; outpoint?: string }
       const { txid, vout } = parseOutpoint(origins?.[0] ?? outpoint ?? '')
       const beef = submitted.get(txid)
-      return { type: 'output-list', outputs: beef ? [{ beef: Array.from(beef), outputIndex: vout }] : [] }
+      if (beef === undefined) return { type: 'output-list', outputs: [] }
+      const { transaction, proof, txids } = readBeef(beef)
+      const sent = txids
+        .filter((each) => each === txid || !submitted.has(each))
+        .flatMap((each) => {
+          const raw = transaction(each)?.raw
+          return raw === undefined ? [] : [{ raw, proof: proof(each) }]
+        })
+      return { type: 'output-list', outputs: [{ beef: Array.from(encodeBeef(sent)), outputIndex: vout }] }
     }
     if (path !== '/requestForeignGASPNode') return undefined
     const { graphID, outputIndex } = asked

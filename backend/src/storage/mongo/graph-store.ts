@@ -1,5 +1,5 @@
 import type { Db } from 'mongodb'
-import { afterOpening, deriveInHost, hostRules, once, pinTree } from '../../graph/host-index.js'
+import { afterOpening, deriveInHost, hostRules, once, pinHostTree } from '../../graph/host-index.js'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
 import { allBlocked, BlocklistFollower } from '../read/blocklist-copy.js'
 import { Lineages } from '../read/lineages.js'
@@ -104,7 +104,7 @@ export class MongoGraphStore extends GraphStoreBase {
  */
 export const sharedStore = memoizeByObject((db: Db) => {
   const opening = once(async () => {
-    await pinTree(settingsIn(store.writer.database), hostRules(store).deployment)
+    await pinHostTree(settingsIn(store.writer.database), hostRules(store).deployment)
   })
   const store: MongoGraphStore = new MongoGraphStore({ db, opening })
   deriveInHost(store)

@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { afterOpening, deriveInHost, hostRules, once, pinTree } from '../../graph/host-index.js'
+import { afterOpening, deriveInHost, hostRules, once, pinHostTree } from '../../graph/host-index.js'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
 import { allBlocked, BlocklistCopy } from '../read/blocklist-copy.js'
 import { Lineages } from '../read/lineages.js'
@@ -88,7 +88,7 @@ export class SqlGraphStore extends GraphStoreBase {
 export const sharedStore = memoizeByObject((knex: Knex) => {
   const opening = once(async () => {
     await migrate(knex)
-    await pinTree(settingsIn(sqlDatabase({ writer: knex })), hostRules(store).deployment)
+    await pinHostTree(settingsIn(sqlDatabase({ writer: knex })), hostRules(store).deployment)
   })
   const store: SqlGraphStore = new SqlGraphStore({ writer: knex, opening })
   deriveInHost(store)

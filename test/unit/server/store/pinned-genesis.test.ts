@@ -81,9 +81,9 @@ test('where the tree was never stored, another is made', async () => {
 
 test.each([
   ['GENESIS', `${'ab'.repeat(32)}_0`, `GENESIS: the store in FOLDER holds the tree of ${genesis}, not of`],
-  ['DIFFICULTY', '21', 'DIFFICULTY: the tree in FOLDER has "22", not "21"'],
-  ['NAME_MARKER', 'another', 'NAME_MARKER: the tree in FOLDER has "1NhS'],
-  ['NAME_TLD', 'x', 'NAME_TLD: the tree in FOLDER has "", not "x"'],
+  ['DIFFICULTY', '21', 'DIFFICULTY: the store in FOLDER holds a tree with "22", not "21"'],
+  ['NAME_MARKER', 'another', 'NAME_MARKER: the store in FOLDER holds a tree with "1NhS'],
+  ['NAME_TLD', 'x', 'NAME_TLD: the store in FOLDER holds a tree with "", not "x"'],
 ])('a store is not opened with another %s', async (name, value, message) => {
   const folder = await servers.folder()
   await opened(folder, {}, { deploy })
@@ -113,7 +113,7 @@ describe.each([1, 2] as const)('a tree whose covenant has version %i', (covenant
     await opened(folder, terms, { deploy: root })
     const other = 3 - covenantVersion
     await expect(opened(folder, { ...terms, COVENANT_VERSION: String(other) })).rejects.toThrow(
-      `COVENANT_VERSION: the tree in ${folder} has ${covenantVersion}, not ${other}`,
+      `COVENANT_VERSION: the store in ${folder} holds a tree with ${covenantVersion}, not ${other}`,
     )
   })
 

@@ -1,0 +1,67 @@
+import { readUtf8 } from '../protocol/bytes.js'
+import type { Deployment, DeploymentTerms } from '../protocol/mint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import type { Settings } from './host-store.js'
+
+/**
+ * The tree of a store, in its settings: the genesis and the rules. A store holds one tree with one set of rules, since the nodes
+ * of two would be mixed up.
+ */
+
+const GENESIS = 'genesis'
+
+/** The rules of a tree, whatever its genesis. */
+type TreeRules = Pick<DeploymentTerms, 'difficulty' | 'nameContentType' | 'marker' | 'tld'>
+
+/** The genesis of a store's tree, as `<txid>_<vout>`; undefined if none is pinned yet. */
+export async function pinnedGenesis(settings: Settings): Promise<string | undefined> {
+  return await settings.get(GENESIS)
+}
+
+/** Pins a tree in a store that has none. */
+export async function pinTree(
+  settings: Settings,
+  tree: Pick<Deployment, 'genesis'> & TreeRules,
+): Promise<void> {
+  for (const [name, value] of rulesOf(tree)) await settings.set(name, value)
+  // Last, as it says that the rules are there.
+  await settings.set(GENESIS, formatOutpoint(tree.genesis))
+}
+
+/**
+ * How the tree of a store differs from another one, as a message that starts with the setting; undefined if it does not.
+ *
+ * @param tree.genesis Not compared if undefined.
+ * @param tree.place What holds the tree, for the message: `this database`.
+ */
+export async function treeDifference(
+  settings: Settings,
+  { genesis, place, ...rules }: TreeRules & { genesis?: Outpoint | undefined; place: string },
+): Promise<string | undefined> {
+  const pinned = await pinnedGenesis(settings)
+  const followed = genesis && formatOutpoint(genesis)
+  if (followed !== undefined && followed !== pinned)
+    return `GENESIS: ${place} holds the tree of ${pinned}, not of ${followed}`
+  for (const [name, value] of rulesOf(rules)) {
+    const held = await settings.get(name)
+    if (held !== value)
+      return `${name}: ${place} holds a tree with ${JSON.stringify(held ?? 'none')}, not ${JSON.stringify(value)}`
+  }
+  return undefined
+}
+
+/** The rules of a tree, each by the setting that changes it. */
+function rulesOf({
+  difficulty,
+  nameContentType,
+  marker,
+  tld = '',
+}: TreeRules): [setting: string, value: string][] {
+  return [
+    ['DIFFICULTY', String(difficulty)],
+    ['NAME_MARKER', readUtf8(marker)],
+    ['NAME_TLD', tld],
+    // Only the profile determines this one.
+    ['PROFILE', nameContentType],
+  ]
+}
