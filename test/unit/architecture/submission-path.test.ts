@@ -30,7 +30,7 @@ const NO_STEP = [
   /^src\/gateway\/http\/(?!request-body)/,
   /^src\/server\/(telemetry\/|http\/http-refusal|store\/(index-maintenance|open-database))/,
   // Parts that are put together, and work in the background.
-  /^backend\/src\/lookup-services\//,
+  /^backend\/src\/(lookup-services\/|storage\/write\/hook-outbox)/,
   /^src\/server\/(app|node|server|submission\/(overlay|backlog-worker))\.ts$/,
 ]
 
