@@ -14,8 +14,8 @@ export class ChainSourceError extends MultiCodeError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
 }
 
-/** Why a branch of the tree, or the complete crawl, cannot be followed. */
-type CrawlErrorCode =
+/** Why a branch of the tree cannot be followed for now. */
+type FollowErrorCode =
   /** The chain source does not know a transaction that it must know. */
   | 'NOT_KNOWN'
   /** It names a spender that does not spend. */
@@ -26,8 +26,10 @@ type CrawlErrorCode =
   | 'UNPROVEN'
   /** The node refused a transaction of the source. */
   | 'REFUSED'
+  /** Parents that place an ordinal are unknown to the source. */
+  | 'NO_PARENTS'
 
-/** A crawl cannot continue. */
-export class CrawlError extends MultiCodeError<CrawlErrorCode> {
-  override readonly name = 'CrawlError'
+/** A branch of the tree cannot be followed for now. */
+export class FollowError extends MultiCodeError<FollowErrorCode> {
+  override readonly name = 'FollowError'
 }
