@@ -1,8 +1,11 @@
-import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 
 /** Why a chain source is of no use. */
 type ChainSourceErrorCode =
-  /** It could not be reached, or was busy or too slow, in every attempt. Other questions will fare no better: try again later. */
+  /**
+   * It could not be reached, or was busy or too slow, in every attempt, or rests after that. Other questions will fare no
+   * better: try again later.
+   */
   | 'NO_ANSWER'
   /** Its answer does not fit the question. */
   | 'BAD_ANSWER'
@@ -12,6 +15,12 @@ type ChainSourceErrorCode =
 /** A chain source gave no usable answer. */
 export class ChainSourceError extends MultiCodeError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
+}
+
+/** A list of chain sources cannot be parsed. The message begins with "must", for the name of the setting before it. */
+export class SourceAddressError extends CodedError {
+  override readonly name = 'SourceAddressError'
+  readonly code = 'BAD_SOURCE'
 }
 
 /** Why a branch of the tree cannot be followed for now. */
@@ -26,8 +35,6 @@ type FollowErrorCode =
   | 'UNPROVEN'
   /** The node refused a transaction of the source. */
   | 'REFUSED'
-  /** Parents that place an ordinal are unknown to the source. */
-  | 'NO_PARENTS'
 
 /** A branch of the tree cannot be followed for now. */
 export class FollowError extends MultiCodeError<FollowErrorCode> {
