@@ -103,6 +103,7 @@ export async function startServer({
   reorgMonitor?.start()
   peersSync?.start()
   following?.follower.start()
+  node.overlay.proofs.headers?.onTip(({ height }) => following?.follower.onBlock(height))
   nonFinal.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
