@@ -5,6 +5,7 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { ChainSource, SingleSource } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
+import { JungleBusSource } from './junglebus.js'
 import type { SourceStatus } from './source-client.js'
 
 export type { SourceStatus }
@@ -121,6 +122,11 @@ export class ChainSources implements ChainSource {
     if (spender.record !== undefined && spender.record.proof === undefined)
       return await this.minedRival({ source, outpoint, spender: spender.record })
     return spender.txid
+  }
+
+  /** The first JungleBus, which has subscriptions; undefined if there is none. */
+  get junglebus(): JungleBusSource | undefined {
+    return this.sources.find((source) => source instanceof JungleBusSource)
   }
 
   async close(): Promise<void> {
