@@ -189,7 +189,8 @@ export class ChainSources implements ChainSource {
         throw source.client.disbelieve(
           new ChainSourceError('BAD_ANSWER', `${claim}, which does not spend it`),
         )
-      this.checked.set(txid, record)
+      // An unproven one may be in a block by the next question.
+      if (record.proof !== undefined) this.checked.set(txid, record)
       return { txid, record }
     } catch (error) {
       // Whoever asks fetches it within limits of its own, and checks it as well.
@@ -252,7 +253,6 @@ export class ChainSources implements ChainSource {
       )
       if (rival.record?.proof !== undefined) return rival.txid
     }
-    this.checked.set(spender.txid, spender)
     return spender.txid
   }
 
