@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { BranchFollower, type BranchOptions, type FollowReport, isOutage } from './branch.js'
 import { ChainSourceError, FollowError } from './errors.js'
 import { Retries } from './retries.js'
@@ -88,6 +88,10 @@ export class Follower {
       signal: this.stopping.signal,
       perform: (task) => this.perform(task),
     })
+  }
+
+  get genesis(): Outpoint {
+    return this.options.node.genesis
   }
 
   get report(): FollowReport {
