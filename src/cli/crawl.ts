@@ -1,7 +1,10 @@
 import type { Logger } from 'pino'
+import type { ChainSources } from '../follow/chain-sources.js'
 import type { CrawlReport } from '../follow/crawl.js'
 import { Crawl } from '../follow/crawl.js'
-import { JungleBusSource } from '../follow/junglebus.js'
+import { SourceAddressError } from '../follow/errors.js'
+import { openSources } from '../follow/open-sources.js'
+import { parseSources, type SourceAddress } from '../follow/source-address.js'
 import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
@@ -12,8 +15,8 @@ import type { CommandOutput } from './output.js'
 export interface CrawlCommand {
   config: Config
   logger: Logger
-  /** The URL of the source. */
-  source: string
+  /** The sources, as in `CHAIN_SOURCES`; by default those that are set, or else the public JungleBus. */
+  source?: string
   parallel: number
   namesOnly: boolean
   /** After how many transactions to stop; the default depends on whether proofs are checked. */
@@ -41,10 +44,10 @@ const MAX_LISTED = 20
  * throws; StartError if the store cannot be opened, for example because a server has it open.
  */
 export async function runCrawl(command: CrawlCommand): Promise<void> {
-  const { config, logger, source: url, parallel, namesOnly, maxUnproven, signal, output } = command
+  const { config, logger, parallel, namesOnly, maxUnproven, signal, output } = command
   const isUnchecked = config.chainTracker === 'scripts-only'
   const most = command.most ?? DEFAULT_MOST[isUnchecked ? 'unchecked' : 'checked']
-  if (!isHttp(url)) throw new CommandError(`--source: ${url} is not an HTTP URL`, { exit: 'usage' })
+  const addresses = sourcesOf(command)
   const node = await openNode({ config, logger })
   try {
     const { deployment, limits } = node.config
@@ -55,7 +58,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
     // Admission depends on the index.
     if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
     const { maxBodyBytes } = config
-    const source = new JungleBusSource({ url, parallel, signal })
+    const source = openSources({ addresses, rate: config.chainSourceRate, parallel, signal })
     const crawl = new Crawl({
       node: {
         genesis: deployment.genesis,
@@ -80,6 +83,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
     } finally {
       clearInterval(ticking)
       progress.end()
+      await source.close()
       output.result(documentOf(crawl.report, source.asked), ...summary(crawl.report, source.asked))
     }
     requireComplete(crawl.report, { signal, most })
@@ -88,11 +92,20 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
   }
 }
 
-function isHttp(url: string): boolean {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+/** @throws CommandError for a list that cannot be parsed. */
+function sourcesOf({ source, config }: CrawlCommand): SourceAddress[] {
+  if (source === undefined && config.chainSources.length > 0) return config.chainSources
+  try {
+    const addresses = parseSources(source ?? 'junglebus')
+    if (addresses.length > 0) return addresses
+    throw new CommandError('--source: none has nothing to follow', { exit: 'usage' })
+  } catch (error) {
+    if (!(error instanceof SourceAddressError)) throw error
+    throw new CommandError(`--source: ${error.message}`, { exit: 'usage' })
+  }
 }
 
-function documentOf({ unproven, unknown, ...report }: CrawlReport, asked: JungleBusSource['asked']): object {
+function documentOf({ unproven, unknown, ...report }: CrawlReport, asked: ChainSources['asked']): object {
   return {
     ...report,
     unproven: [...unproven],
@@ -102,7 +115,7 @@ function documentOf({ unproven, unknown, ...report }: CrawlReport, asked: Jungle
   }
 }
 
-function summary(report: CrawlReport, asked: JungleBusSource['asked']): string[] {
+function summary(report: CrawlReport, asked: ChainSources['asked']): string[] {
   const { mints, transfers, outputs, known, deadNodes, lostNames, unproven, unknown, failures } = report
   return [
     `admitted ${mints} mints and ${transfers} transfers (${outputs} outputs), ${known} already known`,

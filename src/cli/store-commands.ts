@@ -57,7 +57,10 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
   program
     .command('crawl')
     .description('follow the tree from its genesis through an index of the chain: see docs/crawl.md')
-    .option('--source <url>', 'a service with the API of JungleBus', 'https://junglebus.gorillapool.io')
+    .option(
+      '--source <sources>',
+      'chain sources, as in CHAIN_SOURCES; by default those that are set, or else the public JungleBus',
+    )
     .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 3)
     .option('--names-only', 'do not follow names after they were mined', false)
     .option(

@@ -166,8 +166,6 @@ export class SourceClient {
    */
   disbelieve(error: ChainSourceError): ChainSourceError {
     this.note(error)
-    this.badAnswers++
-    if (this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
     return error
   }
 
@@ -224,7 +222,7 @@ export class SourceClient {
       throw new AbortError(new ChainSourceError(tooLarge, cause.message, { cause }))
     })
     if (status === 200) {
-      const answer = this.readOnce(body, read)
+      const answer = readOnce(body, read)
       this.answered(body.length)
       return answer
     }
@@ -254,17 +252,6 @@ export class SourceClient {
     })
   }
 
-  /** @throws AbortError around the error of `read`, if the answer is too long to request it again. */
-  private readOnce<Answer>(body: Uint8Array, read: (body: Uint8Array) => Answer): Answer {
-    try {
-      return read(body)
-    } catch (error) {
-      this.badAnswers++
-      if (this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
-      throw body.length > MAX_RETRIED_BYTES && error instanceof Error ? new AbortError(error) : error
-    }
-  }
-
   private answered(bytes: number): void {
     this.pace.answered(bytes)
     this.badAnswers = 0
@@ -275,6 +262,7 @@ export class SourceClient {
   private note(error: ChainSourceError): void {
     this.failures++
     this.lastError = { at: Date.now(), message: error.message }
+    if (error.code === 'BAD_ANSWER' && ++this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
   }
 
   /** Rests longer each time. Questions that were open together fail together, which is one failure. */
@@ -302,6 +290,15 @@ export class SourceClient {
       )
     this.rests++
     this.restsUntil = until
+  }
+}
+
+/** @throws AbortError around the error of `read`, if the answer is too long to request it again. */
+function readOnce<Answer>(body: Uint8Array, read: (body: Uint8Array) => Answer): Answer {
+  try {
+    return read(body)
+  } catch (error) {
+    throw body.length > MAX_RETRIED_BYTES && error instanceof Error ? new AbortError(error) : error
   }
 }
 
