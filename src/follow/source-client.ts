@@ -58,6 +58,8 @@ export interface Query<Answer> {
   tooLarge?: 'TOO_LARGE' | 'BAD_ANSWER'
   /** @throws ChainSourceError `BAD_ANSWER` */
   read(body: Uint8Array): Answer
+  /** Sent with POST, as JSON; without it, the question is a GET. */
+  json?: unknown
   /** What other statuses than 200 say; `undefined` for 404 by default. */
   statuses?: Readonly<Record<number, Answer>>
 }
@@ -132,7 +134,7 @@ export class SourceClient {
   }
 
   /**
-   * Asks with GET.
+   * Asks a question.
    *
    * @param path What follows the URL, beginning with a slash.
    * @returns What `query` makes of the answer; undefined for a 404 of which it makes nothing.
@@ -213,9 +215,9 @@ export class SourceClient {
   }
 
   private async answerTo<Answer>(url: string, query: Query<Answer>): Promise<Answer | undefined> {
-    const { maxBytes, tooLarge = 'BAD_ANSWER', read, statuses } = query
+    const { tooLarge = 'BAD_ANSWER', read, statuses } = query
     this.asked.requests++
-    const { status, retryAfter, body } = await this.get(url, maxBytes).catch((cause: unknown) => {
+    const { status, retryAfter, body } = await this.send(url, query).catch((cause: unknown) => {
       if (!(cause instanceof SourceError)) throw cause
       if (cause.code !== 'TOO_LARGE') throw new ChainSourceError('NO_ANSWER', cause.message, { cause })
       // It would be as long the next time.
@@ -238,11 +240,15 @@ export class SourceClient {
   }
 
   /** Not with `fetch`: each transaction takes several requests, and most of the time would go into its streams. */
-  private async get(url: string, maxBytes: number): Promise<Answered> {
+  private async send(url: string, { maxBytes, json }: Query<unknown>): Promise<Answered> {
     const { timeout = DEFAULT_TIMEOUT } = this.options
     return await withinTime(url, { timeout, signal: this.signal }, async (signal) => {
-      const headers = { accept: 'application/octet-stream, */*;q=0.5' }
-      const answer = await request(url, { dispatcher: this.connections, headers, signal })
+      const isGet = json === undefined
+      const answer = await request(url, {
+        ...{ dispatcher: this.connections, signal },
+        headers: isGet ? { accept: '*/*' } : { accept: '*/*', 'content-type': 'application/json' },
+        ...(!isGet && { method: 'POST', body: JSON.stringify(json) }),
+      })
       const length = Number(answer.headers['content-length'])
       return {
         status: answer.statusCode,
