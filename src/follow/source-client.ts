@@ -162,7 +162,7 @@ export class SourceClient {
   }
 
   /**
-   * Reports that an answer turned out to be wrong later, as when a spender does not spend.
+   * Reports that an answer proved wrong later, as when a spender does not spend.
    *
    * @returns The error, to be thrown if no other source knows better.
    */
