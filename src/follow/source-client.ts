@@ -76,6 +76,8 @@ const SLOW_REST = 60_000
 const DEFAULT_PATIENCE = 30_000
 /** After so many unusable answers in a row, a source rests. */
 const MAX_BAD_ANSWERS = 5
+/** The least time between two warnings of one source, in milliseconds: it may fail now and then for hours. */
+const QUIET = 60_000
 /** The longest invalid answer that is requested again, in bytes. */
 const MAX_RETRIED_BYTES = 1024 * 1024
 
@@ -107,6 +109,8 @@ export class SourceClient {
   private rests = 0
   /** In milliseconds since 1970. */
   private restsUntil = 0
+  /** The last warning, and whether it answered since. */
+  private warned: { at: number; isOver: boolean } | undefined
 
   constructor(private readonly options: SourceClientOptions) {
     const { url, name, parallel, rate, pace, signal } = options
@@ -261,8 +265,10 @@ export class SourceClient {
   private answered(bytes: number): void {
     this.pace.answered(bytes)
     this.badAnswers = 0
-    if (this.rests > 0) this.options.logger?.info(`${this.name} answers again`)
     this.rests = 0
+    if (this.warned?.isOver !== false || this.rest > 0) return
+    this.warned.isOver = true
+    this.options.logger?.info(`${this.name} answers again`)
   }
 
   private note(error: ChainSourceError): void {
@@ -290,10 +296,12 @@ export class SourceClient {
     const until = Date.now() + milliseconds
     if (until <= this.restsUntil) return
     // Further failures are in the status; a line for each would fill the log.
-    if (this.rests === 0)
+    if (this.rests === 0 && Date.now() - (this.warned?.at ?? 0) >= QUIET) {
+      this.warned = { at: Date.now(), isOver: false }
       this.options.logger?.warn(
         `${this.name} rests for ${Math.ceil(milliseconds / 1000)} seconds: ${messageOf(error)}`,
       )
+    }
     this.rests++
     this.restsUntil = until
   }

@@ -98,6 +98,22 @@ test('rests twice as long each time up to ten minutes, and from anew once it ans
   ])
 })
 
+test('warns of a source that fails now and then at most once a minute', async () => {
+  const { client, lines, answers } = await setUp([[429, '', { 'Retry-After': '1' }]])
+  let now = 1_000_000
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now)
+  for (let seconds = 0; seconds < 150; seconds += 2) {
+    await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+    now += 2000
+    answers.unshift([200, 'yes'])
+    await client.ask('/a', TEXT)
+  }
+  clock.mockRestore()
+  const warned = expect.stringContaining('rests for 1 seconds')
+  const over = 'the source answers again'
+  expect(lines).toEqual([warned, over, warned, over, warned, over])
+})
+
 test('rests for as long as it asks for, but for no more than ten minutes', async () => {
   const { client } = await setUp([[429, '', { 'Retry-After': '120' }]])
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
