@@ -102,8 +102,9 @@ test('branches that cannot be followed are reported, and the command exits with 
     'minetree: not every branch could be followed: run the same command again to retry those\n',
   )
   expect(stdout).toContain(
-    `not followed: 1\n  ${args[2]} says that ${tree.mintOf('ba').outpoint(1)} is spent by ${'12'.repeat(32)}, which no source knows\n`,
+    `says that ${tree.mintOf('ba').outpoint(1)} is spent by ${'12'.repeat(32)}, which no source knows\n`,
   )
+  expect(stdout).toContain('not followed: 1\n')
   expect(stdout).toContain('and 0 transfers')
   const few = await run([...args, '--most', '3'], { ...env, DATA_DIR: await servers.folder() })
   expect(few).toMatchObject({ code: 1 })
