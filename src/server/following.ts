@@ -31,7 +31,11 @@ export class Following {
   constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
     const { config, graph, overlay } = node
     const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
-    this.sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
+    const { headers } = overlay.proofs
+    this.sources = openSources({
+      ...{ addresses, rate, parallel: PARALLEL, logger },
+      ...(headers && { verdict: (block) => headers.verdict(block) }),
+    })
     this.follower = new Follower({
       node: {
         genesis,
@@ -75,18 +79,16 @@ export class Following {
     const { junglebusSubscription: subscription, maxBodyBytes: maxBytes } = config
     const { headers } = overlay.proofs
     if (subscription === undefined || junglebus === undefined) return undefined
-    if (headers === undefined) {
-      logger.warn('JUNGLEBUS_SUBSCRIPTION is not used: with scripts-only the height of the chain is unknown')
-      return undefined
-    }
+    // Without headers, the JungleBus says how high the chain is.
+    const tip = headers && (() => headers.currentHeight())
     const { txid } = follower.genesis
     return new Feed({
       ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger },
       interval: config.followPollMs,
-      tip: () => headers.currentHeight(),
+      ...(tip && { tip }),
       async firstHeight() {
         const genesis = await sources.transaction(txid, { maxBytes })
-        return genesis?.proof?.height ?? (await headers.currentHeight())
+        return genesis?.proof?.height ?? (await (tip?.() ?? junglebus.height()))
       },
       isKnown: async (each) => (await graph.transactions.heightOf(each)) !== undefined,
       onTransaction: (record) => follower.take(record),
