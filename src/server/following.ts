@@ -1,0 +1,104 @@
+import type { Logger } from 'pino'
+import type { ChainSources } from '../follow/chain-sources.js'
+import { Feed } from '../follow/feed.js'
+import { Follower } from '../follow/follower.js'
+import { openSources } from '../follow/open-sources.js'
+import type { ChainTip } from './chain/chain-tracker.js'
+import type { Node } from './node.js'
+import { admitBeef } from './submission/admit.js'
+import type { Submit } from './submission/submission-queue.js'
+
+/** How many coins are asked about at once: the rate of the sources is the limit. */
+const PARALLEL = 8
+/** How many unmined transactions are admitted between two blocks. */
+const MAX_UNPROVEN = 100
+/** A follower has time: its submissions wait at the write lock as if so many others were ahead of them. */
+const AHEAD = 1000
+
+export interface FollowingOptions {
+  node: Node
+  logger: Logger
+  /** Where transactions are submitted; by default in this thread. */
+  submit?: Submit | undefined
+}
+
+/** How a node follows the chain: its sources, the follower, and a feed if there is a subscription. */
+export class Following {
+  readonly sources: ChainSources
+  readonly follower: Follower
+  readonly feed: Feed | undefined
+
+  constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
+    const { config, graph, overlay } = node
+    const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
+    const { headers } = overlay.proofs
+    this.sources = openSources({
+      ...{ addresses, rate, parallel: PARALLEL, logger },
+      ...(headers && { verdict: (block) => headers.verdict(block) }),
+    })
+    this.follower = new Follower({
+      node: {
+        genesis,
+        store: graph,
+        // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
+        admit: ({ txid, beef }) =>
+          admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) }),
+      },
+      source: this.sources,
+      ordinals: config.followOrdinals,
+      parallel: PARALLEL,
+      limits: { maxTransactions: config.limits.maxBeefTransactions, maxBytes },
+      maxUnproven: MAX_UNPROVEN,
+      pollInterval: config.followPollMs,
+      logger,
+    })
+    this.feed = this.feedOf(node, logger)
+  }
+
+  start(): void {
+    this.follower.start()
+    this.feed?.start()
+  }
+
+  onTip({ height, ...fork }: ChainTip): void {
+    this.follower.onBlock(height)
+    this.feed?.onBlock(fork)
+  }
+
+  /** Resolves when it no longer uses the store. */
+  async stop(): Promise<void> {
+    const stopped = [this.follower.stop(), this.feed?.stop()]
+    // Aborts the requests that they wait for.
+    await this.sources.close()
+    await Promise.all(stopped)
+  }
+
+  private feedOf({ config, graph, overlay }: Node, logger: Logger): Feed | undefined {
+    const { sources, follower } = this
+    const { junglebus } = sources
+    const { junglebusSubscription: subscription, maxBodyBytes: maxBytes } = config
+    const { headers } = overlay.proofs
+    if (subscription === undefined || junglebus === undefined) return undefined
+    // Without headers, the JungleBus says how high the chain is.
+    const tip = headers && (() => headers.currentHeight())
+    const { txid } = follower.genesis
+    return new Feed({
+      ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger },
+      interval: config.followPollMs,
+      ...(tip && { tip }),
+      async firstHeight() {
+        const genesis = await sources.transaction(txid, { maxBytes })
+        return genesis?.proof?.height ?? (await (tip?.() ?? junglebus.height()))
+      },
+      isKnown: async (each) => (await graph.transactions.heightOf(each)) !== undefined,
+      onTransaction: (record) => follower.take(record),
+    })
+  }
+}
+
+/** Prepares to follow the chain; undefined if there is no tree to follow or no chain source. */
+export function openFollowing(options: FollowingOptions): Following | undefined {
+  const { deployment, chainSources } = options.node.config
+  if (deployment === undefined || chainSources.length === 0) return undefined
+  return new Following(options, deployment.genesis)
+}
