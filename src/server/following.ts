@@ -39,7 +39,8 @@ export class Following {
     this.follower = new Follower({
       node: {
         genesis,
-        store: graph,
+        // Past the cache, which is for readers: a sweep reads everything once.
+        store: graph.store,
         // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
         admit: ({ txid, beef }) =>
           admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) }),

@@ -48,7 +48,7 @@ test('it reports how far the service is, and changes nothing', async () => {
   expect(stdout).toContain('admitted since it started: 1200 mints and 34 transfers\n')
   expect(stdout).toContain('everything was asked about up to height 812345\n')
   expect(stdout).toContain('this sweep: 5 of about 90 coins\n')
-  expect(stdout).toContain('  last: a source\\nlied\n')
+  expect(stdout).toContain('  last: a source\\u000alied\n')
 })
 
 test.each<[string, unknown]>([
