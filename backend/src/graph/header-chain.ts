@@ -1,6 +1,3 @@
-/** The size of a block header, in bytes. */
-export const HEADER_BYTES = 80
-
 /** The heights of the lowest and the highest header, both stored. */
 export interface HeaderRange {
   from: number
@@ -8,7 +5,7 @@ export interface HeaderRange {
 }
 
 /**
- * The headers of one chain of blocks, consecutive, {@link HEADER_BYTES} each. They are verified before they are written and
+ * The headers of one chain of blocks, consecutive (`protocol/block-header.ts`). They are verified before they are written and
  * depend on nothing else in the store. As they can be fetched again at any time, they are in no backup, and whoever opens
  * them checks that they are linked.
  */

@@ -1,4 +1,5 @@
-import { HEADER_BYTES, type HeaderChain } from '../../../backend/src/graph/header-chain.js'
+import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
+import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 

@@ -1,4 +1,5 @@
-import { HEADER_BYTES, type HeaderChain, type HeaderRange } from '../../graph/header-chain.js'
+import type { HeaderChain, HeaderRange } from '../../graph/header-chain.js'
+import { HEADER_BYTES } from '../../protocol/block-header.js'
 import { concatBytes, equalBytes, joinBytes } from '../../protocol/bytes.js'
 import { bytesOf } from '../rows/columns.js'
 import type { RowDatabase, RowReader } from '../rows/rows.js'
