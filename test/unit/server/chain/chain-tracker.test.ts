@@ -314,6 +314,7 @@ describe.each(['a block headers service', 'WhatsOnChain', 'Chaintracks'])('%s', 
       await work({ headers, service, verdict, tip: () => source.currentHeight() })
     } finally {
       globalThis.fetch = fetch
+      await source.close()
     }
   }
 
