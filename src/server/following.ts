@@ -1,4 +1,6 @@
 import type { Logger } from 'pino'
+import type { Admission } from '../follow/admission.js'
+import { AncestorsWorker } from '../follow/ancestors-worker.js'
 import type { ChainSources } from '../follow/chain-sources.js'
 import { Follower } from '../follow/follower.js'
 import { openSources } from '../follow/open-sources.js'
@@ -17,6 +19,7 @@ const AHEAD = 1000
 export interface Following {
   sources: ChainSources
   follower: Follower
+  ancestors: AncestorsWorker
   /** Resolves when it no longer uses the store. */
   stop(): Promise<void>
 }
@@ -39,26 +42,29 @@ export function openFollowing({
   const { deployment, chainSources: addresses, chainSourceRate: rate, limits } = config
   if (deployment === undefined || addresses.length === 0) return undefined
   const sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
+  // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
+  const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
+    admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
+  const perSubmission = { maxTransactions: limits.maxBeefTransactions, maxBytes: config.maxBodyBytes }
+  const ancestors = new AncestorsWorker({
+    ...{ queue: node.ancestors, store: graph, source: sources, admit, logger },
+    perOrdinal: { maxTransactions: limits.maxAncestors, maxBytes: limits.maxAncestorBytes },
+    limits: perSubmission,
+  })
   const follower = new Follower({
-    node: {
-      genesis: deployment.genesis,
-      store: graph,
-      // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
-      admit: ({ txid, beef }) =>
-        admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) }),
-    },
+    node: { genesis: deployment.genesis, store: graph, admit },
     source: sources,
     ordinals: config.followOrdinals,
     parallel: PARALLEL,
-    limits: { maxTransactions: limits.maxBeefTransactions, maxBytes: config.maxBodyBytes },
+    limits: perSubmission,
     maxUnproven: MAX_UNPROVEN,
     pollInterval: config.followPollMs,
     logger,
   })
   return {
-    ...{ sources, follower },
+    ...{ sources, follower, ancestors },
     async stop() {
-      const stopped = follower.stop()
+      const stopped = Promise.all([follower.stop(), ancestors.stop()])
       // Aborts the requests that it waits for.
       await sources.close()
       await stopped

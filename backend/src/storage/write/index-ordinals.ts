@@ -37,6 +37,7 @@ type Tips = ReadonlyMap<string, Tip>
  * @param lineages.lost Those that lost steps, and so may have lost attributes.
  * @param lineages.touched Those that changed, and those whose outputs were spent or are no longer, with one of their outputs.
  * @param lineages.former Outputs that may have been the first of their lineage, and are not any more.
+ * @returns The first outputs of the incomplete ones.
  */
 export async function indexLineages(
   tables: GraphTables,
@@ -46,7 +47,7 @@ export async function indexLineages(
     touched: PlacedOutput[]
     former: Outpoint[]
   },
-): Promise<void> {
+): Promise<Outpoint[]> {
   const { changed, former } = lineages
   const lost = lineages.lost
     .filter(({ lineage }) => isComplete(lineage))
@@ -58,6 +59,7 @@ export async function indexLineages(
   await writeMapSnapshots(tables, complete, tips)
   const all = touched.map(({ lineage }) => lineage)
   await indexAttributes(tables, { changes: [...lost, ...complete], lineages: all, tips, former })
+  return found.filter(({ lineage }) => !isComplete(lineage)).map(({ first }) => first)
 }
 
 /** The first output of a complete lineage. */

@@ -70,7 +70,8 @@ export async function linkLineages(
   }
   const changed = await tables.outputs.stepsOf([...outputs, ...names, ...linker.members])
   await yieldBetweenStatements()
-  return { changes: earliestOf(changed), former: [...linker.former, ...gone], left: linker.left }
+  const { former, begun, left } = linker
+  return { changes: earliestOf(changed), former: [...former, ...gone], begun, left }
 }
 
 interface LinkedLineages {
@@ -78,6 +79,8 @@ interface LinkedLineages {
   changes: PlacedOutput[]
   /** Outputs that may have been the first of their lineage, and are not any more. */
   former: Outpoint[]
+  /** Outputs that were the first of an incomplete lineage, and are of a complete one. */
+  begun: Outpoint[]
   /** Outputs that are left to be linked. */
   left: Outpoint[]
 }
@@ -158,6 +161,7 @@ class Linker {
   /** Outputs of the changed lineages, among them the first ones that moved. */
   readonly members: Outpoint[] = []
   readonly former: Outpoint[] = []
+  readonly begun: Outpoint[] = []
   readonly left: Outpoint[] = []
   private moved = 0
 
@@ -185,6 +189,7 @@ class Linker {
     if (this.isFull(outpoint)) return
     const { lineage, step } = await this.placeOf(outpoint)
     this.members.push(outpoint)
+    this.begun.push(outpoint)
     const moved = { lineage, from: step, to: outpointPair(outpoint), further: -step }
     const extent = await this.extentOf(lineage)
     if (extent?.first === step) await this.moveSome({ ...moved, last: extent.last })

@@ -238,6 +238,11 @@ export abstract class OutputTables {
     )
   }
 
+  /** Removes outputs from the queue of missing ancestors. */
+  async deleteQueued(outpoints: Outpoint[]): Promise<void> {
+    await eachPart(outpoints, (part) => this.rows.delete('graph_ancestors', anyOutpoint(part)))
+  }
+
   private async isThere(filter: Filter): Promise<boolean> {
     return (await this.rows.first(OUTPUTS, filter, { fields: ['step'] })) !== undefined
   }

@@ -8,7 +8,7 @@ import {
 } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { mapOwner } from '../read/read-map.js'
-import { hashColumn, outpointPair } from '../rows/columns.js'
+import { hashColumn, isComplete, outpointPair } from '../rows/columns.js'
 import {
   admissionRow,
   appliedRow,
@@ -17,6 +17,7 @@ import {
   type OutputFacts,
   outputRow,
 } from '../rows/record-rows.js'
+import { queueAncestors } from './ancestor-queue.js'
 import { type BacklogItems, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeChunks } from './blob-chunks.js'
 import { deactivate, restore, takeProofs, writeInactive } from './conflicts.js'
@@ -172,7 +173,18 @@ async function writeFacts(
   const inscribed = others.filter(({ outpoint }) => !onlyInscribed.has(formatOutpoint(outpoint)))
   const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
   const touched = [...(await tables.outputs.stepsOf(moved)), ...others]
-  await indexLineages(tables, { changed: inscribed, lost: left, touched, former: linked.former })
+  const { former, begun, changes } = linked
+  const firsts = await indexLineages(tables, { changed: inscribed, lost: left, touched, former })
+  // Most changes are a transfer at the end.
+  const changed = new Set(changes.map(({ outpoint }) => formatOutpoint(outpoint)))
+  const incomplete = changes.filter(({ lineage }) => !isComplete(lineage)).map(({ outpoint }) => outpoint)
+  await queueAncestors(tables, {
+    firsts: [
+      ...firsts.filter((first) => changed.has(formatOutpoint(first))),
+      ...incomplete.filter((outpoint) => alone.has(formatOutpoint(outpoint))),
+    ],
+    former: [...former, ...begun],
+  })
   const submitted = new Set(records.transactions.map(({ txid }) => txid))
   const reorganised =
     decision.restored.length + decision.deactivated.filter((txid) => !submitted.has(txid)).length
