@@ -2,25 +2,9 @@ import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../graph/a
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { isComplete, lineageOf, outpointColumns, outpointOf } from '../rows/columns.js'
 import { anyOutpoint, inLineage, type Row, type RowDatabase, type RowReader } from '../rows/rows.js'
-import type { GraphTables } from './graph-tables.js'
-import { eachPart } from './transaction-tables.js'
 
 const QUEUE = 'graph_ancestors'
 const OUTPUTS = 'graph_outputs'
-
-/** Adds the first outputs of incomplete lineages to the queue, and removes those that are none any more. */
-export async function queueAncestors(
-  tables: GraphTables,
-  { firsts, former }: { firsts: Outpoint[]; former: Outpoint[] },
-): Promise<void> {
-  await tables.outputs.deleteQueued(former)
-  const arrival = Date.now()
-  const rows = firsts.map((first) => ({
-    ...outpointColumns(first),
-    ...{ hole: false, due: 0, arrival, tries: 0, transactions: 0, bytes: 0 },
-  }))
-  await eachPart(rows, (part) => tables.transactions.insertNew(QUEUE, part))
-}
 
 /** See {@link AncestorQueue}. */
 export class StoredAncestorQueue implements AncestorQueue {
