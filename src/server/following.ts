@@ -1,4 +1,6 @@
 import type { Logger } from 'pino'
+import type { Admission } from '../follow/admission.js'
+import { AncestorsWorker } from '../follow/ancestors-worker.js'
 import type { ChainSources } from '../follow/chain-sources.js'
 import { Feed } from '../follow/feed.js'
 import { Follower } from '../follow/follower.js'
@@ -22,16 +24,25 @@ export interface FollowingOptions {
   submit?: Submit | undefined
 }
 
-/** How a node follows the chain: its sources, the follower, and a feed if there is a subscription. */
+/**
+ * How a node follows the chain: its sources, the follower, what fetches missing ancestors, and a feed if there is a
+ * subscription.
+ */
 export class Following {
   readonly sources: ChainSources
   readonly follower: Follower
+  readonly ancestors: AncestorsWorker
   readonly feed: Feed | undefined
 
   constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
     const { config, graph, overlay } = node
     const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
+    const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
+    // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
+    const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
+      admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
     const { headers } = overlay.proofs
+    const limits = { maxTransactions, maxBytes }
     this.sources = openSources({
       ...{ addresses, rate, parallel: PARALLEL, logger },
       ...(headers && { verdict: (block) => headers.verdict(block) }),
@@ -41,23 +52,26 @@ export class Following {
         genesis,
         // Past the cache, which is for readers: a sweep reads everything once.
         store: graph.store,
-        // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
-        admit: ({ txid, beef }) =>
-          admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) }),
+        admit,
       },
       source: this.sources,
       ordinals: config.followOrdinals,
       parallel: PARALLEL,
-      limits: { maxTransactions: config.limits.maxBeefTransactions, maxBytes },
+      limits,
       maxUnproven: MAX_UNPROVEN,
       pollInterval: config.followPollMs,
       logger,
+    })
+    this.ancestors = new AncestorsWorker({
+      ...{ queue: node.ancestors, store: graph.store, source: this.sources, admit, limits, logger },
+      perOrdinal: { maxTransactions: maxAncestors, maxBytes: maxAncestorBytes },
     })
     this.feed = this.feedOf(node, logger)
   }
 
   start(): void {
     this.follower.start()
+    this.ancestors.start()
     this.feed?.start()
   }
 
@@ -68,7 +82,7 @@ export class Following {
 
   /** Resolves when it no longer uses the store. */
   async stop(): Promise<void> {
-    const stopped = [this.follower.stop(), this.feed?.stop()]
+    const stopped = [this.follower.stop(), this.ancestors.stop(), this.feed?.stop()]
     // Aborts the requests that they wait for.
     await this.sources.close()
     await Promise.all(stopped)
