@@ -2,6 +2,7 @@ import type { LookupService } from '@bsv/overlay'
 import { NamesTopicManager } from '../../../src/plugin/index.js'
 import type { FakeTransaction } from '../protocol/fake-chain.js'
 import { OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
+import { eventually } from '../server/waiting.js'
 import { ENGINE_VERSIONS, type EngineVersion } from './engines.js'
 import OverlayExpress from './overlay-express.js'
 import { type HostDatabase, type HostOptions, type PluginHost, startPluginHost } from './plugin-host.js'
@@ -212,6 +213,41 @@ export function describePluginContract(
         expect(await host.found('ls_names', { name: 'a' })).toEqual([first.outpoint(2)])
         expect(await host.post('/arc-ingest', wallet.proof(rival))).toBe(200)
         expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)])
+      })
+
+      describe('whose proofs the host’s chain tracker confirms', () => {
+        const chainTracker = { isValidRootForHeight: async () => true, currentHeight: async () => 1 }
+        const listening: Partial<HostOptions> = {
+          listens: true,
+          configure: (host) => host.configureChainTracker(chainTracker),
+        }
+
+        test('one counts whose proof arrives before the host has stored it', async () => {
+          const host = await start(listening)
+          await submitAll(host, [wallet.chain.genesis, first])
+          await host.stored()
+          host.writes.hold()
+          await submitAll(host, [rival])
+          expect(await host.post('/arc-ingest', wallet.proof(rival))).toBe(400)
+          await host.stored()
+          await eventually(async () =>
+            expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)]),
+          )
+        })
+
+        test('one counts that the host knows as the parent of another alone', async () => {
+          const host = await start(listening)
+          await submitAll(host, [wallet.chain.genesis, first])
+          await host.stored()
+          await submitAll(host, [wallet.inscribe('a child', { transaction: rival, vout: 3 })])
+          await host.stored()
+          expect(await host.found('ls_names', { name: 'a' })).toEqual([first.outpoint(2)])
+          expect(await host.post('/arc-ingest', wallet.proof(rival))).toBe(400)
+          // The engine answers with what it has itself.
+          await submitAll(host, [rival])
+          await host.stored()
+          expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)])
+        })
       })
 
       test('a known one counts once it is sent again with its proof', async () => {
