@@ -8,7 +8,7 @@ export interface RootChecker {
   currentHeight?(): Promise<number>
 }
 
-/** A merkle proof that somebody has told the host. */
+/** A merkle proof that the host has received. */
 export interface HeardProof {
   txid: string
   proof: Proof
@@ -28,7 +28,7 @@ export interface HeardProofsOptions {
 const MAX_WAITING = 1000
 /** So often a proof is tried again: for a quarter of an hour, with the usual wait. */
 const RETRIES = 10
-/** How many blocks a chain tracker may be behind whoever tells a proof. */
+/** How many blocks a chain tracker may be behind the sender of a proof. */
 const BLOCKS_BEHIND = 6
 
 /**
@@ -78,7 +78,7 @@ export class HeardProofs {
   /** Records a proof, unless it is false. @returns Whether there is nothing left to do. */
   private async isDone({ txid, proof }: HeardProof): Promise<boolean> {
     const { graph } = this.options
-    // Cheapest first: anybody may tell a proof.
+    // Cheapest first: anybody may send a proof.
     const stored = await graph.transactions.raw(txid)
     if (stored === undefined) return false
     const { height, root } = proof
