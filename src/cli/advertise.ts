@@ -89,7 +89,7 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
   if (config.profile.name !== 'local') requireAdvertisable(host.url)
   const reader = new AdvertisementReader(host.key.toPublicKey())
   const server = new AdvertisedServer(options, host.key)
-  const followsTree = await server.followsTree(config.profile.name)
+  const followsTree = await server.followsTree({ profile: config.profile.name, url: host.url })
   const wanted = options.revoke ? [] : wantedAdvertisements({ url: host.url, followsTree })
   const folder = await MintFolder.at(options.folder)
   try {
@@ -127,15 +127,14 @@ export async function runAdvertise(options: AdvertiseOptions): Promise<void> {
   }
 }
 
-/** @throws CommandError if no client of a live network would use the URL (BRC-101). */
+/** @throws CommandError if no client of a live network would use the URL (BRC-101), or it says more than where the host is. */
 function requireAdvertisable(text: string): void {
-  const { protocol, hostname, pathname, search } = new URL(text)
-  const isPublic = protocol === 'https:' && hostname !== 'localhost' && pathname === '/' && search === ''
-  if (!isPublic)
-    throw new CommandError(
-      `HOSTING_URL cannot be advertised: it must be https:// with a public host name and no path, not ${text}`,
-      { exit: 'usage' },
-    )
+  const { protocol, hostname, origin } = new URL(text)
+  if (protocol === 'https:' && hostname !== 'localhost' && text === origin) return
+  throw new CommandError(
+    `HOSTING_URL cannot be advertised: it must be https:// with a public host name and nothing else, such as https://names.example, not ${text}`,
+    { exit: 'usage' },
+  )
 }
 
 async function payerFor(options: AdvertiseOptions, folder: MintFolder): Promise<AdvertisementPayer> {
@@ -169,17 +168,18 @@ async function sendAgain(options: {
   const { stored, output, ...rest } = options
   // Revocations after what they revoke, or the server would not know what they spend.
   const left = stored.filter(({ state }) => state !== 'lost')
-  for (const { txid, transaction, state } of inOrder(left)) {
+  for (const { transaction, state } of inOrder(left)) {
     try {
       await send({ transaction, state, ...rest })
     } catch (error) {
-      const isReplaced = state === 'known' && error instanceof CommandError && error.exit === 'refused'
-      if (!isReplaced) throw error
-      output.warn(`${messageOf(error)}; it no longer counts`)
-      await rest.folder.setState(txid, 'lost')
+      if (!(error instanceof ReplacedError)) throw error
+      output.warn(`${error.message}; it no longer counts`)
     }
   }
 }
+
+/** Another transaction counts instead of a paid one, whose coins can be spent again. */
+class ReplacedError extends CommandError {}
 
 function inOrder(stored: StoredMint[]): StoredMint[] {
   const ordered: StoredMint[] = []
@@ -195,7 +195,11 @@ function inOrder(stored: StoredMint[]): StoredMint[] {
   return ordered
 }
 
-/** Sends a paid transaction to the network if that is not known to have it, and then to the server. */
+/**
+ * Sends a paid transaction to the network if that is not known to have it, and then to the server.
+ *
+ * @throws ReplacedError if it is lost; CommandError.
+ */
 async function send(options: {
   transaction: Transaction
   state?: StoredMint['state']
@@ -218,8 +222,17 @@ async function send(options: {
       )
     await folder.setState(txid, 'sent')
   }
-  await server.submit(transaction)
-  await folder.setState(txid, 'known')
+  const conflict = await server.submit(transaction)
+  if (conflict === undefined) {
+    await folder.setState(txid, 'known')
+    return
+  }
+  // No server can overrule the network.
+  const isLost =
+    payer.send === undefined ? state !== 'sent' : (await payer.send(transaction)).kind === 'refused'
+  if (!isLost) throw conflict
+  await folder.setState(txid, 'lost')
+  throw new ReplacedError(conflict.message, { exit: 'refused' })
 }
 
 /** The tokens of this host that nothing spends, of the server and of the folder. */
@@ -352,7 +365,11 @@ async function submitTo(
   return await fetchBounded(`${url}/submit`, { method: 'POST', headers, body }, bounds)
 }
 
-const deploymentShape = z.looseObject({ profile: z.string(), genesis: z.string().optional() })
+const deploymentShape = z.looseObject({
+  profile: z.string(),
+  genesis: z.string().optional(),
+  advertisedAs: z.looseObject({ identityKey: z.string(), url: z.string() }).optional(),
+})
 const outputsShape = z.object({
   outputs: z.array(z.object({ beef: z.array(z.int()), outputIndex: z.int().min(0) })),
 })
@@ -376,18 +393,32 @@ class AdvertisedServer {
   /**
    * Whether it has `tm_names`.
    *
-   * @throws CommandError if it has another profile: one of the live network must not get tokens with fake funding.
+   * @throws CommandError if its settings are others: tokens that it does not find would be paid for in vain, and a server of the
+   * live network must not get tokens with fake funding.
    */
-  async followsTree(profile: string): Promise<boolean> {
+  async followsTree({ profile, url }: { profile: string; url: string }): Promise<boolean> {
     const { body } = await this.ask('/deployment.json', {})
     const parsed = deploymentShape.safeParse(readJson(body))
     if (!parsed.success) throw new CommandError(`${this.url} is not a minetree server`)
-    if (parsed.data.profile !== profile)
+    const { genesis, advertisedAs, profile: others } = parsed.data
+    if (advertisedAs === undefined)
       throw new CommandError(
-        `PROFILE is ${profile}, and ${this.url} has ${parsed.data.profile}: use the settings of the server`,
+        `${this.url} has no ls_ship: start it with the same SERVER_PRIVATE_KEY and HOSTING_URL`,
         { exit: 'usage' },
       )
-    return parsed.data.genesis !== undefined
+    const differences: string[] = []
+    if (others !== profile) differences.push(`PROFILE is ${profile}, and ${this.url} has ${others}`)
+    if (advertisedAs.url !== url)
+      differences.push(`HOSTING_URL is ${url}, and ${this.url} has ${advertisedAs.url}`)
+    if (advertisedAs.identityKey !== this.key.toPublicKey().toString())
+      differences.push(`SERVER_PRIVATE_KEY is not the key of ${this.url}`)
+    if (differences.length === 0) return genesis !== undefined
+    throw new CommandError(
+      `${differences.join('; ')}: use the settings of the server, and restart it after a change`,
+      {
+        exit: 'usage',
+      },
+    )
   }
 
   /** Its tokens of a key. */
@@ -399,33 +430,42 @@ class AdvertisedServer {
       const answer = await this.ask('/lookup', { method: 'POST', headers, body })
       const parsed = outputsShape.safeParse(readJson(answer.body))
       if (answer.status !== 200 || !parsed.success)
-        throw new CommandError(
-          `${this.url} has no ${service}: start it with the same SERVER_PRIVATE_KEY and HOSTING_URL`,
-          { exit: answer.status === 503 ? 'unavailable' : 'usage' },
-        )
+        throw new CommandError(`${this.url} answers ${service} with HTTP ${answer.status} and no tokens`)
       for (const { beef, outputIndex: vout } of parsed.data.outputs)
         found.push({ transaction: read(beef), vout })
     }
     return found
   }
 
-  /** Submits a transaction as one that advertises. @throws CommandError if it refuses it. */
-  async submit(transaction: Transaction): Promise<void> {
+  /**
+   * Submits a transaction as one that advertises.
+   *
+   * @returns What to say if another transaction, which spends the same coins, counts for the server.
+   * @throws CommandError if it does not take it for any other reason, which may be a proxy's.
+   */
+  async submit(transaction: Transaction): Promise<CommandError | undefined> {
     const { txid, signature } = approvalOf(this.key, transaction.id('hex'))
     const approval = { [APPROVAL_HEADER]: `${txid}.${signature}` }
     const { signal } = this
     const { status, body } = await this.within(() => submitTo(this.url, transaction, { signal, approval }))
-    if (status === 200) return
+    if (status === 200) return undefined
     const said = refusal.safeParse(readJson(body))
     const why = said.success ? said.data.error : `HTTP ${status}`
-    throw new CommandError(`${this.url} refuses ${transaction.id('hex')}: ${why}`, {
-      exit: status === 503 || status === 429 ? 'unavailable' : 'refused',
+    const error = new CommandError(`${this.url} refuses ${txid}: ${why}`, {
+      exit: isPassing(status) ? 'unavailable' : 'refused',
     })
+    if (status === 409 && said.success) return error
+    throw error
   }
 
   private async ask(path: string, init: RequestInit) {
     const bounds = { timeout: PATIENCE, maxBytes: MAX_ANSWER_BYTES, signal: this.signal }
-    return await this.within(() => fetchBounded(this.url + path, init, bounds))
+    const answer = await this.within(() => fetchBounded(this.url + path, init, bounds))
+    if (isPassing(answer.status))
+      throw new CommandError(`${this.url}${path} answers HTTP ${answer.status}: try again later`, {
+        exit: 'unavailable',
+      })
+    return answer
   }
 
   private async within<Answer>(asking: () => Promise<Answer>): Promise<Answer> {
@@ -436,6 +476,11 @@ class AdvertisedServer {
       throw new CommandError(messageOf(cause), { cause, exit: 'unavailable' })
     }
   }
+}
+
+/** Whether a status may be another one later: of a server that starts or is busy, or of a proxy before it. */
+function isPassing(status: number): boolean {
+  return status >= 500 || status === 429
 }
 
 function read(beef: number[]): Transaction {

@@ -1,97 +1,131 @@
-import type { RequestHandler } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
+import { z } from 'zod'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { readBeef, readProof } from '../../backend/src/graph/read-beef.js'
-import { graphRecords, type Proof, type TransactionRecord } from '../../backend/src/graph/records.js'
 import { admittedTransactions } from '../../backend/src/graph/transaction-records.js'
-import { fromHex } from '../../backend/src/protocol/bytes.js'
+import { BeefError } from '../../backend/src/protocol/beef.js'
+import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
+import { asUint8Array, fromHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { type HeardProof, HeardProofs, type RootChecker, recordProofs } from './heard-proofs.js'
 
 /** The part of an Express app that is used, which Express 4 has too. Its types may be those of another copy of Express. */
 interface ListenedApp {
   use(handler: (...parameters: never[]) => unknown): unknown
 }
 
-/** What a chain tracker of any copy of the SDK does. */
-interface RootChecker {
-  isValidRootForHeight(root: string, height: number): Promise<boolean>
-}
-
 export interface HostListenerOptions {
-  /** Checks proofs from `/arc-ingest`, which an engine does not; the host's own. `scripts only` believes all of them. */
+  /**
+   * Checks proofs from `/arc-ingest`, which an engine does not; the host's own. `scripts only` believes all that the host
+   * takes.
+   */
   chainTracker: RootChecker | 'scripts only'
-  /** Called if something that the host accepted could not be recorded. */
+  /** Called if something that the host accepted could not be recorded, or a proof not be checked. */
   onError?: (error: unknown) => void
+  /** How long the chain tracker may take, and so delay an answer, in milliseconds; by default 10,000. */
+  trackerTimeout?: number
+  /**
+   * A proof that comes before its transaction, or that the chain tracker cannot check yet, is tried again after so many
+   * milliseconds, by default 1,000, and nine times more, with twice the wait each time.
+   */
+  retryAfter?: number
 }
 
-type Listen = (body: unknown) => Promise<void>
+/** What is done with a request that the host has answered with a status; nothing if undefined. */
+type Listen = (request: Request, status: number) => Promise<void> | undefined
 
 /**
  * Passes on to the index what a host's engine keeps to itself: merkle proofs of transactions that it knows, whether they come
  * to `/arc-ingest` or with the transaction to `/submit`, and the end of a ban (`/admin/unban`), which lifts the block that
  * the ban caused.
  *
- * Call it before `start`, as `attachGateway`. It reads no body and changes no answer. It looks at requests that the host has
- * answered with 200, and holds that answer back until the index has what it says.
+ * Call it before `start`, as `attachGateway`. It reads no body and changes no answer, but lets it end only when the index has
+ * what the request says. Of `/submit` and `/admin/unban` it believes what the host has answered with 200. A proof at
+ * `/arc-ingest` it checks itself, so the host need not know the transaction, or not yet; only what the host
+ * refuses to hear, with 401, 403 or 429, is not heard.
  *
  * @param stores Those of `storesOf`.
  */
 export function attachHostListener(
   app: ListenedApp,
   { graph }: { graph: HostStore },
-  { chainTracker, onError = () => {} }: HostListenerOptions,
+  { chainTracker, onError = () => {}, trackerTimeout = 10_000, retryAfter = 1000 }: HostListenerOptions,
 ): void {
+  const proofs = new HeardProofs({ graph, chainTracker, onError, trackerTimeout, retryAfter })
   const listeners: Record<string, Listen> = {
-    '/submit': async (body) => {
-      if (body instanceof Uint8Array) await recordProofs(graph, admittedTransactions(readBeef(body)))
+    '/submit': (request, status) =>
+      status === 200 ? recordProofs(graph, admittedTransactions(readBeef(beefIn(request)))) : undefined,
+    '/arc-ingest': ({ body }, status) => {
+      const isOpen = chainTracker === 'scripts only' ? status === 200 : !REFUSALS.has(status)
+      const heard = isOpen ? proofIn(body) : undefined
+      return heard && proofs.hear(heard)
     },
-    '/arc-ingest': async (body) => {
-      const { txid, merklePath } = body as { txid: string; merklePath: string }
-      const proof = readProof({ txid, bump: fromHex(merklePath) })
-      if (!(await isInChain(proof, chainTracker))) return
-      const known = await graph.transactions.get(txid)
-      if (known !== undefined) await recordProofs(graph, [{ ...known, proof }])
-    },
-    '/admin/unban': async (body) => {
+    '/admin/unban': ({ body }, status) => {
       const { type, value } = body as { type: string; value: string }
-      if (type === 'outpoint') await liftEviction(graph, value.replace('.', '_'))
+      return status === 200 && type === 'outpoint' ? liftEviction(graph, value.replace('.', '_')) : undefined
     },
   }
   const handler: RequestHandler = (request, response, next) => {
-    const listen = request.method === 'POST' ? listeners[request.path] : undefined
-    if (listen !== undefined) {
-      const end = response.end.bind(response) as (...args: unknown[]) => typeof response
-      const ended = (...args: unknown[]): typeof response => {
-        response.end = end as typeof response.end
-        if (response.statusCode !== 200) return end(...args)
-        listen(request.body)
-          .catch(onError)
-          .finally(() => end(...args))
-        return response
-      }
-      response.end = ended as typeof response.end
-    }
+    // Express takes a path in any case, and with a slash at its end.
+    const path = request.path.toLowerCase().replace(/\/$/, '')
+    const listen = request.method === 'POST' ? listeners[path] : undefined
+    if (listen !== undefined)
+      beforeEnd(response, async () => await listen(request, response.statusCode), onError)
     next()
   }
   app.use(handler)
 }
 
-/** Records proofs of transactions that the index has; it takes no transaction from here that a topic manager has not seen. */
-async function recordProofs(graph: HostStore, transactions: TransactionRecord[]): Promise<void> {
-  for (const transaction of transactions) {
-    const { txid, proof } = transaction
-    if (proof === undefined || !(await graph.transactions.has(txid))) continue
-    await graph.record(graphRecords({ transactions: [transaction] }))
+/** The host refuses whoever sends this, or sends too often. */
+const REFUSALS = new Set([401, 403, 429])
+
+/**
+ * Lets an answer end only when some work is done. Its head is sent before: a host that fails after it has answered is to see that,
+ * and not to answer again.
+ */
+function beforeEnd(response: Response, work: () => Promise<void>, onError: (error: unknown) => void): void {
+  const end = response.end.bind(response) as (...args: unknown[]) => typeof response
+  const ended = (...args: unknown[]): typeof response => {
+    response.end = (() => response) as typeof response.end
+    if (!response.headersSent) response.flushHeaders()
+    work()
+      .catch(onError)
+      .finally(() => end(...args))
+    return response
   }
-  while (await graph.backlog.workOff()) {
-    // Each call does a part of it.
-  }
+  response.end = ended as typeof response.end
 }
 
-async function isInChain(
-  { root, height }: Proof,
-  tracker: HostListenerOptions['chainTracker'],
-): Promise<boolean> {
-  return tracker === 'scripts only' || (await tracker.isValidRootForHeight(root, height))
+/** The BEEF of a submission, which may have off-chain values behind it. @throws BeefError if it has another form. */
+function beefIn({ body, headers }: Request): Uint8Array {
+  if (!(body instanceof Uint8Array)) throw new BeefError('the host took a submission that is not bytes')
+  const bytes = asUint8Array(body)
+  if (headers['x-includes-off-chain-values'] !== 'true') return bytes
+  const cursor = new ByteCursor(bytes, (message) => new BeefError(message))
+  return cursor.take(cursor.varint())
+}
+
+/** As long as a path of one transaction may be: some 70 characters for each level of its tree. */
+const MAX_PATH_CHARACTERS = 32 * 1024
+const notice = z.object({
+  txid: z
+    .string()
+    .length(64)
+    .transform((txid) => txid.toLowerCase()),
+  merklePath: z.string().max(MAX_PATH_CHARACTERS),
+})
+
+/** The proof of ARC's callback; undefined if a stranger has sent something else. */
+function proofIn(body: unknown): HeardProof | undefined {
+  const parsed = notice.safeParse(body)
+  if (!parsed.success) return undefined
+  const { txid, merklePath } = parsed.data
+  try {
+    return { txid, proof: readProof({ txid, bump: fromHex(merklePath) }) }
+  } catch (error) {
+    if (error instanceof BeefError || error instanceof RangeError) return undefined
+    throw error
+  }
 }
 
 /** How the store marks an output that a host has evicted, and not its operator blocked. */

@@ -1,18 +1,15 @@
+import { createPublicKey, verify } from 'node:crypto'
 import {
-  BigNumber,
   CompletedProtoWallet,
-  ECDSA,
-  Hash,
   KeyDeriver,
-  LockingScript,
+  type LockingScript,
   type PrivateKey,
   type PublicKey,
   PushDrop,
-  Signature,
-  Utils,
 } from '@bsv/sdk'
 import { LRUCache } from 'lru-cache'
-import { equalBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { equalBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { firstOutputs, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 
 /** SHIP advertises a topic (BRC-88), SLAP a lookup service. */
@@ -41,12 +38,16 @@ const NAME = /^(?=.{1,50}$)(?:tm_|ls_)[a-z]+(?:_[a-z]+)*$/
 export const MAX_ADVERTISEMENT_BYTES = 1000
 /** So many scripts are remembered. */
 const MAX_KNOWN = 1000
-/** So many outputs of a transaction are looked at: each that claims to be ours costs the check of a signature. */
+/** So many outputs of a transaction are looked at. */
 const MAX_OUTPUTS = 32
+
+/** Whether a signature, DER, is of a message. */
+type Verify = (message: Uint8Array, signature: Uint8Array) => boolean
 
 /** Reads the tokens of one identity key, and of nobody else. */
 export class AdvertisementReader {
-  private readonly lockingKeys: Record<AdvertisementProtocol, PublicKey>
+  private readonly isSignedByKey: Verify
+  private readonly isSignedFor: Record<AdvertisementProtocol, Verify>
   private readonly beginnings: { protocol: AdvertisementProtocol; bytes: Uint8Array }[]
   /** What scripts say, by their bytes: a token can be copied by anyone, and a signature takes milliseconds to check. */
   private readonly known = new LRUCache<string, { token: Advertisement | undefined }>({ max: MAX_KNOWN })
@@ -56,9 +57,10 @@ export class AdvertisementReader {
     const anyone = new KeyDeriver('anyone')
     const keyOf = (protocol: AdvertisementProtocol): PublicKey =>
       anyone.derivePublicKey([2, ADVERTISEMENTS[protocol].protocolName], KEY_ID, identityKey)
-    this.lockingKeys = { SHIP: keyOf('SHIP'), SLAP: keyOf('SLAP') }
+    this.isSignedByKey = verifierOf(identityKey)
+    this.isSignedFor = { SHIP: verifierOf(keyOf('SHIP')), SLAP: verifierOf(keyOf('SLAP')) }
     this.beginnings = (['SHIP', 'SLAP'] as const).map((protocol) => {
-      const [lock, identity] = [this.lockingKeys[protocol], identityKey].map((key) => key.toDER() as number[])
+      const [lock, identity] = [keyOf(protocol), identityKey].map((key) => key.toDER() as number[])
       return {
         protocol,
         bytes: Uint8Array.from([
@@ -79,41 +81,45 @@ export class AdvertisementReader {
    * key, and locked with the one that BRC-42 derives of it for everyone.
    */
   read(lockingScript: Uint8Array): Advertisement | undefined {
-    if (lockingScript.length > MAX_ADVERTISEMENT_BYTES) return undefined
-    const beginning = this.beginnings.find(({ bytes }) =>
-      equalBytes(lockingScript.subarray(0, bytes.length), bytes),
-    )
-    if (beginning === undefined) return undefined
+    const protocol = this.claimOf(lockingScript)
+    if (protocol === undefined) return undefined
     const text = Buffer.from(lockingScript).toString('latin1')
-    const known = this.known.get(text) ?? { token: this.readSigned(lockingScript, beginning.protocol) }
+    const known = this.known.get(text) ?? { token: this.readSigned(lockingScript, protocol) }
     this.known.set(text, known)
     return known.token
   }
 
+  /** How many outputs of a transaction claim to be tokens of this key: reading each costs the check of a signature. */
+  claimsIn(transaction: TransactionView): number {
+    const claims = firstOutputs(transaction, MAX_OUTPUTS).map(({ lockingScript }) =>
+      this.claimOf(lockingScript),
+    )
+    return claims.filter((protocol) => protocol !== undefined).length
+  }
+
+  /** What a locking script claims to be, as far as its beginning says. */
+  private claimOf(lockingScript: Uint8Array): AdvertisementProtocol | undefined {
+    if (lockingScript.length > MAX_ADVERTISEMENT_BYTES) return undefined
+    return this.beginnings.find(({ bytes }) => equalBytes(lockingScript.subarray(0, bytes.length), bytes))
+      ?.protocol
+  }
+
   /** Whether the holder of the key says that a transaction advertises: see {@link approvalOf}. */
   isApproved({ txid, signature }: Approval): boolean {
-    try {
-      return this.identityKey.verify(approvalText(txid), Signature.fromDER(signature, 'hex'))
-    } catch {
-      // A stranger's signature.
-      return false
-    }
+    return this.isSignedByKey(approvalText(txid), fromHex(signature))
   }
 
   private readSigned(lockingScript: Uint8Array, protocol: AdvertisementProtocol): Advertisement | undefined {
-    try {
-      const { fields } = PushDrop.decode(LockingScript.fromBinary(Array.from(lockingScript)))
-      const [, , url = [], name = [], signature = []] = fields
-      if (fields.length !== 5 || !this.isSigned({ protocol, data: fields.slice(0, 4), signature }))
-        return undefined
-      const topicOrService = Utils.toUTF8(name)
-      const isOfProtocol =
-        NAME.test(topicOrService) && topicOrService.startsWith(ADVERTISEMENTS[protocol].prefix)
-      return isOfProtocol ? { protocol, url: Utils.toUTF8(url), topicOrService } : undefined
-    } catch {
-      // A stranger's script.
-      return undefined
-    }
+    const fields = readPushes(lockingScript, { at: FIRST_FIELD, limit: 6 })
+    const [protocolField, identity, url, name, signature] = fields
+    if (!protocolField || !identity || !url || !name || !signature || fields.length !== 5) return undefined
+    const topicOrService = Buffer.from(name).toString()
+    const isOfProtocol =
+      NAME.test(topicOrService) && topicOrService.startsWith(ADVERTISEMENTS[protocol].prefix)
+    const signed = joinBytes([protocolField, identity, url, name])
+    // The signature last, as it takes longest.
+    if (!isOfProtocol || !this.isSignedFor[protocol](signed, signature)) return undefined
+    return { protocol, url: Buffer.from(url).toString(), topicOrService }
   }
 
   /** The outputs of a transaction that are tokens of this key, each with the topic that holds it. */
@@ -123,18 +129,20 @@ export class AdvertisementReader {
       return found === undefined ? [] : [{ topic: ADVERTISEMENTS[found.protocol].topic, vout }]
     })
   }
-
-  private isSigned(token: {
-    protocol: AdvertisementProtocol
-    data: number[][]
-    signature: number[]
-  }): boolean {
-    const hash = new BigNumber(Hash.sha256(token.data.flat()))
-    return ECDSA.verify(hash, Signature.fromDER(token.signature), this.lockingKeys[token.protocol])
-  }
 }
 
 const OP_CHECKSIG = 0xac
+/** Behind the locking key and OP_CHECKSIG. */
+const FIRST_FIELD = 35
+/** What stands before a compressed key on secp256k1 in the form that Node reads (SPKI, RFC 5480). */
+const SPKI = fromHex('3036301006072a8648ce3d020106052b8104000a032200')
+
+/** Node's own check of ECDSA over SHA-256: a sixth of the SDK's time, and anyone may submit what looks like a token. */
+function verifierOf(publicKey: PublicKey): Verify {
+  const der = Buffer.from([...SPKI, ...(publicKey.toDER() as number[])])
+  const key = createPublicKey({ key: der, format: 'der', type: 'spki' })
+  return (message, signature) => verify('sha256', message, { key, dsaEncoding: 'der' }, signature)
+}
 
 /** Says of a transaction that its tokens are this host's own, and no copies of them in another transaction. */
 export interface Approval {
@@ -148,11 +156,11 @@ export const APPROVAL_HEADER = 'X-Advertisement'
 
 /** Signs that a transaction advertises: the tokens alone do not, as they are not bound to it and anyone can copy them. */
 export function approvalOf(key: PrivateKey, txid: string): Approval {
-  return { txid, signature: key.sign(approvalText(txid)).toDER('hex') as string }
+  return { txid, signature: key.sign(Array.from(approvalText(txid))).toDER('hex') as string }
 }
 
-function approvalText(txid: string): number[] {
-  return Array.from(utf8(`minetree advertises with ${txid}`))
+function approvalText(txid: string): Uint8Array {
+  return utf8(`minetree advertises with ${txid}`)
 }
 
 /** The locking script of a token, signed by the host's key. */

@@ -1,4 +1,5 @@
 import { type LookupQuestion, PrivateKey } from '@bsv/sdk'
+import { Mutex } from 'async-mutex'
 import { z } from 'zod'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { QueryError } from '../../../backend/src/graph/errors.js'
@@ -6,6 +7,7 @@ import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { Settings } from '../../../backend/src/graph/host-store.js'
 import type { LookupService, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
 import type { AnsweringOutput } from '../../../backend/src/lookup-services/output-history.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -16,7 +18,6 @@ import {
   type Advertisement,
   type AdvertisementProtocol,
   AdvertisementReader,
-  type Approval,
   MAX_ADVERTISEMENT_BYTES,
 } from './advertisement.js'
 
@@ -25,12 +26,8 @@ export interface Discovery {
   reader: AdvertisementReader
   managers: Record<string, TopicManager>
   lookupServices: Record<string, LookupService>
-  /**
-   * From now on, the tokens of a transaction are found. Without this they are not, whoever submits them.
-   *
-   * @returns Whether the key of this host has signed the approval.
-   */
-  approve(approval: Approval): Promise<boolean>
+  /** From now on, the tokens of a transaction are found; those of others never are. Call it for a checked approval only. */
+  approve(txid: string): Promise<void>
   /** What is advertised by now, and what of it a run of `minetree advertise` would change. */
   state(): Promise<DiscoveryState>
 }
@@ -54,6 +51,8 @@ export function openDiscovery(config: DiscoveryConfig, graph: DiscoveryStore): D
   const reader = new AdvertisementReader(key.toPublicKey())
   const managers: Record<string, TopicManager> = {}
   const lookupServices: Record<string, LookupService> = {}
+  // One at a time, or two at once would each replace the list without the other's.
+  const approving = new Mutex()
   for (const protocol of ['SHIP', 'SLAP'] as const) {
     const { topic, service } = ADVERTISEMENTS[protocol]
     managers[topic] = new AdvertisementTopic(protocol, reader)
@@ -61,13 +60,7 @@ export function openDiscovery(config: DiscoveryConfig, graph: DiscoveryStore): D
   }
   return {
     ...{ reader, managers, lookupServices },
-    async approve(approval) {
-      if (!reader.isApproved(approval)) return false
-      const approved = await approvedTxids(graph)
-      if (!approved.includes(approval.txid))
-        await graph.settings.set(APPROVED, JSON.stringify([...approved, approval.txid].slice(-MAX_APPROVED)))
-      return true
-    },
+    approve: (txid) => approving.runExclusive(() => addApproved(txid, graph)),
     async state() {
       const tokens = await graph.consistent(async () => [
         ...(await liveTokens('SHIP', { reader, graph })),
@@ -190,7 +183,7 @@ type AdvertisementQuery = {
 
 /** The setting that holds the txids of approved transactions. */
 const APPROVED = 'advertisements'
-/** More than a host advertises in years; then the oldest are forgotten. */
+/** Each is looked up by every query. A host has its tokens in one or two. */
 const MAX_APPROVED = 50
 /** In the first outputs of a transaction, whose inputs may be many. */
 const A_TOKEN = { longest: MAX_ADVERTISEMENT_BYTES, chunks: 128 }
@@ -200,15 +193,9 @@ async function liveTokens(
   protocol: AdvertisementProtocol,
   { reader, graph }: { reader: AdvertisementReader; graph: DiscoveryStore },
 ): Promise<(Advertisement & { outpoint: Outpoint })[]> {
-  const { topic } = ADVERTISEMENTS[protocol]
-  const held: { outpoint: Outpoint }[] = []
-  for (const txid of await approvedTxids(graph)) {
-    if ((await graph.transactions.winnerOver(txid)) !== undefined) continue
-    for (const admission of await graph.admissions.ofTransaction(txid)) {
-      const isSpent = (await graph.transactions.spenderOf(admission.outpoint)) !== undefined
-      if (admission.topic === topic && !isSpent) held.push(admission)
-    }
-  }
+  const held: AdmissionRecord[] = []
+  for (const txid of await approvedTxids(graph))
+    held.push(...(await unspentOf(txid, [ADVERTISEMENTS[protocol].topic], graph)))
   const tokens: (Advertisement & { outpoint: Outpoint })[] = []
   for (const { outpoint } of await new BlocklistFilter(graph).served(held)) {
     const script = await lockingScriptOf(outpoint, graph.transactions, A_TOKEN)
@@ -216,6 +203,37 @@ async function liveTokens(
     if (token !== undefined) tokens.push({ ...token, outpoint })
   }
   return tokens
+}
+
+/** The unspent outputs of a transaction that the topics hold; none if it lost to another. */
+async function unspentOf(
+  txid: string,
+  topics: string[],
+  { admissions, transactions }: DiscoveryStore,
+): Promise<AdmissionRecord[]> {
+  if ((await transactions.winnerOver(txid)) !== undefined) return []
+  const unspent: AdmissionRecord[] = []
+  for (const admission of await admissions.ofTransaction(txid)) {
+    const isSpent = (await transactions.spenderOf(admission.outpoint)) !== undefined
+    if (topics.includes(admission.topic) && !isSpent) unspent.push(admission)
+  }
+  return unspent
+}
+
+/** Adds a txid to the approved ones. If they are too many, those whose tokens are all revoked are forgotten first. */
+async function addApproved(txid: string, graph: DiscoveryStore): Promise<void> {
+  const approved = await approvedTxids(graph)
+  if (approved.includes(txid)) return
+  approved.push(txid)
+  if (approved.length > MAX_APPROVED) approved.splice(await firstRevoked(approved, graph), 1)
+  await graph.settings.set(APPROVED, JSON.stringify(approved))
+}
+
+/** The place of the first transaction without a live token; of the oldest if all have one. */
+async function firstRevoked(txids: string[], graph: DiscoveryStore): Promise<number> {
+  const topics = Object.values(ADVERTISEMENTS).map(({ topic }) => topic)
+  for (const [at, txid] of txids.entries()) if ((await unspentOf(txid, topics, graph)).length === 0) return at
+  return 0
 }
 
 /** Of the transactions that this host advertises with, oldest first. */

@@ -10,6 +10,7 @@ import { CACHE } from '../../gateway/http/caching.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import { outpoint, text } from '../../gateway/http/schemas.js'
 import type { Config } from '../config/config.js'
+import { advertisedHost } from '../discovery/discovery.js'
 import { versionOfTree } from '../store/pinned-genesis.js'
 
 const deploymentShape = z.strictObject({
@@ -32,6 +33,10 @@ const deploymentShape = z.strictObject({
     .optional()
     .describe('The longest name that the covenant of this tree can write.'),
   tld: text.optional().describe('What follows every name, after a dot.'),
+  advertisedAs: z
+    .strictObject({ identityKey: text.describe('Its public key, hex.'), url: text })
+    .optional()
+    .describe('Under which key and URL this host advertises itself; absent if it does not.'),
 })
 
 /**
@@ -39,9 +44,12 @@ const deploymentShape = z.strictObject({
  * must not trust this: they know its genesis from elsewhere.
  */
 export function deploymentRoutes(
-  { profile, network, deployment }: Pick<Config, 'profile' | 'network' | 'deployment'>,
+  config: Pick<Config, 'profile' | 'network' | 'deployment' | 'serverPrivateKey' | 'hostingUrl'>,
   graph: Pick<HostStore, 'transactions'>,
 ): Router {
+  const { profile, network, deployment } = config
+  const host = advertisedHost(config)
+  const advertisedAs = host && { identityKey: host.key.toPublicKey().toString(), url: host.url }
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),
     covenantVersion: deployment.covenantVersion,
@@ -55,9 +63,11 @@ export function deploymentRoutes(
   return Router().get('/deployment.json', async (_request, response) => {
     // The root may have been admitted since the start.
     if (deployment !== undefined) version ??= await versionOfTree(graph, deployment.genesis)
-    response
-      .set('Cache-Control', CACHE.revalidate)
-      .json({ profile: profile.name, network, ...tree, ...(version && { covenantVersion: version }) })
+    response.set('Cache-Control', CACHE.revalidate).json({
+      ...{ profile: profile.name, network, ...tree },
+      ...(version && { covenantVersion: version }),
+      ...(advertisedAs && { advertisedAs }),
+    })
   })
 }
 

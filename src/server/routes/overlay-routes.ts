@@ -15,7 +15,7 @@ import { outputIndex } from '../../gateway/sync/sync-messages.js'
 import { syncRoutes } from '../../gateway/sync/sync-routes.js'
 import type { Config } from '../config/config.js'
 import type { Limits } from '../config/limits.js'
-import { APPROVAL_HEADER, type Approval } from '../discovery/advertisement.js'
+import { APPROVAL_HEADER } from '../discovery/advertisement.js'
 import type { Discovery } from '../discovery/discovery.js'
 import { clientKey, isLocal } from '../http/gates.js'
 import { withOrdinals } from '../submission/overlay.js'
@@ -139,6 +139,7 @@ function submit(
 ): RequestHandler {
   return async (request, response) => {
     const asked = readTopics(request.get('X-Topics'))
+    const approved = approvedBy(request.get(APPROVAL_HEADER), discovery)
     const received: unknown = request.body
     if (!(received instanceof Uint8Array) || received.length === 0) {
       throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, sent as application/octet-stream')
@@ -153,20 +154,24 @@ function submit(
       ...(typeof requestId === 'string' && { requestId }),
       ...(!isLocal(request) && { client: clientKey(request) }),
     })
-    const approval = approvalIn(request.get(APPROVAL_HEADER))
-    if (approval !== undefined && (await discovery?.approve(approval)) !== true)
-      throw new BadRequestError('BAD_BODY', `${APPROVAL_HEADER} must be signed by the key of this host`)
+    if (approved !== undefined) await discovery?.approve(approved)
     response.json(withAsked(steak, asked, topics))
   }
 }
 
-/** @throws BadRequestError if the header has another form. */
-function approvalIn(header: string | undefined): Approval | undefined {
+/**
+ * The txid that the header says this host advertises with.
+ *
+ * @throws BadRequestError if the header has another form, or somebody else signed it.
+ */
+function approvedBy(header: string | undefined, discovery: Discovery | undefined): string | undefined {
   if (header === undefined) return undefined
-  const [, txid, signature] = /^([0-9a-f]{64})\.([0-9a-f]{16,160})$/.exec(header) ?? []
+  const [, txid, signature] = /^([0-9a-f]{64})\.((?:[0-9a-f]{2}){8,80})$/.exec(header) ?? []
   if (txid === undefined || signature === undefined)
     throw new BadRequestError('BAD_BODY', `${APPROVAL_HEADER} must be <txid>.<signature>, both in hex`)
-  return { txid, signature }
+  if (discovery?.reader.isApproved({ txid, signature }) !== true)
+    throw new BadRequestError('BAD_BODY', `${APPROVAL_HEADER} must be signed by the key of this host`)
+  return txid
 }
 
 /** A client that asked by an alias looks for it in the answer. */
@@ -270,6 +275,9 @@ export const OVERLAY_OPERATIONS: OperationGroup = {
         'A transaction for `tm_names` is submitted to `tm_ordinals` as well: a mint belongs in both.',
       headers: z.object({
         'X-Topics': topicsHeader,
+        [APPROVAL_HEADER]: optionalText(
+          'From the operator: `<txid>.<signature>`, which makes this host findable by the tokens of that transaction.',
+        ),
         'x-includes-off-chain-values': optionalText(
           'With `true`, the body is a varint, a BEEF of that many bytes, and off-chain values after it. No topic here reads those.',
         ),
@@ -284,7 +292,8 @@ export const OVERLAY_OPERATIONS: OperationGroup = {
         json: steakShape,
       },
       errors: {
-        BAD_BODY: 'There is no such topic, the body is not a BEEF, or the transaction is invalid.',
+        BAD_BODY:
+          'There is no such topic, the body is not a BEEF, the transaction is invalid, or the approval is not by the key of this host.',
         CONFLICT: 'It spends what an admitted transaction already spends.',
         TOO_LARGE:
           'The body, the off-chain values or the BEEF is over a limit: its transactions, the depth of unproven ones, their inputs and outputs, a script, or the blocks that its proofs lead to.',

@@ -70,9 +70,8 @@ function sendSpend(graph: GraphStore): Handler {
     const outpoint = parseOutpoint(params.outpoint)
     await filter.refuse([outpoint])
     const spendTxid = await graph.consistent(async () => {
-      const spender = await graph.transactions.spenderOf(outpoint)
-      if (spender !== undefined) return spender
-      return (await admissionOf(outpoint, graph)) && null
+      if ((await admissionOf(outpoint, graph)) === undefined) return undefined
+      return (await graph.transactions.spenderOf(outpoint)) ?? null
     })
     if (spendTxid === undefined) throw notHeld()
     response.set('Cache-Control', CACHE.revalidate)

@@ -19,7 +19,11 @@ import { knownTransactions, spendsOf } from '../../../backend/src/graph/transact
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { countParts, readTransaction } from '../../../backend/src/protocol/transaction.js'
+import {
+  countParts,
+  readTransaction,
+  type TransactionView,
+} from '../../../backend/src/protocol/transaction.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
 import type { Limits } from '../config/limits.js'
@@ -27,7 +31,12 @@ import { ConflictError, InvalidSubmissionError, UnknownTopicError, verdictOf } f
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import { type Submission, type Submit, submissionPriority, WriteLock } from './submission-queue.js'
-import { assertSubmittable, notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
+import {
+  assertFewAdvertisements,
+  assertSubmittable,
+  notStrictError,
+  spendsNodeNonStrictly,
+} from './submission-rules.js'
 import { provenSources, SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
@@ -37,6 +46,8 @@ export interface OverlayEngineOptions {
   proofs: ProofVerifier
   limits: Limits
   deployment?: Deployment | undefined
+  /** How many outputs of a transaction claim to advertise this host, if it can be found by them. */
+  claimsIn?: ((transaction: TransactionView) => number) | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
   /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
@@ -116,9 +127,10 @@ export class OverlayEngine {
     topics: string[],
     tracker: SubmissionTracker | undefined = this.openTracker(),
   ): Promise<TransactionRecord[]> {
-    const { limits, deployment, graph } = this.options
+    const { limits, deployment, graph, claimsIn } = this.options
     this.assertTopics(topics)
     assertSubmittable(contents, { limits, checksPaths: tracker !== undefined })
+    if (claimsIn !== undefined) assertFewAdvertisements(contents, { claimsIn })
     try {
       await verifySubmission({
         ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },

@@ -112,6 +112,7 @@ export function createOverlay(options: {
     },
     lookupServices: { ...services, ...discovery?.lookupServices },
     ...{ graph, held, proofs, deployment, limits },
+    claimsIn: discovery && ((transaction) => discovery.reader.claimsIn(transaction)),
     onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
     onRefusal(refusal, requestId) {
       logger[ORDINARY.has(refusal.code) ? 'debug' : 'info']({ requestId, refusal }, 'not admitted')

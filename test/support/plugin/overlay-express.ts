@@ -9,7 +9,7 @@ import {
   type LookupService,
   type TopicManager,
 } from '@bsv/overlay'
-import { type ChainTracker, type LookupQuestion, MerklePath, type STEAK } from '@bsv/sdk'
+import { type ChainTracker, type LookupQuestion, MerklePath, type STEAK, Utils } from '@bsv/sdk'
 import express, { type Express, type Request, type RequestHandler } from 'express'
 import createKnex, { type Knex } from 'knex'
 import { type Db, MongoClient } from 'mongodb'
@@ -235,8 +235,14 @@ export default class OverlayExpress {
     answer: (steak: STEAK) => void,
   ): Promise<void> {
     const topics = JSON.parse(String(headers['x-topics'])) as string[]
-    const beef = Array.from(body as Uint8Array)
-    const submission = engine.submit({ beef, topics }, answer, 'current-tx')
+    let beef = Array.from(body as Uint8Array)
+    let offChainValues: number[] | undefined
+    if (headers['x-includes-off-chain-values'] === 'true') {
+      const reader = new Utils.Reader(beef)
+      beef = reader.read(reader.readVarIntNum())
+      offChainValues = reader.read()
+    }
+    const submission = engine.submit({ beef, topics, offChainValues }, answer, 'current-tx', offChainValues)
     this.underWay.add(submission)
     try {
       await submission

@@ -218,6 +218,41 @@ export function describePluginContract(
         expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)])
       })
 
+      describe('whose proofs the host’s chain tracker confirms', () => {
+        const chainTracker = { isValidRootForHeight: async () => true, currentHeight: async () => 1 }
+        const listening: Partial<HostOptions> = {
+          listens: true,
+          configure: (host) => host.configureChainTracker(chainTracker),
+        }
+
+        test('one counts whose proof arrives before the host has stored it', async () => {
+          const host = await start(listening)
+          await submitAll(host, [wallet.chain.genesis, first])
+          await host.stored()
+          host.writes.hold()
+          await submitAll(host, [rival])
+          expect(await host.post('/arc-ingest', wallet.proof(rival))).toBe(400)
+          await host.stored()
+          await eventually(async () =>
+            expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)]),
+          )
+        })
+
+        test('one counts that the host knows as the parent of another alone', async () => {
+          const host = await start(listening)
+          await submitAll(host, [wallet.chain.genesis, first])
+          await host.stored()
+          await submitAll(host, [wallet.inscribe('a child', { transaction: rival, vout: 3 })])
+          await host.stored()
+          expect(await host.found('ls_names', { name: 'a' })).toEqual([first.outpoint(2)])
+          expect(await host.post('/arc-ingest', wallet.proof(rival))).toBe(400)
+          // The engine answers with what it has itself.
+          await submitAll(host, [rival])
+          await host.stored()
+          expect(await host.found('ls_names', { name: 'a' })).toEqual([rival.outpoint(2)])
+        })
+      })
+
       test('a known one counts once it is sent again with its proof', async () => {
         const host = await start({ listens: true })
         await submitAll(host, [wallet.chain.genesis, first, rival])

@@ -60,7 +60,10 @@ export async function startPluginHost(options: HostOptions): Promise<PluginHost>
   configure(host)
   await host.configureEngine()
   if (listens)
-    attachHostListener(host.app, storesOf(mongoDb ?? (knex as Knex)), { chainTracker: host.chainTracker })
+    attachHostListener(host.app, storesOf(mongoDb ?? (knex as Knex)), {
+      chainTracker: host.chainTracker,
+      retryAfter: 5,
+    })
   await host.start()
   return new PluginHost(host)
 }

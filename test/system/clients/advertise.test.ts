@@ -1,5 +1,6 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import {
   HTTPSOverlayBroadcastFacilitator,
   HTTPSOverlayLookupFacilitator,
@@ -13,6 +14,7 @@ import { arcServer, walletServer } from '../../support/mining/miners-services.js
 import { TestWallet } from '../../support/mining/test-wallet.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
+import { listening } from '../../support/server/connections.js'
 import { posted, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 import { freePort } from '../../support/services/free-port.js'
 
@@ -199,6 +201,51 @@ describe('with a key', () => {
   )
 
   test(
+    'what was paid for stays known, whatever a proxy before the server answers',
+    async () => {
+      const { env, server, folder, args } = await host()
+      const line = [...args, ...(await purse(5000)), '--yes']
+      expect((await cli.run(line, env)).code).toBe(0)
+      const statuses = [502, 404]
+      const proxy = await listening(async (request, response) => {
+        const body = await buffer(request)
+        const { url = '', method = 'GET', headers } = request
+        const asked = { method, headers: { 'Content-Type': headers['content-type'] ?? '' }, body }
+        const answer =
+          url === '/submit' ? { status: statuses.shift() ?? 0, body: '' } : await server.ask(url, asked)
+        response.writeHead(answer.status).end(answer.body)
+      })
+      services.push(proxy)
+      for (const code of [5, 4]) {
+        expect(await cli.run([...line, '--url', proxy.url], env)).toMatchObject({ code })
+        expect(await paidIn(folder)).toEqual(['beef'])
+      }
+      expect((await cli.run([...line, '--revoke'], env)).code).toBe(0)
+      expect(await found(server)).toBe(0)
+    },
+    PATIENCE,
+  )
+
+  test(
+    'what another transaction replaces where no network is asked is lost, and other coins pay',
+    async () => {
+      const { env, server, args } = await host()
+      const spent = await purse(5000)
+      expect((await cli.run([...args, ...spent, '--yes'], env)).code).toBe(0)
+      const folder = await servers.folder()
+      const line = [...args, '--folder', folder, '--yes', '--revoke']
+      expect(await cli.run([...line, ...spent], env)).toMatchObject({
+        code: 4,
+        stderr: expect.stringContaining('conflicts with'),
+      })
+      expect(await paidIn(folder)).toEqual(['lost.beef'])
+      expect((await cli.run([...line, ...(await purse(6000))], env)).code).toBe(0)
+      expect(await found(server)).toBe(0)
+    },
+    PATIENCE,
+  )
+
+  test(
     'what the network rejects is paid for anew',
     async () => {
       const { env, server, folder, args } = await host()
@@ -268,11 +315,13 @@ describe('pays nothing', () => {
   test(
     'for a URL of a live network that no client would use',
     async () => {
-      for (const url of ['http://names.example', 'https://localhost', 'https://names.example/path']) {
+      const urls = ['http://names.example', 'https://localhost', 'https://names.example/path']
+      const more = ['https://me:secret@names.example', 'https://names.example/#', 'HTTPS://names.example']
+      for (const url of [...urls, ...more]) {
         const env = { PROFILE: 'mainnet', HOSTING_URL: url, SERVER_PRIVATE_KEY: hostKey.toHex() }
         expect(await cli.run(['advertise', '--yes'], env)).toMatchObject({
           code: 2,
-          stderr: expect.stringContaining(`must be https:// with a public host name and no path, not ${url}`),
+          stderr: expect.stringContaining(`must be https:// with a public host name and nothing else`),
         })
       }
     },
@@ -288,6 +337,23 @@ describe('pays nothing', () => {
       expect(await cli.run([...args, '--yes', '--url', other.url], env)).toMatchObject({
         code: 2,
         stderr: expect.stringContaining(`PROFILE is local, and ${other.url} has mainnet`),
+      })
+      await expect(readdir(folder)).rejects.toThrow('ENOENT')
+    },
+    PATIENCE,
+  )
+
+  test.each([
+    ['URL', { HOSTING_URL: 'http://elsewhere.example' }, 'HOSTING_URL is http://elsewhere.example, and'],
+    ['key', { SERVER_PRIVATE_KEY: payer.toHex() }, 'SERVER_PRIVATE_KEY is not the key of'],
+  ])(
+    'to a server with another %s',
+    async (_, setting, message) => {
+      const { env, folder, args } = await host()
+      const line = [...args, ...(await purse(5000)), '--yes']
+      expect(await cli.run(line, { ...env, ...setting })).toMatchObject({
+        code: 2,
+        stderr: expect.stringContaining(message),
       })
       await expect(readdir(folder)).rejects.toThrow('ENOENT')
     },

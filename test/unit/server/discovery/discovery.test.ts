@@ -12,8 +12,9 @@ import {
   Transaction,
 } from '@bsv/sdk'
 import Database from 'libsql'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { advertisementLock, advertisementUnlock } from '../../../../src/server/discovery/advertisement.js'
-import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { advertise, HOST_KEY, tokensOf } from '../../../support/server/advertised-host.js'
 import {
   posted,
@@ -229,15 +230,50 @@ test('copies of the tokens in a transaction of a stranger are not found', async 
   expect(await outpoints()).toEqual(ours)
 })
 
-test.each(['', 'true', `${'0'.repeat(64)}.`, `${'0'.repeat(64)}.${'30'.repeat(70)}`])(
-  'refuses the approval %j',
-  async (approval) => {
-    const sent = submission(beefOf(chain.genesis), TOPICS)
-    const headers = { ...sent.headers, 'X-Advertisement': approval }
-    const { status, json } = await server.ask('/submit', { ...sent, headers })
-    expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
-  },
-)
+test.each([
+  '',
+  'true',
+  `${'0'.repeat(64)}.`,
+  `${'0'.repeat(64)}.${'30'.repeat(70)}`,
+  `${'0'.repeat(64)}.${'3'.repeat(71)}`,
+])('refuses a submission with the approval %j, and stores nothing of it', async (approval) => {
+  const page = chain.inscribe({ contentType: 'text/plain', body: utf8(`with ${approval}`) })
+  const sent = submission(beefOf(page), ['tm_ordinals'])
+  const headers = { ...sent.headers, 'X-Advertisement': approval }
+  const { status, json } = await server.ask('/submit', { ...sent, headers })
+  expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
+  expect((await server.ask(`/content/${page.outpoint(0)}`)).status).toBe(404)
+})
+
+test('approvals of what advertises nothing, however many, hide no live token', async () => {
+  const ours = await outpoints()
+  expect(ours).not.toHaveLength(0)
+  for (let count = 0; count < 51; count++) {
+    const { status } = await advertise(server, chain.spend({ inputs: [], outputs: [] }))
+    expect(status).toBe(200)
+  }
+  expect(await outpoints()).toEqual(ours)
+})
+
+test('refuses a BEEF of more forged tokens than a host ever has: each is the check of a signature', async () => {
+  const { transaction } = await tokensOf(chain, { url: server.url })
+  const script = transaction.outputs[0]?.lockingScript ?? new Uint8Array()
+  const forged = Array.from({ length: 31 }, () => ({ satoshis: 1, lockingScript: script }))
+  const coin = { satoshis: 100, lockingScript: OPEN_LOCK }
+  const open = { satoshis: 50, lockingScript: OPEN_LOCK }
+  const coins = chain.spend({ inputs: [], outputs: Array.from({ length: 7 }, () => coin) })
+  const spenders = Array.from({ length: 7 }, (_, vout) =>
+    chain.spend({ inputs: [{ transaction: coins, vout }], outputs: [open, ...forged] }),
+  )
+  const beefWith = (ancestors: FakeTransaction[]): Uint8Array =>
+    beefOf(
+      chain.spend({ inputs: ancestors.map((transaction) => ({ transaction, vout: 0 })), outputs: [open] }),
+      { with: [coins, ...ancestors], unproven: ancestors, proven: false },
+    )
+  const { status, json } = await server.submit(beefWith(spenders), ['tm_ordinals'])
+  expect({ status, json }).toMatchObject({ status: 413, json: { code: 'TOO_LARGE' } })
+  expect((await server.submit(beefWith(spenders.slice(1)), ['tm_ordinals'])).status).toBe(200)
+})
 
 test('a restart keeps the tokens, and another URL hides those of the old one from all but their owner', async () => {
   const before = server.url

@@ -1,6 +1,7 @@
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
+import { HOST_KEY } from '../../../support/server/advertised-host.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
@@ -41,4 +42,14 @@ test('a host of the live network names the live tree', async () => {
 test('a host that follows none names none', async () => {
   const { ask } = await servers.start()
   expect((await ask('/deployment.json')).json).toEqual({ profile: 'local', network: 'main' })
+})
+
+test('a host that advertises itself says under which key and URL', async () => {
+  const { ask } = await servers.start({
+    SERVER_PRIVATE_KEY: HOST_KEY.toHex(),
+    HOSTING_URL: 'https://names.example/',
+  })
+  expect((await ask('/deployment.json')).json).toMatchObject({
+    advertisedAs: { identityKey: HOST_KEY.toPublicKey().toString(), url: 'https://names.example' },
+  })
 })

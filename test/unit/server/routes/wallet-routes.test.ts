@@ -134,6 +134,16 @@ describe('an output', () => {
     expect(json).toEqual({ outpoint: a.outpoint(0), score: a.height, satoshis: 1 })
   })
 
+  test('that no topic holds is not here, spent or not, by whatever a stranger has stored', async () => {
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: OPEN_LOCK }] })
+    const outputs = [{ satoshis: 8, lockingScript: p2pkh(5) }]
+    const plain = chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs })
+    expect((await server.submit(beefOf(plain, { with: [coin] }), ['tm_ordinals'])).status).toBe(200)
+    for (const form of ['', '/spend'])
+      for (const outpoint of [coin.outpoint(0), plain.outpoint(0), funding.outpoint(0)])
+        expectError(await server.ask(`/svc/txo/${outpoint}${form}`), { status: 404, code: 'NOT_FOUND' })
+  })
+
   test.each(['sats', 'block', 'spend'])('is described by true and false alone: %s', async (flag) => {
     expectError(await server.ask(`/svc/txo/${a.outpoint(0)}?${flag}=1`), { status: 400, code: 'BAD_BODY' })
   })

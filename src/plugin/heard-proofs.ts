@@ -1,0 +1,130 @@
+import { Mutex } from 'async-mutex'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
+import { graphRecords, type Proof, type TransactionRecord } from '../../backend/src/graph/records.js'
+
+/** What a chain tracker of any copy of the SDK does. */
+export interface RootChecker {
+  isValidRootForHeight(root: string, height: number): Promise<boolean>
+  currentHeight?(): Promise<number>
+}
+
+/** A merkle proof that the host has received. */
+export interface HeardProof {
+  txid: string
+  proof: Proof
+}
+
+export interface HeardProofsOptions {
+  graph: HostStore
+  chainTracker: RootChecker | 'scripts only'
+  onError: (error: unknown) => void
+  /** How long the chain tracker may take, in milliseconds. */
+  trackerTimeout: number
+  /** After how many milliseconds a proof is tried again for the first time; the wait doubles each time. */
+  retryAfter: number
+}
+
+/** So many proofs wait; over that, the oldest is dropped. Each has at most a few kilobytes. */
+const MAX_WAITING = 1000
+/** So often a proof is tried again: for a quarter of an hour, with the usual wait. */
+const RETRIES = 10
+/** How many blocks a chain tracker may be behind the sender of a proof. */
+const BLOCKS_BEHIND = 6
+
+/**
+ * Records proofs of known transactions once a chain tracker has confirmed them. One that comes before its transaction, or
+ * while the chain tracker cannot tell, waits in memory and is tried again.
+ */
+export class HeardProofs {
+  private readonly waiting = new Map<string, NodeJS.Timeout>()
+  /** Retries come one at a time: any number may be due once the chain tracker is back. */
+  private readonly retrying = new Mutex()
+
+  constructor(private readonly options: HeardProofsOptions) {}
+
+  /** Resolves when the index has the proof, or when it is dropped or waits. Never rejects. */
+  async hear(heard: HeardProof): Promise<void> {
+    await this.attempt(heard, RETRIES)
+  }
+
+  private async attempt(heard: HeardProof, left: number): Promise<void> {
+    const { onError } = this.options
+    try {
+      if (await this.isDone(heard)) return
+    } catch (error) {
+      onError(error)
+    }
+    if (left > 0) this.wait(heard, left)
+  }
+
+  private wait(heard: HeardProof, left: number): void {
+    const { waiting } = this
+    const key = `${heard.txid} ${heard.proof.root}`
+    clearTimeout(waiting.get(key))
+    const again = setTimeout(
+      () => {
+        waiting.delete(key)
+        void this.retrying.runExclusive(() => this.attempt(heard, left - 1))
+      },
+      this.options.retryAfter * 2 ** (RETRIES - left),
+    )
+    waiting.set(key, again.unref())
+    const [oldest] = waiting
+    if (waiting.size <= MAX_WAITING || oldest === undefined) return
+    clearTimeout(oldest[1])
+    waiting.delete(oldest[0])
+  }
+
+  /** Records a proof, unless it is false. @returns Whether there is nothing left to do. */
+  private async isDone({ txid, proof }: HeardProof): Promise<boolean> {
+    const { graph } = this.options
+    // Cheapest first: anybody may send a proof.
+    const stored = await graph.transactions.raw(txid)
+    if (stored === undefined) return false
+    const { height, root } = proof
+    if (stored.proof?.height === height && stored.proof.root === root) return true
+    const verdict = await this.verdict(proof)
+    if (verdict !== 'yes') return verdict === 'no'
+    const known = await graph.transactions.get(txid)
+    if (known !== undefined) await recordProofs(graph, [{ ...known, proof }])
+    return known !== undefined
+  }
+
+  /** Whether the proof is in the chain. @throws what the chain tracker throws; Error if it takes too long. */
+  private async verdict({ root, height }: Proof): Promise<'yes' | 'no' | 'unknown'> {
+    const { chainTracker: tracker, trackerTimeout } = this.options
+    if (tracker === 'scripts only') return 'yes'
+    const asked = async (): Promise<'yes' | 'no' | 'unknown'> => {
+      if (await tracker.isValidRootForHeight(root, height)) return 'yes'
+      const behind = height - ((await tracker.currentHeight?.()) ?? height)
+      return behind > 0 && behind <= BLOCKS_BEHIND ? 'unknown' : 'no'
+    }
+    return await within(asked(), trackerTimeout)
+  }
+}
+
+/** @throws Error if the answer does not come in time. */
+async function within<Answer>(answer: Promise<Answer>, milliseconds: number): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    const error = new Error(`the chain tracker did not answer within ${milliseconds} ms`)
+    timer = setTimeout(() => reject(error), milliseconds)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Records proofs of transactions that the index has; it takes no transaction from here that a topic manager has not seen. */
+export async function recordProofs(graph: HostStore, transactions: TransactionRecord[]): Promise<void> {
+  const known: TransactionRecord[] = []
+  for (const transaction of transactions)
+    if (transaction.proof !== undefined && (await graph.transactions.has(transaction.txid)))
+      known.push(transaction)
+  if (known.length > 0) await graph.record(graphRecords({ transactions: known }))
+  while (await graph.backlog.workOff()) {
+    // Each call does a part of it.
+  }
+}
