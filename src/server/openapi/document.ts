@@ -239,6 +239,7 @@ class DocumentWriter {
     const saysWhen = !isWatched && ('NOT_READY' in own || 'STORE_FULL' in own)
     const further: Record<string, readonly HeaderName[]> = {
       401: ['WWW-Authenticate'],
+      404: 'ORIGIN_PENDING' in own ? ['Retry-After'] : [],
       412: kept,
       415: ['Accept-Encoding'],
       416: ['Content-Range', ...kept],

@@ -3,7 +3,7 @@ import { MerklePath } from '@bsv/sdk'
 import Database from 'libsql'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
-import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../../backend/src/protocol/profile.js'
 import { MINE_PAGE_FILES } from '../../../src/server/routes/mine-page-routes.js'
 import { builtMinePage } from '../cli/built-package.js'
@@ -32,6 +32,8 @@ export interface Hosts {
   forgetting: TestServer
   /** {@link FLOODER} is over its rate limits. */
   flooded: TestServer
+  /** It waits for a chain source, which does not answer, for what is before {@link Stored.waiting}. */
+  awaiting: TestServer
   /** Its store has no space left. */
   full: TestServer
   /** It is rebuilding its index, and never finishes. */
@@ -44,6 +46,8 @@ export interface Stored {
   site: (vout: number) => string
   /** A blocked output with content. The name `d` is blocked as well. */
   blocked: string
+  /** An ordinal of `awaiting` without content. */
+  waiting: string
   submittable: Uint8Array
   conflicting: Uint8Array
   /** The proof of a transaction that `well` has, and `empty` has without its outputs. */
@@ -73,6 +77,13 @@ export async function openapiHosts({
   await broken.node.close()
 
   const full = await start({ ...settings, ADMIN_TOKEN })
+
+  const awaiting = await start({ ...settings, CHAIN_SOURCES: 'junglebus=http://127.0.0.1:9' })
+  const placeless = chain.spend({
+    inputs: [chain.madeUpCoin()],
+    outputs: [{ satoshis: 1, lockingScript: concatBytes(p2pkh(1), mapTail({ title: 'from somewhere' })) }],
+  })
+  await awaiting.submit(beefOf(placeless), ['tm_ordinals'])
 
   const limits = { READS_PER_MINUTE: '1', SUBMISSIONS_PER_MINUTE: '1', TRUST_PROXY: '1' }
   const flooded = await start({ ...settings, ...limits })
@@ -136,10 +147,18 @@ export async function openapiHosts({
       broken,
       ...(await watchingHosts(start)),
       flooded: { ...flooded, ask },
+      awaiting,
       full: fullHost(full),
       rebuilding,
     },
-    stored: { site: site.outpoint, blocked, submittable, conflicting, notice },
+    stored: {
+      site: site.outpoint,
+      blocked,
+      waiting: placeless.outpoint(0),
+      submittable,
+      conflicting,
+      notice,
+    },
   }
 }
 
@@ -187,7 +206,7 @@ function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
 
 /** Requests that get every described answer of every operation, below one prefix of each kind. */
 export function openapiRequests({
-  stored: { site, blocked, submittable, conflicting, notice },
+  stored: { site, blocked, waiting, submittable, conflicting, notice },
   gateway,
   names,
   wallets,
@@ -312,6 +331,11 @@ export function openapiRequests({
     [400, `${gateway}/metadata/x`],
     [400, `${metadata}:x`],
     [404, metadata, {}, 'empty'],
+    [404, `${gateway}/metadata/${waiting}:0`, {}, 'awaiting'],
+    [404, `${gateway}/provenance/${waiting}`, {}, 'awaiting'],
+    [404, `${gateway}/stream/${waiting}`, {}, 'awaiting'],
+    [404, `/content/${waiting}:0`, {}, 'awaiting'],
+    [404, `/content/${waiting}:0/page.html`, {}, 'awaiting'],
     lost(metadata),
     [451, `${gateway}/metadata/${blocked}`],
     [200, `${gateway}/metadata`, posted(many)],
