@@ -126,7 +126,6 @@ export async function startServer({
       await finished
       clearTimeout(deadline)
       await large?.close()
-      node.overlay.proofs.headers?.close()
       await node.close()
     },
   }
