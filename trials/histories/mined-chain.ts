@@ -81,7 +81,8 @@ export class MinedChain {
     this.mined = new Map([...this.mined].filter(([, block]) => !isOver(block)))
     this.changedFrom = Math.min(this.changedFrom, base)
     const count = base < tip ? Math.max(blocks, tip - base + 1) : blocks
-    for (let mined = 0; mined < count; mined++) this.add(this.minable({ random, share, taken, among }), branch)
+    for (let mined = 0; mined < count; mined++)
+      this.add(this.minable({ random, share, taken, among }), branch)
     if (base < tip) this.headers.reorg(branch)
     return tip - base
   }
