@@ -69,7 +69,7 @@ export async function startServer({
   const { engine } = node.overlay
   const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
-  const chain: ChainParts = {}
+  const chain: ChainParts = { headers: node.overlay.proofs.headers }
   const catchUpLog = new CatchUpLog({ parts: chain, logger })
   const metrics = metricsOf(node, chain)
   if (ownsProcess) metrics.addProcess()

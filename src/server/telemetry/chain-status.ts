@@ -1,7 +1,7 @@
 import type { AncestorsStatus } from '../../follow/ancestors-worker.js'
 import type { SourceStatus } from '../../follow/chain-sources.js'
 import type { FollowStatus } from '../../follow/follower.js'
-import type { HeadersStatus } from '../chain/own-headers.js'
+import type { HeadersStatus } from '../chain/chain-tracker.js'
 import { publicText } from './public-text.js'
 
 interface Reporting<Status> {

@@ -1,7 +1,7 @@
 import type { AncestorsStatus } from '../../../src/follow/ancestors-worker.js'
 import type { SourceStatus } from '../../../src/follow/chain-sources.js'
 import type { FollowStatus } from '../../../src/follow/follower.js'
-import type { HeadersStatus } from '../../../src/server/chain/own-headers.js'
+import type { HeadersStatus } from '../../../src/server/chain/chain-tracker.js'
 import type { ChainParts } from '../../../src/server/telemetry/chain-status.js'
 
 /** What the parts of a host say that follows the chain; a test changes it. */
