@@ -5,6 +5,7 @@ import { createApp } from './app.js'
 import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
+import { openFollowing } from './following.js'
 import { openPeersSync } from './gasp/peers-sync.js'
 import { openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
@@ -68,6 +69,7 @@ export async function startServer({
   const reorgMonitor = reorgMonitorOf(node, logger)
   const { engine } = node.overlay
   const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
+  const following = openFollowing({ node, logger, submit: large?.submit })
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   const chain: ChainParts = { headers: node.overlay.proofs.headers }
   const catchUpLog = new CatchUpLog({ parts: chain, logger })
@@ -107,6 +109,7 @@ export async function startServer({
   node.maintenance.start()
   reorgMonitor?.start()
   peersSync?.start()
+  following?.follower.start()
   nonFinal.start()
   catchUpLog.start()
   const { port } = server.address() as AddressInfo
@@ -122,6 +125,7 @@ export async function startServer({
       const deadline = setTimeout(() => server.closeAllConnections(), GRACE)
       await reorgMonitor?.stop()
       await peersSync?.stop()
+      await following?.stop()
       await nonFinal.stop()
       await finished
       clearTimeout(deadline)
