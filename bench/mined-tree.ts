@@ -20,6 +20,8 @@ export class MinedTree {
   readonly headers = new HeaderChain()
   /** All that is minted, in order. */
   readonly names: string[] = []
+  /** The txids of their mints. */
+  readonly mints: string[] = []
   private readonly raws = new Map<string, Uint8Array>()
   private readonly spenders = new Map<string, string>()
   private readonly blocks = new Map<string, Block>()
@@ -36,13 +38,16 @@ export class MinedTree {
   /** Mints so many names more, and mines them. */
   grow(count: number): void {
     for (let left = count; left > 0; left--) {
-      const name = this.upcoming.next().value
-      const funding = [this.coin()]
-      this.names.push(name)
-      this.add(this.chain.mint(name, { funding }))
+      this.mint(this.upcoming.next().value)
       if (this.waiting.length >= A_BLOCK) this.mineBlock()
     }
     if (this.waiting.length > 0) this.mineBlock()
+  }
+
+  /** Mints a name out of turn, in a block of its own. */
+  mintAlone(name: string): void {
+    this.mint(name)
+    this.mineBlock()
   }
 
   /** A transaction with its proof; undefined if there is none. */
@@ -59,6 +64,14 @@ export class MinedTree {
   /** How many bytes its transactions have. */
   get bytes(): number {
     return [...this.raws.values()].reduce((sum, { length }) => sum + length, 0)
+  }
+
+  private mint(name: string): void {
+    const funding = [this.coin()]
+    const mint = this.chain.mint(name, { funding })
+    this.names.push(name)
+    this.mints.push(mint.txid)
+    this.add(mint)
   }
 
   private coin(): { transaction: FakeTransaction; vout: number } {

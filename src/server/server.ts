@@ -71,7 +71,8 @@ export async function startServer({
   const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
   const following = openFollowing({ node, logger, submit: large?.submit })
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
-  const chain: ChainParts = { headers: node.overlay.proofs.headers }
+  const { headers } = node.overlay.proofs
+  const chain: ChainParts = { headers, follower: following?.follower, sources: following?.sources }
   const catchUpLog = new CatchUpLog({ parts: chain, logger })
   const metrics = metricsOf(node, chain)
   if (ownsProcess) metrics.addProcess()

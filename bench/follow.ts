@@ -1,0 +1,297 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, open, rm } from 'node:fs/promises'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { readBeef } from '../backend/src/graph/read-beef.js'
+import type { TransactionRecord } from '../backend/src/graph/records.js'
+import NamesTopicManager from '../backend/src/topic-managers/NamesTopicManager.js'
+import OrdinalsTopicManager from '../backend/src/topic-managers/OrdinalsTopicManager.js'
+import { gather } from '../src/follow/ancestors.js'
+import { openNode } from '../src/server/node.js'
+import { verifySubmission } from '../src/server/submission/verify-submission.js'
+import type { ChainStatus } from '../src/server/telemetry/chain-status.js'
+import type { SourceReady } from './follow-source.js'
+import { withProcess } from './load.js'
+import { MinedTree } from './mined-tree.js'
+import { configFor, median, SILENT, timed } from './support.js'
+
+/** Mints of the tree, without an argument. */
+const MINTS = 2000
+/** How late the source answers, in milliseconds: as one over the internet. */
+const LATENCY = 50
+/** Requests a second that the host may send: six times the default, or the bench would take an hour. */
+const RATE = 60
+/** How often the host asks for the height of the chain, and sweeps, in milliseconds. */
+const POLL = 1000
+const HOUR = 3_600_000
+/** Names that are minted while the host keeps up. */
+const LATE_MINTS = { recent: 10, old: 3 }
+/** How often the host is asked how far it is, in milliseconds. */
+const SAMPLE_EVERY = 250
+/** How long content is not read between two reads, in milliseconds, and how many reads are compared with. */
+const READ_EVERY = 5
+const IDLE_READS = 3000
+const SYNCS = 50
+
+/**
+ * Catching up from an empty store with a source in another process: the share of our own work, its cost per mint and its
+ * memory; reads of 4 KiB meanwhile; and how soon a name resolves once a block has it. `npm run bench follow 14000` does so with
+ * a tree as large as the live one.
+ */
+export async function* follow(within: string[]): AsyncGenerator<string> {
+  const mints = Number(within.find((each) => /^\d+$/.test(each)) ?? MINTS)
+  const ofSource = [String(mints), String(LATENCY)]
+  yield* withProcess('./follow-source.js', ofSource, async function* (source: SourceReady, process) {
+    const folders = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'minetree-bench-'))))
+    const [first = '', second = ''] = folders
+    try {
+      let samples: Sample[] = []
+      yield* withHost({ source, folder: first, poll: POLL }, async function* (host) {
+        samples = await catchUp(host, mints)
+        yield* timeToResolve(host, process)
+      })
+      yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, first) })
+      // Once it has caught up, it does nothing.
+      yield* withHost({ source, folder: second, poll: HOUR }, async function* (host) {
+        yield* readMeanwhile(host, {
+          mints: mints + LATE_MINTS.old + LATE_MINTS.recent + 1,
+          files: source.files,
+        })
+      })
+    } finally {
+      await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })))
+    }
+  })
+}
+
+interface Host {
+  url: string
+  process: ChildProcess
+}
+
+/** Runs with a host in another process that follows a source from the start on. */
+async function* withHost(
+  { source: { url }, folder, poll }: { source: SourceReady; folder: string; poll: number },
+  run: (host: Host) => AsyncGenerator<string>,
+): AsyncGenerator<string> {
+  const settings = {
+    CHAIN_SOURCES: `junglebus=${url}`,
+    CHAIN_SOURCE_RATE: String(RATE),
+    CHAIN_TRACKER: url,
+    HEADERS_POLL_MS: String(POLL),
+    FOLLOW_POLL_MS: String(poll),
+    READS_PER_MINUTE: '0',
+  }
+  yield* withProcess('./follow-host.js', [folder, JSON.stringify(settings)], (host: string, process) =>
+    run({ url: host, process }),
+  )
+}
+
+/** What the host had done and used at a time. */
+interface Sample {
+  /** Milliseconds since the start of the host. */
+  at: number
+  mints: number
+  /** Processor time in milliseconds. */
+  cpu: number
+}
+
+/** Waits until the host has followed all mints. @returns What it had done and used every quarter of a second. */
+async function catchUp(host: Host, mints: number): Promise<Sample[]> {
+  const start = performance.now()
+  const samples: Sample[] = []
+  for (let isDone = false; !isDone; await setTimeout(SAMPLE_EVERY)) {
+    const { follow } = await statusOf(host)
+    const { userCPUTime, systemCPUTime } = await usage(host)
+    const cpu = (userCPUTime + systemCPUTime) / 1000
+    samples.push({ at: performance.now() - start, mints: follow?.mints ?? 0, cpu })
+    isDone = follow?.state === 'keeping up'
+  }
+  const found = samples.at(-1)?.mints
+  if (found !== mints) throw new Error(`followed ${found} mints of ${mints}`)
+  return samples
+}
+
+function* shownCatchUp(samples: Sample[], { mints, verifying }: { mints: number; verifying: number }) {
+  const end = samples.find((sample) => sample.mints === mints) ?? { at: Number.NaN, cpu: Number.NaN }
+  yield `${mints} mints: ${seconds(end.at)}; processor ${seconds(end.cpu)}, of which ${seconds(verifying)} to verify`
+  const share = (end.cpu - verifying) / end.at
+  yield `share that is neither waiting nor verifying: ${share.toFixed(2)} (wanted: at most 0.2)`
+  const step = Math.min(1000, mints / 4)
+  const [early, late] = [2 * step, mints].map((to) => cpuAt(samples, to) - cpuAt(samples, to - step))
+  const ratio = (late ?? Number.NaN) / (early ?? Number.NaN)
+  yield `processor time of the last ${step} mints with that of the second ${step}: ${ratio.toFixed(2)} (wanted: 1)`
+}
+
+/** The processor time that it had used when it had admitted so many mints, interpolated. */
+function cpuAt(samples: Sample[], mints: number): number {
+  const after = samples.findIndex((sample) => sample.mints >= mints)
+  const [before, then] = [samples[after - 1], samples[after]]
+  if (before === undefined || then === undefined) return Number.NaN
+  return before.cpu + ((then.cpu - before.cpu) * (mints - before.mints)) / (then.mints - before.mints)
+}
+
+/**
+ * The processor time that it takes to know that each mint holds, in milliseconds: its proofs, and which of its outputs belong
+ * in the topics. Measured with those that the sample of the tree has.
+ *
+ * @param folder The store of a host that follows them, which is only read.
+ */
+async function timeToVerify(mints: number, folder: string): Promise<number> {
+  const tree = new MinedTree()
+  tree.grow(Math.min(mints, MINTS))
+  const node = await openNode({ config: configFor(tree.chain, folder), logger: SILENT })
+  try {
+    const store = node.graph
+    const topics = [
+      new NamesTopicManager({ deployment: tree.chain.deployment, store }),
+      new OrdinalsTopicManager({ store }),
+    ]
+    const { maxScriptWork, maxBeefTransactions: maxTransactions } = node.config.limits
+    const limits = { maxTransactions, maxBytes: node.config.maxBodyBytes }
+    const source = {
+      transaction: async (txid: string) => tree.record(txid),
+      spenderOf: async () => undefined,
+    }
+    let spent = 0
+    for (const txid of tree.mints) {
+      const { beef } = await gather(tree.record(txid) as TransactionRecord, { store, source, limits })
+      spent += await processorTime(async () => {
+        await verifySubmission({ beef: readBeef(beef), tracker: undefined, maxScriptWork })
+        for (const topic of topics) await topic.identifyAdmissibleOutputs(beef, [0])
+      })
+    }
+    return (spent * mints) / tree.mints.length
+  } finally {
+    await node.close()
+  }
+}
+
+/** The processor time of this process meanwhile, in milliseconds. */
+async function processorTime(work: () => Promise<void>): Promise<number> {
+  const before = process.cpuUsage()
+  await work()
+  const { user, system } = process.cpuUsage(before)
+  return (user + system) / 1000
+}
+
+/** How soon a name resolves once a block has it, beyond the interval in which the host asks for new blocks. */
+async function* timeToResolve(host: Host, source: ChildProcess): AsyncGenerator<string> {
+  const report = (what: string, times: number[]): string => {
+    const [usual, worst] = [median(times), Math.max(...times)].map((time) => seconds(time - POLL))
+    return `from a block to a resolvable name, beyond ${seconds(POLL)}, at ${what}: ${usual}, at most ${worst}`
+  }
+  const old: number[] = []
+  for (const letter of 'abcdefghij'.slice(0, LATE_MINTS.old))
+    old.push(await resolved(host, source, `y${letter}a`))
+  const { follow } = await statusOf(host)
+  yield report(`a node as old as most, after a sweep of ${follow?.sweep.coins} coins`, old)
+  let name = 'zza'
+  await resolved(host, source, name)
+  const recent: number[] = []
+  while (recent.length < LATE_MINTS.recent) {
+    name += 'a'
+    recent.push(await resolved(host, source, name))
+  }
+  yield `${report('a node that changed lately', recent)} (wanted: less than 2 s)`
+}
+
+/** Lets the source mint a name. @returns After how many milliseconds the host resolves it. */
+async function resolved(host: Host, source: ChildProcess, name: string): Promise<number> {
+  source.send(name)
+  await once(source, 'message')
+  return await timed(async () => {
+    while ((await fetch(`${host.url}/svc/names/origin/${name}`)).status !== 200) await setTimeout(20)
+  })
+}
+
+/** Reads of 4 KiB while the host catches up, and when nothing else goes on. */
+async function* readMeanwhile(
+  host: Host,
+  { mints, files }: { mints: number; files: SourceReady['files'] },
+): AsyncGenerator<string> {
+  const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': '["tm_ordinals"]' }
+  const body = Buffer.from(files.beef, 'hex')
+  const { status } = await fetch(`${host.url}/submit`, { method: 'POST', headers, body })
+  if (status !== 200) throw new Error(`the files were answered ${status}`)
+  const paths = files.outpoints.map((outpoint) => `/content/${outpoint}`)
+  let isDone = false
+  const following = catchUp(host, mints).finally(() => {
+    isDone = true
+  })
+  const busy = await readTimes(host, { paths, goOn: () => !isDone })
+  await following
+  const { maxRSS } = await usage(host)
+  const idle = await readTimes(host, { paths, goOn: (count) => count < IDLE_READS })
+  const shown = (times: number[]): string =>
+    `half within ${at(times, 0.5).toFixed(2)} ms, 99 of 100 within ${at(times, 0.99).toFixed(1)}`
+  yield `${busy.length} reads of 4 KiB meanwhile: ${shown(busy)} (wanted: 20); idle: ${shown(idle)}`
+  yield `a write of 18 KiB with its sync, which a mint takes as well: ${(await timeToSync()).toFixed(1)} ms`
+  yield `median with that of an idle host: ${(at(busy, 0.5) / at(idle, 0.5)).toFixed(2)} (wanted: at most 1.3)`
+  yield `memory at most: ${(maxRSS / 1024).toFixed(0)} MiB (wanted: below 512)`
+}
+
+/** How long a disk takes to write and sync as many bytes as a mint has, in milliseconds; no read is answered meanwhile. */
+async function timeToSync(): Promise<number> {
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
+  const file = await open(join(folder, 'synced'), 'w')
+  try {
+    const times: number[] = []
+    for (let round = 0; round < SYNCS; round++) {
+      times.push(
+        await timed(async () => {
+          await file.write(new Uint8Array(18 * 1024))
+          await file.datasync()
+        }),
+      )
+    }
+    return median(times)
+  } finally {
+    await file.close()
+    await rm(folder, { recursive: true })
+  }
+}
+
+/** How long reads take that are sent one after another, sorted. */
+async function readTimes(
+  { url }: Host,
+  { paths, goOn }: { paths: string[]; goOn: (count: number) => boolean },
+): Promise<number[]> {
+  const agent = new Agent({ keepAlive: true })
+  const times: number[] = []
+  while (goOn(times.length)) {
+    const path = paths[times.length % paths.length]
+    times.push(
+      await timed(async () => {
+        const [response] = (await once(get(`${url}${path}`, { agent }), 'response')) as [IncomingMessage]
+        response.resume()
+        await once(response, 'end')
+        if (response.statusCode !== 200) throw new Error(`${path} was answered ${response.statusCode}`)
+      }),
+    )
+    await setTimeout(READ_EVERY)
+  }
+  agent.destroy()
+  return times.sort((one, other) => one - other)
+}
+
+function at(sorted: number[], share: number): number {
+  return sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN
+}
+
+async function statusOf({ url }: Host): Promise<ChainStatus> {
+  return (await (await fetch(`${url}/health`)).json()) as ChainStatus
+}
+
+async function usage({ process }: Host): Promise<NodeJS.ResourceUsage> {
+  process.send('usage')
+  const [used] = (await once(process, 'message')) as [NodeJS.ResourceUsage]
+  return used
+}
+
+function seconds(milliseconds: number): string {
+  return `${(milliseconds / 1000).toFixed(1)} s`
+}
