@@ -19,7 +19,7 @@ export type LiveEvent =
   | { kind: 'recover' }
   /** The service goes on for so many questions to its sources. */
   | { kind: 'wait'; questions: number }
-  /** The service ends when it has asked so many questions, and starts again after a block. */
+  /** The service ends when it has asked so many questions, and starts again. */
   | { kind: 'kill' | 'restart'; questions: number }
   /** Everything comes to rest, and is compared with the model. */
   | { kind: 'rest'; choice: number }
