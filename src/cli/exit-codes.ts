@@ -2,7 +2,7 @@ import { CommanderError } from 'commander'
 import { MintError } from '../../backend/src/protocol/mint-error.js'
 import { HeadersError } from '../client/errors.js'
 import { ResolutionError, type ResolutionErrorCode } from '../client/resolve.js'
-import { ChainSourceError, CrawlError } from '../follow/errors.js'
+import { ChainSourceError, FollowError } from '../follow/errors.js'
 import { CovenantError } from '../mining/covenant.js'
 import { MiningError, type MiningErrorCode } from '../mining/mining-error.js'
 import { SearchError } from '../mining/search/search-error.js'
@@ -49,7 +49,7 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [ChainTrackerError, 'unavailable'],
   [ConfigError, 'usage'],
   [CovenantError, 'failure'],
-  [CrawlError, 'failure'],
+  [FollowError, 'failure'],
   [HeadersError, 'unavailable'],
   [ImportError, 'usage'],
   [MintError, 'failure'],

@@ -5,6 +5,7 @@ import { BeefError } from '../../backend/src/protocol/beef.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction, TransactionError } from '../../backend/src/protocol/transaction.js'
 import { ChainSourceError } from './errors.js'
+import type { SourceClient } from './source-client.js'
 
 /**
  * A service that knows the chain, with the questions of a crawl. It is not trusted: a transaction must hash to its txid, a
@@ -28,6 +29,22 @@ export interface ChainSource {
   spenderOf(outpoint: Outpoint): Promise<string | undefined>
 }
 
+/** One service among several. */
+export interface SingleSource extends ChainSource {
+  readonly client: SourceClient
+  /** Whether it knows the whole chain, so that an output without a spender is unspent as far as anybody knows. */
+  readonly knowsUnspent: boolean
+  /**
+   * The proof of a transaction that is mined; undefined if the source has none.
+   *
+   * @throws ChainSourceError
+   */
+  proof(txid: string): Promise<Proof | undefined>
+}
+
+/** The path of one transaction has some 2 KiB; a source may return one for all transactions of a block. */
+export const MAX_PROOF_BYTES = 4 * 1024 * 1024
+
 /**
  * Parses the raw transaction that a source returned.
  *
@@ -49,6 +66,16 @@ export function parseSourced(txid: string, raw: Uint8Array): TransactionRecord {
  */
 export function parseSourcedProof(txid: string, bump: Uint8Array): Proof {
   return parsed(txid, () => readProof({ txid, bump }))
+}
+
+/**
+ * Parses a txid in hex that a source returned.
+ *
+ * @throws ChainSourceError `BAD_ANSWER`
+ */
+export function parseSourcedTxid(value: unknown, { name, of }: { name: string; of: string }): string {
+  if (typeof value === 'string' && /^[0-9a-f]{64}$/i.test(value)) return value.toLowerCase()
+  throw new ChainSourceError('BAD_ANSWER', `${name} returned no txid for ${of}`)
 }
 
 function parsed<Parsed>(txid: string, parse: () => Parsed): Parsed {

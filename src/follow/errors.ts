@@ -1,8 +1,11 @@
-import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+import { CodedError, MultiCodeError } from '../../backend/src/protocol/coded-error.js'
 
 /** Why a chain source is of no use. */
 type ChainSourceErrorCode =
-  /** It could not be reached, or was busy or too slow, in every attempt. Other questions will fare no better: try again later. */
+  /**
+   * It could not be reached, or was busy or too slow, in every attempt, or rests after that. Other questions will fare no
+   * better: try again later.
+   */
   | 'NO_ANSWER'
   /** Its answer does not fit the question. */
   | 'BAD_ANSWER'
@@ -14,8 +17,14 @@ export class ChainSourceError extends MultiCodeError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
 }
 
-/** Why a branch of the tree, or the complete crawl, cannot be followed. */
-type CrawlErrorCode =
+/** A list of chain sources cannot be parsed. The message begins with "must", for the name of the setting before it. */
+export class SourceAddressError extends CodedError {
+  override readonly name = 'SourceAddressError'
+  readonly code = 'BAD_SOURCE'
+}
+
+/** Why a branch of the tree cannot be followed for now. */
+type FollowErrorCode =
   /** The chain source does not know a transaction that it must know. */
   | 'NOT_KNOWN'
   /** It names a spender that does not spend. */
@@ -27,7 +36,7 @@ type CrawlErrorCode =
   /** The node refused a transaction of the source. */
   | 'REFUSED'
 
-/** A crawl cannot continue. */
-export class CrawlError extends MultiCodeError<CrawlErrorCode> {
-  override readonly name = 'CrawlError'
+/** A branch of the tree cannot be followed for now. */
+export class FollowError extends MultiCodeError<FollowErrorCode> {
+  override readonly name = 'FollowError'
 }

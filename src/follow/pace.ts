@@ -51,9 +51,13 @@ export class Pace {
     since.push(...Array.from({ length: counts }, () => this.clock))
   }
 
-  /** @param pause How much longer the next wait will be, in milliseconds. */
-  isKept(pause = 0): boolean {
-    return this.clock + pause - (this.since[0] ?? 0) <= this.required.within
+  isKept(): boolean {
+    return this.clock - (this.since[0] ?? 0) <= this.required.within
+  }
+
+  /** Forgets what was, as if the service had just answered. */
+  reset(): void {
+    this.since.fill(this.clock)
   }
 
   /** How long questions have been open up to now. */

@@ -250,6 +250,25 @@ export interface StreamsReader {
   chunks(query: StreamQuery, from?: number): AsyncIterable<StreamChunk>
 }
 
+/** A coin whose spender leads on: of a live node, the next mint; of an ordinal, its next transfer. */
+export interface FrontierCoin {
+  kind: 'node' | 'ordinal'
+  outpoint: Outpoint
+}
+
+/**
+ * Where the stored graph may continue on the chain, for whoever follows it. Each call reads a bounded number of rows; an
+ * undefined `next` ends a list.
+ */
+export interface FrontierReader {
+  /** The unspent ordinals among the next `limit` outputs, in the order of their outpoints. */
+  tips(query: { after?: Outpoint; limit: number }): Promise<{ tips: Outpoint[]; next?: Outpoint }>
+  /** The live nodes and unspent ordinals of the `limit` transactions that were stored last, latest first. */
+  latest(query: { limit: number }): Promise<FrontierCoin[]>
+  /** Those of the next `limit` unproven transactions that are active and of which topics hold an output, by txid. */
+  unproven(query: { after?: string; limit: number }): Promise<{ txids: string[]; next?: string }>
+}
+
 /** What topics hold. */
 export interface AdmissionsReader {
   /** The topics that hold an output. */
@@ -312,6 +331,7 @@ export interface GraphReader extends ConsistentReader {
 
 export interface GraphStore extends GraphReader, GraphWriter {
   readonly blocks: BlocksReader
+  readonly frontier: FrontierReader
   readonly admissions: AdmissionsReader
   readonly blocklist: BlocklistStore
   readonly backlog: Backlog

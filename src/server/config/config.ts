@@ -14,6 +14,8 @@ import {
   type TermsOverrides,
   termsOf,
 } from '../../../backend/src/protocol/profile.js'
+import { SourceAddressError } from '../../follow/errors.js'
+import { parseSources, type SourceAddress } from '../../follow/source-address.js'
 import { ConfigError } from './errors.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'
@@ -27,6 +29,16 @@ const outpoint = z.string().transform((text, context): Outpoint => {
   } catch (error) {
     if (!(error instanceof PointerError)) throw error
     context.addIssue('must be an outpoint, <txid>_<vout>')
+    return z.NEVER
+  }
+})
+
+const sources = z.string().transform((list, context): SourceAddress[] => {
+  try {
+    return parseSources(list)
+  } catch (error) {
+    if (!(error instanceof SourceAddressError)) throw error
+    context.addIssue(error.message)
     return z.NEVER
   }
 })
@@ -116,6 +128,15 @@ const settings = {
     .optional(),
   /** How long a response of the chain tracker may take. */
   chainTrackerTimeoutMs: wholeNumber(1, 600_000).default(10_000),
+  /** The services that the host follows the chain by, in order of preference; empty: it does not. */
+  chainSources: sources.optional(),
+  /** The most requests a second to each. */
+  chainSourceRate: wholeNumber(1, 10_000).default(10),
+  /** The subscription at the first JungleBus among them that names transactions to look at. */
+  junglebusSubscription: z
+    .string()
+    .regex(/^[\w-]{1,128}$/, 'must be the id of a subscription: up to 128 characters of a-z A-Z 0-9 _ -')
+    .optional(),
   /** How often stored proofs are checked against the chain; 0: at the start only. */
   headersPollMs: wholeNumber(0, 86_400_000).default(60_000),
   /** How many of the last blocks are checked. */
@@ -199,6 +220,7 @@ export interface Config
   seed: boolean
   /** The source of block headers: `whatsonchain`, the URL of a service, or `scripts-only` if proofs are not checked. */
   chainTracker: string
+  chainSources: SourceAddress[]
   limits: Limits
   /** Settings of other overlay hosts that are set, and that this release does not use. */
   unused: string[]
@@ -247,6 +269,9 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   // A local network has no headers; proofs of the live one are checked unless that is disabled explicitly.
   const usual = profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only'
   const { chainTracker = usual } = others
+  const chainSources = others.chainSources ?? (isLive ? parseSources('junglebus') : [])
+  if (others.junglebusSubscription !== undefined && !chainSources.some(({ kind }) => kind === 'junglebus'))
+    throw new ConfigError('JUNGLEBUS_SUBSCRIPTION: there is no JungleBus in CHAIN_SOURCES')
   const canSeed = deployment === undefined && chainTracker === 'scripts-only'
   if (seed === 'local' && !canSeed)
     throw new ConfigError('SEED: local requires PROFILE=local, CHAIN_TRACKER=scripts-only and no GENESIS')
@@ -258,6 +283,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     deployment,
     seed: canSeed && seed !== 'none',
     chainTracker,
+    chainSources,
     limits: readLimits(set),
     unused: UNUSED_SETTINGS.filter((name) => name in set),
     warnings: misspelled.map(

@@ -7,7 +7,7 @@ const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL']
 /** A path segment of at least this length is taken for a key. */
 const LEAST_KEY = 16
 /** Settings that are one or several URLs, separated by commas, which may have a key in path or query. */
-const KEYED = ['CHAIN_TRACKER', 'SYNC_PEERS']
+const KEYED = ['CHAIN_TRACKER', 'CHAIN_SOURCES', 'SYNC_PEERS']
 /** Shorter texts are no secrets, and occur anywhere. */
 const LEAST = 4
 
@@ -45,7 +45,8 @@ interface KeyedUrl {
 
 /** The URL, if it has more than an origin. */
 function keyedUrl(written: string): KeyedUrl[] {
-  const text = written.trim()
+  // A chain source may have its kind before it.
+  const text = written.trim().replace(/^[a-z]+=/, '')
   if (!URL.canParse(text)) return []
   const { host, pathname, search } = new URL(text)
   const read = (pathname + search).replace(/\/+$/, '')

@@ -62,6 +62,7 @@ export class CachingStore implements HostStore {
   readonly backlog: Backlog
   readonly attributes
   readonly blocks
+  readonly frontier
   readonly admissions
   readonly interactions
   readonly settings
@@ -98,6 +99,7 @@ export class CachingStore implements HostStore {
     const { transactions, names, ordinals, metadata, content, streams, blocklist, backlog } = store
     this.attributes = store.attributes
     this.blocks = store.blocks
+    this.frontier = store.frontier
     this.admissions = store.admissions
     this.interactions = store.interactions
     this.settings = store.settings

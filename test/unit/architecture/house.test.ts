@@ -54,7 +54,16 @@ const ARROWS: Record<string, string[]> = {
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],
   // Of the client, how a stranger's answer is read within bounds: a headers service is one to both.
-  server: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services', 'gateway', 'client'],
+  server: [
+    'protocol',
+    'graph',
+    'storage',
+    'topic-managers',
+    'lookup-services',
+    'gateway',
+    'client',
+    'follow',
+  ],
   // For anyone who wires a host of an engine: what it configures there, in one place.
   plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
   // A miner verifies the node that an index shows before anything is signed.

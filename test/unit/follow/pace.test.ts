@@ -62,9 +62,12 @@ test('counts a long answer as several', () => {
   expect(pace.isKept()).toBe(true)
 })
 
-test('counts what is about to be waited for', () => {
+test('counts from anew after a reset', () => {
   const { pace, question } = set()
-  question(500, 10)
-  expect(pace.isKept(400)).toBe(true)
-  expect(pace.isKept(600)).toBe(false)
+  question(1001)
+  expect(pace.isKept()).toBe(false)
+  pace.reset()
+  expect(pace.isKept()).toBe(true)
+  question(1001)
+  expect(pace.isKept()).toBe(false)
 })

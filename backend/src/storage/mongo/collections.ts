@@ -36,6 +36,7 @@ export const COLLECTIONS = {
     idOf: ({ txid }) => txid,
     indexes: [
       ['height', 'merkle_root'],
+      ['height', 'txid'],
       ['arrival', 'txid'],
     ],
   },

@@ -7,6 +7,7 @@ import { blocked } from './migrations/003-blocked.js'
 import { hookOutbox } from './migrations/004-hook-notes.js'
 import { derivedAdmissions } from './migrations/005-derived-admissions.js'
 import { backlog } from './migrations/006-backlog.js'
+import { unproven } from './migrations/009-unproven.js'
 
 export interface Migration {
   name: string
@@ -15,7 +16,15 @@ export interface Migration {
 }
 
 /** Every change of the schema, oldest first; a released one is never edited. */
-const migrations: Migration[] = [admittedGraph, conflicts, blocked, hookOutbox, derivedAdmissions, backlog]
+const migrations: Migration[] = [
+  admittedGraph,
+  conflicts,
+  blocked,
+  hookOutbox,
+  derivedAdmissions,
+  backlog,
+  unproven,
+]
 
 const source: Knex.MigrationSource<Migration> = {
   getMigrations: async () => migrations,

@@ -8,6 +8,7 @@ import type { Outpoint } from '../../protocol/outpoint.js'
 import { admissionsIn } from '../read/admissions.js'
 import { attributesIn } from '../read/attributes.js'
 import { type BlocklistCopy, blockedPage } from '../read/blocklist-copy.js'
+import { frontierIn } from '../read/frontier.js'
 import { Lineages } from '../read/lineages.js'
 import type { Lookups } from '../read/lookups.js'
 import { namesIn } from '../read/names.js'
@@ -35,6 +36,7 @@ export interface StoreEngine {
 export abstract class GraphStoreBase implements HostStore {
   readonly transactions
   readonly blocks
+  readonly frontier
   readonly names
   readonly ordinals
   readonly metadata
@@ -56,6 +58,7 @@ export abstract class GraphStoreBase implements HostStore {
     const lineages = new Lineages(database, lookups)
     this.transactions = transactionsIn(database, lookups, () => this.admission !== undefined)
     this.blocks = blocksIn(database, lookups)
+    this.frontier = frontierIn(database, lookups)
     this.names = namesIn(database, lookups)
     this.ordinals = ordinalsIn(database, lineages, lookups)
     this.metadata = metadataIn(lineages)

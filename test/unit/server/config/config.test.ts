@@ -24,6 +24,8 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     seed: true,
     chainTracker: 'scripts-only',
     chainTrackerTimeoutMs: 10_000,
+    chainSources: [],
+    chainSourceRate: 10,
     headersPollMs: 60_000,
     reorgDepth: 10,
     network: 'main',
@@ -57,6 +59,24 @@ test('the live network follows its own tree, and checks proofs unless configured
   expect(readConfig({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }).chainTracker).toBe('scripts-only')
 })
 
+test('the live tree is followed by the public JungleBus unless another source is set; another tree is not', () => {
+  const junglebus = [{ kind: 'junglebus', url: 'https://junglebus.gorillapool.io' }]
+  expect(readConfig({ PROFILE: 'mainnet' }).chainSources).toEqual(junglebus)
+  expect(readConfig({ PROFILE: 'mainnet', CHAIN_SOURCES: 'none' }).chainSources).toEqual([])
+  expect(readConfig({ PROFILE: 'mainnet', GENESIS: `${txid}_0` }).chainSources).toEqual([])
+})
+
+test('a subscription needs a JungleBus', () => {
+  const JUNGLEBUS_SUBSCRIPTION = 'c2f8'
+  expect(readConfig({ PROFILE: 'mainnet', JUNGLEBUS_SUBSCRIPTION })).toMatchObject({
+    junglebusSubscription: 'c2f8',
+  })
+  for (const CHAIN_SOURCES of ['none', 'whatsonchain'])
+    expect(() => readConfig({ CHAIN_SOURCES, JUNGLEBUS_SUBSCRIPTION })).toThrow(
+      'JUNGLEBUS_SUBSCRIPTION: there is no JungleBus in CHAIN_SOURCES',
+    )
+})
+
 test.each<[string, string, Partial<Config>]>([
   ['PORT', '0', { port: 0 }],
   ['PORT', '65535', { port: 65535 }],
@@ -68,6 +88,20 @@ test.each<[string, string, Partial<Config>]>([
   ['CHAIN_TRACKER', 'http://127.0.0.1:8090', { chainTracker: 'http://127.0.0.1:8090' }],
   ['CHAIN_TRACKER', 'https://headers.example/base', { chainTracker: 'https://headers.example/base' }],
   ['CHAIN_TRACKER_TIMEOUT_MS', '500', { chainTrackerTimeoutMs: 500 }],
+  ['CHAIN_SOURCES', 'none', { chainSources: [] }],
+  [
+    'CHAIN_SOURCES',
+    'junglebus, whatsonchain,overlay=https://a.example/base/,http://127.0.0.1:9000,junglebus',
+    {
+      chainSources: [
+        { kind: 'junglebus', url: 'https://junglebus.gorillapool.io' },
+        { kind: 'whatsonchain', url: 'https://api.whatsonchain.com' },
+        { kind: 'overlay', url: 'https://a.example/base' },
+        { kind: 'junglebus', url: 'http://127.0.0.1:9000' },
+      ],
+    },
+  ],
+  ['CHAIN_SOURCE_RATE', '3', { chainSourceRate: 3 }],
   ['HEADERS_POLL_MS', '0', { headersPollMs: 0 }],
   ['REORG_DEPTH', '100', { reorgDepth: 100 }],
   ['ARC_CALLBACK_TOKEN', 'a-token-of-the-processor', { arcCallbackToken: 'a-token-of-the-processor' }],
@@ -104,7 +138,10 @@ test.each<[string, string, Partial<Config>]>([
   ['SOMETHING_ELSE', 'x', {}],
 ])('%s=%s changes that and nothing else', (name, value, changed) => {
   expect(readConfig({ [name]: value })).toMatchObject(changed)
-  const { profile, terms, deployment, chainTracker, seed, ...rest } = { ...readConfig({}), ...changed }
+  const { profile, terms, deployment, chainTracker, chainSources, seed, ...rest } = {
+    ...readConfig({}),
+    ...changed,
+  }
   expect(readConfig({ [name]: value })).toMatchObject(rest)
 })
 
@@ -159,6 +196,22 @@ test.each([
   ['NAME_MARKER', ['ä', 'a\nb', 'x'.repeat(76)]],
   ['NAME_TLD', ['.test', 'Test', 'a b', 'x'.repeat(33)]],
   ['CHAIN_TRACKER', ['none', 'off', 'scripts only', 'Whatsonchain', 'ftp://127.0.0.1', 'file:///headers']],
+  [
+    'CHAIN_SOURCES',
+    [
+      ',',
+      'none,junglebus',
+      'overlay',
+      'JungleBus',
+      'bitails=https://a.example',
+      'junglebus=ftp://a.example',
+      'https://a.example?key=1',
+      'https://user:word@a.example',
+      Array.from({ length: 11 }, (_, index) => `https://a.example/${index}`).join(),
+    ],
+  ],
+  ['CHAIN_SOURCE_RATE', ['0', '10001', '0.5']],
+  ['JUNGLEBUS_SUBSCRIPTION', ['a b', '../x', 'x'.repeat(129)]],
   ['HEADERS_POLL_MS', ['-1', '1s', '86400001']],
   ['REORG_DEPTH', ['0', '10001']],
   ['NETWORK', ['mainn', 'regtest']],

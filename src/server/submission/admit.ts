@@ -1,34 +1,54 @@
 import type { STEAK } from '@bsv/sdk'
-import type { TopicRefusal } from '../../backend/src/graph/admission-rules.js'
-import { BeefError } from '../../backend/src/protocol/beef.js'
-import { TOPICS } from '../../backend/src/protocol/profile.js'
-import type { Admission } from '../follow/crawl.js'
-import type { Node } from '../server/node.js'
-import { SubmissionError } from '../server/submission/errors.js'
-import { admittedCount } from '../server/submission/overlay.js'
+import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
+import { BeefError } from '../../../backend/src/protocol/beef.js'
+import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import type { Admission } from '../../follow/admission.js'
+import { AnswerError } from '../../gateway/http/errors.js'
+import type { Node } from '../node.js'
+import { admittedCount } from './overlay.js'
+import type { Submit } from './submission-queue.js'
+
+type AdmittingNode = Pick<Node, 'graph' | 'overlay'> & Partial<Pick<Node, 'backlog'>>
 
 const ALL_TOPICS = Object.values(TOPICS)
 
-/** Submits a BEEF of a transaction to all topics, verified like any submission. */
+/**
+ * Submits a BEEF of a transaction to all topics, verified like any submission.
+ *
+ * @param node With its backlog, to wait until everything that follows is stored.
+ * @param options.submit By default that of the engine, in this thread.
+ * @throws Errors that are not the transaction's fault.
+ */
 export async function admitBeef(
-  node: Node,
-  { txid, beef }: { txid: string; beef: () => Uint8Array | Promise<Uint8Array> },
+  node: AdmittingNode,
+  {
+    txid,
+    beef,
+    ahead,
+    submit = node.overlay.engine.submit,
+  }: {
+    txid: string
+    beef: () => Uint8Array | Promise<Uint8Array>
+    /** See `submissionPriority`. */
+    ahead?: number
+    submit?: Submit
+  },
 ): Promise<Admission> {
   return await admit(node, txid, async () => {
-    return await node.overlay.engine.submit({ beef: await beef(), topics: ALL_TOPICS })
+    return await submit({ beef: await beef(), topics: ALL_TOPICS, ...(ahead !== undefined && { ahead }) })
   })
 }
 
 /** Submits a raw transaction to all topics, trusting the operator instead of a proof. */
 export async function admitTrusted(
-  node: Node,
+  node: AdmittingNode,
   { txid, raw }: { txid: string; raw: Uint8Array },
 ): Promise<Admission> {
   return await admit(node, txid, () => node.overlay.engine.submitTrusted(raw, ALL_TOPICS))
 }
 
 /** The result of a submission. Rethrows errors that are not the transaction's fault. */
-async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Promise<Admission> {
+async function admit(node: AdmittingNode, txid: string, submit: () => Promise<STEAK>): Promise<Admission> {
   const refusals: TopicRefusal[] = []
   const stopListening = node.overlay.onEvent((event) => {
     // Other submissions may run at the same time.
@@ -37,7 +57,7 @@ async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Pr
   try {
     const before = (await node.graph.admissions.ofTransaction(txid)).length
     const steak = await submit()
-    await node.backlog.done()
+    await node.backlog?.done()
     const winner = await node.graph.transactions.winnerOver(txid)
     if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is stored, but ${winner} counts` }
     const outputs = admittedCount(steak)
@@ -51,9 +71,16 @@ async function admit(node: Node, txid: string, submit: () => Promise<STEAK>): Pr
       codes: refusals.map(({ code }) => code),
     }
   } catch (error) {
-    if (!(error instanceof SubmissionError || error instanceof BeefError)) throw error
+    if (!isRefusal(error)) throw error
     return { kind: 'refused', why: `${error.code}: ${error.message}` }
   } finally {
     stopListening()
   }
+}
+
+/** What is said of a submission itself, here or by the thread of large ones. */
+const REFUSALS: readonly string[] = ['BAD_BODY', 'TOO_LARGE', 'CONFLICT']
+
+function isRefusal(error: unknown): error is AnswerError | BeefError {
+  return error instanceof BeefError || (error instanceof AnswerError && REFUSALS.includes(error.code))
 }

@@ -1,0 +1,353 @@
+import pLimit from 'p-limit'
+import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
+import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import type { Admission } from './admission.js'
+import { type GatherLimits, gather } from './ancestors.js'
+import type { ChainSource } from './chain-source.js'
+import { ChainSourceError, FollowError } from './errors.js'
+import type { FollowedOrdinals, SweptStore } from './sweep.js'
+
+/** The node that a follower submits to. */
+export interface FollowedNode {
+  genesis: Outpoint
+  store: Pick<SweptStore, 'transactions' | 'names' | 'ordinals'>
+  /** Verifies a BEEF and passes it to the topics. Calls may overlap: the node queues them. */
+  admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>
+}
+
+export interface BranchOptions {
+  node: FollowedNode
+  source: ChainSource
+  ordinals: FollowedOrdinals
+  /** Whether an ordinal of the store is one of those that are followed. */
+  isFollowed: (outpoint: Outpoint) => Promise<boolean>
+  limits: GatherLimits
+  /** The most unmined transactions that are admitted in a round: the owner of a name can create them at no cost. */
+  maxUnproven: number
+}
+
+/** What following a coin led to. */
+export interface Found {
+  /** The coins to go on with. */
+  coins: FrontierCoin[]
+  /** False if parents that place an ordinal are unknown to the source. */
+  isComplete: boolean
+}
+
+/** The longest time that verifying unmined transactions may take in a round, in milliseconds: they can be crafted to be slow. */
+const UNPROVEN_TIME = 30_000
+/** The most bytes of ancestors that each of several branches may hold. Branches that need more are followed one at a time. */
+const SMALL = 16 * 1024 * 1024
+/** How often a source is asked for a spender that does spend. */
+const ATTEMPTS = 3
+/** How many inputs of a transaction are checked for coins that are followed: it may have any number. */
+const INPUTS_CHECKED = 100
+/** How many coins of an unproven transaction are asked about, to find a rival that was mined instead. */
+const RIVALS_ASKED = 4
+/** How many failures and unknown transactions are listed. */
+const MAX_LISTED = 1000
+
+/** The progress since the start. */
+export class FollowReport {
+  mints = 0
+  transfers = 0
+  outputs = 0
+  /** Transactions that were known, and submitted again with a proof or missing parents. */
+  known = 0
+  /** Nodes that were spent by a transaction that is no mint. */
+  deadNodes = 0
+  /** Ordinals that were burnt, or sent to an output that no topic admits. */
+  lost = 0
+  /** How often a branch could not be followed. */
+  failed = 0
+  /** Why, for the first of them. */
+  readonly failures: string[] = []
+  /** Transactions that place ordinals, and that the source does not know. */
+  readonly unknown = new Set<string>()
+
+  noteFailure(why: string): void {
+    this.failed++
+    if (this.failures.length < MAX_LISTED) this.failures.push(why)
+  }
+}
+
+/** Takes single steps along the chain: asks what spends a coin, admits it, and says which coins come next. */
+export class BranchFollower {
+  readonly report = new FollowReport()
+  /** How many transactions were submitted. */
+  submitted = 0
+  private readonly largeBranches = pLimit(1)
+  /** Several coins may lead to the same transaction at once. */
+  private readonly inProgress = new Map<string, Promise<Brought>>()
+  /** What unproven transactions have taken in this round. */
+  private unproven = { count: 0, time: 0 }
+
+  constructor(private readonly options: BranchOptions) {}
+
+  /** Begins a new round: as many unproven transactions as in the last one may be admitted. */
+  newRound(): void {
+    this.unproven = { count: 0, time: 0 }
+  }
+
+  /** @throws FollowError if the source does not know the genesis, or the node refuses it. */
+  async admitGenesis(): Promise<void> {
+    const { node, source, limits } = this.options
+    const { genesis } = node
+    const isGenuine = async (): Promise<boolean> =>
+      (await node.store.names.genuineNodes([genesis])).length > 0
+    if (await isGenuine()) return
+    const record = await source.transaction(genesis.txid, limits)
+    if (record === undefined)
+      throw new FollowError('NOT_KNOWN', `the source does not know the genesis ${formatOutpoint(genesis)}`)
+    const { beef } = await gather(record, { store: node.store, source, limits })
+    await node.admit({ txid: genesis.txid, beef })
+    if (!(await isGenuine()))
+      throw new FollowError('REFUSED', `the genesis ${formatOutpoint(genesis)} was not admitted`)
+  }
+
+  /**
+   * Asks what spends a coin, and admits it.
+   *
+   * @throws FollowError, ChainSourceError, errors of the node.
+   */
+  async follow(coin: FrontierCoin): Promise<Found> {
+    return await this.unlessLarge((limits) => this.followWithin(coin, limits))
+  }
+
+  /**
+   * Asks whether an unproven transaction is mined by now, or another one that spends the same coins.
+   *
+   * @throws As {@link follow}.
+   */
+  async prove(txid: string): Promise<Found> {
+    return await this.unlessLarge((limits) => this.proveWithin(txid, limits))
+  }
+
+  /**
+   * Admits a transaction that a feed shows, if it spends a coin that is followed, or if all ordinals are followed.
+   *
+   * @returns The coins to go on with.
+   * @throws As {@link follow}.
+   */
+  async take(record: TransactionRecord): Promise<FrontierCoin[]> {
+    const spent = await this.followedInputs(record, { all: false })
+    if (spent.length === 0 && this.options.ordinals !== 'all') return []
+    const { admission } = await this.unlessLarge((limits) => this.bring(record, limits))
+    if (admission.kind === 'refused') throw refusal(record.txid, admission.why)
+    const coins: FrontierCoin[] = []
+    for (const coin of spent) coins.push(...(await this.after(record.txid, coin)))
+    return coins
+  }
+
+  /** A branch that needs more than {@link SMALL} starts again as the only large one, and meanwhile others continue. */
+  private async unlessLarge<Result>(work: (limits: GatherLimits) => Promise<Result>): Promise<Result> {
+    const { limits } = this.options
+    if (limits.maxBytes <= SMALL) return await work(limits)
+    try {
+      return await work({ ...limits, maxBytes: SMALL })
+    } catch (error) {
+      if (!isTooLarge(error)) throw error
+      return await this.largeBranches(() => work(limits))
+    }
+  }
+
+  private async followWithin(coin: FrontierCoin, limits: GatherLimits): Promise<Found> {
+    const spender = await this.spenderOf(coin.outpoint, limits)
+    return spender === undefined ? NOTHING : await this.followTo(coin, spender, limits)
+  }
+
+  private async followTo(
+    coin: FrontierCoin,
+    spender: TransactionRecord,
+    limits: GatherLimits,
+  ): Promise<Found> {
+    const { admission, isComplete } = await this.bring(spender, limits)
+    if (admission.kind === 'refused') throw refusal(spender.txid, admission.why)
+    return { coins: await this.after(spender.txid, coin), isComplete }
+  }
+
+  private async proveWithin(txid: string, limits: GatherLimits): Promise<Found> {
+    const { source, node } = this.options
+    const { transactions } = node.store
+    const sourced = await source.transaction(txid, limits)
+    if (sourced?.proof !== undefined) {
+      const { admission, isComplete } = await this.bring(sourced, limits)
+      if (admission.kind === 'refused') throw refusal(txid, admission.why)
+      return { coins: [], isComplete }
+    }
+    const record = sourced ?? (await transactions.get(txid))
+    const spent = record === undefined ? [] : await this.followedInputs(record, { all: true })
+    for (const coin of spent.slice(0, RIVALS_ASKED)) {
+      // Of several unproven ones in a row, the first may have a rival.
+      if ((await transactions.heightOf(coin.outpoint.txid)) === undefined) continue
+      const spender = await this.spenderOf(coin.outpoint, limits)
+      if (spender?.proof !== undefined && spender.txid !== txid)
+        return await this.followTo(coin, spender, limits)
+    }
+    return NOTHING
+  }
+
+  /** The transaction that spends an outpoint, as the source says and its bytes confirm. */
+  private async spenderOf(outpoint: Outpoint, limits: GatherLimits): Promise<TransactionRecord | undefined> {
+    const { source, node } = this.options
+    const { transactions } = node.store
+    const known = await transactions.spenderOf(outpoint)
+    if (known !== undefined && (await transactions.heightOf(known)) !== undefined)
+      return await transactions.get(known)
+    const shown = formatOutpoint(outpoint)
+    let why = ''
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const txid = await source.spenderOf(outpoint)
+      if (txid === undefined) return undefined
+      const record = await this.transaction(txid, limits)
+      if (record !== undefined && spends(record, outpoint)) return record
+      why = record === undefined ? 'it does not know' : 'does not spend it'
+      why = `the source says that ${shown} is spent by ${txid}, which ${why}`
+    }
+    throw new FollowError('NO_SPEND', why)
+  }
+
+  /** A transaction from the store if it is proven there, otherwise from the source, otherwise unproven from the store. */
+  private async transaction(txid: string, limits: GatherLimits): Promise<TransactionRecord | undefined> {
+    const { source, node } = this.options
+    const { transactions } = node.store
+    if ((await transactions.heightOf(txid)) !== undefined) return await transactions.get(txid)
+    return (await source.transaction(txid, limits)) ?? (await transactions.get(txid))
+  }
+
+  /** Admits a transaction with its ancestors, unless the store has all of it. */
+  private async bring(record: TransactionRecord, limits: GatherLimits): Promise<Brought> {
+    const { txid } = record
+    const known = this.inProgress.get(txid)
+    if (known !== undefined) return await known
+    const bringing = this.gatherAndAdmit(record, limits).finally(() => this.inProgress.delete(txid))
+    this.inProgress.set(txid, bringing)
+    return await bringing
+  }
+
+  private async gatherAndAdmit(record: TransactionRecord, limits: GatherLimits): Promise<Brought> {
+    const { node, source } = this.options
+    const { txid, proof } = record
+    const { transactions } = node.store
+    const isNews =
+      proof === undefined
+        ? !(await transactions.has(txid))
+        : (await transactions.heightOf(txid)) === undefined
+    if (isNews && proof === undefined) this.requireFewUnproven(txid)
+    const { beef, fetched, unknown } = await gather(record, { store: node.store, source, limits })
+    for (const each of unknown) if (this.report.unknown.size < MAX_LISTED) this.report.unknown.add(each)
+    const isComplete = unknown.length === 0
+    if (!isNews && fetched === 0) return { admission: { kind: 'known' }, isComplete }
+    this.submitted++
+    if (proof === undefined) this.unproven.count++
+    const began = performance.now()
+    const admission = await node.admit({ txid, beef })
+    if (proof === undefined) this.unproven.time += performance.now() - began
+    await this.count(txid, admission)
+    return { admission, isComplete }
+  }
+
+  private async count(txid: string, admission: Admission): Promise<void> {
+    const { report } = this
+    if (admission.kind === 'known') report.known++
+    if (admission.kind !== 'admitted') return
+    report.outputs += admission.outputs
+    if ((await this.nodesOf(txid)).length > 0) report.mints++
+    else report.transfers++
+  }
+
+  /** @throws FollowError `UNPROVEN` */
+  private requireFewUnproven(txid: string): void {
+    const { count, time } = this.unproven
+    const { maxUnproven } = this.options
+    if (count < maxUnproven && time < UNPROVEN_TIME) return
+    const why =
+      count < maxUnproven
+        ? `others already took ${UNPROVEN_TIME / 1000} seconds`
+        : `${count} others were already followed`
+    throw new FollowError('UNPROVEN', `${txid} is unmined, and ${why}: it will be followed once it is mined`)
+  }
+
+  /** The coins to go on with after a transaction that spends a coin: the ends of what is stored from there on. */
+  private async after(txid: string, { kind, outpoint }: FrontierCoin): Promise<FrontierCoin[]> {
+    const { ordinals, node } = this.options
+    const { store } = node
+    const coins: FrontierCoin[] = []
+    if (kind === 'ordinal') {
+      const tip = await store.ordinals.currentOutput(outpoint)
+      if (tip === undefined) this.report.lost++
+      else if (!isSame(tip, outpoint)) coins.push({ kind, outpoint: tip })
+      return coins
+    }
+    const nodes = await this.nodesOf(txid)
+    if (nodes.length === 0) this.report.deadNodes++
+    for (const { domain } of nodes) {
+      const live = await store.names.liveNode(domain)
+      if (live !== undefined) coins.push({ kind, outpoint: live })
+    }
+    const tip = nodes.length === 0 || ordinals === 'none' ? undefined : { txid, vout: 2 }
+    const current = tip && (await store.ordinals.currentOutput(tip))
+    if (current !== undefined) coins.push({ kind: 'ordinal', outpoint: current })
+    return coins
+  }
+
+  private async nodesOf(txid: string) {
+    return await this.options.node.store.names.genuineNodes([0, 1].map((vout) => ({ txid, vout })))
+  }
+
+  /**
+   * The inputs of a transaction that are nodes or ordinals of the store.
+   *
+   * @param options.all Whether ordinals that are not followed count, too.
+   */
+  private async followedInputs(
+    { txid, raw }: TransactionRecord,
+    { all }: { all: boolean },
+  ): Promise<FrontierCoin[]> {
+    const { node, isFollowed } = this.options
+    const { names, ordinals } = node.store
+    const inputs = readTransaction(raw, { txid }).inputs.slice(0, INPUTS_CHECKED)
+    const outpoints = inputs.map((input) => ({ txid: input.txid, vout: input.vout }))
+    const nodes = await names.genuineNodes(outpoints)
+    const coins: FrontierCoin[] = nodes.map(({ outpoint }) => ({ kind: 'node', outpoint }))
+    for (const outpoint of outpoints) {
+      if (nodes.some((each) => isSame(each.outpoint, outpoint))) continue
+      if ((await ordinals.output(outpoint)) === undefined) continue
+      if (all || (await isFollowed(outpoint))) coins.push({ kind: 'ordinal', outpoint })
+    }
+    return coins
+  }
+}
+
+const NOTHING: Found = { coins: [], isComplete: true }
+
+interface Brought {
+  admission: Admission
+  isComplete: boolean
+}
+
+/** Whether the source did not answer, which says nothing about the question. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof ChainSourceError && error.code === 'NO_ANSWER'
+}
+
+function isTooLarge(error: unknown): boolean {
+  return (
+    (error instanceof FollowError && error.code === 'TOO_LARGE') ||
+    (error instanceof ChainSourceError && error.code === 'TOO_LARGE')
+  )
+}
+
+function refusal(txid: string, why: string): FollowError {
+  return new FollowError('REFUSED', `${txid}: ${why}`)
+}
+
+function spends({ txid, raw }: TransactionRecord, outpoint: Outpoint): boolean {
+  return readTransaction(raw, { txid }).inputs.some((input) => isSame(input, outpoint))
+}
+
+function isSame(one: Outpoint, other: Outpoint): boolean {
+  return one.txid === other.txid && one.vout === other.vout
+}

@@ -1,0 +1,74 @@
+import { SourceAddressError } from './errors.js'
+
+/** The services that a chain source can be. */
+export const SOURCE_KINDS = ['junglebus', 'whatsonchain', 'overlay'] as const
+export type SourceKind = (typeof SOURCE_KINDS)[number]
+
+/** What a chain source is, and where. */
+export interface SourceAddress {
+  kind: SourceKind
+  /** Without a slash at the end. */
+  url: string
+}
+
+/** The services that anybody may ask for the live chain. */
+export const PUBLIC_SOURCES = {
+  junglebus: 'https://junglebus.gorillapool.io',
+  whatsonchain: 'https://api.whatsonchain.com',
+} as const
+
+/** How many sources a list may have. */
+const MAX_SOURCES = 10
+
+/**
+ * Parses a list of chain sources, in order of preference: the names of public ones, `<kind>=<url>`, or a URL, which is a
+ * JungleBus. `none` is the empty list.
+ *
+ * @throws SourceAddressError that quotes the part that is wrong.
+ */
+export function parseSources(list: string): SourceAddress[] {
+  const parts = list.split(',').map((part) => part.trim())
+  if (parts.length === 1 && parts[0] === 'none') return []
+  const sources = new Map<string, SourceAddress>()
+  for (const part of parts.filter((part) => part !== '')) {
+    const source = parseSource(part)
+    sources.set(sourceName(source) + source.url, source)
+  }
+  if (sources.size === 0 || sources.size > MAX_SOURCES)
+    throw new SourceAddressError(`must name 1 to ${MAX_SOURCES} sources, or none`)
+  return [...sources.values()]
+}
+
+function parseSource(part: string): SourceAddress {
+  if (isPublic(part)) return { kind: part, url: PUBLIC_SOURCES[part] }
+  const [, written = 'junglebus', address = ''] = /^(?:([a-z]+)=)?(.*)$/.exec(part) ?? []
+  const kind = SOURCE_KINDS.find((each) => each === written)
+  if (kind === undefined || !isPlainUrl(address))
+    throw new SourceAddressError(
+      `must be junglebus, whatsonchain, <kind>=<url> with kind ${SOURCE_KINDS.join(', ')}, or none; not ${shown(part)}`,
+    )
+  return { kind, url: address.replace(/\/+$/, '') }
+}
+
+/** Its kind and origin: a path may contain a key. */
+export function sourceName({ kind, url }: SourceAddress): string {
+  return `${kind} ${new URL(url).origin}`
+}
+
+function isPublic(name: string): name is keyof typeof PUBLIC_SOURCES {
+  return Object.hasOwn(PUBLIC_SOURCES, name)
+}
+
+/** Whether paths can be appended to a URL. */
+function isPlainUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, search, hash, username, password } = new URL(text)
+  return /^https?:$/.test(protocol) && search + hash + username + password === ''
+}
+
+/** How much of a wrong part is quoted: a URL may contain a secret. */
+const MAX_SHOWN = 24
+
+function shown(part: string): string {
+  return part.length > MAX_SHOWN ? `${part.slice(0, MAX_SHOWN)}…` : part
+}

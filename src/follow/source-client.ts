@@ -1,0 +1,322 @@
+import { setTimeout } from 'node:timers/promises'
+import pLimit from 'p-limit'
+import pRetry, { AbortError } from 'p-retry'
+import type { Logger } from 'pino'
+import { Agent, request } from 'undici'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { readBounded, withinTime } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
+import { ChainSourceError } from './errors.js'
+import { Pace } from './pace.js'
+import { RateLimit } from './rate-limit.js'
+
+export interface SourceClientOptions {
+  /** The URL below which the routes of the service are. */
+  url: string
+  /** For status and messages; the origin of the URL by default. */
+  name?: string
+  /** The most requests in flight at once. */
+  parallel: number
+  /** The most requests a second; no limit by default. */
+  rate?: number
+  /** The timeout of one request, in milliseconds. */
+  timeout?: number
+  /** How often a request is tried, the first time included. */
+  tries?: number
+  /** The pause before the second try, in milliseconds; it doubles before each further one. */
+  firstPause?: number
+  /** The first rest after a failure, in milliseconds; it doubles with each further failure until an answer comes. */
+  firstRest?: number
+  /** How long a question waits for a source that rests, in milliseconds; beyond that it fails. */
+  patience?: number
+  /** The pace below which the source rests. */
+  pace?: Pace
+  /** Aborts all requests. */
+  signal?: AbortSignal
+  logger?: Pick<Logger, 'info' | 'warn'>
+}
+
+/** How a source has done so far. */
+export interface SourceStatus {
+  /** Its kind and the origin of its URL, without keys. */
+  name: string
+  state: 'ok' | 'resting'
+  /** Since the start. */
+  requests: number
+  /** Requests without a usable answer. */
+  failures: number
+  /** When it is asked again, in milliseconds since 1970. */
+  restingUntil?: number
+  lastError?: { at: number; message: string }
+}
+
+/** How to read the answer to a question. */
+export interface Query<Answer> {
+  /** The longest body to read. */
+  maxBytes: number
+  /** The error code for a longer one; `BAD_ANSWER` by default. */
+  tooLarge?: 'TOO_LARGE' | 'BAD_ANSWER'
+  /** @throws ChainSourceError `BAD_ANSWER` */
+  read(body: Uint8Array): Answer
+  /** What other statuses than 200 say; `undefined` for 404 by default. */
+  statuses?: Readonly<Record<number, Answer>>
+}
+
+const DEFAULT_TIMEOUT = 30_000
+const DEFAULT_TRIES = 6
+const DEFAULT_PAUSE = 500
+const MAX_PAUSE = 30_000
+const DEFAULT_REST = 1000
+/** The longest rest, also if the service asks for a longer one, in milliseconds. */
+export const MAX_REST = 600_000
+/** The rest of a source that answers too slowly: another one is better. */
+const SLOW_REST = 60_000
+const DEFAULT_PATIENCE = 30_000
+/** After so many unusable answers in a row, a source rests. */
+const MAX_BAD_ANSWERS = 5
+/** The longest invalid answer that is requested again, in bytes. */
+const MAX_RETRIED_BYTES = 1024 * 1024
+
+/**
+ * Sends requests to a chain source over HTTP: within bounds of length and time, at most so many at once and a second, and
+ * without redirects or decompression. A request that fails, or whose answer is invalid, is retried with a growing pause.
+ *
+ * A source that does not answer, asks to be left alone (`Retry-After`), answers too slowly or returns nothing but invalid data
+ * rests: it is not asked for a while, which grows until it answers again. Questions wait for the end of a short rest, and fail
+ * at once during a long one.
+ */
+export class SourceClient {
+  readonly name: string
+  /** Requests since the start, and how many of them were retries. */
+  readonly asked = { requests: 0, again: 0 }
+  private readonly url: string
+  private readonly queue: ReturnType<typeof pLimit>
+  private readonly limit: RateLimit | undefined
+  /** No limit of its own: a connection is not free at the moment of its answer, so the next request would wait for it. */
+  private readonly connections = new Agent()
+  private readonly pace: Pace
+  private readonly stop = new AbortController()
+  private readonly signal: AbortSignal
+  private failures = 0
+  /** Unusable answers since the last usable one. */
+  private badAnswers = 0
+  private lastError: SourceStatus['lastError']
+  /** How often it rested since the last answer. */
+  private rests = 0
+  /** In milliseconds since 1970. */
+  private restsUntil = 0
+
+  constructor(private readonly options: SourceClientOptions) {
+    const { url, name, parallel, rate, pace, signal } = options
+    this.url = url.replace(/\/+$/, '')
+    this.name = name ?? new URL(url).origin
+    this.queue = pLimit(parallel)
+    this.limit = rate === undefined ? undefined : new RateLimit(rate)
+    this.pace = pace ?? new Pace()
+    this.signal = signal === undefined ? this.stop.signal : AbortSignal.any([signal, this.stop.signal])
+  }
+
+  get status(): SourceStatus {
+    const { name, failures, lastError, restsUntil } = this
+    const isResting = restsUntil > Date.now()
+    return {
+      ...{ name, state: isResting ? 'resting' : 'ok', requests: this.asked.requests, failures },
+      ...(isResting && { restingUntil: restsUntil }),
+      ...(lastError && { lastError }),
+    }
+  }
+
+  /** How much longer it rests, in milliseconds. */
+  get rest(): number {
+    return Math.max(0, this.restsUntil - Date.now())
+  }
+
+  /**
+   * Asks with GET.
+   *
+   * @param path What follows the URL, beginning with a slash.
+   * @returns What `query` makes of the answer; undefined for a 404 of which it makes nothing.
+   * @throws ChainSourceError
+   */
+  async ask<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
+    const { tries = DEFAULT_TRIES, firstPause = DEFAULT_PAUSE } = this.options
+    return await this.queue(async () => {
+      try {
+        return await pRetry(() => this.askOnce(this.url + path, query), {
+          retries: tries - 1,
+          minTimeout: firstPause,
+          maxTimeout: MAX_PAUSE,
+          randomize: true,
+          onFailedAttempt: ({ retriesLeft }) => {
+            if (retriesLeft > 0) this.asked.again++
+          },
+          signal: this.signal,
+        })
+      } catch (error) {
+        if (error instanceof ChainSourceError && error.code === 'NO_ANSWER') this.restAfter(error)
+        throw error
+      }
+    })
+  }
+
+  /**
+   * Reports that an answer turned out to be wrong later, as when a spender does not spend.
+   *
+   * @returns The error, to be thrown if no other source knows better.
+   */
+  disbelieve(error: ChainSourceError): ChainSourceError {
+    this.note(error)
+    this.badAnswers++
+    if (this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
+    return error
+  }
+
+  /**
+   * Waits until it does not rest.
+   *
+   * @throws ChainSourceError `NO_ANSWER` if it rests for longer than `patience` milliseconds.
+   */
+  async rested(patience: number): Promise<void> {
+    for (let { rest } = this; rest > 0; { rest } = this) {
+      if (rest > patience) throw this.restError(rest)
+      await setTimeout(rest, undefined, { signal: this.signal })
+    }
+  }
+
+  /** Aborts all requests and closes the connections. */
+  async close(): Promise<void> {
+    this.stop.abort(new ChainSourceError('NO_ANSWER', `${this.name} is no longer asked`))
+    await this.connections.destroy()
+  }
+
+  private restError(rest: number): ChainSourceError {
+    const why = this.lastError === undefined ? '' : `: ${this.lastError.message}`
+    return new RestError('NO_ANSWER', `${this.name} rests for ${Math.ceil(rest / 1000)} seconds${why}`)
+  }
+
+  private async askOnce<Answer>(url: string, query: Query<Answer>): Promise<Answer | undefined> {
+    const { patience = DEFAULT_PATIENCE } = this.options
+    await this.rested(patience).catch((error: unknown) => {
+      throw error instanceof ChainSourceError ? new AbortError(error) : error
+    })
+    const pause = this.limit?.take() ?? 0
+    if (pause > 0) await setTimeout(pause, undefined, { signal: this.signal })
+    this.pace.begin()
+    try {
+      return await this.answerTo(url, query)
+    } catch (error) {
+      const inner = error instanceof AbortError ? error.originalError : error
+      if (inner instanceof ChainSourceError && !this.signal.aborted) this.note(inner)
+      throw error
+    } finally {
+      this.pace.end()
+      if (!this.pace.isKept()) this.restAsSlow()
+    }
+  }
+
+  private async answerTo<Answer>(url: string, query: Query<Answer>): Promise<Answer | undefined> {
+    const { maxBytes, tooLarge = 'BAD_ANSWER', read, statuses } = query
+    this.asked.requests++
+    const { status, retryAfter, body } = await this.get(url, maxBytes).catch((cause: unknown) => {
+      if (!(cause instanceof SourceError)) throw cause
+      if (cause.code !== 'TOO_LARGE') throw new ChainSourceError('NO_ANSWER', cause.message, { cause })
+      // It would be as long the next time.
+      throw new AbortError(new ChainSourceError(tooLarge, cause.message, { cause }))
+    })
+    if (status === 200) {
+      const answer = this.readOnce(body, read)
+      this.answered(body.length)
+      return answer
+    }
+    if (status === 404 || (statuses !== undefined && status in statuses)) {
+      this.answered(0)
+      return statuses?.[status]
+    }
+    const error = new ChainSourceError('NO_ANSWER', `${url} answered ${status}`)
+    if (status !== 429 && status < 500) throw new AbortError(error)
+    const requested = requestedPause(retryAfter)
+    if (requested > 0) this.restFor(Math.min(requested, MAX_REST), error)
+    throw error
+  }
+
+  /** Not with `fetch`: each transaction takes several requests, and most of the time would go into its streams. */
+  private async get(url: string, maxBytes: number): Promise<Answered> {
+    const { timeout = DEFAULT_TIMEOUT } = this.options
+    return await withinTime(url, { timeout, signal: this.signal }, async (signal) => {
+      const headers = { accept: 'application/octet-stream, */*;q=0.5' }
+      const answer = await request(url, { dispatcher: this.connections, headers, signal })
+      const length = Number(answer.headers['content-length'])
+      return {
+        status: answer.statusCode,
+        retryAfter: [answer.headers['retry-after'] ?? []].flat()[0],
+        body: await readBounded(answer.body, { url, maxBytes, length }),
+      }
+    })
+  }
+
+  /** @throws AbortError around the error of `read`, if the answer is too long to request it again. */
+  private readOnce<Answer>(body: Uint8Array, read: (body: Uint8Array) => Answer): Answer {
+    try {
+      return read(body)
+    } catch (error) {
+      this.badAnswers++
+      if (this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
+      throw body.length > MAX_RETRIED_BYTES && error instanceof Error ? new AbortError(error) : error
+    }
+  }
+
+  private answered(bytes: number): void {
+    this.pace.answered(bytes)
+    this.badAnswers = 0
+    if (this.rests > 0) this.options.logger?.info(`${this.name} answers again`)
+    this.rests = 0
+  }
+
+  private note(error: ChainSourceError): void {
+    this.failures++
+    this.lastError = { at: Date.now(), message: error.message }
+  }
+
+  /** Rests longer each time. Questions that were open together fail together, which is one failure. */
+  private restAfter(error: unknown): void {
+    const { firstRest = DEFAULT_REST } = this.options
+    if (error instanceof RestError || this.rest > 0 || this.signal.aborted) return
+    this.restFor(Math.min(MAX_REST, firstRest * 2 ** this.rests), error)
+  }
+
+  private restAsSlow(): void {
+    if (this.rest > 0 || this.signal.aborted) return
+    const error = new ChainSourceError('NO_ANSWER', `${this.name} is too slow: ${this.pace.rule}`)
+    this.note(error)
+    this.pace.reset()
+    this.restFor(Math.min(MAX_REST, SLOW_REST * 2 ** this.rests), error)
+  }
+
+  private restFor(milliseconds: number, error: unknown): void {
+    const until = Date.now() + milliseconds
+    if (until <= this.restsUntil) return
+    // Further failures are in the status; a line for each would fill the log.
+    if (this.rests === 0)
+      this.options.logger?.warn(
+        `${this.name} rests for ${Math.ceil(milliseconds / 1000)} seconds: ${messageOf(error)}`,
+      )
+    this.rests++
+    this.restsUntil = until
+  }
+}
+
+/** A source was not asked, because it rests. */
+class RestError extends ChainSourceError {}
+
+interface Answered {
+  status: number
+  retryAfter: string | undefined
+  body: Uint8Array
+}
+
+/** `Retry-After` in milliseconds: seconds, or a date (RFC 9110 10.2.3). 0 if it is missing or malformed. */
+function requestedPause(value: string | undefined): number {
+  if (value === undefined) return 0
+  const pause = /^\d{1,9}$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now()
+  return Number.isNaN(pause) ? 0 : Math.max(0, pause)
+}

@@ -1,0 +1,111 @@
+import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
+import { fromHex, readStrictUtf8 } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { field, readJson } from '../client/bounded-fetch.js'
+import {
+  MAX_PROOF_BYTES,
+  parseSourced,
+  parseSourcedProof,
+  parseSourcedTxid,
+  type SingleSource,
+} from './chain-source.js'
+import { ChainSourceError } from './errors.js'
+import { SourceClient, type SourceClientOptions } from './source-client.js'
+
+/** A spend is a short JSON object. */
+const MAX_SPEND_BYTES = 4096
+
+/** What an index says of an output that it names no spender for: without the output it knows nothing. */
+type Unspent = 'unspent' | 'unknown'
+
+/**
+ * WhatsOnChain, below `/v1/bsv/main` (https://docs.taal.com/core-products/whatsonchain):
+ *
+ * - `/tx/<txid>/hex`: the raw transaction in hex, mined or not; 404 if it is unknown.
+ * - `/tx/<txid>/proof/bump`: its merkle path (BUMP, BRC-74) in hex; 404 if it is unmined.
+ * - `/tx/<txid>/<vout>/confirmed/spent`, `…/unconfirmed/spent`: `{txid, vin, status}` of the spender in a block, or in the
+ *   mempool. They are two indexes. In each, 404 says that the output has no spender there, and 400 that the index does not know
+ *   the output, as the one of blocks does not know those of unmined transactions.
+ */
+export class WhatsOnChainSource implements SingleSource {
+  readonly client: SourceClient
+  readonly knowsUnspent = true
+
+  /** @param options.url The origin, for the live chain, or a URL that ends with `/v1/bsv/<network>`. */
+  constructor(options: SourceClientOptions) {
+    const url = options.url.replace(/\/+$/, '')
+    const isBelowNetwork = /\/v1\/bsv\/\w+$/.test(url)
+    this.client = new SourceClient({ ...options, url: isBelowNetwork ? url : `${url}/v1/bsv/main` })
+  }
+
+  async transaction(
+    txid: string,
+    { maxBytes }: { maxBytes: number },
+  ): Promise<TransactionRecord | undefined> {
+    const proving = this.proof(txid)
+    proving.catch(() => undefined)
+    const record = await this.client.ask(`/tx/${txid}/hex`, {
+      maxBytes: 2 * maxBytes + QUOTES,
+      tooLarge: 'TOO_LARGE',
+      read: (body) => parseSourced(txid, this.bytesOf(body, { of: txid })),
+    })
+    const proof = await proving
+    return record && { ...record, ...(proof && { proof }) }
+  }
+
+  async proof(txid: string): Promise<Proof | undefined> {
+    return await this.client.ask(`/tx/${txid}/proof/bump`, {
+      maxBytes: 2 * MAX_PROOF_BYTES + QUOTES,
+      read: (body) => {
+        const bump = this.bytesOf(body, { of: `the proof of ${txid}` })
+        return bump.length === 0 ? undefined : parseSourcedProof(txid, bump)
+      },
+    })
+  }
+
+  async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+    // Two requests if it is unspent. One that is mined between them is found the next time.
+    const mined = await this.spend(outpoint, 'confirmed')
+    if (mined.spender !== undefined) return mined.spender
+    const unmined = await this.spend(outpoint, 'unconfirmed')
+    if (unmined.spender !== undefined) return unmined.spender
+    if (mined.unspent === 'unknown' && unmined.unspent === 'unknown')
+      throw new ChainSourceError(
+        'BAD_ANSWER',
+        `${this.client.name} does not know ${formatOutpoint(outpoint)}`,
+      )
+    return undefined
+  }
+
+  private async spend(
+    outpoint: Outpoint,
+    index: 'confirmed' | 'unconfirmed',
+  ): Promise<{ spender?: string; unspent?: Unspent }> {
+    const { txid, vout } = outpoint
+    const { name } = this.client
+    const answer = await this.client.ask<{ spender?: string; unspent?: Unspent }>(
+      `/tx/${txid}/${vout}/${index}/spent`,
+      {
+        maxBytes: MAX_SPEND_BYTES,
+        read: (body) => ({
+          spender: parseSourcedTxid(field(readJson(body), 'txid'), {
+            name,
+            of: `the spend of ${formatOutpoint(outpoint)}`,
+          }),
+        }),
+        statuses: { 404: { unspent: 'unspent' }, 400: { unspent: 'unknown' } },
+      },
+    )
+    return answer ?? {}
+  }
+
+  /** Bytes in hex, as text or as a JSON string. */
+  private bytesOf(body: Uint8Array, { of }: { of: string }): Uint8Array {
+    const text = (readStrictUtf8(body) ?? '?').trim().replace(/^"(.*)"$/s, '$1')
+    if (text.length % 2 === 0 && /^[0-9a-f]*$/i.test(text)) return fromHex(text)
+    throw new ChainSourceError('BAD_ANSWER', `${this.client.name} returned no hex for ${of}`)
+  }
+}
+
+/** How much longer than its hex a text is: quotes and a line break. */
+const QUOTES = 4
