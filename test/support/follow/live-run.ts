@@ -10,7 +10,7 @@ import { LIVE_SHAPE, type LiveEvent, type LivePlan } from './live-plan.js'
 import type { WorldSources } from './world-sources.js'
 
 /** How long a service may take from the last change to rest, in milliseconds; a machine that is busy is slow. */
-const PATIENCE = 60_000
+const PATIENCE = Number(process.env.PATIENCE ?? 60_000)
 /** How long a kill waits for questions that do not come, in milliseconds. */
 const NO_QUESTIONS = 1000
 const BOTH_TOPICS = ['tm_names', 'tm_ordinals']
@@ -25,10 +25,14 @@ export class NotAtRest extends Error {
   ) {
     const shown = Object.entries(found).map(
       ([asked, { got, expected }]) =>
-        `  ${asked}\n    got      ${JSON.stringify(got)}\n    expected ${JSON.stringify(expected)}`,
+        `  ${asked}\n    got      ${shortly(got)}\n    expected ${shortly(expected)}`,
     )
     super(`${shown.length} answers are wrong\n${shown.slice(0, 12).join('\n')}\n\n${log.join('\n')}\n`)
   }
+}
+
+function shortly(value: unknown): string {
+  return String(JSON.stringify(value)).slice(0, 300)
 }
 
 /** A service that follows a chain while clients, miners and sources do what a plan says. */
@@ -65,7 +69,7 @@ export class LiveRun {
 
   async run(): Promise<Record<string, number>> {
     for (const each of this.plan.events) await this.happen(each)
-    await this.rest(this.plan.rest, { everything: true })
+    await this.rest(this.plan.rest, { everything: this.plan.everything })
     return this.happened
   }
 
@@ -110,8 +114,9 @@ export class LiveRun {
     this.world.settle(choice, this.told)
     this.note('rest', `rest: ${this.chain()}`)
     const end = Date.now() + PATIENCE
-    for (let pause = 50; ; pause = Math.min(2 * pause, 1000)) {
-      const found = await this.differences({ everything })
+    for (let pause = 100; ; pause = Math.min(2 * pause, 1000)) {
+      let found = await this.differences({ everything: false })
+      if (Object.keys(found).length === 0 && everything) found = await this.differences({ everything })
       if (Object.keys(found).length === 0) break
       if (Date.now() > end) throw new NotAtRest(found, this.log)
       await this.sources.questions(Number.POSITIVE_INFINITY, { atMost: pause })
