@@ -11,7 +11,7 @@ import { mineName, requireMinableName } from '../mining/mine-name.js'
 import { MiningError } from '../mining/mining-error.js'
 import type { MintPayer, PaidMint } from '../mining/mint-transaction.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
-import { openHeadersSource } from '../server/chain/chain-tracker.js'
+import { openHeadersSource } from '../server/chain/headers-source.js'
 import type { Config } from '../server/config/config.js'
 import { SubmissionTracker } from '../server/submission/verify-submission.js'
 import { CommandError, ownerLock } from './command.js'
@@ -102,7 +102,7 @@ async function mineWith(options: MineOptions): Promise<void> {
     if (submitted.includes(name) || byOther.some((mint) => mint.name === name)) return
     await mineMissing(options, { money, lock, server, trust, undecided, url })
   } finally {
-    headers?.close()
+    await headers?.close()
     await money.folder?.release()
   }
 }

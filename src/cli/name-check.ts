@@ -5,7 +5,7 @@ import { HttpNameSource, type IndexReply, type NameSource } from '../client/name
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
 import { MiningError } from '../mining/mining-error.js'
 import { type ServerDeployment, serverDeployment, treeDifference } from '../mining/server-deployment.js'
-import { openHeadersSource } from '../server/chain/chain-tracker.js'
+import { openHeadersSource } from '../server/chain/headers-source.js'
 import { type Config, readConfig } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'

@@ -46,7 +46,7 @@ const ATTEMPTS = 3
 const INPUTS_CHECKED = 100
 /** How many coins of an unproven transaction are asked about, to find a rival that was mined instead. */
 const RIVALS_ASKED = 4
-/** How many failures and unknown transactions are listed. */
+/** How many unknown transactions are listed. */
 const MAX_LISTED = 1000
 
 /** The progress since the start. */
@@ -62,15 +62,8 @@ export class FollowReport {
   lost = 0
   /** How often a branch could not be followed. */
   failed = 0
-  /** Why, for the first of them. */
-  readonly failures: string[] = []
   /** Transactions that place ordinals, and that the source does not know. */
   readonly unknown = new Set<string>()
-
-  noteFailure(why: string): void {
-    this.failed++
-    if (this.failures.length < MAX_LISTED) this.failures.push(why)
-  }
 }
 
 /** Takes single steps along the chain: asks what spends a coin, admits it, and says which coins come next. */

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { BranchFollower, type BranchOptions, type FollowReport, isOutage } from './branch.js'
 import { ChainSourceError, FollowError } from './errors.js'
@@ -42,6 +43,8 @@ type Task = FrontierCoin | { kind: 'unproven'; txid: string }
 const MAX_ASKED = 100_000
 /** After how many coins the place of the rotation is stored. */
 const SAVE_EVERY = 500
+/** How many sweeps a command makes at least if something fails. */
+const SWEEPS_WITH_FAILURES = 3
 /** How long nothing is asked after the source or the node did not answer, in milliseconds; it doubles each time. */
 const FIRST_PAUSE = 1000
 const MAX_PAUSE = 60_000
@@ -145,8 +148,13 @@ export class Follower {
     }
   }
 
+  /** Why branches cannot be followed, each once. */
+  get failures(): string[] {
+    return this.retries.reasons
+  }
+
   /**
-   * Sweeps until a sweep finds nothing new, or it is stopped.
+   * Sweeps until a sweep finds nothing new, or it is stopped. What fails is tried again in the sweeps after that.
    *
    * @throws FollowError `NOT_KNOWN` if the source does not know the genesis; ChainSourceError `NO_ANSWER`; errors of the node.
    */
@@ -161,12 +169,20 @@ export class Follower {
     this.running = (async () => {
       try {
         await this.branches.admitGenesis()
-        for (let before = -1; before !== this.branches.submitted || this.queue.hasDropped; ) {
-          if (signal.aborted) return
+        let before: number
+        let sweeps = 0
+        do {
           before = this.branches.submitted
           this.queue.hasDropped = false
+          for (const key of this.retries.keys) this.asked.delete(key)
           await this.sweep()
-        }
+          sweeps++
+        } while (
+          !signal.aborted &&
+          (this.branches.submitted > before ||
+            this.queue.hasDropped ||
+            (sweeps < SWEEPS_WITH_FAILURES && this.failures.length > 0))
+        )
       } catch (error) {
         if (!signal.aborted) failure ??= { error }
       }
@@ -221,9 +237,11 @@ export class Follower {
 
   private async *urgentTasks(): AsyncGenerator<Task> {
     this.isUrgent = false
-    this.branches.newRound()
     // A command asks about each coin once, even if the chain grows meanwhile.
-    if (this.onFatal === undefined) this.asked.clear()
+    if (this.onFatal === undefined) {
+      this.branches.newRound()
+      this.asked.clear()
+    }
     yield* this.sweeping.latest()
     for await (const txid of this.sweeping.unprovenTransactions()) yield { kind: 'unproven', txid }
     yield* this.retries.due()
@@ -246,7 +264,7 @@ export class Follower {
         task.kind === 'unproven' ? await this.branches.prove(task.txid) : await this.branches.follow(task)
       this.pause.length = 0
       if (found.isComplete) this.retries.succeeded(key)
-      else this.retries.failed(key, task)
+      else this.retries.failed(key, { task, why: undefined, isPaused: true })
       for (const coin of found.coins) this.queue.push(coin)
     } catch (error) {
       // Any error may be a result of the stop.
@@ -255,11 +273,12 @@ export class Follower {
   }
 
   private failed(key: string, task: Task, error: unknown): void {
+    const why = messageOf(error)
     // Unproven transactions come again with each round, and what is unproven is followed when it is mined.
     const isPaused = task.kind !== 'unproven' && !(error instanceof FollowError && error.code === 'UNPROVEN')
     if (isOfBranch(error)) {
       this.note(error, key)
-      if (isPaused) this.retries.failed(key, task)
+      this.retries.failed(key, { task, why, isPaused })
     } else if (this.onFatal !== undefined) {
       this.onFatal(error)
     } else {
@@ -267,13 +286,13 @@ export class Follower {
       this.asked.delete(key)
       // An outage says nothing about the task; what else is wrong may.
       if (isOutage(error)) this.queue.push(task)
-      else if (isPaused) this.retries.failed(key, task)
+      else this.retries.failed(key, { task, why, isPaused })
     }
   }
 
   /** Reports a branch that cannot be followed. */
   private note(error: Error, about: string): void {
-    this.report.noteFailure(error.message)
+    this.report.failed++
     this.lastError = { at: Date.now(), message: error.message }
     this.options.logger.warn(
       { about, reason: error.message },
@@ -283,8 +302,7 @@ export class Follower {
 
   /** Asks nothing for a while. Those that were asking already do not make it longer. */
   private wait(error: unknown): void {
-    const message = error instanceof Error ? error.message : String(error)
-    this.lastError = { at: Date.now(), message }
+    this.lastError = { at: Date.now(), message: messageOf(error) }
     if (this.pause.until > Date.now()) return
     this.pause.length = Math.min(MAX_PAUSE, this.pause.length * 2 || FIRST_PAUSE)
     this.pause.until = Date.now() + this.pause.length

@@ -5,6 +5,7 @@ import { createApp } from './app.js'
 import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
+import { openFollowing } from './following.js'
 import { openPeersSync } from './gasp/peers-sync.js'
 import { openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
@@ -64,6 +65,7 @@ export async function startServer({
   const reorgMonitor = reorgMonitorOf(node, logger)
   const { engine } = node.overlay
   const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
+  const following = openFollowing({ node, logger, submit: large?.submit })
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
@@ -100,6 +102,7 @@ export async function startServer({
   node.maintenance.start()
   reorgMonitor?.start()
   peersSync?.start()
+  following?.follower.start()
   nonFinal.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
@@ -112,11 +115,11 @@ export async function startServer({
       const deadline = setTimeout(() => server.closeAllConnections(), GRACE)
       await reorgMonitor?.stop()
       await peersSync?.stop()
+      await following?.stop()
       await nonFinal.stop()
       await finished
       clearTimeout(deadline)
       await large?.close()
-      node.overlay.proofs.headers?.close()
       await node.close()
     },
   }

@@ -3,8 +3,7 @@ import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import type { Block } from '../../../backend/src/graph/records.js'
-import type { ProofVerifier } from './chain-tracker.js'
-import { ChainTrackerError, type HeadersSource } from './chain-tracker.js'
+import { type BlockHeaders, ChainTrackerError, type ProofVerifier } from './chain-tracker.js'
 
 /** The setting in the store that says up to which tip its proofs were checked. */
 const CHECKED_TIP = 'checked_tip'
@@ -23,7 +22,7 @@ export interface Round {
 }
 
 export interface ReorgMonitorOptions {
-  headers: HeadersSource
+  headers: BlockHeaders
   proofs: ProofVerifier
   graph: Pick<HostStore, 'blocks' | 'settings'>
   runLocked: <Result>(write: () => Promise<Result>) => Promise<Result>

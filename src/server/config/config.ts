@@ -137,6 +137,10 @@ const settings = {
     .string()
     .regex(/^[\w-]{1,128}$/, 'must be the id of a subscription: up to 128 characters of a-z A-Z 0-9 _ -')
     .optional(),
+  /** Which ordinals the host follows. The name tree is followed in any case. */
+  followOrdinals: z.enum(['names', 'all', 'none'], 'must be names, all or none').default('names'),
+  /** From the end of one sweep over what is followed to the next, if no new block starts it earlier. */
+  followPollMs: wholeNumber(100, 86_400_000).default(60_000),
   /** How often stored proofs are checked against the chain; 0: at the start only. */
   headersPollMs: wholeNumber(0, 86_400_000).default(60_000),
   /** How many of the last blocks are checked. */

@@ -6,7 +6,7 @@ import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import { knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
-import { ChainTrackerError, type HeadersSource } from '../chain/chain-tracker.js'
+import { type BlockHeaders, ChainTrackerError } from '../chain/chain-tracker.js'
 import { InvalidSubmissionError, SubmissionError } from './errors.js'
 import type { WriteLock } from './submission-queue.js'
 
@@ -26,7 +26,7 @@ export class NonFinalSubmissions {
       /** Where they are held; without it, they are refused. */
       store: HeldSubmissions | undefined
       graph: Pick<GraphStore, 'transactions' | 'blocks'>
-      headers: Pick<HeadersSource, 'currentHeight'> | undefined
+      headers: Pick<BlockHeaders, 'currentHeight'> | undefined
       writeLock: WriteLock
     },
   ) {}

@@ -14,7 +14,8 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
-import { type HeadersSource, openHeadersSource, ProofVerifier } from '../chain/chain-tracker.js'
+import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
+import { openHeadersSource } from '../chain/headers-source.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
 import { OverlayEngine } from './overlay-engine.js'
@@ -61,7 +62,7 @@ export function createOverlay(options: {
   /** Whether failed hooks are retried here; by default, they are. */
   retries?: boolean
   /** The source of block headers to check proofs against; by default, that of the settings. */
-  headers?: HeadersSource | undefined
+  headers?: BlockHeaders | undefined
   logger: Logger
 }): Overlay {
   const { config, graph, outbox, held, logger } = options
@@ -129,6 +130,7 @@ export function createOverlay(options: {
     ...{ engine, proofs, discovery, admission, emit, onEvent },
     refused: () => structuredClone(refused),
     async close() {
+      await headers?.close()
       for (const service of Object.values(services)) await service.close()
     },
   }

@@ -1,6 +1,7 @@
 import { OP } from '../../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
-import { openHeadersSource, type Verdict } from '../../../../src/server/chain/chain-tracker.js'
+import type { Verdict } from '../../../../src/server/chain/chain-tracker.js'
+import { openHeadersSource } from '../../../../src/server/chain/headers-source.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import {
   beefOf,
@@ -365,7 +366,7 @@ describe('of a service that is hostile', () => {
     try {
       return await source.verdict({ height: 800_000, root: 'ab'.repeat(32) })
     } finally {
-      source.close()
+      await source.close()
     }
   }
 
