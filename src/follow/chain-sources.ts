@@ -5,6 +5,7 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { ChainSource, SingleSource } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
+import { JungleBusSource } from './junglebus.js'
 import type { SourceStatus } from './source-client.js'
 
 export type { SourceStatus }
@@ -123,6 +124,11 @@ export class ChainSources implements ChainSource {
     return spender.txid
   }
 
+  /** The first JungleBus, which has subscriptions; undefined if there is none. */
+  get junglebus(): JungleBusSource | undefined {
+    return this.sources.find((source) => source instanceof JungleBusSource)
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.sources.map(({ client }) => client.close()))
   }
@@ -183,7 +189,8 @@ export class ChainSources implements ChainSource {
         throw source.client.disbelieve(
           new ChainSourceError('BAD_ANSWER', `${claim}, which does not spend it`),
         )
-      this.checked.set(txid, record)
+      // An unproven one may be in a block by the next question.
+      if (record.proof !== undefined) this.checked.set(txid, record)
       return { txid, record }
     } catch (error) {
       // Whoever asks fetches it within limits of its own, and checks it as well.
@@ -246,7 +253,6 @@ export class ChainSources implements ChainSource {
       )
       if (rival.record?.proof !== undefined) return rival.txid
     }
-    this.checked.set(spender.txid, spender)
     return spender.txid
   }
 
