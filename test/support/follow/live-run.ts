@@ -13,6 +13,8 @@ import type { WorldSources } from './world-sources.js'
 const PATIENCE = Number(process.env.PATIENCE ?? 60_000)
 /** How long a kill waits for questions that do not come, in milliseconds. */
 const NO_QUESTIONS = 1000
+/** How many blocks there are when the service starts, beside those of genesis and the purses. */
+const BLOCKS_BEFORE = 3
 const BOTH_TOPICS = ['tm_names', 'tm_ordinals']
 
 /** How a run ends whose service is not equal to the model: what happened, and each answer that is another. */
@@ -62,6 +64,8 @@ export class LiveRun {
   }): Promise<LiveRun> {
     const { plan } = options
     const world = new ChainWorld({ deeds: plan.deeds, shape: LIVE_SHAPE })
+    // The service has something to catch up with.
+    world.mine({ blocks: BLOCKS_BEFORE, share: 0.15, choice: plan.rest, reorg: 0 })
     const sources = await options.sources(world)
     const host = await options.open({ history: world.history, headers: world.headers, sources })
     return new LiveRun(plan, world, sources, host)

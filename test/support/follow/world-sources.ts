@@ -1,124 +1,118 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
+import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { Random } from '../../../trials/random.js'
 import { listening } from '../server/connections.js'
+import { ChainFacts, ChainService, type ServiceKind } from './chain-services.js'
 import type { ChainWorld } from './chain-world.js'
+import type { Fault } from './fake-service.js'
 import type { LiveEvent, Misbehaviour } from './live-plan.js'
 
-type Protocol = 'junglebus' | 'whatsonchain'
+/** What every node of a world knows, for services that speak the protocols of chain sources. */
+class WorldFacts extends ChainFacts {
+  constructor(private readonly world: ChainWorld) {
+    super(world.headers)
+    // What of it exists by now, the world says.
+    this.know(world.history.transactions)
+  }
 
-/** What a source says; a number is a status without more. */
-type Reply = Uint8Array | object | number
+  override transaction(txid: string): TransactionRecord | undefined {
+    return this.world.record(txid)
+  }
 
-/** What is asked, whatever the protocol. */
-type Question =
-  | { about: 'transaction' | 'proof'; txid: string }
-  | { about: 'spender'; outpoint: string; mined?: boolean }
+  override spenderOf(outpoint: Outpoint): string | undefined {
+    return this.world.spenderOf(outpoint)
+  }
+}
 
-/** A source of a world over HTTP, which may misbehave. */
+/** A source of a world, which may misbehave. */
 class WorldSource {
-  url = ''
-  private how: { how: Misbehaviour; share: number; random: Random } | undefined
-  private readonly stalled = new Set<ServerResponse>()
+  private readonly service: ChainService
+  private readonly open = new Set<ServerResponse>()
 
   constructor(
     private readonly world: ChainWorld,
-    private readonly protocol: Protocol,
-    private readonly onQuestion: () => void,
-  ) {}
+    private readonly kind: ServiceKind,
+    { facts, onQuestion }: { facts: WorldFacts; onQuestion: () => void },
+  ) {
+    this.service = new ChainService(kind, facts)
+    this.service.onQuestion = onQuestion
+  }
 
-  readonly listener: RequestListener = ({ url = '' }, response) => {
-    this.onQuestion()
-    const question = this.protocol === 'junglebus' ? ofJungleBus(url) : ofWhatsOnChain(url)
-    if (question === undefined) return void response.writeHead(404).end()
-    const { how, share, random } = this.how ?? { how: undefined, share: 0, random: new Random(0) }
-    if (how === undefined || random.next() >= share) return send(response, this.reply(question))
-    switch (how) {
-      case 'busy':
-        return void response.writeHead(429, { 'Retry-After': '1' }).end()
-      case 'fails':
-        return void response.writeHead(500).end()
-      case 'stalls':
-        return void this.stalled.add(response)
-      case 'cuts':
-        response.writeHead(200, { 'Content-Length': 1000 })
-        return void response.write('ab', () => response.destroy())
-      default:
-        return send(response, this.lie(question, how, random))
-    }
+  readonly listener: RequestListener = (request, response) => {
+    this.open.add(response)
+    response.once('close', () => this.open.delete(response))
+    this.service.listener(request, response)
   }
 
   misbehave({ how, share, choice }: { how: Misbehaviour; share: number; choice: number }): void {
-    this.how = { how, share, random: new Random(choice) }
+    const random = new Random(choice)
+    this.service.fault = (path) => (random.next() < share ? this.fault(path, { how, random }) : undefined)
   }
 
   recover(): void {
-    this.how = undefined
-    for (const each of this.stalled) each.destroy()
-    this.stalled.clear()
+    this.service.fault = () => undefined
+    // What it has not answered so far, it never will.
+    for (const response of this.open) response.destroy()
   }
 
-  private reply(question: Question): Reply {
-    const { world } = this
-    if (question.about === 'spender') {
-      const { outpoint, mined } = question
-      const spender = world.spenderOf(outpoint)
-      const isAsked = spender !== undefined && (mined === undefined || world.isMined(spender) === mined)
-      return this.spend({ spender: isAsked ? spender : undefined, question })
+  private fault(path: string, { how, random }: { how: Misbehaviour; random: Random }): Fault | undefined {
+    const isSpend = /\/(spend\/|.*spent$)/.test(path)
+    const isProof = path.includes('/proof')
+    const lie = this.kind === 'junglebus' ? JUNGLEBUS_LIES : WHATSONCHAIN_LIES
+    switch (how) {
+      case 'busy':
+        return { kind: 'busy', until: '1' }
+      case 'fails':
+        return { kind: 'status', status: 500 }
+      case 'cuts':
+        return 'cut'
+      case 'stalls':
+        return 'never'
+      case 'forgets':
+        return isSpend ? lie.unknown : { kind: 'status', status: 404 }
+      case 'hides spenders':
+        return isSpend ? lie.unspent : undefined
+      case 'lies about spenders':
+        return isSpend ? lie.spent(random.pick(this.world.history.transactions)?.txid ?? '') : undefined
+      case 'lies about transactions':
+        return isSpend || isProof ? undefined : 'other'
+      case 'lies about proofs':
+        return isProof ? this.falseProof(path) : undefined
     }
-    const record = world.record(question.txid)
-    const bytes = question.about === 'proof' ? record?.proof?.merklePath : record?.raw
-    return bytes === undefined ? 404 : this.bytes(bytes)
   }
 
-  private spend({
-    spender,
-    question,
-  }: {
-    spender: string | undefined
-    question: Question & { about: 'spender' }
-  }): Reply {
-    const { outpoint, mined } = question
-    const txid = outpoint.slice(0, 64)
-    if (this.protocol === 'junglebus') {
-      if (!this.world.isKnown(txid)) return 404
-      return spender === undefined ? new Uint8Array() : fromHex(spender)
-    }
-    if (spender !== undefined) return { txid: spender, vin: 0, status: mined ? 'confirmed' : 'unconfirmed' }
-    return mined && !this.world.isMined(txid) ? 400 : 404
+  /** The path of a block that the chain took back, or that of another transaction. */
+  private falseProof(path: string): Fault {
+    const txid = /[0-9a-f]{64}/.exec(path)?.[0] ?? ''
+    const stale = this.world.staleBlockOf(txid)?.proof(txid).merklePath
+    if (stale === undefined) return 'other'
+    const isBinary = this.kind === 'junglebus'
+    return { kind: 'body', body: isBinary ? stale : Buffer.from(toHex(stale)) }
   }
+}
 
-  private bytes(bytes: Uint8Array): Reply {
-    return this.protocol === 'junglebus' ? bytes : Buffer.from(toHex(bytes))
-  }
+/** How a service says of an output what is not so. */
+interface Lies {
+  unknown: Fault
+  unspent: Fault
+  spent(txid: string): Fault
+}
 
-  /** An answer that may be wrong; the right one to a question that this is not about. */
-  private lie(question: Question, how: Misbehaviour, random: Random): Reply {
-    const { transactions } = this.world.history
-    const other = random.pick(transactions)
-    if (question.about === 'spender') {
-      if (how === 'hides spenders') return this.spend({ spender: undefined, question })
-      if (how === 'forgets') return this.protocol === 'junglebus' ? 404 : 400
-      if (how === 'lies about spenders') return this.spend({ spender: other?.txid, question })
-    }
-    if (question.about !== 'spender' && how === 'forgets') return 404
-    if (question.about === 'transaction' && how === 'lies about transactions' && other)
-      return this.bytes(other.raw)
-    if (question.about === 'proof' && how === 'lies about proofs')
-      return this.bytes(this.falseProof(question.txid, random))
-    return this.reply(question)
-  }
-
-  /** A path that leads from the transaction to no block, or one of another transaction. */
-  private falseProof(txid: string, random: Random): Uint8Array {
-    const { world } = this
-    const stale = world.staleBlockOf(txid)
-    if (stale !== undefined) return stale.proof(txid).merklePath
-    const other = random.pick(world.history.transactions.filter((each) => world.isMined(each.txid)))
-    const right = world.record(other?.txid ?? '')?.proof?.merklePath ?? new Uint8Array(40)
-    return Uint8Array.from(right, (byte, at) => (at === right.length - 1 ? byte ^ 1 : byte))
-  }
+const JUNGLEBUS_LIES: Lies = {
+  unknown: { kind: 'status', status: 404 },
+  unspent: { kind: 'body', body: new Uint8Array() },
+  spent: (txid) => ({ kind: 'body', body: fromHex(txid) }),
+}
+const WHATSONCHAIN_LIES: Lies = {
+  unknown: { kind: 'status', status: 400 },
+  unspent: { kind: 'status', status: 404 },
+  spent: (txid) => ({
+    kind: 'body',
+    body: Buffer.from(JSON.stringify({ txid, vin: 0, status: 'confirmed' })),
+  }),
 }
 
 /** Several sources that know one world, for one run. */
@@ -131,17 +125,17 @@ export class WorldSources {
     private readonly parts: { settings: string; close(): Promise<void> },
   ) {}
 
-  static async start(world: ChainWorld, protocols: readonly Protocol[]): Promise<WorldSources> {
+  static async start(world: ChainWorld, kinds: readonly ServiceKind[]): Promise<WorldSources> {
     let all: WorldSources | undefined
-    const sources = protocols.map((protocol) => new WorldSource(world, protocol, () => all?.count()))
+    const facts = new WorldFacts(world)
+    const onQuestion = (): void => all?.count()
+    const sources = kinds.map((kind) => new WorldSource(world, kind, { facts, onQuestion }))
     const servers = await Promise.all(sources.map(({ listener }) => listening(listener)))
-    const settings = servers.map(({ url }, at) => `${protocols[at]}=${url}`).join(',')
-    all = new WorldSources(sources, {
-      settings,
-      async close() {
-        await Promise.all(servers.map((server) => server.close()))
-      },
-    })
+    const settings = servers.map(({ url }, at) => `${kinds[at]}=${url}`).join(',')
+    const close = async (): Promise<void> => {
+      await Promise.all(servers.map((server) => server.close()))
+    }
+    all = new WorldSources(sources, { settings, close })
     return all
   }
 
@@ -164,15 +158,11 @@ export class WorldSources {
     const giveUp = new AbortController()
     const enough = new Promise<void>((resolve) => {
       const look = (): void => {
-        if (this.asked < target) return
-        this.waiting.delete(look)
-        resolve()
+        if (this.asked >= target) resolve()
       }
       this.waiting.add(look)
+      giveUp.signal.addEventListener('abort', () => this.waiting.delete(look))
       look()
-      giveUp.signal.addEventListener('abort', () => {
-        this.waiting.delete(look)
-      })
     })
     await Promise.race([enough, setTimeout(atMost, undefined, { signal: giveUp.signal }).catch(() => {})])
     giveUp.abort()
@@ -187,28 +177,4 @@ export class WorldSources {
     this.asked++
     for (const look of [...this.waiting]) look()
   }
-}
-
-function ofJungleBus(path: string): Question | undefined {
-  const [, about, id = ''] =
-    /^\/v1\/(transaction\/get|transaction\/proof|txo\/spend)\/([0-9a-f_]+)(?:\/bin)?$/.exec(path) ?? []
-  if (about === undefined) return undefined
-  if (about === 'txo/spend') return { about: 'spender', outpoint: id }
-  return { about: about === 'transaction/get' ? 'transaction' : 'proof', txid: id }
-}
-
-function ofWhatsOnChain(path: string): Question | undefined {
-  const [, txid = '', rest] = /^\/v1\/bsv\/main\/tx\/([0-9a-f]{64})\/(.*)$/.exec(path) ?? []
-  if (rest === 'hex') return { about: 'transaction', txid }
-  if (rest === 'proof/bump') return { about: 'proof', txid }
-  const [, vout, index] = /^(\d+)\/(confirmed|unconfirmed)\/spent$/.exec(rest ?? '') ?? []
-  return vout === undefined
-    ? undefined
-    : { about: 'spender', outpoint: `${txid}_${vout}`, mined: index === 'confirmed' }
-}
-
-function send(response: ServerResponse, reply: Reply): void {
-  if (typeof reply === 'number') response.writeHead(reply).end()
-  else if (reply instanceof Uint8Array) response.writeHead(200).end(reply)
-  else response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(reply))
 }

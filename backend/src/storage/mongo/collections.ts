@@ -138,6 +138,10 @@ export const COLLECTIONS = {
     idOf: ({ subject }) => subject,
     indexes: [['service', 'subject'], ['beef']],
   },
+  graph_headers: {
+    idOf: ({ position }) => place(position),
+    indexes: [['position']],
+  },
   graph_interactions: {
     idOf: ({ host, topic }) => `${host} ${topic}`,
     indexes: [],

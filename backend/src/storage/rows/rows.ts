@@ -25,6 +25,7 @@ export const KEYS = {
   graph_backlog: ['kind', 'txid', 'vout'],
   graph_held: ['txid'],
   graph_hook_notes: ['subject'],
+  graph_headers: ['position'],
   graph_interactions: ['host', 'topic'],
   graph_settings: ['name'],
 } as const

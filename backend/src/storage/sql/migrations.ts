@@ -7,6 +7,7 @@ import { blocked } from './migrations/003-blocked.js'
 import { hookOutbox } from './migrations/004-hook-notes.js'
 import { derivedAdmissions } from './migrations/005-derived-admissions.js'
 import { backlog } from './migrations/006-backlog.js'
+import { headers } from './migrations/007-headers.js'
 import { unproven } from './migrations/009-unproven.js'
 
 export interface Migration {
@@ -23,6 +24,7 @@ const migrations: Migration[] = [
   hookOutbox,
   derivedAdmissions,
   backlog,
+  headers,
   unproven,
 ]
 
