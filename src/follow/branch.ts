@@ -54,7 +54,7 @@ export class FollowReport {
   mints = 0
   transfers = 0
   outputs = 0
-  /** Transactions that were known, and submitted again with a proof or missing parents. */
+  /** Transactions that were known, and got a proof. */
   known = 0
   /** Nodes that were spent by a transaction that is no mint. */
   deadNodes = 0
@@ -69,8 +69,6 @@ export class FollowReport {
 /** Takes single steps along the chain: asks what spends a coin, admits it, and says which coins come next. */
 export class BranchFollower {
   readonly report = new FollowReport()
-  /** How many transactions were submitted. */
-  submitted = 0
   private readonly largeBranches = pLimit(1)
   /** Several coins may lead to the same transaction at once. */
   private readonly inProgress = new Map<string, Promise<Brought>>()
@@ -147,6 +145,8 @@ export class BranchFollower {
   }
 
   private async followWithin(coin: FrontierCoin, limits: GatherLimits): Promise<Found> {
+    // Another branch may count since it was listed.
+    if (!(await this.isStored(coin))) return NOTHING
     const spender = await this.spenderOf(coin.outpoint, limits)
     return spender === undefined ? NOTHING : await this.followTo(coin, spender, limits)
   }
@@ -184,15 +184,14 @@ export class BranchFollower {
 
   /** The transaction that spends an outpoint, as the source says and its bytes confirm. */
   private async spenderOf(outpoint: Outpoint, limits: GatherLimits): Promise<TransactionRecord | undefined> {
-    const { source, node } = this.options
-    const { transactions } = node.store
+    const { transactions } = this.options.node.store
     const known = await transactions.spenderOf(outpoint)
     if (known !== undefined && (await transactions.heightOf(known)) !== undefined)
       return await transactions.get(known)
     const shown = formatOutpoint(outpoint)
     let why = ''
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const txid = await source.spenderOf(outpoint)
+      const txid = await this.askSpender(outpoint)
       if (txid === undefined) return undefined
       const record = await this.transaction(txid, limits)
       if (record !== undefined && spends(record, outpoint)) return record
@@ -200,6 +199,24 @@ export class BranchFollower {
       why = `the source says that ${shown} is spent by ${txid}, which ${why}`
     }
     throw new FollowError('NO_SPEND', why)
+  }
+
+  private async askSpender(outpoint: Outpoint): Promise<string | undefined> {
+    const { source, node } = this.options
+    try {
+      return await source.spenderOf(outpoint)
+    } catch (error) {
+      const isUnknown = error instanceof ChainSourceError && error.code === 'BAD_ANSWER'
+      // A source need not know what is unmined.
+      if (!isUnknown || (await node.store.transactions.heightOf(outpoint.txid)) !== undefined) throw error
+      return undefined
+    }
+  }
+
+  private async isStored({ kind, outpoint }: FrontierCoin): Promise<boolean> {
+    const { names, ordinals } = this.options.node.store
+    if (kind === 'node') return (await names.genuineNodes([outpoint])).length > 0
+    return (await ordinals.output(outpoint)) !== undefined
   }
 
   /** A transaction from the store if it is proven there, otherwise from the source, otherwise unproven from the store. */
@@ -233,19 +250,17 @@ export class BranchFollower {
     for (const each of unknown) if (this.report.unknown.size < MAX_LISTED) this.report.unknown.add(each)
     const isComplete = unknown.length === 0
     if (!isNews && fetched === 0) return { admission: { kind: 'known' }, isComplete }
-    this.submitted++
     if (proof === undefined) this.unproven.count++
     const began = performance.now()
     const admission = await node.admit({ txid, beef })
     if (proof === undefined) this.unproven.time += performance.now() - began
-    await this.count(txid, admission)
+    if (isNews && admission.kind === 'known') this.report.known++
+    if (admission.kind === 'admitted') await this.count(txid, admission)
     return { admission, isComplete }
   }
 
-  private async count(txid: string, admission: Admission): Promise<void> {
+  private async count(txid: string, admission: { outputs: number }): Promise<void> {
     const { report } = this
-    if (admission.kind === 'known') report.known++
-    if (admission.kind !== 'admitted') return
     report.outputs += admission.outputs
     if ((await this.nodesOf(txid)).length > 0) report.mints++
     else report.transfers++

@@ -1,7 +1,9 @@
 import type { Logger } from 'pino'
 import type { ChainSources } from '../follow/chain-sources.js'
+import { Feed } from '../follow/feed.js'
 import { Follower } from '../follow/follower.js'
 import { openSources } from '../follow/open-sources.js'
+import type { ChainTip } from './chain/chain-tracker.js'
 import type { Node } from './node.js'
 import { admitBeef } from './submission/admit.js'
 import type { Submit } from './submission/submission-queue.js'
@@ -13,55 +15,88 @@ const MAX_UNPROVEN = 100
 /** A follower has time: its submissions wait at the write lock as if so many others were ahead of them. */
 const AHEAD = 1000
 
-/** How a node follows the chain. */
-export interface Following {
-  sources: ChainSources
-  follower: Follower
-  /** Resolves when it no longer uses the store. */
-  stop(): Promise<void>
-}
-
-/**
- * Prepares to follow the chain; undefined if there is no tree to follow or no chain source.
- *
- * @param options.submit Where transactions are submitted; by default in this thread.
- */
-export function openFollowing({
-  node,
-  logger,
-  submit,
-}: {
+export interface FollowingOptions {
   node: Node
   logger: Logger
+  /** Where transactions are submitted; by default in this thread. */
   submit?: Submit | undefined
-}): Following | undefined {
-  const { config, graph, overlay } = node
-  const { deployment, chainSources: addresses, chainSourceRate: rate, limits } = config
-  if (deployment === undefined || addresses.length === 0) return undefined
-  const sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
-  const follower = new Follower({
-    node: {
-      genesis: deployment.genesis,
-      store: graph,
-      // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
-      admit: ({ txid, beef }) =>
-        admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) }),
-    },
-    source: sources,
-    ordinals: config.followOrdinals,
-    parallel: PARALLEL,
-    limits: { maxTransactions: limits.maxBeefTransactions, maxBytes: config.maxBodyBytes },
-    maxUnproven: MAX_UNPROVEN,
-    pollInterval: config.followPollMs,
-    logger,
-  })
-  return {
-    ...{ sources, follower },
-    async stop() {
-      const stopped = follower.stop()
-      // Aborts the requests that it waits for.
-      await sources.close()
-      await stopped
-    },
+}
+
+/** How a node follows the chain: its sources, the follower, and a feed if there is a subscription. */
+export class Following {
+  readonly sources: ChainSources
+  readonly follower: Follower
+  readonly feed: Feed | undefined
+
+  constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
+    const { config, graph, overlay } = node
+    const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
+    this.sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
+    this.follower = new Follower({
+      node: {
+        genesis,
+        store: graph,
+        // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
+        admit: ({ txid, beef }) =>
+          admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) }),
+      },
+      source: this.sources,
+      ordinals: config.followOrdinals,
+      parallel: PARALLEL,
+      limits: { maxTransactions: config.limits.maxBeefTransactions, maxBytes },
+      maxUnproven: MAX_UNPROVEN,
+      pollInterval: config.followPollMs,
+      logger,
+    })
+    this.feed = this.feedOf(node, logger)
   }
+
+  start(): void {
+    this.follower.start()
+    this.feed?.start()
+  }
+
+  onTip({ height, ...fork }: ChainTip): void {
+    this.follower.onBlock(height)
+    this.feed?.onBlock(fork)
+  }
+
+  /** Resolves when it no longer uses the store. */
+  async stop(): Promise<void> {
+    const stopped = [this.follower.stop(), this.feed?.stop()]
+    // Aborts the requests that they wait for.
+    await this.sources.close()
+    await Promise.all(stopped)
+  }
+
+  private feedOf({ config, graph, overlay }: Node, logger: Logger): Feed | undefined {
+    const { sources, follower } = this
+    const { junglebus } = sources
+    const { junglebusSubscription: subscription, maxBodyBytes: maxBytes } = config
+    const { headers } = overlay.proofs
+    if (subscription === undefined || junglebus === undefined) return undefined
+    if (headers === undefined) {
+      logger.warn('JUNGLEBUS_SUBSCRIPTION is not used: with scripts-only the height of the chain is unknown')
+      return undefined
+    }
+    const { txid } = follower.genesis
+    return new Feed({
+      ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger },
+      interval: config.followPollMs,
+      tip: () => headers.currentHeight(),
+      async firstHeight() {
+        const genesis = await sources.transaction(txid, { maxBytes })
+        return genesis?.proof?.height ?? (await headers.currentHeight())
+      },
+      isKnown: async (each) => (await graph.transactions.heightOf(each)) !== undefined,
+      onTransaction: (record) => follower.take(record),
+    })
+  }
+}
+
+/** Prepares to follow the chain; undefined if there is no tree to follow or no chain source. */
+export function openFollowing(options: FollowingOptions): Following | undefined {
+  const { deployment, chainSources } = options.node.config
+  if (deployment === undefined || chainSources.length === 0) return undefined
+  return new Following(options, deployment.genesis)
 }
