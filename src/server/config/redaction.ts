@@ -50,7 +50,7 @@ interface KeyedUrl {
 
 /** The URL, if it has more than an origin. */
 function keyedUrl(written: string): KeyedUrl[] {
-const KEYED = ['CHAIN_TRACKER', 'HEADERS_SOURCES', 'CHAIN_SOURCES', 'SYNC_PEERS']
+  const text = withoutKind(written.trim())
   if (!URL.canParse(text)) return []
   const { host, pathname, search } = new URL(text)
   const read = (pathname + search).replace(/\/+$/, '')
