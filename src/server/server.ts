@@ -66,6 +66,11 @@ export async function startServer({
   const { engine } = node.overlay
   const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
   const following = openFollowing({ node, logger, submit: large?.submit })
+  const { onWritten } = engine.writeLock
+  engine.writeLock.onWritten = () => {
+    onWritten()
+    following?.ancestors.notify()
+  }
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   const metrics = metricsOf(node)
   if (ownsProcess) metrics.addProcess()
@@ -86,6 +91,7 @@ export async function startServer({
     ...(reorgMonitor && { reorgMonitor }),
     ...(minePage && { minePage }),
     ...(large && { submit: large.submit }),
+    ...(following && { isOriginPending: (outpoint) => node.ancestors.isWaiting(outpoint) }),
   })
   const onEnd = (ended: EndedRequest): void => {
     if (ended.code === 'STORE_FULL') space.found()

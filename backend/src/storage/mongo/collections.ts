@@ -133,6 +133,10 @@ export const COLLECTIONS = {
     idOf: ({ txid }) => txid,
     indexes: [['lock_height', 'lock_time', 'txid']],
   },
+  graph_ancestors: {
+    idOf: outputId,
+    indexes: [['hole', 'due', 'arrival']],
+  },
   graph_hook_notes: {
     nullable: ['topic', 'spender', 'beef'],
     idOf: ({ subject }) => subject,

@@ -8,6 +8,7 @@ import { hookOutbox } from './migrations/004-hook-notes.js'
 import { derivedAdmissions } from './migrations/005-derived-admissions.js'
 import { backlog } from './migrations/006-backlog.js'
 import { headers } from './migrations/007-headers.js'
+import { ancestors } from './migrations/008-ancestors.js'
 import { unproven } from './migrations/009-unproven.js'
 
 export interface Migration {
@@ -25,6 +26,7 @@ const migrations: Migration[] = [
   derivedAdmissions,
   backlog,
   headers,
+  ancestors,
   unproven,
 ]
 
