@@ -77,6 +77,11 @@ export class BranchFollower {
 
   constructor(private readonly options: BranchOptions) {}
 
+  /** How many unproven transactions were submitted in this round. */
+  get unprovenSubmitted(): number {
+    return this.unproven.count
+  }
+
   /** Begins a new round: as many unproven transactions as in the last one may be admitted. */
   newRound(): void {
     this.unproven = { count: 0, time: 0 }

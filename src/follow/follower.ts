@@ -146,7 +146,7 @@ export class Follower {
       ...{ ordinals, mints, transfers },
       ...(this.sweptHeight !== undefined && { height: this.sweptHeight }),
       sweep: { asked, coins: Math.max(last, asked + this.queue.length) },
-      unproven: this.sweeping.unproven,
+      unproven: this.sweeping.unproven + (this.isCommand ? 0 : this.branches.unprovenSubmitted),
       failures: this.report.failed,
       ...(this.lastError && { lastError: this.lastError }),
     }

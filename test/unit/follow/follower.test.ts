@@ -1,148 +1,16 @@
-import { writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
-import { MerklePath } from '@bsv/sdk'
-import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { runImport } from '../../../src/cli/import.js'
-import { ChainSources } from '../../../src/follow/chain-sources.js'
-import { Follower, type FollowerOptions } from '../../../src/follow/follower.js'
-import { JungleBusSource } from '../../../src/follow/junglebus.js'
-import { readConfig } from '../../../src/server/config/config.js'
-import { type Node, openNode } from '../../../src/server/node.js'
-import { admitBeef } from '../../../src/server/submission/admit.js'
-import { keptOutput } from '../../support/cli/commands.js'
-import { CrawledTree } from '../../support/follow/crawled-tree.js'
-import { type Fault, type JungleBusService, useJungleBuses } from '../../support/follow/junglebus.js'
+import {
+  type Crawled,
+  type FollowOptions,
+  type FollowWorld,
+  factsIn,
+  useFollowWorlds,
+} from '../../support/follow/follow-world.js'
+import type { Fault } from '../../support/follow/junglebus.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { useHeaderServices } from '../../support/server/header-service.js'
-import { type Environment, SILENT, storedRows, treeOf, useServers } from '../../support/server/test-server.js'
 
-const servers = useServers()
-const headerServices = useHeaderServices()
-const junglebuses = useJungleBuses()
-
-interface Options extends Partial<FollowerOptions> {
-  /** After how many submitted transactions it is stopped. */
-  most?: number
-  onLimit?: () => void
-  /** Of a request, in milliseconds. */
-  timeout?: number
-  /** Called before it begins. */
-  prepare?: (started: { stop(): Promise<void> }) => void
-}
-
-interface Crawled {
-  report: Follower['report']
-  failures: string[]
-  unproven: number
-  wasStopped: boolean
-}
-
-interface World {
-  tree: CrawledTree
-  service: JungleBusService
-  env: Environment
-  open(dataDir: string): Promise<Node>
-  /** A follower of an open node. */
-  follower(node: Node, options?: Options): { follower: Follower; stop(): Promise<void> }
-  /** Follows into a folder to the end, unless it is stopped. */
-  crawl(dataDir: string, options?: Options): Promise<Crawled>
-  /** What is in the tables after all of it was imported in order. */
-  imported(): Promise<Record<string, string[]>>
-}
-
-async function world(): Promise<World> {
-  const tree = new CrawledTree()
-  const { url: CHAIN_TRACKER } = await headerServices.start(tree.headers)
-  const { url, service } = await junglebuses.start()
-  service.know(...tree.records)
-  const env = { ...treeOf(tree.chain.deployment), CHAIN_TRACKER }
-  const open = (dataDir: string): Promise<Node> =>
-    openNode({ config: readConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
-  const follower: World['follower'] = (node, { most = 1000, timeout = 2000, onLimit, ...options } = {}) => {
-    const client = { url, parallel: 4, timeout, firstPause: 1, tries: 3, firstRest: 50, patience: 0 }
-    const source = new ChainSources({ sources: [new JungleBusSource(client)], patience: 400 })
-    let left = most
-    const stop = async (): Promise<void> => {
-      const stopped = follower.stop()
-      await source.close()
-      await stopped
-    }
-    const follower = new Follower({
-      node: {
-        genesis: tree.chain.deployment.genesis,
-        store: node.graph,
-        async admit({ txid, beef }) {
-          if (left-- > 0) return await admitBeef(node, { txid, beef: () => beef })
-          onLimit?.()
-          void stop()
-          return { kind: 'known' }
-        },
-      },
-      ...{ source, ordinals: 'names', parallel: 4, maxUnproven: 100, pollInterval: 0, logger: SILENT },
-      limits: { maxTransactions: 1000, maxBytes: 1_000_000 },
-      ...options,
-    })
-    return { follower, stop }
-  }
-  return {
-    ...{ tree, service, env, open, follower },
-    async crawl(dataDir, options = {}) {
-      const node = await open(dataDir)
-      let wasStopped = false
-      const onLimit = (): void => {
-        wasStopped = true
-      }
-      const started = follower(node, { ...options, onLimit })
-      try {
-        const stop = async (): Promise<void> => {
-          wasStopped = true
-          await started.stop()
-        }
-        options.prepare?.({ stop })
-        await started.follower.crawl()
-        const { report, failures } = started.follower
-        return { report, failures, unproven: started.follower.status().unproven, wasStopped }
-      } finally {
-        await started.stop()
-        await node.close()
-      }
-    },
-    async imported() {
-      const dataDir = await servers.folder()
-      const file = join(await servers.folder(), 'all.beef')
-      await writeFile(file, encodeBeef(tree.records))
-      const { output } = keptOutput()
-      const { signal } = new AbortController()
-      // Among them are some that spend nodes and names to nowhere, which no topic takes.
-      await expect(
-        runImport({ open: () => open(dataDir), paths: [file], trust: false, output, signal }),
-      ).rejects.toMatchObject({ exit: 'refused' })
-      return factsIn(dataDir)
-    },
-  }
-}
-
-/** The rows of a store, but for when each output was admitted, and for what else a merkle path says that it is about. */
-function factsIn(dataDir: string): Record<string, string[]> {
-  const { graph_admissions = [], graph_transactions = [], ...rows } = storedRows(dataDir)
-  const withoutScore = (row: string): string => JSON.stringify(JSON.parse(row).slice(0, -1))
-  return {
-    ...rows,
-    graph_admissions: graph_admissions.map(withoutScore).sort(),
-    graph_transactions: graph_transactions.map(alone),
-  }
-}
-
-/** A transaction whose path is about it alone: what comes in one BEEF shares a path. */
-function alone(row: string): string {
-  const [txid, hex, ...rest] = JSON.parse(row) as [string, string | null]
-  if (hex === null) return row
-  const path = MerklePath.fromHex(hex)
-  for (const leaf of path.path[0] ?? []) if (leaf.hash !== txid) delete leaf.txid
-  return JSON.stringify([txid, path.toHex(), ...rest])
-}
+const { world, folder } = useFollowWorlds()
 
 /**
  * Mints and transfers of the tree: all but the genesis, what pays, the burn and what is no mint. A transfer is not counted if
@@ -153,7 +21,7 @@ const TRANSFERS = 10
 
 test('what is there after a crawl is what is there after an import of all of it', async () => {
   const { tree, crawl, imported } = await world()
-  const dataDir = await servers.folder()
+  const dataDir = await folder()
   const { report, failures, unproven } = await crawl(dataDir)
   expect(report).toMatchObject({ mints: MINTS, deadNodes: 1, lost: 1 })
   expect(report.transfers).toBeLessThanOrEqual(TRANSFERS)
@@ -165,10 +33,10 @@ test('what is there after a crawl is what is there after an import of all of it'
 
 /** Crawls again and again, each time ended by something else, until it came to the end. */
 async function crawlInParts(
-  { crawl }: World,
-  partOf: (nth: number) => Options,
+  { crawl }: FollowWorld,
+  partOf: (nth: number) => FollowOptions,
 ): Promise<{ dataDir: string; parts: Crawled[] }> {
-  const dataDir = await servers.folder()
+  const dataDir = await folder()
   const parts: Crawled[] = []
   do parts.push(await crawl(dataDir, partOf(parts.length)))
   while (parts.at(-1)?.wasStopped)
@@ -185,7 +53,7 @@ test('one that is stopped after every few transactions goes on, and ends with th
 
 test('what is there as proven is not asked for again', async () => {
   const { tree, service, crawl } = await world()
-  const dataDir = await servers.folder()
+  const dataDir = await folder()
   await crawl(dataDir)
   const before = service.asked.length
   await crawl(dataDir)
@@ -227,7 +95,7 @@ test('whatever goes wrong with answers now and then, it ends with the same', asy
     { kind: 'status', status: 503 },
   ]
   all.service.fault = (_, nth) => (nth % 5 === 2 ? faults[Math.floor(nth / 5) % faults.length] : undefined)
-  const dataDir = await servers.folder()
+  const dataDir = await folder()
   const { report, failures } = await all.crawl(dataDir)
   expect(report).toMatchObject({ mints: MINTS })
   expect(failures).toEqual([])
@@ -236,7 +104,7 @@ test('whatever goes wrong with answers now and then, it ends with the same', asy
 
 test('without names it follows nodes alone, and continues with names when asked to', async () => {
   const { crawl, imported } = await world()
-  const dataDir = await servers.folder()
+  const dataDir = await folder()
   const first = await crawl(dataDir, { ordinals: 'none' })
   expect(first.report).toMatchObject({ mints: MINTS, transfers: 0, lost: 0 })
   const second = await crawl(dataDir)
@@ -247,7 +115,7 @@ test('without names it follows nodes alone, and continues with names when asked 
 
 test('what was in no block is held to be so, until the next crawl finds it in one', async () => {
   const { tree, service, crawl, imported } = await world()
-  const dataDir = await servers.folder()
+  const dataDir = await folder()
   await crawl(dataDir)
   tree.headers.mine(tree.unproven)
   service.know(...tree.records)
@@ -260,7 +128,7 @@ test('what was in no block is held to be so, until the next crawl finds it in on
 
 test('where another mint is mined than the one that was seen unproven, it is found and counts', async () => {
   const { tree, service, crawl, imported } = await world()
-  const dataDir = await servers.folder()
+  const dataDir = await folder()
   await crawl(dataDir)
   const [seen] = tree.unproven.slice(-1)
   const { rival: competing } = tree
@@ -277,7 +145,7 @@ test('where another mint is mined than the one that was seen unproven, it is fou
 })
 
 describe('a source that lies', () => {
-  test.each<[string, string, (all: World) => void]>([
+  test.each<[string, string, (all: FollowWorld) => void]>([
     [
       'names a spender that does not spend',
       'which does not spend it',
@@ -325,7 +193,7 @@ describe('a source that lies', () => {
   ])('and %s is reported, and its other answers are followed', async (_, why, lie) => {
     const all = await world()
     lie(all)
-    const dataDir = await servers.folder()
+    const dataDir = await folder()
     const { failures } = await all.crawl(dataDir)
     expect(failures).toEqual([expect.stringContaining(why)])
     const names = factsIn(dataDir).graph_names?.join() ?? ''
@@ -346,7 +214,7 @@ describe('a source that lies', () => {
   ])('or %s ends the crawl, which goes on later', async (_, fault) => {
     const all = await world()
     all.service.fault = (__, nth) => (nth < 20 ? undefined : fault)
-    const dataDir = await servers.folder()
+    const dataDir = await folder()
     await expect(all.crawl(dataDir, { timeout: 300 })).rejects.toMatchObject({ code: 'NO_ANSWER' })
     all.service.fault = () => undefined
     await all.crawl(dataDir)
@@ -361,18 +229,18 @@ describe('a source that lies', () => {
       service.know(tree.record(next))
       last = { transaction: next, vout: 0 }
     }
-    const { failures } = await crawl(await servers.folder(), {
+    const { failures } = await crawl(await folder(), {
       limits: { maxTransactions: 20, maxBytes: 1_000_000 },
     })
     expect(failures).toEqual([expect.stringContaining('exceed the limits of a submission')])
-    const few = await crawl(await servers.folder(), { most: 29 })
+    const few = await crawl(await folder(), { most: 29 })
     expect(few.wasStopped).toBe(true)
     expect(few.report.mints + few.report.transfers).toBeLessThan(30)
   })
 })
 
 /** Moves the last of what is in no block on, so many times; gives the txids. */
-function movedOn({ tree, service }: World, times: number): string[] {
+function movedOn({ tree, service }: FollowWorld, times: number): string[] {
   const moved: string[] = []
   let last = { transaction: tree.others.opener ?? tree.chain.genesis, vout: 0 }
   for (let made = 0; made < times; made++) {
@@ -388,7 +256,7 @@ describe('what is in no block', () => {
   test('is followed as far as was said, and further when a block has it', async () => {
     const all = await world()
     movedOn(all, 40)
-    const dataDir = await servers.folder()
+    const dataDir = await folder()
     const { failures } = await all.crawl(dataDir, { maxUnproven: 12 })
     expect(failures).toEqual([expect.stringMatching(/ is unmined, and 12 others were already followed: /)])
     const again = await all.crawl(dataDir, { maxUnproven: 50 })
@@ -399,7 +267,7 @@ describe('what is in no block', () => {
   test('is asked for twice, when it is found and for its proof, however much is built on it', async () => {
     const all = await world()
     const moved = movedOn(all, 40)
-    await all.crawl(await servers.folder())
+    await all.crawl(await folder())
     const asked = all.service.asked.filter((path) => moved.some((txid) => path.includes(`/get/${txid}`)))
     expect(asked).toHaveLength(2 * moved.length)
   })
@@ -416,7 +284,7 @@ test('transactions that are too large to be held side by side are followed one a
   tree.headers.mine(large)
   service.know(...large.map((each) => tree.record(each)))
   const limits = { maxTransactions: 1000, maxBytes: 40_000_000 }
-  const { report, failures } = await crawl(await servers.folder(), { limits })
+  const { report, failures } = await crawl(await folder(), { limits })
   expect(report.transfers).toBeGreaterThan(2)
   expect(failures).toEqual([])
   // For its spends and for itself: to learn that it is large, and once more when it has its turn.
@@ -427,7 +295,7 @@ test('transactions that are too large to be held side by side are followed one a
 test('a genesis that the source does not know ends it', async () => {
   const { tree, service, crawl } = await world()
   service.forget(tree.chain.genesis.txid)
-  await expect(crawl(await servers.folder())).rejects.toMatchObject({
+  await expect(crawl(await folder())).rejects.toMatchObject({
     code: 'NOT_KNOWN',
     message: `the source does not know the genesis ${formatOutpoint(tree.chain.deployment.genesis)}`,
   })
@@ -437,7 +305,7 @@ test('a mint is admitted, and a parent that the source does not know is reported
   const { tree, service, crawl } = await world()
   const { purse } = tree
   service.forget(purse.txid)
-  const { report, failures } = await crawl(await servers.folder(), { ordinals: 'none' })
+  const { report, failures } = await crawl(await folder(), { ordinals: 'none' })
   expect([...report.unknown]).toEqual([purse.txid])
   // The one in no block cannot be verified without it.
   expect(failures).toEqual([expect.stringContaining(`the BEEF does not contain ${purse.txid}`)])
