@@ -1,6 +1,200 @@
+import pLimit from 'p-limit'
+import type { Logger } from 'pino'
+import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import type { Admission } from './admission.js'
+import { type GatherLimits, gather } from './ancestors.js'
+import type { ChainSource } from './chain-source.js'
+import { ChainSourceError, FollowError } from './errors.js'
+import { BoundedSource, missingAncestors } from './missing-ancestors.js'
+
+export interface AncestorsWorkerOptions {
+  queue: AncestorQueue
+  store: Pick<GraphStore, 'transactions' | 'backlog'>
+  source: Pick<ChainSource, 'transaction'>
+  /** Verifies a BEEF and passes it to the topics. */
+  admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>
+  /** What may be fetched for one ordinal, in total. */
+  perOrdinal: GatherLimits
+  /** The limits of a submission. */
+  limits: GatherLimits
+  logger: Logger
+  /** The least time between two looks at a queue in which nothing is due, in milliseconds; 1000 by default. */
+  pause?: number
+  /** How long the worker rests when a source does not answer, in milliseconds; 30,000 by default. */
+  rest?: number
+  /** Milliseconds since 1970. */
+  now?: () => number
+}
+
 export interface AncestorsStatus {
+  /** Ordinals whose missing ancestors are on the way. */
   waiting: number
+  /** Transactions fetched since the start. */
   fetched: number
+  /** Ordinals for which no source has what is missing, or that exceed the limits. */
   holes: number
   lastError?: { at: number; message: string }
+}
+
+/** How many ordinals are worked on at once, and how many entries are read at once of each kind. */
+const PARALLEL = 4
+const PAGE = 16
+/** What is fetched for an ordinal before it is admitted and others have their turn. */
+const BATCH = { maxTransactions: 100, maxBytes: 16 * 1024 * 1024 }
+/** When nothing was found: the first delay, the factor of each further one, and the longest; in milliseconds. */
+const FIRST_DELAY = 60_000
+const DELAY_FACTOR = 4
+const MAX_DELAY = 24 * 3_600_000
+/** What is due again while earlier writes leave work behind, in milliseconds. */
+const BEHIND_DELAY = 1000
+/** The longest time between two looks at the queue, which other processes may fill, in milliseconds. */
+const MAX_IDLE = 60_000
+/** Entries are counted up to here. */
+const MAX_COUNTED = 10_000
+
+/**
+ * Fetches what is missing between stored ordinals and their origins, and admits it, oldest first. All state is in the store:
+ * an ordinal is worked on in batches, each of which makes its lineage longer, and whatever was stored is not fetched again.
+ */
+export class AncestorsWorker {
+  private readonly stopping = new AbortController()
+  private readonly branches = pLimit(PARALLEL)
+  private running: Promise<void> | undefined
+  private wake: () => void = () => {}
+  private isNotified = false
+  private counts: AncestorCounts = { waiting: 0, holes: 0 }
+  private fetched = 0
+  private lastError: AncestorsStatus['lastError']
+
+  constructor(private readonly options: AncestorsWorkerOptions) {}
+
+  start(): void {
+    this.running ??= this.run()
+  }
+
+  /** Resolves when it no longer uses the store. Requests to sources that are under way have to end. */
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    this.wake()
+    await this.running
+  }
+
+  /** Something was written: it looks at the queue. */
+  notify(): void {
+    this.isNotified = true
+    this.wake()
+  }
+
+  status(): AncestorsStatus {
+    const { counts, fetched, lastError } = this
+    return { ...counts, fetched, ...(lastError && { lastError }) }
+  }
+
+  private get now(): number {
+    return (this.options.now ?? Date.now)()
+  }
+
+  private async run(): Promise<void> {
+    const { queue, logger, rest = 30_000, pause = 1000 } = this.options
+    const { signal } = this.stopping
+    while (!signal.aborted) {
+      this.isNotified = false
+      let idle = rest
+      try {
+        const entries = await queue.due({ now: this.now, limit: PAGE })
+        await Promise.all(entries.map((entry) => this.branches(() => this.unlessStopped(entry))))
+        this.counts = await queue.count(MAX_COUNTED)
+        if (entries.length > 0) continue
+        const due = await queue.nextDue()
+        idle = Math.max(pause, Math.min((due ?? Number.POSITIVE_INFINITY) - this.now, MAX_IDLE))
+        await this.wait(idle, { wakes: true, least: pause })
+      } catch (err) {
+        if (signal.aborted) return
+        this.note(err)
+        logger.warn({ err }, 'missing ancestors cannot be fetched; retrying later')
+        await this.wait(idle, { wakes: false, least: 0 })
+      }
+    }
+  }
+
+  /** @param options.wakes Whether {@link notify} ends it, once the least time is over. */
+  private async wait(time: number, { wakes, least }: { wakes: boolean; least: number }): Promise<void> {
+    const { signal } = this.stopping
+    const sleep = (ms: number, isOver: () => boolean): Promise<void> =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => resolve(), ms).unref()
+        this.wake = () => {
+          if (!isOver()) return
+          clearTimeout(timer)
+          resolve()
+        }
+        this.wake()
+      })
+    await sleep(Math.min(least, time), () => signal.aborted)
+    await sleep(time - Math.min(least, time), () => signal.aborted || (wakes && this.isNotified))
+  }
+
+  private async unlessStopped(entry: AncestorEntry): Promise<void> {
+    if (!this.stopping.signal.aborted) await this.work(entry)
+  }
+
+  /** Fetches and admits one batch. @throws errors that are not the fault of the ordinal. */
+  private async work(entry: AncestorEntry): Promise<void> {
+    const { store, source, queue, limits, perOrdinal } = this.options
+    const { fetched } = entry
+    const bounded = new BoundedSource(source, {
+      maxTransactions: perOrdinal.maxTransactions - fetched.transactions,
+      maxBytes: perOrdinal.maxBytes - fetched.bytes,
+    })
+    let isFound = false
+    let failure: Error | undefined
+    try {
+      const missing = await missingAncestors(entry, { store, source: bounded, batch: BATCH, limits })
+      failure = missing.failure
+      // Oldest first: each is admitted after what it received.
+      for (const record of missing.transactions.toReversed()) {
+        if (this.stopping.signal.aborted) return
+        await this.admit(record, bounded)
+      }
+      isFound = bounded.fetched.transactions > 0 && missing.transactions.length > 0
+    } catch (error) {
+      if (!isOfOrdinal(error)) throw error
+      failure = error
+    } finally {
+      this.fetched += bounded.fetched.transactions
+    }
+    if (failure !== undefined) this.note(failure)
+    const total = {
+      transactions: fetched.transactions + bounded.fetched.transactions,
+      bytes: fetched.bytes + bounded.fetched.bytes,
+    }
+    if (isFound) await queue.postpone({ ...entry, hole: false, tries: 0, fetched: total }, { due: 0 })
+    else if (failure === undefined && (await store.backlog.isBehind()))
+      await queue.postpone(entry, { due: this.now + BEHIND_DELAY })
+    else {
+      const delay = Math.min(FIRST_DELAY * DELAY_FACTOR ** entry.tries, MAX_DELAY)
+      const tried = { ...entry, hole: true, tries: entry.tries + 1 }
+      await queue.postpone(tried, { due: this.now + delay })
+    }
+  }
+
+  /** @throws FollowError if the node refuses it. */
+  private async admit(record: TransactionRecord, source: BoundedSource): Promise<void> {
+    const { store, admit, limits } = this.options
+    const { beef } = await gather(record, { store, source, limits })
+    const admission = await admit({ txid: record.txid, beef })
+    if (admission.kind === 'refused')
+      throw new FollowError('REFUSED', `${record.txid} was refused: ${admission.why}`)
+  }
+
+  private note(error: unknown): void {
+    this.lastError = { at: this.now, message: error instanceof Error ? error.message : String(error) }
+  }
+}
+
+/** Whether an error concerns one ordinal alone: others may fare better. */
+function isOfOrdinal(error: unknown): error is Error {
+  return error instanceof FollowError || (error instanceof ChainSourceError && error.code !== 'NO_ANSWER')
 }

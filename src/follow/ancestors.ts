@@ -14,7 +14,7 @@ export interface GatherLimits {
 
 interface GatherOptions {
   store: Pick<GraphStore, 'transactions'>
-  source: ChainSource
+  source: Pick<ChainSource, 'transaction'>
   limits: GatherLimits
 }
 

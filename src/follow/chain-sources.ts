@@ -120,7 +120,7 @@ export class ChainSources implements ChainSource {
     const { source, spender } = answer
     if (spender === undefined) return await this.secondOpinion(source, outpoint)
     if (spender.record !== undefined && spender.record.proof === undefined)
-      return await this.minedRival({ source, outpoint, spender: spender.record })
+      return await this.minedConflict({ source, outpoint, spender: spender.record })
     return spender.txid
   }
 
@@ -230,7 +230,7 @@ export class ChainSources implements ChainSource {
   }
 
   /** Prefers a mined spender that another source names to one that is unmined. */
-  private async minedRival({
+  private async minedConflict({
     source,
     outpoint,
     spender,
@@ -241,17 +241,17 @@ export class ChainSources implements ChainSource {
   }): Promise<string> {
     for (const other of this.sources) {
       if (other === source || other.client.rest > 0) continue
-      const rival = await this.spenderBy(other, outpoint).catch((error: unknown) => {
+      const conflicting = await this.spenderBy(other, outpoint).catch((error: unknown) => {
         if (error instanceof ChainSourceError) return undefined
         throw error
       })
-      if (rival === undefined || rival.txid === spender.txid) continue
+      if (conflicting === undefined || conflicting.txid === spender.txid) continue
       const shown = formatOutpoint(outpoint)
       this.contradiction(
         `spent ${shown}`,
-        `${shown} is spent twice: by ${spender.txid} according to ${source.client.name}, and by ${rival.txid} according to ${other.client.name}`,
+        `${shown} is spent twice: by ${spender.txid} according to ${source.client.name}, and by ${conflicting.txid} according to ${other.client.name}`,
       )
-      if (rival.record?.proof !== undefined) return rival.txid
+      if (conflicting.record?.proof !== undefined) return conflicting.txid
     }
     return spender.txid
   }

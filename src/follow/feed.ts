@@ -10,7 +10,7 @@ import { ChainSourceError } from './errors.js'
 import type { FeedEntry, FeedPosition, JungleBusSource } from './junglebus.js'
 
 export interface FeedOptions {
-  junglebus: Pick<JungleBusSource, 'transactionsAfter'>
+  junglebus: Pick<JungleBusSource, 'transactionsAfter' | 'height'>
   /** The id of the subscription. */
   subscription: string
   /** Where transactions come from that arrive without bytes, or without a proof. */
@@ -18,8 +18,8 @@ export interface FeedOptions {
   settings: Settings
   /** The height at which a subscription is read from for the first time. */
   firstHeight(): Promise<number>
-  /** The height of the chain. */
-  tip(): Promise<number>
+  /** The height of the chain; by default, what the JungleBus says. */
+  tip?(): Promise<number>
   /** Whether a transaction is stored with its proof, so that it need not be fetched. */
   isKnown?(txid: string): Promise<boolean>
   /** Called with each transaction, one at a time, in the order of the feed. It may be irrelevant, and it may come again. */
@@ -109,10 +109,12 @@ export class Feed {
 
   /** Reads to the tip. */
   private async read(): Promise<void> {
-    const tip = await this.unlessStopped(this.options.tip())
+    const { junglebus } = this.options
+    const tip = await this.unlessStopped(this.options.tip?.() ?? junglebus.height())
     this.unknown = 0
-    this.position ??= { height: Math.min(tip, await this.firstHeight()), index: -1 }
-    if (tip !== this.tip) this.rewindTo(tip - DEPTH)
+    if (this.position === undefined)
+      this.position = { height: Math.min(tip, await this.firstHeight()), index: -1 }
+    else if (tip !== this.tip) this.rewindTo(tip - DEPTH)
     this.tip = tip
     while (!this.stopping.signal.aborted) {
       const entries = await this.nextPage(this.position)

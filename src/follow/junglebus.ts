@@ -9,6 +9,8 @@ import { SourceClient, type SourceClientOptions } from './source-client.js'
 /** A spend is 32 bytes; of anything else, no more than this is read. */
 const MAX_SPEND_BYTES = 1024
 
+/** A block header in JSON. */
+const MAX_HEADER_BYTES = 4096
 /** The longest page of a subscription that is read with the bytes of its transactions, and without. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 
@@ -37,6 +39,7 @@ export interface FeedEntry extends FeedPosition {
  * - `GET /v1/transaction/proof/<txid>/bin`: its merkle path (BUMP, BRC-74); 404 if it is unmined.
  * - `GET /v1/txo/spend/<txid>_<vout>`: the 32 bytes of the spender's txid, in display order; empty if it is unspent.
  *
+ * - `GET /v1/block_header/tip`: the header of the last block, as JSON.
  * - `GET /v1/transaction/from_block/<subscription>?height=&last_idx=`: a page of the transactions that a subscription chooses,
  *   as JSON, in the order of the chain; below `from_block/lite` without their bytes.
  *
@@ -93,6 +96,21 @@ export class JungleBusSource implements SingleSource {
     })
     if (answer === undefined) throw new ChainSourceError('BAD_ANSWER', `${name} does not know ${shown}`)
     return answer.spender
+  }
+
+  /**
+   * The height of the chain, as far as the service knows it.
+   *
+   * @throws ChainSourceError
+   */
+  async height(): Promise<number> {
+    const { name } = this.client
+    const height = await this.client.ask('/v1/block_header/tip', {
+      maxBytes: MAX_HEADER_BYTES,
+      read: (body) => field(readJson(body), 'height'),
+    })
+    if (isCount(height)) return height
+    throw new ChainSourceError('BAD_ANSWER', `${name} returned no block header for the tip`)
   }
 
   /**

@@ -48,7 +48,8 @@ export function attachGateway(
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
   const store = new BlocklistFilter(graph)
   const policy = sandboxPolicy(options.contentPolicy)
-  const errors = errorResponse({ logger })
+  const { isOriginPending } = options
+  const errors = errorResponse({ logger, ...(isOriginPending && { isOriginPending }) })
   const origins = options.crossOrigin === false ? [] : [crossOrigin()]
   const routes = Router()
   for (const handler of origins) {

@@ -24,6 +24,8 @@ export interface GatewayOptions {
   limits?: Partial<GatewayLimits>
   /** Whether these routes set CORS headers; `false` if the host does. */
   crossOrigin?: boolean
+  /** Whether the origin of an output is unknown, and its missing ancestors are on the way. */
+  isOriginPending?: (outpoint: Outpoint) => Promise<boolean>
   /** Logs internal errors, which clients do not see; standard output in JSON by default. */
   logger?: ErrorLogger
 }

@@ -1,6 +1,7 @@
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
 import { errorResponse } from '../gateway/http/error-response.js'
 import { NotFoundError } from '../gateway/http/errors.js'
@@ -46,6 +47,8 @@ export interface AppOptions {
   metrics?: Metrics
   /** Reasons why the host is not ready; the index and the chain tracker are added. */
   readiness?: Readiness
+  /** See `GatewayOptions`. */
+  isOriginPending?: (outpoint: Outpoint) => Promise<boolean>
   /** Whether the index matches the admitted set; by default, it does. */
   index?: () => IndexStatus
   /** The parts that know the chain and follow it, for `/health`. */
@@ -110,6 +113,7 @@ export function createApp(options: AppOptions): Express {
       crossOrigin: false,
       logger,
       bodies,
+      ...(options.isOriginPending && { isOriginPending: options.isOriginPending }),
     },
   )
   return app

@@ -1,4 +1,6 @@
 import type { Logger } from 'pino'
+import type { Admission } from '../follow/admission.js'
+import { AncestorsWorker } from '../follow/ancestors-worker.js'
 import type { ChainSources } from '../follow/chain-sources.js'
 import { Feed } from '../follow/feed.js'
 import { Follower } from '../follow/follower.js'
@@ -26,24 +28,28 @@ export interface FollowingOptions {
 export class Following {
   readonly sources: ChainSources
   readonly follower: Follower
+  readonly ancestors: AncestorsWorker
   readonly feed: Feed | undefined
 
   constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
     const { config, graph, overlay } = node
     const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
     this.sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
+    // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
+    const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
+      admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
+    const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
+    this.ancestors = new AncestorsWorker({
+      ...{ queue: node.ancestors, store: graph, source: this.sources, admit, logger },
+      perOrdinal: { maxTransactions: maxAncestors, maxBytes: maxAncestorBytes },
+      limits: { maxTransactions, maxBytes },
+    })
     this.follower = new Follower({
-      node: {
-        genesis,
-        store: graph,
-        // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
-        admit: ({ txid, beef }) =>
-          admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) }),
-      },
+      node: { genesis, store: graph, admit },
       source: this.sources,
       ordinals: config.followOrdinals,
       parallel: PARALLEL,
-      limits: { maxTransactions: config.limits.maxBeefTransactions, maxBytes },
+      limits: { maxTransactions, maxBytes },
       maxUnproven: MAX_UNPROVEN,
       pollInterval: config.followPollMs,
       logger,
@@ -53,6 +59,7 @@ export class Following {
 
   start(): void {
     this.follower.start()
+    this.ancestors.start()
     this.feed?.start()
   }
 
@@ -63,7 +70,7 @@ export class Following {
 
   /** Resolves when it no longer uses the store. */
   async stop(): Promise<void> {
-    const stopped = [this.follower.stop(), this.feed?.stop()]
+    const stopped = [this.follower.stop(), this.ancestors.stop(), this.feed?.stop()]
     // Aborts the requests that they wait for.
     await this.sources.close()
     await Promise.all(stopped)

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
 import { StoreUnavailableError } from '../../backend/src/graph/errors.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Config } from './config/config.js'
@@ -21,6 +22,8 @@ export interface Node {
   maintenance: IndexMaintenance
   /** Works off what writes leave in the backlog. */
   backlog: BacklogWorker
+  /** Ordinals with missing ancestors. */
+  ancestors: AncestorQueue
   /** How many failed hooks wait in the outbox. */
   failedHooksWaiting(): Promise<number>
   close(): Promise<void>
@@ -60,7 +63,7 @@ export async function openNode({
         overlay?.emit({ kind: 'reorganised', transactions })
       },
     })
-    const { outbox, held, failedHooksWaiting, isShared } = stores
+    const { outbox, held, ancestors, failedHooksWaiting, isShared } = stores
     const onWrite = async (): Promise<void> => maintenance?.notifyWrite()
     graph = new CachingStore({ store: stores.graph, isShared, onWrite, logger })
     await graph.open()
@@ -86,7 +89,7 @@ export async function openNode({
     })
     writeLock.onWritten = () => backlog?.notify()
     backlog.notify()
-    return { config, graph, overlay, maintenance, backlog, failedHooksWaiting, close }
+    return { config, graph, overlay, maintenance, backlog, ancestors, failedHooksWaiting, close }
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error

@@ -70,9 +70,15 @@ export async function startServer({
   const { engine } = node.overlay
   const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
   const following = openFollowing({ node, logger, submit: large?.submit })
+  const { onWritten } = engine.writeLock
+  engine.writeLock.onWritten = () => {
+    onWritten()
+    following?.ancestors.notify()
+  }
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   const { headers } = node.overlay.proofs
-  const chain: ChainParts = { headers, follower: following?.follower, sources: following?.sources }
+  const { follower, ancestors, sources } = following ?? {}
+  const chain: ChainParts = { headers, follower, ancestors, sources }
   const catchUpLog = new CatchUpLog({ parts: chain, logger })
   const metrics = metricsOf(node, chain)
   if (ownsProcess) metrics.addProcess()
@@ -94,6 +100,7 @@ export async function startServer({
     ...(reorgMonitor && { reorgMonitor }),
     ...(minePage && { minePage }),
     ...(large && { submit: large.submit }),
+    ...(following && { isOriginPending: (outpoint) => node.ancestors.isWaiting(outpoint) }),
   })
   const onEnd = (ended: EndedRequest): void => {
     if (ended.code === 'STORE_FULL') space.found()

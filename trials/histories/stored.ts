@@ -2,6 +2,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { CachingStore } from '../../src/server/store/caching-store.js'
 import type { Database } from '../../src/server/store/open-database.js'
+import { withCanonicalLineages } from '../../test/support/storage/canonical-lineages.js'
 import type { History } from './history.js'
 import type { Differences } from './host.js'
 import type { Model } from './model.js'
@@ -78,9 +79,9 @@ export async function answeringRows(
   const purses = [...first].filter((each) => each !== genesis).map(({ txid }) => txid)
   const isOfPurse = (row: string): boolean =>
     purses.some((txid) => row.includes(`"spender":"${txid}"`) || row.startsWith(`{"txid":"${txid}","height"`))
-  const rows = async (sql: string): Promise<string[]> => {
+  const rows = async (sql: string, canonical = (found: object[]): object[] => found): Promise<string[]> => {
     const found: object[] = await database.reader.all(sql, [])
-    return found
+    return canonical(found)
       .map((row) => JSON.stringify(row, (_, value) => (value instanceof ArrayBuffer ? hex(value) : value)))
       .filter((row) => !isOfPurse(row))
       .sort()
@@ -93,7 +94,7 @@ export async function answeringRows(
        )`,
     ),
     spends: await rows('select * from graph_spends'),
-    outputs: await rows('select * from graph_outputs where carrier = 0'),
+    outputs: await rows('select * from graph_outputs where carrier = 0', withCanonicalLineages),
     nodes: await rows('select * from graph_nodes'),
     names: await rows('select * from graph_names'),
     attributes: await rows('select * from graph_traits'),

@@ -95,8 +95,7 @@ export interface Backlog {
   /** Does part of it. Returns whether there was any; then there may be more. */
   workOff(): Promise<boolean>
   /**
-   * How much is reconsidered when these transactions arrive: the outpoints spent by whatever spends them; and about as many
-   * outputs of the lineages that continue from them as are moved in the time that one spend takes.
+   * How much is reconsidered when these transactions arrive: the outpoints spent by whatever spends them.
    *
    * @param query.limit Counting stops there, or slightly above.
    */

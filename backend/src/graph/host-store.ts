@@ -1,6 +1,7 @@
 import type { AdmissionOptions } from './admission-rules.js'
 import type { ChainPosition } from './block-rules.js'
 import type { GraphStore } from './graph-store.js'
+import type { HeaderChain } from './header-chain.js'
 
 /** Facts about the store itself, such as the tree that it holds. */
 export interface Settings {
@@ -12,6 +13,8 @@ export interface Settings {
 /** A graph store as its host opens it: readers and services need no more than the graph. */
 export interface HostStore extends GraphStore {
   readonly settings: Settings
+  /** Block headers, if the host keeps its own. */
+  readonly headers: HeaderChain
   /** Brings the schema up to date and reads the blocklist. */
   open(): Promise<void>
   /**

@@ -9,7 +9,7 @@ import {
   type Pointer,
 } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, stepCache } from '../http/caching.js'
-import { NotFoundError } from '../http/errors.js'
+import { NotFoundError, OriginUnknownError } from '../http/errors.js'
 
 /** An output that shows content. */
 export interface ContentOutput extends OutputRecord {
@@ -63,7 +63,8 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
     pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
   const step = outpoint && (await store.ordinals.at(outpoint, sequence))
   if (step === undefined || !hasContent(step.content)) {
-    throw new NotFoundError('the ordinal has no such step here, or its origin is unknown here')
+    const message = 'the ordinal has no such step here, or its origin is unknown here'
+    throw outpoint === undefined ? new NotFoundError(message) : new OriginUnknownError(message, outpoint)
   }
   return {
     output: step.content,

@@ -15,6 +15,7 @@ import {
   type HeaderName,
   type Operation,
   type OperationGroup,
+  ORIGIN_PENDING,
   SERVICE_WORKER,
   STORE_ERRORS,
 } from '../http/operation.js'
@@ -160,6 +161,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
     BAD_SEQUENCE: 'The sequence is not a number.',
     BAD_BODY: 'A service worker is being installed.',
     NESTING_TOO_DEEP: 'The path leads through more than 8 directories.',
+    ORIGIN_PENDING,
     NOT_FOUND: 'This store has no such output, step or entry, or the directory has no default and no index.',
     BLOCKED: 'The operator has blocked the output, its content, or the name that it is the origin of.',
     ...STORE_ERRORS,

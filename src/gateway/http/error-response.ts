@@ -1,6 +1,14 @@
 import type { ErrorRequestHandler, Request, Response } from 'express'
 import { LRUCache } from 'lru-cache'
-import { type Answer, answerFor, ERROR_STATUSES, type ErrorLogger } from './errors.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import {
+  type Answer,
+  answerFor,
+  ERROR_STATUSES,
+  type ErrorLogger,
+  OriginPendingError,
+  OriginUnknownError,
+} from './errors.js'
 import { ReaderLeftError } from './long-read.js'
 import { sendJson } from './send-body.js'
 
@@ -11,11 +19,22 @@ export interface ErrorResponseOptions {
   logger: ErrorLogger
   /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
   overlay?: boolean
+  /** See `GatewayOptions`. Only asked when nothing was found. */
+  isOriginPending?: (outpoint: Outpoint) => Promise<boolean>
 }
 
 /** Sends every error in the one shape that all routes share. */
-export function errorResponse({ logger, overlay = false }: ErrorResponseOptions): ErrorRequestHandler {
-  return (error: unknown, request, response: Response, _next) => {
+export function errorResponse({
+  logger,
+  overlay = false,
+  isOriginPending = async () => false,
+}: ErrorResponseOptions): ErrorRequestHandler {
+  const specific = async (error: unknown): Promise<unknown> => {
+    const isPending = error instanceof OriginUnknownError && (await isOriginPending(error.outpoint))
+    return isPending ? new OriginPendingError() : error
+  }
+  return async (thrown: unknown, request, response: Response, _next) => {
+    const error = await specific(thrown).catch((failure: unknown) => failure)
     // The client has left, and nothing went wrong.
     if (error instanceof ReaderLeftError && response.destroyed) return
     const internal: Answer = { code: 'INTERNAL', message: 'internal error; it has been logged' }

@@ -3,7 +3,7 @@ import { isStoreFull, QueryError, StoreUnavailableError } from '../../../backend
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { CodedError } from '../../../backend/src/protocol/coded-error.js'
-import { PointerError } from '../../../backend/src/protocol/outpoint.js'
+import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpoint.js'
 
 /** Every `code` of an error body (`spec/http.md`, Errors), with the status that routes answer it with. */
 export const ERROR_STATUSES = {
@@ -15,6 +15,7 @@ export const ERROR_STATUSES = {
   UNAUTHORIZED: 401,
   NOT_FOUND: 404,
   TAKEN: 404,
+  ORIGIN_PENDING: 404,
   CONFLICT: 409,
   PRECONDITION_FAILED: 412,
   TOO_LARGE: 413,
@@ -59,6 +60,32 @@ export class NotFoundError extends AnswerError {
     readonly code: 'NOT_FOUND' | 'TAKEN' = 'NOT_FOUND',
   ) {
     super(message)
+  }
+}
+
+/** What was asked for follows from the origin of an ordinal, which is not known here. */
+export class OriginUnknownError extends NotFoundError {
+  constructor(
+    message: string,
+    readonly outpoint: Outpoint,
+  ) {
+    super(message)
+  }
+}
+
+/** When to ask again for an ordinal whose missing ancestors are on the way, in seconds: a source takes some for each. */
+const ORIGIN_RETRY = 10
+
+/** The same while the missing ancestors are on the way. */
+export class OriginPendingError extends AnswerError {
+  override readonly name = 'OriginPendingError'
+  readonly code = 'ORIGIN_PENDING'
+  override readonly headers = { 'Retry-After': String(ORIGIN_RETRY) }
+
+  constructor() {
+    super(
+      'the origin of this ordinal is not known here yet: its missing ancestors are being fetched; try again',
+    )
   }
 }
 

@@ -3,7 +3,11 @@ import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-
 import { EMPTY_MAP, type MapState, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
-import { type ContentReference, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import {
+  type ContentReference,
+  formatOutpoint,
+  type Outpoint,
+} from '../../../backend/src/protocol/outpoint.js'
 import { contentAt } from '../content/content-root.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'
@@ -54,6 +58,14 @@ export async function metadataRecord(
   reference: ContentReference,
 ): Promise<MetadataRecord | undefined> {
   return await options.store.consistent(() => readRecord(options, reference))
+}
+
+/** The output that a reference starts from; undefined if the store has no content in its transaction. */
+export async function outpointOf(
+  store: GraphReader,
+  { pointer }: ContentReference,
+): Promise<Outpoint | undefined> {
+  return pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
 }
 
 async function readRecord(

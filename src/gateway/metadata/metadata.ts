@@ -5,8 +5,8 @@ import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
-import { NotFoundError, TooLargeError } from '../http/errors.js'
-import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import { NotFoundError, OriginUnknownError, TooLargeError } from '../http/errors.js'
+import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
@@ -15,6 +15,7 @@ import {
   type MetadataRecord,
   metadataRecord,
   metadataRecordShape,
+  outpointOf,
 } from './metadata-record.js'
 
 /** Room for 100 pointers, the most that the settings allow, of at most 96 characters, with quotes and spaces. */
@@ -39,9 +40,12 @@ export function metadataRoutes(
 function single(options: MetadataOptions): RequestHandler {
   return async (request, response) => {
     const pointer = decodedPointer(request.path.slice('/metadata/'.length))
-    const record = await metadataRecord(options, parseContentReference(pointer))
+    const reference = parseContentReference(pointer)
+    const record = await metadataRecord(options, reference)
     if (record === undefined) {
-      throw new NotFoundError('this store has no such output or step, or the origin is unknown here')
+      const message = 'this store has no such output or step, or the origin is unknown here'
+      const outpoint = await outpointOf(options.store, reference)
+      throw outpoint === undefined ? new NotFoundError(message) : new OriginUnknownError(message, outpoint)
     }
     const body = Buffer.from(JSON.stringify(record), 'utf8')
     const tag = entityTag(sha256(body).toString('hex'))
@@ -126,6 +130,7 @@ export const METADATA_OPERATIONS: OperationGroup = {
         BAD_OUTPOINT: 'The path does not end with an outpoint.',
         BAD_SEQUENCE: 'The sequence is not a number.',
         NOT_FOUND: 'This store has no such output, or the ordinal no such step.',
+        ORIGIN_PENDING,
         BLOCKED: 'The operator has blocked it.',
       },
     },

@@ -3,9 +3,9 @@ import { z } from 'zod'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { provenanceOf } from '../../../backend/src/graph/provenance.js'
 import { decodedPointer, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { NotFoundError } from '../http/errors.js'
+import { OriginUnknownError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
-import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
+import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 
@@ -36,7 +36,8 @@ function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler
       const reading = read.over(evidence)
       const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading))
       if (provenance.kind === 'unknown') {
-        throw new NotFoundError('this store has no ordinal at this outpoint, or its origin is unknown here')
+        const message = 'this store has no ordinal at this outpoint, or its origin is unknown here'
+        throw new OriginUnknownError(message, outpoint)
       }
       if (provenance.kind === 'incomplete') throw incompleteProof(provenance)
       const { tip: subject, transactions } = provenance
@@ -60,6 +61,7 @@ export const PROVENANCE_OPERATIONS: OperationGroup = {
       errors: {
         BAD_OUTPOINT: 'The path does not end with an outpoint.',
         NOT_FOUND: 'This store has no ordinal there, or not every transaction back to its origin.',
+        ORIGIN_PENDING,
         BLOCKED: 'The operator has blocked the output, or what the ordinal shows now.',
         ...STORE_ERRORS,
       },

@@ -19,9 +19,15 @@ import {
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
-import { NotFoundError } from '../http/errors.js'
+import { OriginUnknownError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'
-import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER, STORE_ERRORS } from '../http/operation.js'
+import {
+  CONTENT_HEADERS,
+  type OperationGroup,
+  ORIGIN_PENDING,
+  SERVICE_WORKER,
+  STORE_ERRORS,
+} from '../http/operation.js'
 import { askedOutpoint } from '../http/schemas.js'
 import { refuseServiceWorkers } from '../http/security-headers.js'
 import { ofLength, sendChunks, sendHead } from '../http/send-body.js'
@@ -78,7 +84,8 @@ function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestH
     const pointer = decodedPointer(request.path.slice('/stream/'.length))
     const query = { outpoint: parseOutpoint(pointer), chunkTypes }
     const stream = await store.streams.summary({ ...query, signal: leavingOf(response) })
-    if (stream === undefined) throw new NotFoundError('this store has no content at this outpoint')
+    if (stream === undefined)
+      throw new OriginUnknownError('this store has no content at this outpoint', query.outpoint)
     const origin = await originOf(query.outpoint, store)
     response.setHeader('Cache-Control', CACHE.revalidate)
     response.setHeader('X-Outpoint', formatOutpoint(query.outpoint))
@@ -172,6 +179,7 @@ export const STREAM_OPERATIONS: OperationGroup = {
         BAD_OUTPOINT: 'The path does not end with an outpoint.',
         BAD_BODY: 'A service worker is being installed.',
         NOT_FOUND: 'This store has no content there.',
+        ORIGIN_PENDING,
         BLOCKED: 'The operator has blocked the output or one of its chunks.',
         ...STORE_ERRORS,
       },

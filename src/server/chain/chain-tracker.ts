@@ -59,6 +59,8 @@ export interface BlockHeaders {
   /** @throws ChainTrackerError if there is no answer for now. */
   currentHeight(): Promise<number>
   status(): HeadersStatus
+  /** Finds out now whether there is a new tip; missing if every question does. */
+  refresh?(): Promise<void>
   /** Calls a listener for every new tip. */
   onTip(listener: (tip: ChainTip) => void): void
   close(): Promise<void>

@@ -41,16 +41,24 @@ export class ReorgMonitor {
   private readonly rounds = new Mutex()
   private readonly stopping = new AbortController()
   private polling: Promise<void> | undefined
+  /** Whether the last round failed: then a new tip starts the next one. */
+  private hasFailed = false
+  private wake: () => void = () => {}
 
   constructor(private readonly options: ReorgMonitorOptions) {}
 
   start(): void {
+    this.options.headers.onTip(({ forkedAt }) => {
+      if (forkedAt !== undefined) void this.checkFork(forkedAt)
+      else if (this.hasFailed) this.wake()
+    })
     this.polling = this.poll()
   }
 
   /** Stops; resolves when it no longer uses the store. */
   async stop(): Promise<void> {
     this.stopping.abort(new ChainTrackerError('the node is stopping'))
+    this.wake()
     await this.polling
     await this.rounds.waitForUnlock()
   }
@@ -62,25 +70,47 @@ export class ReorgMonitor {
    * @throws ChainTrackerError if the tracker does not answer or is too far behind; what was found by then is done.
    */
   async round(from?: number): Promise<Round> {
+    await this.options.headers.refresh?.()
     return await this.rounds.runExclusive(() => this.check(from))
   }
 
+  /** The chain was reorganised from a height on. */
+  private async checkFork(height: number): Promise<void> {
+    try {
+      await this.rounds.runExclusive(() => this.check(height))
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  /** The round after a failed one covers what that left out. */
+  private failed(err: unknown): void {
+    if (this.stopping.signal.aborted) return
+    this.hasFailed = true
+    const level = err instanceof ChainTrackerError ? 'warn' : 'error'
+    this.options.logger[level](
+      { err },
+      'could not check the stored proofs; the next round covers what this one left out',
+    )
+  }
+
   private async poll(): Promise<void> {
-    const { pollInterval, logger } = this.options
+    const { pollInterval } = this.options
     const { signal } = this.stopping
     while (!signal.aborted) {
+      const waking = new AbortController()
+      this.wake = () => waking.abort()
       try {
-        await this.round()
+        this.hasFailed = false
+        await this.rounds.runExclusive(() => this.check(undefined))
         if (pollInterval === 0) return
-      } catch (err) {
-        if (signal.aborted) return
-        const level = err instanceof ChainTrackerError ? 'warn' : 'error'
-        logger[level](
-          { err },
-          'could not check the stored proofs; the next round covers what this one left out',
-        )
+      } catch (error) {
+        this.failed(error)
       }
-      await setTimeout(pollInterval || RETRY_DELAY, undefined, { signal, ref: false }).catch(() => {})
+      if (signal.aborted) return
+      await setTimeout(pollInterval || RETRY_DELAY, undefined, { signal: waking.signal, ref: false }).catch(
+        () => {},
+      )
     }
   }
 

@@ -17,6 +17,7 @@ import {
 import { SourceAddressError } from '../../follow/errors.js'
 import { parseSources, type SourceAddress } from '../../follow/source-address.js'
 import { ConfigError } from './errors.js'
+import { chainTracker, headersCheckpoint, headersSources } from './header-settings.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'
 import { misspelledSettings, parseSettings, wholeNumber } from './settings.js'
@@ -116,16 +117,11 @@ const settings = {
     .string()
     .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 characters of a-z 0-9 -')
     .optional(),
-  chainTracker: z
-    .union([
-      z.literal('scripts-only'),
-      z.literal('whatsonchain'),
-      z.url({
-        protocol: /^https?$/,
-        error: 'must be scripts-only, whatsonchain or the URL of a headers service',
-      }),
-    ])
-    .optional(),
+  chainTracker: chainTracker.optional(),
+  /** Where the headers of a chain of our own come from; undefined: the public services. */
+  headersSources: headersSources.optional(),
+  /** The block that it must have; undefined: that of the network. */
+  headersCheckpoint: headersCheckpoint.optional(),
   /** How long a response of the chain tracker may take. */
   chainTrackerTimeoutMs: wholeNumber(1, 600_000).default(10_000),
   /** The services that the host follows the chain by, in order of preference; empty: it does not. */
@@ -141,7 +137,7 @@ const settings = {
   followOrdinals: z.enum(['names', 'all', 'none'], 'must be names, all or none').default('names'),
   /** From the end of one sweep over what is followed to the next, if no new block starts it earlier. */
   followPollMs: wholeNumber(100, 86_400_000).default(60_000),
-  /** How often stored proofs are checked against the chain; 0: at the start only. */
+  /** How often the sources of headers are asked, and stored proofs checked; 0: at the start only. */
   headersPollMs: wholeNumber(0, 86_400_000).default(60_000),
   /** How many of the last blocks are checked. */
   reorgDepth: wholeNumber(1, 10_000).default(10),
@@ -222,7 +218,10 @@ export interface Config
   deployment: Deployment | undefined
   /** Whether to fill an empty store with a local network. */
   seed: boolean
-  /** The source of block headers: `whatsonchain`, the URL of a service, or `scripts-only` if proofs are not checked. */
+  /**
+   * The source of block headers: `headers` for a chain of our own, `whatsonchain`, the URL of a service, `chaintracks=` and
+   * that of one, or `scripts-only` if proofs are not checked.
+   */
   chainTracker: string
   chainSources: SourceAddress[]
   limits: Limits
@@ -271,7 +270,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   if (isLive && deployment.covenantVersion !== profile.covenantVersion)
     throw new ConfigError(`COVENANT_VERSION: must be ${profile.covenantVersion} for the live tree`)
   // A local network has no headers; proofs of the live one are checked unless that is disabled explicitly.
-  const usual = profile.name === 'mainnet' ? 'whatsonchain' : 'scripts-only'
+  const usual = profile.name === 'mainnet' ? 'headers' : 'scripts-only'
   const { chainTracker = usual } = others
   const chainSources = others.chainSources ?? (isLive ? parseSources('junglebus') : [])
   if (others.junglebusSubscription !== undefined && !chainSources.some(({ kind }) => kind === 'junglebus'))

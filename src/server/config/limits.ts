@@ -78,6 +78,8 @@ export const LIMITS = {
   /** Transactions that one write re-evaluates besides its own; the others are left in the backlog. */
   maxReevaluations: { setting: 'MAX_REEVALUATIONS', least: 1, most: 1_000_000, usual: 1000 },
   /** Stored transactions that nothing admitted depends on: how many, and their bytes. */
+  maxAncestors: { setting: 'MAX_ANCESTORS', least: 1, most: 10_000_000, usual: 20_000 },
+  maxAncestorBytes: { setting: 'MAX_ANCESTOR_BYTES', least: 1024, most: 64 * GiB, usual: 256 * MiB },
   maxPendingTransactions: { setting: 'MAX_PENDING_TRANSACTIONS', least: 0, most: 10_000_000, usual: 100_000 },
   maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * GiB, usual: 256 * MiB },
   /** Of one client a minute; 0 is no limit. */

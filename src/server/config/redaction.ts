@@ -7,7 +7,7 @@ const ADDRESSES = ['CHAIN_TRACKER', 'HOSTING_URL', 'KNEX_URL']
 /** A path segment of at least this length is taken for a key. */
 const LEAST_KEY = 16
 /** Settings that are one or several URLs, separated by commas, which may have a key in path or query. */
-const KEYED = ['CHAIN_TRACKER', 'CHAIN_SOURCES', 'SYNC_PEERS']
+const KEYED = ['CHAIN_TRACKER', 'HEADERS_SOURCES', 'CHAIN_SOURCES', 'SYNC_PEERS']
 /** Shorter texts are no secrets, and occur anywhere. */
 const LEAST = 4
 
@@ -22,7 +22,7 @@ export const HIDDEN = '[hidden]'
 export function hidingSecrets(env: Record<string, string | undefined>): (text: string) => string {
   const secrets = [
     ...SECRET.map((name) => env[name] ?? ''),
-    ...ADDRESSES.flatMap((name) => secretsIn(env[name] ?? '')),
+    ...ADDRESSES.flatMap((name) => secretsIn(withoutKind(env[name] ?? ''))),
     ...mongoSecrets(env.MONGO_URL ?? '').flatMap(withDecoded),
   ]
   const urls = KEYED.flatMap((name) => (env[name] ?? '').split(',')).flatMap(keyedUrl)
@@ -37,6 +37,11 @@ export function hidingSecrets(env: Record<string, string | undefined>): (text: s
   }
 }
 
+/** A URL without the kind of service that may be before it: `chaintracks=https://…`. */
+function withoutKind(written: string): string {
+  return written.replace(/^[a-z]+=/, '')
+}
+
 interface KeyedUrl {
   host: string
   /** Its path and query, as written and as parsed. */
@@ -45,8 +50,7 @@ interface KeyedUrl {
 
 /** The URL, if it has more than an origin. */
 function keyedUrl(written: string): KeyedUrl[] {
-  // A chain source may have its kind before it.
-  const text = written.trim().replace(/^[a-z]+=/, '')
+  const text = withoutKind(written.trim())
   if (!URL.canParse(text)) return []
   const { host, pathname, search } = new URL(text)
   const read = (pathname + search).replace(/\/+$/, '')

@@ -61,8 +61,8 @@ export const chainShape = z.strictObject({
   ancestors: z
     .strictObject({
       waiting: count.describe('Ordinals whose ancestors are to be fetched.'),
-      fetched: count.describe('Ancestors fetched and admitted since the start.'),
-      holes: count.describe('Ancestors that no source has; they are asked for again.'),
+      fetched: count.describe('Transactions fetched since the start.'),
+      holes: count.describe('Ordinals whose ancestors no source has, or are too many; they are tried again.'),
       lastError: lastErrorShape,
     })
     .optional()

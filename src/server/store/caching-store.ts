@@ -66,6 +66,7 @@ export class CachingStore implements HostStore {
   readonly admissions
   readonly interactions
   readonly settings
+  readonly headers
   /** Answers from memory, and reads, since the start. */
   readonly caches = { answers: { hits: 0, misses: 0 }, bodies: { hits: 0, misses: 0 } }
   private readonly answers = new LRUCache<string, CachedAnswer>({
@@ -103,6 +104,7 @@ export class CachingStore implements HostStore {
     this.admissions = store.admissions
     this.interactions = store.interactions
     this.settings = store.settings
+    this.headers = store.headers
     this.transactions = replacing(transactions, {
       heightOf: (txid) => this.cached(`height ${txid}`, () => transactions.heightOf(txid)),
       spenderOf: (outpoint) =>

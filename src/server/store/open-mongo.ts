@@ -1,10 +1,12 @@
 import { MongoClient } from 'mongodb'
+import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
 import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
 import type { IndexComparison, IndexRebuild } from '../../../backend/src/graph/index-maintenance.js'
 import { whileAvailable } from '../../../backend/src/storage/mongo/documents.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
+import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
@@ -16,6 +18,7 @@ export interface Stores {
   outbox: HookOutbox
   maintenance: IndexComparison & IndexRebuild
   held: HeldSubmissions
+  ancestors: AncestorQueue
   /** How many failed hooks wait in the outbox, of all services. */
   failedHooksWaiting(): Promise<number>
   /** Whether other processes may write to it, too. */
@@ -47,6 +50,7 @@ export async function openMongo(options: {
     graph,
     outbox,
     held: new StoredSubmissions(graph.database),
+    ancestors: new StoredAncestorQueue(graph.database),
     maintenance: new MongoIndexMaintenance({ db, writer: graph.writer }),
     failedHooksWaiting: () => outbox.waiting(),
     isShared: true,

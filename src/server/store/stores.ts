@@ -1,5 +1,6 @@
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
+import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
@@ -33,6 +34,7 @@ export async function openStores(
     graph,
     outbox,
     held: new StoredSubmissions(graph.database),
+    ancestors: new StoredAncestorQueue(graph.database),
     maintenance: new SqlIndexMaintenance({ writer, reader }),
     failedHooksWaiting: () => outbox.waiting(),
     isShared,

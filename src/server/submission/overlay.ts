@@ -15,7 +15,7 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
-import { openHeadersSource } from '../chain/headers-source.js'
+import { openBlockHeaders } from '../chain/open-headers.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
 import { OverlayEngine } from './overlay-engine.js'
@@ -54,7 +54,7 @@ export interface Overlay {
 /** Puts the topic managers, the lookup services and the engine together over one store. */
 export function createOverlay(options: {
   config: Config
-  graph: GraphStore & Pick<HostStore, 'deriveBy' | 'settings'>
+  graph: GraphStore & Pick<HostStore, 'deriveBy' | 'settings' | 'headers'>
   /** Where failed hooks wait for a retry. */
   outbox: HookOutbox
   /** Where submissions wait that are not final. */
@@ -66,7 +66,8 @@ export function createOverlay(options: {
   logger: Logger
 }): Overlay {
   const { config, graph, outbox, held, logger } = options
-  const { retries: isEnabled = true, headers = openHeadersSource(config) } = options
+  const { retries: isEnabled = true } = options
+  const { headers = openBlockHeaders({ config, store: graph.headers, logger }) } = options
   const { deployment, maxContentBytes, contentTypes, limits } = config
   const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
   const proofs = new ProofVerifier({ headers, graph, logger })

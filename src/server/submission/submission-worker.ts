@@ -4,6 +4,7 @@ import { Mutex } from 'async-mutex'
 import { pino } from 'pino'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { type Answer, answerFor } from '../../gateway/http/errors.js'
+import { openBlockHeaders } from '../chain/open-headers.js'
 import type { Config } from '../config/config.js'
 import { openStores } from '../store/stores.js'
 import { verdictOf } from './errors.js'
@@ -56,7 +57,8 @@ async function open(): Promise<Overlay> {
     onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
     isSecond: true,
   })
-  const overlay = createOverlay({ config, graph, outbox, held, retries: false, logger })
+  const headers = openBlockHeaders({ config, store: graph.headers, logger, isSecond: true })
+  const overlay = createOverlay({ config, graph, outbox, held, headers, retries: false, logger })
   overlay.onEvent((event) => report({ event: postable(event) }))
   return overlay
 }

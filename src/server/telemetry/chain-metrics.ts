@@ -54,14 +54,10 @@ const ROWS: Record<keyof ChainParts, Row[]> = {
     ],
     [
       'minetree_ancestors_holes',
-      'Ancestors that no source has, to be asked for again.',
+      'Ordinals whose ancestors no source has, or are too many.',
       ({ ancestors }) => ancestors?.holes,
     ],
-    [
-      'minetree_ancestors_fetched_total',
-      'Ancestors fetched and admitted.',
-      ({ ancestors }) => ancestors?.fetched,
-    ],
+    ['minetree_ancestors_fetched_total', 'Ancestors fetched.', ({ ancestors }) => ancestors?.fetched],
   ],
   sources: [
     [

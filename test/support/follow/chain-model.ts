@@ -77,16 +77,23 @@ function placing(
 ): string[] {
   const satoshisIn = (spent: string): number =>
     history.byTxid.get(spent.slice(0, 64))?.said[Number(spent.slice(65))]?.satoshis ?? Number.NaN
-  const deciding = said.map(({ satoshis }, vout) => {
-    if (satoshis !== 1 || !placed.has(outpoint(vout)) || answers.origins.has(outpoint(vout))) return -1
-    const start = said.slice(0, vout).reduce((sum, each) => sum + each.satoshis, 0)
+  /** The input with the satoshi that an output starts with. */
+  const inputOf = (vout: number): number => {
+    const start = said.slice(0, vout).reduce((sum, { satoshis }) => sum + satoshis, 0)
     let end = 0
     return spends.findIndex((spent) => {
       end += satoshisIn(spent)
       return !(end <= start)
     })
-  })
+  }
+  const oneSat = [...said.keys()].filter((vout) => said[vout]?.satoshis === 1)
+  const deciding = oneSat
+    .filter((vout) => placed.has(outpoint(vout)) && !answers.origins.has(outpoint(vout)))
+    .map(inputOf)
+  // Behind the last output that can receive one, an ordinal is burnt, whatever is before it.
   const carrying = spends.findLastIndex((spent) => satoshisIn(spent) === 1 && answers.held.has(spent))
-  const sources = spends.slice(0, Math.max(carrying, ...deciding) + 1).map((spent) => spent.slice(0, 64))
+  const lastInput = Math.max(...oneSat.map(inputOf), -1)
+  const last = Math.max(Math.min(carrying, lastInput), ...deciding)
+  const sources = spends.slice(0, last + 1).map((spent) => spent.slice(0, 64))
   return sources.filter((each) => history.byTxid.has(each))
 }

@@ -8,7 +8,7 @@ import {
   type Shape,
 } from '../../../trials/histories/history.js'
 import { MinedChain } from '../../../trials/histories/mined-chain.js'
-import type { HeaderChain } from '../server/header-chain.js'
+import type { Block, HeaderChain } from '../server/header-chain.js'
 
 /** How blocks are mined; numbers choose. */
 export interface Mining {
@@ -101,8 +101,12 @@ export class ChainWorld {
    * Mines until nothing is in the mempool that anything conflicts with, or that a block held before: then everybody agrees on
    * what counts, and whoever knows an unproven transaction has learnt it with its ancestors. The last block leaves the rest of
    * the mempool unmined.
+   *
+   * @param again What clients broadcast once more before.
    */
-  settle(choice: number): void {
+  settle(choice: number, again: ReadonlySet<string>): void {
+    for (const each of this.inOrder(again)) this.broadcast(each)
+
     const isOpen = ({ txid }: HistoryTransaction): boolean =>
       this.takenBack.has(txid) || this.rivalsOf(txid).length > 0
     for (let left = this.mempool.filter(isOpen); left.length > 0; left = this.mempool.filter(isOpen)) {
@@ -119,6 +123,11 @@ export class ChainWorld {
     if (transaction === undefined || !this.isKnown(txid)) return undefined
     const proof = this.mined.blockOf(txid)?.proof(txid)
     return { txid, raw: transaction.raw, ...(proof && { proof }) }
+  }
+
+  /** A block that held a transaction, and that the chain took back. */
+  staleBlockOf(txid: string): Block | undefined {
+    return this.mined.everMined({ isStale: true }).find((each) => each.transaction.txid === txid)?.block
   }
 
   spenderOf(outpoint: Outpoint | string): string | undefined {

@@ -19,7 +19,7 @@ export type LiveEvent =
   | { kind: 'recover' }
   /** The service goes on for so many questions to its sources. */
   | { kind: 'wait'; questions: number }
-  /** The service ends when it has asked so many questions, and starts again after a block. */
+  /** The service ends when it has asked so many questions, and starts again. */
   | { kind: 'kill' | 'restart'; questions: number }
   /** Everything comes to rest, and is compared with the model. */
   | { kind: 'rest'; choice: number }
@@ -42,6 +42,15 @@ export interface LivePlan {
   follow: FollowedOrdinals
   /** Decides what is mined at the end. */
   rest: number
+  /** Whether each route is asked about each output at the end, and not only those that tell of many at once. */
+  everything: boolean
+}
+
+/** How large plans are, and how often the service is killed or restarted, beside a weight of 36 for everything else. */
+export interface PlanSize {
+  deeds: number
+  events: number
+  kills: number
 }
 
 /** Few coins of 1 satoshi that nobody has the history of, and enough of others to pay with. */
@@ -78,7 +87,7 @@ const MISBEHAVIOURS: Misbehaviour[] = [
   'forgets',
 ]
 
-const event: fc.Arbitrary<LiveEvent> = fc.oneof(
+const EVENTS: { weight: number; arbitrary: fc.Arbitrary<LiveEvent> }[] = [
   {
     weight: 7,
     arbitrary: fc.record({
@@ -104,19 +113,21 @@ const event: fc.Arbitrary<LiveEvent> = fc.oneof(
   },
   { weight: 2, arbitrary: fc.constant({ kind: 'recover' as const }) },
   { weight: 5, arbitrary: fc.record({ kind: fc.constant('wait' as const), questions }) },
-  {
-    weight: 1,
-    arbitrary: fc.record({ kind: fc.constantFrom('kill' as const, 'restart' as const), questions }),
-  },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('rest' as const), choice }) },
-)
+]
 
-/** Plans of histories of some `deeds` transactions. */
-export function livePlan({ deeds, events }: { deeds: number; events: number }): fc.Arbitrary<LivePlan> {
+/** Plans of at most so many deeds and events, and at least half as many. */
+export function livePlan({ deeds, events, kills }: PlanSize): fc.Arbitrary<LivePlan> {
+  const kill = fc.record({
+    kind: fc.constantFrom('kill' as const, 'kill' as const, 'restart' as const),
+    questions,
+  })
+  const event = fc.oneof(...EVENTS, { weight: kills, arbitrary: kill })
   return fc.record({
     deeds: fc.array(deed, { minLength: Math.ceil(deeds / 2), maxLength: deeds, size: 'max' }),
     events: fc.array(event, { minLength: Math.ceil(events / 2), maxLength: events, size: 'max' }),
     follow: fc.constantFrom<FollowedOrdinals>('names', 'all'),
     rest: choice,
+    everything: fc.nat(2).map((chance) => chance === 0),
   })
 }

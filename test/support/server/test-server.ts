@@ -10,6 +10,7 @@ import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import type { Node } from '../../../src/server/node.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
+import { withCanonicalLineages } from '../storage/canonical-lineages.js'
 import { until } from './waiting.js'
 
 export const SILENT = pino({ level: 'silent' })
@@ -148,14 +149,15 @@ export function storedRows(dataDir: string): Record<string, string[]> {
       (database.prepare(`select name from pragma_table_info('${table}')`).all() as { name: string }[])
         .map(({ name }) => name)
         .filter((name) => name !== 'arrival')
+    const objectsOf = (table: string): object[] => {
+      const all = database.prepare(`select ${columnsOf(table)} from ${table}`).all() as object[]
+      return table === 'graph_outputs' ? withCanonicalLineages(all) : all
+    }
     const rowsOf = (table: string): string[] =>
-      (
-        database
-          .prepare(`select ${columnsOf(table)} from ${table}`)
-          .raw()
-          .all() as unknown[][]
-      )
-        .map((row) => row.map((value) => (isBytes(value) ? Buffer.from(value).toString('hex') : value)))
+      objectsOf(table)
+        .map((row) =>
+          Object.values(row).map((value) => (isBytes(value) ? Buffer.from(value).toString('hex') : value)),
+        )
         .map((row) => JSON.stringify(row))
         .sort()
     return Object.fromEntries(tables.map(({ name }) => [name, rowsOf(name)]))

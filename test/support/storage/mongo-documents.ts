@@ -1,5 +1,6 @@
 import type { Collection, Db } from 'mongodb'
 import { COLLECTIONS } from '../../../backend/src/storage/mongo/collections.js'
+import { withCanonicalLineages } from './canonical-lineages.js'
 
 /** The documents of every collection of the admitted graph, as they are. */
 export async function rawDocuments(db: Db): Promise<Record<string, object[]>> {
@@ -26,7 +27,12 @@ export function asText(rows: Record<string, object[]>, leftOut: string[] = []): 
           .map(([field, value]) => [field, plain(value)]),
       ),
     )
-  return Object.fromEntries(Object.entries(rows).map(([name, all]) => [name, all.map(textOf).sort()]))
+  return Object.fromEntries(
+    Object.entries(rows).map(([name, all]) => {
+      const comparable = name === 'graph_outputs' ? withCanonicalLineages(all) : all
+      return [name, comparable.map(textOf).sort()]
+    }),
+  )
 }
 
 /** SQLite has numbers for what is true or not, and other bytes than MongoDB. */

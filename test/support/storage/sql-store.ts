@@ -8,6 +8,7 @@ import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import { openSqlite } from '../../../src/server/store/open-database.js'
+import { withCanonicalLineages } from './canonical-lineages.js'
 import type { Engine, OpenedStore } from './engine.js'
 
 /** The connections of a store on SQL. */
@@ -45,7 +46,7 @@ export async function openSqlStore(
       const rows: Record<string, string[]> = {}
       for (const { name } of await own.all(dialect.tables, [])) {
         const all: { name?: unknown }[] = await own.all(`select * from ${name}`, [])
-        rows[name] = all
+        rows[name] = (name === 'graph_outputs' ? withCanonicalLineages(all) : all)
           .filter((row) => row.name !== 'writes')
           .map(textOf)
           .sort()

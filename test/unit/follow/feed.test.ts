@@ -57,7 +57,6 @@ class World {
         },
       },
       firstHeight: async () => this.first,
-      tip: async () => this.chain.bestTip.height,
       onTransaction: async (record) => {
         this.received.push(record)
         this.look()
@@ -103,7 +102,7 @@ describe.each([
     for (const { txid, proof } of world.received)
       expect(proof).toEqual(world.services.facts.transaction(txid)?.proof)
     // All of it came with the pages.
-    expect(world.service.asked.filter((path) => !path.includes('/from_block/'))).toEqual([])
+    expect(world.service.asked.filter((path) => !/from_block|block_header/.test(path))).toEqual([])
     const next = world.mine(5)
     feed.onBlock()
     await world.until(() => world.received.length === 9)
@@ -135,7 +134,9 @@ describe.each([
     await world.until(() => world.received.length === 3)
     await again.stop()
     expect(world.txids).toEqual(txidsOf(early, late, late))
-    const asked = world.service.asked.slice(before).map((path) => Number(/height=(\d+)/.exec(path)?.[1]))
+    const asked = world.service.asked
+      .slice(before)
+      .flatMap((path) => [...path.matchAll(/height=(\d+)/g)].map(([, height]) => Number(height)))
     expect(Math.min(...asked)).toBeGreaterThan(world.first + 10)
     expect(Math.min(...asked)).toBeLessThanOrEqual(world.chain.bestTip.height - 6)
   })
@@ -191,7 +192,8 @@ test.each<[string, string]>([
 ])('a feed %s comes to an end, and is read on with the next block', async (_, body) => {
   const world = new World()
   const mined = world.mine(1)
-  world.service.fault = () => ({ kind: 'body', body: Buffer.from(body) })
+  world.service.fault = (path) =>
+    path.includes('/from_block/') ? { kind: 'body', body: Buffer.from(body) } : undefined
   const feed = await world.open()
   // It looks for more at each height up to the tip.
   await world.until(() =>
@@ -272,6 +274,40 @@ test('a transaction that cannot be stored is tried three times, and does not hol
   expect(tried).toEqual([mined[0]?.txid, mined[0]?.txid, mined[0]?.txid, mined[1]?.txid])
   expect(feed.status()).toMatchObject({ transactions: 1, failures: 3 })
 })
+
+test('a feed that knows the height of the chain from elsewhere reads no further', async () => {
+  const world = new World()
+  const mined = world.mine(1)
+  let tip = world.first
+  const feed = await world.open({ tip: async () => tip })
+  await world.until(() => world.service.asked.length === 1)
+  tip++
+  feed.onBlock()
+  await world.until(() => world.received.length === 1)
+  expect(world.txids).toEqual(txidsOf(mined))
+  const heights = world.service.asked.map((path) => /height=(\d+)/.exec(path)?.[1])
+  expect(heights[0]).toBe(String(world.first))
+  expect(world.service.asked.some((path) => path.includes('block_header'))).toBe(false)
+})
+
+test.each(['{}', '{"height":-1}', '[]', 'null'])(
+  'a JungleBus that answers %s for its tip is not believed',
+  async (body) => {
+    const world = new World()
+    let reported = ''
+    world.service.fault = () => ({ kind: 'body', body: Buffer.from(body) })
+    await world.open({
+      logger: {
+        warn: (message: unknown) => {
+          reported = String(message)
+          world.look()
+        },
+      },
+    })
+    await world.until(() => reported !== '')
+    expect(reported).toContain('returned no block header for the tip')
+  },
+)
 
 test('a subscription that the source does not know is reported', async () => {
   const world = new World()

@@ -132,10 +132,18 @@ export const COLLECTIONS = {
     idOf: ({ txid }) => txid,
     indexes: [['lock_height', 'lock_time', 'txid']],
   },
+  graph_ancestors: {
+    idOf: outputId,
+    indexes: [['hole', 'due', 'arrival']],
+  },
   graph_hook_notes: {
     nullable: ['topic', 'spender', 'beef'],
     idOf: ({ subject }) => subject,
     indexes: [['service', 'subject'], ['beef']],
+  },
+  graph_headers: {
+    idOf: ({ position }) => place(position),
+    indexes: [['position']],
   },
   graph_interactions: {
     idOf: ({ host, topic }) => `${host} ${topic}`,

@@ -42,6 +42,7 @@ const ORDER: CollectionName[] = [
   'graph_held',
   'graph_blocked',
   'graph_hook_notes',
+  'graph_headers',
   'graph_interactions',
   'graph_settings',
 ]

@@ -2,15 +2,7 @@ import type { AdmissionRecord, Block } from '../../graph/records.js'
 import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { admissionOf } from '../read/admissions.js'
-import {
-  LINEAGES_SAMPLED,
-  Lineages,
-  MOVED_OUTPUTS_PER_SPEND,
-  SHORT,
-  SHORT_LINEAGE,
-  shortLineage,
-  unblocked,
-} from '../read/lineages.js'
+import { Lineages, SHORT, SHORT_LINEAGE, shortLineage, unblocked } from '../read/lineages.js'
 import { type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
 import type { StreamPageQuery } from '../read/read-streams.js'
 import { spendsOf } from '../read/transaction-status.js'
@@ -20,7 +12,9 @@ import {
   hashColumn,
   hexOf,
   inParts,
+  isComplete,
   type Lineage,
+  lineageOf,
   outpointOf,
   parts,
   ROWS_A_STATEMENT,
@@ -98,16 +92,15 @@ export function lookupsIn(rows: RowReader): Lookups {
       }
       return found.slice(0, limit)
     },
-    workBehind: ({ txids, limit }) =>
-      countInParts(txids, limit, (part) => workBehind(lineages, rows, part, limit)),
+    workBehind: ({ txids, limit }) => countInParts(txids, limit, (part) => workBehind(rows, part, limit)),
     async summaryOf(outpoint) {
       const place = await lineages.placeOf(outpoint)
       if (place === undefined) return undefined
+      // Nothing else is asked about it.
+      if (!isComplete(place.lineage)) return { ...place, isComplete: false, last: place.step, ...NO_STEPS }
       const first = { ...inLineage(place.lineage), step: { $lt: SHORT } }
       const outputs = await rows.all(OUTPUTS, first, { fields: SHORT_LINEAGE })
-      return outputs.length < SHORT
-        ? await shortLineage(rows, place, outputs)
-        : await longLineage(lineages, rows, place)
+      return outputs.length < SHORT ? shortLineage(rows, place, outputs) : await longLineage(rows, place)
     },
     async mapRows({ lineage, from, to, limit, order }) {
       const within = { $gte: from, ...(to !== undefined && { $lte: to }) }
@@ -136,6 +129,8 @@ export function lookupsIn(rows: RowReader): Lookups {
   const lineages = new Lineages(rows, lookups)
   return lookups
 }
+
+const NO_STEPS = { origin: undefined, content: undefined, parent: undefined }
 
 /** How many transactions of blocks are read at once: a block may hold any number. */
 const BLOCKS_PAGE = 500
@@ -210,12 +205,7 @@ async function unspent(rows: RowReader, admissions: Row[], always: number | unde
 }
 
 /** See `Backlog.workBehind`. */
-async function workBehind(
-  lineages: Lineages,
-  rows: RowReader,
-  txids: string[],
-  limit: number,
-): Promise<number> {
+async function workBehind(rows: RowReader, txids: string[], limit: number): Promise<number> {
   const fields = ['spender']
   const found = await rows.all('graph_spends', { txid: anyOf(txids) }, { fields, limit })
   if (found.length === 0) return 0
@@ -223,36 +213,24 @@ async function workBehind(
     found.map(({ spender }) => spender as Buffer),
     hexOf,
   )
-  const behind = await rows.all('graph_spends', { spender: { $in: spenders } }, { fields, limit })
-  const heads = await rows.all(
-    OUTPUTS,
-    { previous_txid: anyOf(txids), step: 0 },
-    { fields: LINEAGE, limit: LINEAGES_SAMPLED },
-  )
-  const lasts = await Promise.all(heads.map((head) => lineages.lastOf(lineageOf(head))))
-  const steps = lasts.reduce((sum, last) => sum + (last?.step ?? 0), 0)
-  return behind.length + Math.floor(steps / MOVED_OUTPUTS_PER_SPEND)
+  return (await rows.all('graph_spends', { spender: { $in: spenders } }, { fields, limit })).length
 }
 
-function lineageOf({ lineage_txid, lineage_vout }: Row): Lineage {
-  return [lineage_txid, lineage_vout]
-}
-
-async function longLineage(lineages: Lineages, rows: RowReader, place: Place): Promise<LineageSummary> {
+/** The summary of a complete lineage. */
+async function longLineage(rows: RowReader, place: Place): Promise<LineageSummary> {
   const { lineage } = place
   /** The first or the last step of a kind. */
   const edge = async (step: string, order: 1 | -1): Promise<number | undefined> => {
     const filter = { ...inLineage(lineage), [step]: { $gte: 0 } }
     return (await rows.first(OUTPUTS, filter, { sort: { [step]: order }, fields: [step] }))?.[step]
   }
-  const [isComplete, last = place.step, origin, content, parent] = await Promise.all([
-    lineages.isComplete(lineage),
+  const [last = place.step, origin, content, parent] = await Promise.all([
     edge('step', -1),
     edge('content_step', 1),
     edge('content_step', -1),
     edge('parent_step', -1),
   ])
-  return { ...place, isComplete, last, origin, content, parent }
+  return { ...place, isComplete: true, last, origin, content, parent }
 }
 
 async function* lineagesWith(

@@ -1,7 +1,17 @@
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import type { Lookups } from '../read/lookups.js'
-import { hexOf, inParts, outpointColumns, outpointOf, outpointPair, unique } from '../rows/columns.js'
+import {
+  formatLineage,
+  hexOf,
+  inParts,
+  isSameLineage,
+  lineageOf,
+  outpointColumns,
+  outpointOf,
+  outpointPair,
+  unique,
+} from '../rows/columns.js'
 import type { RecordRow } from '../rows/record-rows.js'
 import { anyOf, anyOutpoint, type Filter, inLineage, type Row } from '../rows/rows.js'
 import {
@@ -16,6 +26,7 @@ import type { PendingDocuments } from './pending-documents.js'
 const OUTPUTS = 'graph_outputs'
 const OUTPOINT = ['txid', 'vout']
 const PREVIOUS = ['previous_txid', 'previous_vout']
+const LINEAGE = ['lineage_txid', 'lineage_vout']
 
 /** See {@link OutputTables}. */
 export class MongoOutputTables extends OutputTables {
@@ -46,25 +57,49 @@ export class MongoOutputTables extends OutputTables {
   }
 
   aloneAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {
-    return this.firstWithout({ step: { $gt: 0 } }, outpoints)
+    return inParts(outpoints, async (part) => {
+      const starting = { ...anyOutpoint(part), step: 0 }
+      const own = await this.rows.all(OUTPUTS, starting, { fields: [...OUTPOINT, ...LINEAGE] })
+      const others = own.flatMap((doc) =>
+        [{ $gt: 0 }, { $lt: 0 }].map((step) => ({ ...inLineage(lineageOf(doc)), step })),
+      )
+      const shared = await this.lineagesIn(others)
+      return own.filter((doc) => !shared.has(formatLineage(lineageOf(doc)))).map(outpointOf)
+    })
   }
 
   onlyInscribedAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {
-    return this.firstWithout({ $or: INSCRIBED_STEPS.map((step) => ({ [step]: { $gt: 0 } })) }, outpoints)
+    return inParts(outpoints, async (part) => {
+      const starting = { ...anyOutpoint(part), step: 0 }
+      const own = await this.rows.all(OUTPUTS, starting, { fields: [...OUTPOINT, ...LINEAGE] })
+      const firsts = own.map(outpointOf).filter((outpoint, at) => {
+        return isSameLineage(outpointPair(outpoint), lineageOf(own[at]))
+      })
+      const further = firsts.flatMap((first) =>
+        INSCRIBED_STEPS.map((step) => ({ ...inLineage(outpointPair(first)), [step]: { $gt: 0 } })),
+      )
+      const inscribed = await this.lineagesIn(further)
+      return firsts.filter((first) => !inscribed.has(formatLineage(outpointPair(first))))
+    })
   }
 
-  async tipsOf(lineages: Outpoint[]): Promise<Tip[]> {
+  async tipsOf(members: Outpoint[]): Promise<Tip[]> {
     const tips: Tip[] = []
     const fields = [...OUTPOINT, 'step', 'owner', ...INSCRIBED_STEPS]
-    for (const lineage of lineages) {
-      const own = inLineage(outpointPair(lineage))
+    for (const member of members) {
+      const place = await this.rows.first(OUTPUTS, outpointColumns(member), { fields: LINEAGE })
+      if (place === undefined) continue
+      const lineage = lineageOf(place)
+      const own = inLineage(lineage)
+      const first = await this.rows.first(OUTPUTS, own, { sort: { step: 1 }, fields: OUTPOINT })
       const tip = await this.rows.first(OUTPUTS, own, { sort: { step: -1 }, fields })
-      if (tip === undefined) continue
+      if (first === undefined || tip === undefined) continue
       const { step, owner, map_step } = tip
       const spent = outpointColumns(outpointOf(tip))
       const spend = owner && (await this.rows.first('graph_spends', spent, { fields: ['spender'] }))
       tips.push({
         lineage,
+        first: outpointOf(first),
         step,
         holder: owner && spend === undefined ? hexOf(owner) : undefined,
         isInscribed: INSCRIBED_STEPS.some((step) => tip[step] !== null),
@@ -85,9 +120,10 @@ export class MongoOutputTables extends OutputTables {
     }
   }
 
-  async moveSteps({ lineage, from, to, further }: MovedSteps): Promise<void> {
+  async moveSteps({ lineage, from, until, to, further }: MovedSteps): Promise<void> {
     const shifted = (step: number | null): number | null => (step === null ? null : step + further)
-    const moved = { ...inLineage(lineage), step: { $gte: from } }
+    const stretch = { $gte: from, ...(until !== undefined && { $lt: until }) }
+    const moved = { ...inLineage(lineage), step: stretch }
     await this.pending.update(OUTPUTS, moved, ({ step, content_step, parent_step, map_step }) => ({
       ...inLineage(to),
       step: step + further,
@@ -98,34 +134,31 @@ export class MongoOutputTables extends OutputTables {
   }
 
   protected async heads(outpoints: Outpoint[], fields: readonly [string, string]): Promise<Head[]> {
-    const first = { ...anyOutpoint(outpoints, fields), step: 0 }
-    const docs = await this.rows.all(OUTPUTS, first, { fields: [...OUTPOINT, ...PREVIOUS] })
-    const starting = docs
-      .filter(({ previous_txid }) => previous_txid !== null)
-      .map((doc) => ({ outpoint: outpointOf(doc), previous: previousOf(doc) }))
-    return await inParts(starting, async (part) => {
-      const held = await this.outpointsIn(OUTPUTS, anyOutpoint(part.map(({ previous }) => previous)))
-      const named = await this.outpointsIn('graph_names', anyOutpoint(part.map(({ outpoint }) => outpoint)))
-      const isHead = ({ outpoint, previous }: Head): boolean =>
-        held.has(formatOutpoint(previous)) && !named.has(formatOutpoint(outpoint))
-      return part.filter(isHead)
+    const placed = [...OUTPOINT, ...LINEAGE]
+    const docs = await this.rows.all(OUTPUTS, anyOutpoint(outpoints, fields), {
+      fields: [...placed, ...PREVIOUS],
+    })
+    const received = docs.filter(({ previous_txid }) => previous_txid !== null)
+    return await inParts(received, async (part) => {
+      const previous = await this.rows.all(OUTPUTS, anyOutpoint(part.map(previousOf)), { fields: placed })
+      const lineages = new Map(previous.map((doc) => [formatOutpoint(outpointOf(doc)), lineageOf(doc)]))
+      const apart = part.filter((doc) => {
+        const lineage = lineages.get(formatOutpoint(previousOf(doc)))
+        return lineage !== undefined && !isSameLineage(lineage, lineageOf(doc))
+      })
+      if (apart.length === 0) return []
+      const named = await this.outpointsIn('graph_names', anyOutpoint(apart.map(outpointOf)))
+      return apart
+        .map((doc) => ({ outpoint: outpointOf(doc), previous: previousOf(doc) }))
+        .filter(({ outpoint }) => !named.has(formatOutpoint(outpoint)))
     })
   }
 
-  /** Those of the outputs that are the first of a lineage in which no output matches. */
-  private firstWithout(filter: Filter, outpoints: Outpoint[]): Promise<Outpoint[]> {
-    return inParts(outpoints, async (part) => {
-      const starting = { ...anyOutpoint(part), step: 0 }
-      const firsts = (await this.rows.all(OUTPUTS, starting, { fields: OUTPOINT })).map(outpointOf)
-      if (firsts.length === 0) return []
-      const inTheirs = { $or: firsts.map((first) => inLineage(outpointPair(first))) }
-      const fields = ['lineage_txid', 'lineage_vout']
-      const found = await this.rows.all(OUTPUTS, { $and: [inTheirs, filter] }, { fields })
-      const others = new Set(
-        found.map((doc) => formatOutpoint(outpointOf({ txid: doc.lineage_txid, vout: doc.lineage_vout }))),
-      )
-      return firsts.filter((first) => !others.has(formatOutpoint(first)))
-    })
+  /** The lineages of the outputs that match one of the filters, as text. */
+  private async lineagesIn(filters: Filter[]): Promise<Set<string>> {
+    if (filters.length === 0) return new Set()
+    const docs = await this.rows.all(OUTPUTS, { $or: filters }, { fields: LINEAGE })
+    return new Set(docs.map((doc) => formatLineage(lineageOf(doc))))
   }
 
   /** The outpoints of matching documents, as text. */

@@ -1,5 +1,6 @@
 import type { AttributesReader } from '../../graph/graph-store.js'
-import { hashColumn, type Lineage, outpointPair } from '../rows/columns.js'
+import type { Outpoint } from '../../protocol/outpoint.js'
+import { hashColumn, isComplete, type Lineage, outpointOf, outpointPair } from '../rows/columns.js'
 import type { RowReader } from '../rows/rows.js'
 import type { Lineages } from './lineages.js'
 import type { Lookups } from './lookups.js'
@@ -7,7 +8,7 @@ import type { Lookups } from './lookups.js'
 /** Up to how many ordinals are counted per attribute to find the rarest. */
 const COUNTED = 1000
 
-/** The attributes of a store. Walks the lineages with the rarest attribute, in their order. */
+/** The attributes of a store. Walks the lineages with the rarest attribute, in the order of their first outputs. */
 export function attributesIn(
   rows: RowReader,
   lineages: Lineages,
@@ -18,14 +19,29 @@ export function attributesIn(
       const distinct = [...new Set(attributes.map(({ hash }) => hash))]
       const hashes = await rarestFirst(rows, distinct.map(hashColumn))
       if (hashes.length === 0) return []
-      // It has a place in that order even if the store does not hold it.
-      const from = after && ((await lineages.placeOf(after))?.lineage ?? outpointPair(after))
+      const from = after && (await firstBefore(lineages, after))
       const found: Lineage[] = []
       for await (const lineage of lineagesWith({ hashes, from, limit })) found.push(lineage)
-      const tips = await Promise.all(found.map((lineage) => lineages.lastOf(lineage)))
-      return tips.flatMap((tip) => tip?.outpoint ?? [])
+      const tips = await Promise.all(found.map((first) => tipFrom(lineages, first)))
+      return tips.flatMap((tip) => tip ?? [])
     },
   }
+}
+
+/** The first output of an output's lineage. It has a place in the order even if the store does not hold it. */
+async function firstBefore(lineages: Lineages, outpoint: Outpoint): Promise<Lineage> {
+  const lineage = (await lineages.placeOf(outpoint))?.lineage
+  if (lineage === undefined) return outpointPair(outpoint)
+  if (isComplete(lineage)) return lineage
+  return outpointPair((await lineages.firstOf(lineage))?.outpoint ?? outpoint)
+}
+
+/** The last output of the lineage that starts with an output. */
+async function tipFrom(lineages: Lineages, [txid, vout]: Lineage): Promise<Outpoint | undefined> {
+  const tip = await lineages.lastOf([txid, vout])
+  if (tip !== undefined) return tip.outpoint
+  const place = await lineages.placeOf(outpointOf({ txid, vout }))
+  return place && (await lineages.lastOf(place.lineage))?.outpoint
 }
 
 async function rarestFirst(rows: RowReader, hashes: Buffer[]): Promise<Buffer[]> {

@@ -1,15 +1,17 @@
 import type { OutputRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, type Lineage, numberIn, outpointColumns, outpointOf } from '../rows/columns.js'
+import {
+  isComplete,
+  type Lineage,
+  lineageOf,
+  numberIn,
+  outpointColumns,
+  outpointOf,
+} from '../rows/columns.js'
 import { OUTPUT, outputOf } from '../rows/record-rows.js'
 import { anyOutpoint, inLineage, type Row, type RowReader } from '../rows/rows.js'
 import type { LineageSummary, Lookups, MapPart, Place } from './lookups.js'
 import { type BlobChunks, chunksIn } from './read-blobs.js'
-
-/** About as many outputs are moved into another lineage in the time that one spend is reconsidered. */
-export const MOVED_OUTPUTS_PER_SPEND = 30
-/** For how many lineages the length is read, to estimate how much work a transaction brings. */
-export const LINEAGES_SAMPLED = 50
 
 /** A stretch of a lineage, including its first and last step. */
 export interface Steps {
@@ -20,7 +22,7 @@ export interface Steps {
 
 /** A changed lineage, and the first step that differs. */
 export interface LineageChange {
-  lineage: Outpoint
+  lineage: Lineage
   from: number
 }
 
@@ -53,13 +55,19 @@ export class Lineages implements Maps {
     return row && outputOf(row)
   }
 
+  /** The first output of a lineage. */
+  async firstOf(lineage: Lineage): Promise<StepRow | undefined> {
+    const row = await this.rows.first(OUTPUTS, inLineage(lineage), { sort: { step: 1 }, fields: STEP })
+    return row && stepOf(row)
+  }
+
   /** The last output of a lineage. */
   async lastOf(lineage: Lineage): Promise<StepRow | undefined> {
     const row = await this.rows.first(OUTPUTS, inLineage(lineage), { sort: { step: -1 }, fields: STEP })
     return row && stepOf(row)
   }
 
-  /** The first output of a lineage with content: in a complete lineage, the origin. */
+  /** The first output of a complete lineage with content: the origin. */
   async firstContentOf(lineage: Lineage): Promise<StepRow | undefined> {
     const inscribed = { ...inLineage(lineage), content_step: { $gte: 0 } }
     const row = await this.rows.first(OUTPUTS, inscribed, { sort: { content_step: 1 }, fields: STEP })
@@ -86,10 +94,6 @@ export class Lineages implements Maps {
     const fields = ['parent_txid', 'parent_vout']
     const row = await this.rows.first(OUTPUTS, within, { sort: { parent_step: -1 }, fields })
     return row && outpointOf({ txid: row.parent_txid, vout: row.parent_vout })
-  }
-
-  isComplete(lineage: Lineage): Promise<boolean> {
-    return isComplete(this.rows, lineage)
   }
 
   /** At most `limit` outputs from a step on, in order. */
@@ -121,21 +125,13 @@ export function placeIn(row: Row): Place {
   return {
     satoshis: Number(row.satoshis),
     isCarrier: Number(row.carrier) === 1,
-    lineage: [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)],
+    lineage: lineageOf(row),
     step: Number(row.step),
   }
 }
 
 function stepOf(row: Row): StepRow {
   return { outpoint: outpointOf(row), step: Number(row.step) }
-}
-
-/** Whether nothing is missing before the first output: it received no 1-sat coin, or it is a name's origin. */
-async function isComplete(rows: RowReader, [txid, vout]: Lineage): Promise<boolean> {
-  const first = await rows.first(OUTPUTS, { txid, vout }, { fields: ['unsettled', 'previous_txid'] })
-  if (first === undefined) return false
-  if (Number(first.unsettled) === 0 && first.previous_txid === null) return true
-  return (await rows.first('graph_names', { txid, vout }, { fields: ['name'] })) !== undefined
 }
 
 /** Leaves out blocked outputs. */
@@ -177,15 +173,14 @@ export const SHORT = 8
 export const SHORT_LINEAGE = [...OUTPUT, 'step', 'content_step', 'parent_step', 'map_step', 'merged_length']
 
 /**
- * Summarises a lineage by all its outputs: if the database is another process, that is faster than one lookup per end.
+ * Summarises a complete lineage by all its outputs: if the database is another process, that is faster than one lookup per end.
  *
  * @param outputs All of them, with the columns {@link SHORT_LINEAGE}.
  */
-export async function shortLineage(rows: RowReader, place: Place, outputs: Row[]): Promise<LineageSummary> {
+export function shortLineage(rows: RowReader, place: Place, outputs: Row[]): LineageSummary {
   const ordered = outputs.toSorted((a, b) => Number(b.step) - Number(a.step))
   const steps = (column: 'step' | 'content_step' | 'parent_step'): number[] =>
     ordered.flatMap((row) => numberIn(row[column]) ?? [])
-  const first = ordered.at(-1)
   const [content] = steps('content_step')
   const [parent] = steps('parent_step')
   const [last = place.step] = steps('step')
@@ -196,7 +191,7 @@ export async function shortLineage(rows: RowReader, place: Place, outputs: Row[]
   })
   return {
     ...place,
-    isComplete: (first !== undefined && isFirstOfAll(first)) || (await isComplete(rows, place.lineage)),
+    isComplete: isComplete(place.lineage),
     last,
     origin,
     content,
@@ -204,8 +199,4 @@ export async function shortLineage(rows: RowReader, place: Place, outputs: Row[]
     outputs: new Map(ordered.map((row) => [Number(row.step), outputOf(row)])),
     maps: async () => (mapped.length === 0 ? [] : (await unblocked(rows, mapped)).map(mapPartOf)),
   }
-}
-
-function isFirstOfAll(row: Row): boolean {
-  return Number(row.step) === 0 && Number(row.unsettled) === 0 && row.previous_txid === null
 }

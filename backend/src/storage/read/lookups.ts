@@ -16,7 +16,7 @@ export interface Place {
 
 /** The summary of a lineage, as seen from one of its outputs. Numbers are steps. */
 export interface LineageSummary extends Place {
-  /** Whether nothing is missing before the first output: it received no 1-sat coin, or it is a name's origin. */
+  /** See `isComplete` in `columns.ts`. The steps below are those of a complete lineage only. */
   isComplete: boolean
   last: number
   /** The first output with content: in a complete lineage, the origin. */

@@ -129,7 +129,7 @@ function singleStep(output: OutputRecord | undefined, sequence: number): Ordinal
 /** See `MetadataReader.merged`. */
 async function mapUpTo(rows: Lineages, outpoint: Outpoint, limit?: number): Promise<MapState | undefined> {
   const summary = await rows.summaryOf(outpoint)
-  if (summary?.origin === undefined) return EMPTY_MAP
+  if (summary?.origin === undefined || !summary.isComplete) return EMPTY_MAP
   const { lineage, origin, step, maps } = summary
   return await mergedMap(rows, {
     lineage,

@@ -20,6 +20,7 @@ export const DERIVED = [
   'graph_names',
   'graph_silent_facts',
   'graph_backlog',
+  'graph_ancestors',
 ] as const
 
 /** Where the index has the outputs of a topic: tables, and kinds of the facts of inactive transactions. */

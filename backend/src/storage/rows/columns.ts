@@ -46,8 +46,38 @@ export function outpointPair({ txid, vout }: Outpoint): [txid: Buffer, vout: num
   return [hashColumn(txid), vout]
 }
 
-/** A lineage is identified by its first output. */
+/**
+ * The key of a lineage. A complete one, whose start is known, is identified by its first output, which has step 0. An
+ * incomplete one is identified by some output and a number that no output index reaches ({@link incompleteKey}), and only the
+ * differences between its steps mean anything: so coins that arrive in front of it leave it as it is. No answer contains keys
+ * or steps of incomplete lineages, which depend on the order in which their outputs arrived.
+ */
 export type Lineage = [txid: Buffer, vout: number]
+
+/** Output indexes have 32 bits. */
+const INDEXES = 2 ** 32
+
+/** Whether nothing is missing before the first output of a lineage: it received no 1-sat coin, or it is a name's origin. */
+export function isComplete([, vout]: Lineage): boolean {
+  return vout < INDEXES
+}
+
+export function lineageOf(row: { lineage_txid: unknown; lineage_vout: unknown }): Lineage {
+  return [hashColumn(hexOf(row.lineage_txid)), Number(row.lineage_vout)]
+}
+
+export function formatLineage([txid, vout]: Lineage): string {
+  return `${hexOf(txid)} ${vout}`
+}
+
+export function isSameLineage(one: Lineage, other: Lineage): boolean {
+  return one[1] === other[1] && one[0].equals(other[0])
+}
+
+/** A key for an incomplete lineage. @param attempt From 1: another key for the same output, if the first ones are taken. */
+export function incompleteKey({ txid, vout }: Outpoint, attempt = 1): Lineage {
+  return [hashColumn(txid), vout + attempt * INDEXES]
+}
 
 /** How many rows one statement carries at most: the embedded store blocks the thread until it ends. */
 export const ROWS_A_STATEMENT = 50

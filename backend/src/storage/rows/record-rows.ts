@@ -21,14 +21,16 @@ import type { Row } from './rows.js'
 export type RecordRow = Record<string, unknown>
 
 /**
- * An output at its place in a lineage, or as the first of its own. The row is written out because a transaction may have
+ * An output at its place in a lineage. The row is written out because a transaction may have
  * thousands of outputs, and spreading objects takes ten times as long.
  */
-export function outputRow(output: OutputRecord, place?: { lineage: Lineage; step: number }): RecordRow {
+export function outputRow(
+  output: OutputRecord,
+  { lineage, step }: { lineage: Lineage; step: number },
+): RecordRow {
   const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled, carrier } = output
   const { txid, vout } = outpoint
-  const [lineageTxid, lineageVout] = place?.lineage ?? [hashColumn(txid), vout]
-  const step = place?.step ?? 0
+  const [lineageTxid, lineageVout] = lineage
   return {
     txid: hashColumn(txid),
     vout,

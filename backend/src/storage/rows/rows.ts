@@ -24,7 +24,9 @@ export const KEYS = {
   graph_pending: ['txid'],
   graph_backlog: ['kind', 'txid', 'vout'],
   graph_held: ['txid'],
+  graph_ancestors: ['txid', 'vout'],
   graph_hook_notes: ['subject'],
+  graph_headers: ['position'],
   graph_interactions: ['host', 'topic'],
   graph_settings: ['name'],
 } as const

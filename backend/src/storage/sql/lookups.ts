@@ -1,14 +1,7 @@
 import type { AdmissionsReader } from '../../graph/graph-store.js'
 import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { admissionOf } from '../read/admissions.js'
-import {
-  LINEAGES_SAMPLED,
-  MOVED_OUTPUTS_PER_SPEND,
-  placeIn,
-  SHORT,
-  SHORT_LINEAGE,
-  shortLineage,
-} from '../read/lineages.js'
+import { placeIn, SHORT, SHORT_LINEAGE, shortLineage } from '../read/lineages.js'
 import { type LineageSummary, type Lookups, MAP_ROW } from '../read/lookups.js'
 import type { Direction } from '../read/read-streams.js'
 import { PROOF } from '../read/transactions.js'
@@ -16,6 +9,7 @@ import {
   countInParts,
   hashColumn,
   hexOf,
+  isComplete,
   type Lineage,
   numberIn,
   outpointOf,
@@ -140,17 +134,7 @@ async function workBehind(reader: SqlReader, txids: string[], limit: number): Pr
      ) as found`,
     [...hashes, limit],
   )
-  const moved = await reader.first(
-    `select sum(last) as steps from (
-       select (
-         select max(step) from graph_outputs as other
-         where other.lineage_txid = head.lineage_txid and other.lineage_vout = head.lineage_vout
-       ) as last
-       from graph_outputs as head where head.previous_txid in (${anyOf(hashes)}) and head.step = 0 limit ?
-     ) as found`,
-    [...hashes, LINEAGES_SAMPLED],
-  )
-  return Number(spends?.count ?? 0) + Math.floor(Number(moved?.steps ?? 0) / MOVED_OUTPUTS_PER_SPEND)
+  return Number(spends?.count ?? 0)
 }
 
 /** The first or the last step of a kind in the lineage of `place`. */
@@ -159,47 +143,45 @@ const edge = (step: string, order: 'asc' | 'desc'): string =>
     where other.lineage_txid = place.lineage_txid and other.lineage_vout = place.lineage_vout and ${step} is not null
     order by ${step} ${order} limit 1)`
 
-/** The place of an output, and whether nothing is missing before the first of its lineage. */
+/** The place of an output, and the edges of its lineage. */
 const SUMMARY = `select satoshis, carrier, lineage_txid, lineage_vout, step,
   ${edge('step', 'desc')} as last_step,
   ${edge('content_step', 'asc')} as first_content,
   ${edge('content_step', 'desc')} as last_content,
-  ${edge('parent_step', 'desc')} as last_parent,
-  exists (select 1 from graph_outputs as first
-    where first.txid = place.lineage_txid and first.vout = place.lineage_vout
-    and ((first.unsettled = 0 and first.previous_txid is null) or exists (
-      select 1 from graph_names as names where names.txid = first.txid and names.vout = first.vout
-    ))) as complete
+  ${edge('parent_step', 'desc')} as last_parent
   from graph_outputs as place where txid = ? and vout = ?`
 
 async function summary(reader: SqlReader, outpoint: SqlValue[]): Promise<LineageSummary | undefined> {
   const row = await reader.first(SUMMARY, outpoint)
-  return (
-    row && {
-      ...placeIn(row),
-      isComplete: Number(row.complete) === 1,
-      last: Number(row.last_step),
-      origin: numberIn(row.first_content),
-      content: numberIn(row.last_content),
-      parent: numberIn(row.last_parent),
-    }
-  )
+  if (row === undefined) return undefined
+  const place = placeIn(row)
+  return {
+    ...place,
+    isComplete: isComplete(place.lineage),
+    last: Number(row.last_step),
+    origin: numberIn(row.first_content),
+    content: numberIn(row.last_content),
+    parent: numberIn(row.last_parent),
+  }
 }
 
-/** The first outputs of an output's lineage. */
+/** The outputs of an output's lineage, if it is complete and short; else so many that it is not. */
 const FIRST = `select place.satoshis as place_satoshis, place.carrier as place_carrier, place.step as place_step, place.lineage_txid, place.lineage_vout,
   ${SHORT_LINEAGE.map((column) => `each_one.${column}`).join(', ')}
   from graph_outputs as place join graph_outputs as each_one
     on each_one.lineage_txid = place.lineage_txid and each_one.lineage_vout = place.lineage_vout
       and each_one.step < ${SHORT}
-  where place.txid = ? and place.vout = ?`
+  where place.txid = ? and place.vout = ? limit ${SHORT}`
 
 async function mysqlSummary(reader: SqlReader, outpoint: SqlValue[]): Promise<LineageSummary | undefined> {
   const rows = await reader.all(FIRST, outpoint)
   const [row] = rows
   if (row === undefined || rows.length === SHORT) return await summary(reader, outpoint)
   const { place_satoshis: satoshis, place_carrier: carrier, place_step: step } = row
-  return await shortLineage(rowReader(reader), placeIn({ ...row, satoshis, carrier, step }), rows)
+  const place = placeIn({ ...row, satoshis, carrier, step })
+  return isComplete(place.lineage)
+    ? shortLineage(rowReader(reader), place, rows)
+    : await summary(reader, outpoint)
 }
 
 /** A condition on `graph_outputs`: the MAP of a blocked output does not count at later steps either. */

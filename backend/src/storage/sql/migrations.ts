@@ -7,6 +7,8 @@ import { blocked } from './migrations/003-blocked.js'
 import { hookOutbox } from './migrations/004-hook-notes.js'
 import { derivedAdmissions } from './migrations/005-derived-admissions.js'
 import { backlog } from './migrations/006-backlog.js'
+import { headers } from './migrations/007-headers.js'
+import { ancestors } from './migrations/008-ancestors.js'
 import { unproven } from './migrations/009-unproven.js'
 
 export interface Migration {
@@ -23,6 +25,8 @@ const migrations: Migration[] = [
   hookOutbox,
   derivedAdmissions,
   backlog,
+  headers,
+  ancestors,
   unproven,
 ]
 

@@ -24,6 +24,8 @@ export interface BacklogItems {
   keep: string[]
   /** Write them if they are carriers (`link-lineages.ts`). */
   carry: Outpoint[]
+  /** Link them with the coins that they received (`link-lineages.ts`). */
+  link: Outpoint[]
 }
 
 /** The kinds as the table has them. */
@@ -33,6 +35,7 @@ const KINDS: Record<keyof BacklogItems, BacklogKind> = {
   resolve: 'settle',
   keep: 'keep',
   carry: 'carry',
+  link: 'link',
 }
 
 /** The default for how many transactions one write looks at beside its own. */
@@ -66,7 +69,7 @@ export class Effort {
 }
 
 export function emptyBacklog(): BacklogItems {
-  return { judge: [], decide: [], resolve: [], keep: [], carry: [] }
+  return { judge: [], decide: [], resolve: [], keep: [], carry: [], link: [] }
 }
 
 /** Takes items out of the backlog: up to `limit` of each kind. */
@@ -79,6 +82,7 @@ export async function takeBacklog(tables: TransactionTables, limit: number): Pro
     resolve: await txidsOf('resolve'),
     keep: await txidsOf('keep'),
     carry: await tables.takeBacklog(KINDS.carry, limit),
+    link: await tables.takeBacklog(KINDS.link, limit),
   }
 }
 

@@ -19,6 +19,7 @@ import { interactionsIn, settingsIn } from '../read/settings.js'
 import { blocksIn, transactionsIn } from '../read/transactions.js'
 import type { RowDatabase } from '../rows/rows.js'
 import type { GraphTables } from './graph-tables.js'
+import { headerChainIn } from './header-chain.js'
 import { writeBlocked, writeEviction, writeUnblocked } from './index-ordinals.js'
 import { writeBacklog, writeDisproof, writeRecords } from './write-records.js'
 
@@ -46,6 +47,7 @@ export abstract class GraphStoreBase implements HostStore {
   readonly admissions
   readonly interactions
   readonly settings
+  readonly headers
   readonly blocklist: BlocklistStore
   readonly backlog: Backlog
   /** For what a host stores beside the graph. */
@@ -68,6 +70,7 @@ export abstract class GraphStoreBase implements HostStore {
     this.admissions = admissionsIn(database, lookups)
     this.interactions = interactionsIn(database)
     this.settings = settingsIn(database)
+    this.headers = headerChainIn(database)
     this.database = database
     this.blocklistCopy = blocklistCopy
     this.onReorg = onReorg

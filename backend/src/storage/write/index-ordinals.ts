@@ -7,64 +7,101 @@ import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../protocol/outpoint.js'
 import type { LineageChange, Lineages, Maps, Steps } from '../read/lineages.js'
 import { mapOwner, mergedMap, partsBackwards } from '../read/read-map.js'
-import { hashColumn, type Lineage, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
+import {
+  formatLineage,
+  hashColumn,
+  isComplete,
+  type Lineage,
+  outpointColumns,
+  outpointOf,
+  parts,
+  ROWS_A_STATEMENT,
+  unique,
+} from '../rows/columns.js'
 import { blockedRow, type RecordRow } from '../rows/record-rows.js'
 import { writeChunks } from './blob-chunks.js'
-import type { GraphTables, Tip } from './graph-tables.js'
+import type { GraphTables, PlacedOutput, Tip } from './graph-tables.js'
 
 /** The attributes that follow from the tip alone, and those that follow from the lineage up to it. */
 const OF_TIP: Attribute['kind'][] = ['owner']
 const OF_LINEAGE: Attribute['kind'][] = ['contentType', 'parent', 'map']
 
-/** The tips of lineages, by lineage as text. */
+/** The tips of lineages, by lineage as text ({@link formatLineage}). */
 type Tips = ReadonlyMap<string, Tip>
 
 /**
- * Updates what reads look up along lineages: MAP snapshots and attributes.
+ * Updates what reads look up along lineages: MAP snapshots and attributes. An incomplete lineage has no attributes but its
+ * owner: the others follow from its origin.
  *
  * @param lineages.changed Those with new steps, or with steps to be read again.
  * @param lineages.lost Those that lost steps, and so may have lost attributes.
- * @param lineages.touched All of them, and those whose outputs were spent or are no longer.
+ * @param lineages.touched Those that changed, and those whose outputs were spent or are no longer, with one of their outputs.
+ * @param lineages.former Outputs that may have been the first of their lineage, and are not any more.
+ * @returns The first outputs of the incomplete ones.
  */
 export async function indexLineages(
   tables: GraphTables,
-  lineages: { changed: LineageChange[]; lost: LineageChange[]; touched: Outpoint[] },
-): Promise<void> {
-  const { changed, touched } = lineages
-  const found = await tables.outputs.tipsOf(unique(touched, formatOutpoint))
-  const tips = new Map(found.map((tip) => [formatOutpoint(tip.lineage), tip]))
-  await writeMapSnapshots(tables, changed, tips)
-  const lost = lineages.lost.map(({ lineage }) => ({ lineage, from: 0 }))
-  await indexAttributes(tables, { changes: [...lost, ...changed], spent: touched, tips })
+  lineages: {
+    changed: LineageChange[]
+    lost: LineageChange[]
+    touched: PlacedOutput[]
+    former: Outpoint[]
+  },
+): Promise<Outpoint[]> {
+  const { changed, former } = lineages
+  const lost = lineages.lost
+    .filter(({ lineage }) => isComplete(lineage))
+    .map(({ lineage }) => ({ lineage, from: 0, outpoint: outpointAt(lineage) }))
+  const touched = unique([...lineages.touched, ...lost], ({ lineage }) => formatLineage(lineage))
+  const found = await tables.outputs.tipsOf(touched.map(({ outpoint }) => outpoint))
+  const tips = new Map(found.map((tip) => [formatLineage(tip.lineage), tip]))
+  const complete = changed.filter(({ lineage }) => isComplete(lineage))
+  await writeMapSnapshots(tables, complete, tips)
+  const all = touched.map(({ lineage }) => lineage)
+  await indexAttributes(tables, { changes: [...lost, ...complete], lineages: all, tips, former })
+  return found.filter(({ lineage }) => !isComplete(lineage)).map(({ first }) => first)
+}
+
+/** The first output of a complete lineage. */
+function outpointAt([txid, vout]: Lineage): Outpoint {
+  return outpointOf({ txid, vout })
 }
 
 /** Updates the attributes of lineages that changed, or whose outputs were spent. */
 async function indexAttributes(
   tables: GraphTables,
-  { changes, spent, tips }: { changes: LineageChange[]; spent: Outpoint[]; tips: Tips },
+  {
+    changes,
+    lineages,
+    tips,
+    former,
+  }: { changes: LineageChange[]; lineages: Lineage[]; tips: Tips; former: Outpoint[] },
 ): Promise<void> {
-  const all = unique([...changes.map(({ lineage }) => lineage), ...spent], formatOutpoint)
   // A lineage may lose steps and gain others in one write: it changed from the earliest of them on.
   const from = new Map<string, number>()
   for (const change of changes) {
-    const key = formatOutpoint(change.lineage)
+    const key = formatLineage(change.lineage)
     from.set(key, Math.min(change.from, from.get(key) ?? change.from))
   }
-  const changed: Outpoint[] = []
+  const all = [...former]
+  const changed = [...former]
   const rows: RecordRow[] = []
-  for (const outpoint of all) {
+  for (const lineage of lineages) {
     await yieldBetweenStatements()
-    const lineage = outpointPair(outpoint)
-    const tip = tips.get(formatOutpoint(outpoint))
+    const key = formatLineage(lineage)
+    const tip = tips.get(key)
+    const first = tip?.first ?? (isComplete(lineage) ? outpointAt(lineage) : undefined)
+    if (first === undefined) continue
+    all.push(first)
     const attributes = tip?.holder === undefined ? [] : [attribute.owner(tip.holder)]
-    if (await isInscribedSince(tables, { lineage, tip, from: from.get(formatOutpoint(outpoint)) })) {
-      changed.push(outpoint)
+    if (await isInscribedSince(tables, { lineage, tip, from: from.get(key) })) {
+      changed.push(first)
       if (tip !== undefined) attributes.push(...(await lineageAttributes(tables.rows, lineage, tip.step)))
     }
-    for (const each of attributes) rows.push(attributeRow(lineage, each))
+    for (const each of attributes) rows.push(attributeRow(first, each))
   }
-  await tables.outputs.deleteAttributes(all, OF_TIP)
-  await tables.outputs.deleteAttributes(changed, OF_LINEAGE)
+  await tables.outputs.deleteAttributes(unique(all, formatOutpoint), OF_TIP)
+  await tables.outputs.deleteAttributes(unique(changed, formatOutpoint), OF_LINEAGE)
   await tables.transactions.insertNew('graph_traits', rows)
 }
 
@@ -91,13 +128,13 @@ export async function indexFirstAttributes(
     for (const { outpoint, content, parent, owner, previous, unsettled } of part) {
       const key = formatOutpoint(outpoint)
       if (!alone.has(key) && !onlyInscribed.has(key)) continue
-      const isComplete = names.has(key) || (previous === undefined && !unsettled)
+      const hasOrigin = names.has(key) || (previous === undefined && !unsettled)
       const attributes = [
         ...(owner !== undefined && alone.has(key) && !spent.has(key) ? [attribute.owner(owner)] : []),
-        ...(isComplete && content ? [attribute.contentType(content.contentType)] : []),
-        ...(isComplete && content && parent ? [attribute.parent(parent)] : []),
+        ...(hasOrigin && content ? [attribute.contentType(content.contentType)] : []),
+        ...(hasOrigin && content && parent ? [attribute.parent(parent)] : []),
       ]
-      rows.push(...attributes.map((each) => attributeRow(outpointPair(outpoint), each)))
+      rows.push(...attributes.map((each) => attributeRow(outpoint, each)))
     }
     await yieldBetweenStatements()
   }
@@ -105,7 +142,9 @@ export async function indexFirstAttributes(
   return { alone, onlyInscribed }
 }
 
-function attributeRow([txid, vout]: Lineage, { kind, hash }: Attribute): RecordRow {
+/** @param first The first output of the lineage. */
+function attributeRow(first: Outpoint, { kind, hash }: Attribute): RecordRow {
+  const { txid, vout } = outpointColumns(first)
   return { trait: hashColumn(hash), lineage_txid: txid, lineage_vout: vout, kind }
 }
 
@@ -119,10 +158,10 @@ async function isInscribedSince(
   return await tables.outputs.isInscribedFrom({ lineage, from })
 }
 
-/** The attributes of an ordinal whose origin is known, up to a step of its lineage. */
+/** The attributes of an ordinal whose lineage is complete, up to a step. */
 async function lineageAttributes(rows: Lineages & Maps, lineage: Lineage, to: number): Promise<Attribute[]> {
   const origin = await rows.firstContentOf(lineage)
-  if (origin === undefined || !(await rows.isComplete(lineage))) return []
+  if (origin === undefined) return []
   const stretch = { lineage, from: origin.step, to }
   const content = (await rows.latestContent(stretch))?.content
   const parent = await rows.latestParent(stretch)
@@ -182,10 +221,13 @@ class MapSnapshotPolicy {
   }
 }
 
-/** Updates the MAP snapshots along changed lineages. */
+/**
+ * Updates the MAP snapshots along changed lineages, which are complete: without a known origin, nothing reads them, and every
+ * earlier step would change all of them.
+ */
 async function writeMapSnapshots(tables: GraphTables, changes: LineageChange[], tips: Tips): Promise<void> {
   for (const change of changes) {
-    const tip = tips.get(formatOutpoint(change.lineage))
+    const tip = tips.get(formatLineage(change.lineage))
     // Most changes are a transfer at the end, without MAP.
     if (tip !== undefined && (tip.hasMap || change.from < tip.step)) await updateSnapshots(tables, change)
   }
@@ -193,11 +235,8 @@ async function writeMapSnapshots(tables: GraphTables, changes: LineageChange[], 
 
 async function updateSnapshots(tables: GraphTables, change: LineageChange): Promise<void> {
   await yieldBetweenStatements()
-  const lineage = outpointPair(change.lineage)
-  const { from } = change
+  const { lineage, from } = change
   if (!(await tables.outputs.hasMap({ lineage, from }))) return
-  // Without a known origin, nothing reads them, and every earlier step would change all of them.
-  if (!(await tables.rows.isComplete(lineage))) return
   for (const outpoint of await tables.outputs.mergedFrom({ lineage, from }))
     await deleteSnapshot(tables, outpoint)
   // MAP before the first content is not the ordinal's.
@@ -273,6 +312,7 @@ async function reindexOrdinal(tables: GraphTables, { kind, value }: BlockedSubje
   await indexLineages(tables, {
     changed: places,
     lost: places,
-    touched: places.map(({ lineage }) => lineage),
+    touched: places,
+    former: [],
   })
 }

@@ -4,125 +4,260 @@ import { type Flow, flowBy, holdsOrdinal } from '../../graph/transaction-records
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { outputOf, type TransactionView } from '../../protocol/transaction.js'
-import type { LineageChange } from '../read/lineages.js'
 import type { Place } from '../read/lookups.js'
-import { groupBy, outpointOf, outpointPair, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
-import { outputRow } from '../rows/record-rows.js'
+import {
+  formatLineage,
+  groupBy,
+  incompleteKey,
+  isComplete,
+  isSameLineage,
+  type Lineage,
+  outpointPair,
+  parts,
+  ROWS_A_STATEMENT,
+  unique,
+} from '../rows/columns.js'
+import { outputRow, type RecordRow } from '../rows/record-rows.js'
 import { Effort } from './backlog.js'
-import type { GraphTables, Head, TransactionTables } from './graph-tables.js'
+import type { GraphTables, Head, MovedSteps, PlacedOutput, TransactionTables } from './graph-tables.js'
 
 /**
- * Every output belongs to a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159), identified by its
- * first output, in which each output has a step. Lineages are updated on every write, in whatever order transactions arrive,
- * so that no read has to follow an ordinal from coin to coin.
+ * Every output belongs to a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159), in which each
+ * output has a step. Lineages are updated on every write, in whatever order transactions arrive, so that no read has to follow
+ * an ordinal from coin to coin.
  *
- * An output starts a lineage of its own while the coin that it received is not stored. When that coin arrives, its lineage
- * continues with the output's. At the origin of a name, a lineage starts whatever the output received (protocol 5).
+ * A lineage is complete if its start is known: its first output received no 1-sat coin, or it is the origin of a name, where a
+ * lineage starts whatever the output received (protocol 5). It is incomplete while the coin that its first output received is
+ * not stored. When that coin arrives, the two lineages become one: outputs move into the complete lineage, and of two
+ * incomplete ones, those of the shorter into the longer. So an output moves into a complete lineage once, and before that
+ * about as often as the logarithm of the number of steps, whatever the order in which they arrive.
  *
+ * A write moves a limited number of outputs. If there are more, the rest stays an incomplete lineage, and its first output is
+ * left to a later write.
+ *
+ * @param written.resolved Those of the outputs whose predecessor was resolved by this write.
  * @param written.gone Outputs that were removed: those that received them start lineages of their own until they are
  * removed, too.
- * @returns The changed lineages, each once.
+ * @param written.left Outputs that earlier writes left to be linked.
+ * @param written.limit About how many outputs to move.
  */
 export async function linkLineages(
   tables: GraphTables,
-  written: { outputs: Outpoint[]; names: NameRecord[]; gone: Outpoint[] },
-): Promise<LineageChange[]> {
-  const changes = new Changes()
+  written: {
+    outputs: Outpoint[]
+    resolved: Outpoint[]
+    names: NameRecord[]
+    gone: Outpoint[]
+    left: Outpoint[]
+    limit: number
+  },
+): Promise<LinkedLineages> {
+  const { gone } = written
+  const linker = new Linker(tables, written.limit)
+  for (const outpoint of await tables.outputs.receiversOf(gone)) await linker.separate(outpoint)
   const names = written.names.map(({ outpoint }) => outpoint)
-  const starting = [...names, ...(await tables.outputs.receiversOf(written.gone))]
-  for (const part of parts(starting, ROWS_A_STATEMENT)) {
-    for (const outpoint of await tables.outputs.furtherAmong(part))
-      await startLineage(tables, outpoint, changes)
-    await yieldBetweenStatements()
-  }
-  const outputs = unique(written.outputs, formatOutpoint)
+  for (const outpoint of await startsAmong(tables, [...names, ...written.resolved, ...written.left]))
+    await linker.begin(outpoint)
+  const outputs = unique([...written.outputs, ...written.left], formatOutpoint)
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
     const found = await tables.outputs.headsAmong(part)
     // In the order of the records, so that parents come first and each lineage grows at its end.
     const place = new Map(part.map((outpoint, at) => [formatOutpoint(outpoint), at]))
     const placeOfHead = (head: Head): number => place.get(formatOutpoint(head.outpoint)) ?? 0
-    for (const head of found.sort((a, b) => placeOfHead(a) - placeOfHead(b)))
-      await continueLineage(tables, head, changes)
-    for (const head of await tables.outputs.headsBehind(part)) await continueLineage(tables, head, changes)
+    for (const head of found.sort((a, b) => placeOfHead(a) - placeOfHead(b))) await linker.join(head)
+    for (const head of await tables.outputs.headsBehind(part)) await linker.join(head)
     await yieldBetweenStatements()
   }
-  for (const change of await tables.outputs.stepsOf([...outputs, ...starting, ...changes.moved]))
-    changes.add(change)
+  const changed = await tables.outputs.stepsOf([...outputs, ...names, ...linker.members])
   await yieldBetweenStatements()
-  return changes.all
+  const { former, begun, left } = linker
+  return { changes: earliestOf(changed), former: [...former, ...gone], begun, left }
+}
+
+interface LinkedLineages {
+  /** The changed lineages, each once, with one of their outputs. */
+  changes: PlacedOutput[]
+  /** Outputs that may have been the first of their lineage, and are not any more. */
+  former: Outpoint[]
+  /** Outputs that were the first of an incomplete lineage, and are of a complete one. */
+  begun: Outpoint[]
+  /** Outputs that are left to be linked. */
+  left: Outpoint[]
+}
+
+/** For each lineage, the output with the lowest step. */
+function earliestOf(places: PlacedOutput[]): PlacedOutput[] {
+  const earliest = new Map<string, PlacedOutput>()
+  for (const place of places) {
+    const key = formatLineage(place.lineage)
+    const known = earliest.get(key)
+    if (known === undefined || place.from < known.from) earliest.set(key, place)
+  }
+  return [...earliest.values()]
 }
 
 /**
  * Writes outputs. Most received the last coin of a stored lineage, and are written as its next step.
  *
- * @param names New names: lineages start at their origins, whatever these received.
+ * @param written.restored How many of them, at the start of the list, were stored before.
+ * @param written.names New names: lineages start at their origins, whatever these received.
  */
 export async function writeOutputs(
   tables: GraphTables,
-  outputs: OutputRecord[],
-  names: NameRecord[],
+  { outputs, restored, names }: { outputs: OutputRecord[]; restored: number; names: NameRecord[] },
 ): Promise<void> {
+  const again = new Set(outputs.slice(0, restored))
   for (const part of parts(outputs, ROWS_A_STATEMENT)) {
-    const further = part.filter(({ previous }) => previous !== undefined)
+    const further = part.filter(({ previous, unsettled }) => previous !== undefined || unsettled)
     const known = await tables.outputs.namesAmong(further.map(({ outpoint }) => outpoint))
     const starting = new Set([...names, ...known].map(({ outpoint }) => formatOutpoint(outpoint)))
     const received = await tables.outputs.stepsOf(further.flatMap(({ previous }) => previous ?? []))
     const places = new Map(received.map((place) => [formatOutpoint(place.outpoint), place]))
-    const rows = part.map((output) => {
-      const { outpoint, previous } = output
-      const place =
-        previous && !starting.has(formatOutpoint(outpoint)) && places.get(formatOutpoint(previous))
-      return place
-        ? outputRow(output, { lineage: outpointPair(place.lineage), step: place.from + 1 })
-        : outputRow(output)
-    })
+    const rows: RecordRow[] = []
+    for (const output of part) {
+      const { outpoint, previous, unsettled } = output
+      const isFirst = (previous === undefined && !unsettled) || starting.has(formatOutpoint(outpoint))
+      const place = isFirst || previous === undefined ? undefined : places.get(formatOutpoint(previous))
+      if (isFirst) rows.push(outputRow(output, { lineage: outpointPair(outpoint), step: 0 }))
+      else if (place) rows.push(outputRow(output, { lineage: place.lineage, step: place.from + 1 }))
+      else {
+        const lineage = again.has(output) ? await freeKey(tables, outpoint) : incompleteKey(outpoint)
+        rows.push(outputRow(output, { lineage, step: 0 }))
+      }
+    }
     await tables.transactions.insertNew('graph_outputs', rows)
   }
 }
 
-/** The lineages that one write changes, each once. */
-class Changes {
-  /** The first outputs of lineages that became part of another. */
-  readonly moved: Outpoint[] = []
-  private readonly byLineage = new Map<string, LineageChange>()
-
-  get all(): LineageChange[] {
-    return [...this.byLineage.values()]
-  }
-
-  add(change: LineageChange): void {
-    const key = formatOutpoint(change.lineage)
-    const known = this.byLineage.get(key)
-    if (known === undefined || change.from < known.from) this.byLineage.set(key, change)
+/** A key for an incomplete lineage. Outputs may have left one with the key that they gave it, and outputs remain in it. */
+async function freeKey(tables: GraphTables, outpoint: Outpoint): Promise<Lineage> {
+  for (let attempt = 1; ; attempt++) {
+    const key = incompleteKey(outpoint, attempt)
+    if ((await tables.rows.firstOf(key)) === undefined) return key
   }
 }
 
-/** Appends a lineage to that of the coin which its first output received. */
-async function continueLineage(
-  tables: GraphTables,
-  { outpoint, previous }: Head,
-  changes: Changes,
-): Promise<void> {
-  await yieldBetweenStatements()
-  const { lineage: to, step } = await placeOf(tables, previous)
-  // Nothing of this lineage remains.
-  changes.add({ lineage: outpoint, from: 0 })
-  changes.moved.push(outpoint)
-  await tables.outputs.moveSteps({ lineage: outpointPair(outpoint), from: 0, to, further: step + 1 })
+/** Those of the outputs that start a complete lineage, and are in another one. */
+async function startsAmong(tables: GraphTables, outpoints: Outpoint[]): Promise<Outpoint[]> {
+  if (outpoints.length === 0) return []
+  const places = await tables.outputs.stepsOf(outpoints)
+  const others = places
+    .filter(({ outpoint, lineage }) => !isSameLineage(lineage, outpointPair(outpoint)))
+    .map(({ outpoint }) => outpoint)
+  const starting = [
+    ...(await tables.outputs.withoutPredecessor(others)),
+    ...(await tables.outputs.namesAmong(others)).map(({ outpoint }) => outpoint),
+  ]
+  return unique(starting, formatOutpoint)
 }
 
-/** Splits a lineage, so that a new one starts at an output. */
-async function startLineage(tables: GraphTables, outpoint: Outpoint, changes: Changes): Promise<void> {
-  const { lineage, step } = await placeOf(tables, outpoint)
-  const [txid, vout] = lineage
-  changes.add({ lineage: outpointOf({ txid, vout }), from: 0 })
-  await tables.outputs.moveSteps({ lineage, from: step, to: outpointPair(outpoint), further: -step })
+interface Extent {
+  first: number
+  last: number
 }
 
-async function placeOf(tables: GraphTables, outpoint: Outpoint): Promise<Place> {
-  const place = await tables.rows.placeOf(outpoint)
-  if (place === undefined) throw new Error(`${formatOutpoint(outpoint)} is missing from its lineage`)
-  return place
+/** Moves outputs between lineages, and notes what changes. */
+class Linker {
+  /** Outputs of the changed lineages, among them the first ones that moved. */
+  readonly members: Outpoint[] = []
+  readonly former: Outpoint[] = []
+  readonly begun: Outpoint[] = []
+  readonly left: Outpoint[] = []
+  private moved = 0
+
+  constructor(
+    private readonly tables: GraphTables,
+    private readonly limit: number,
+  ) {}
+
+  /** Makes an output the first of an incomplete lineage: what it received is gone. */
+  async separate(outpoint: Outpoint): Promise<void> {
+    await yieldBetweenStatements()
+    const { lineage, step } = await this.placeOf(outpoint)
+    // At the origin of a name, it is the first of a complete one.
+    if (isSameLineage(lineage, outpointPair(outpoint))) return
+    this.members.push(outpoint)
+    if ((await this.extentOf(lineage))?.first === step) return
+    const to = await freeKey(this.tables, outpoint)
+    // All at once: the lineage that they leave must not end with them.
+    await this.tables.outputs.moveSteps({ lineage, from: step, to, further: -step })
+  }
+
+  /** Makes an output the first of a complete lineage. */
+  async begin(outpoint: Outpoint): Promise<void> {
+    await yieldBetweenStatements()
+    if (this.isFull(outpoint)) return
+    const { lineage, step } = await this.placeOf(outpoint)
+    this.members.push(outpoint)
+    this.begun.push(outpoint)
+    const moved = { lineage, from: step, to: outpointPair(outpoint), further: -step }
+    const extent = await this.extentOf(lineage)
+    if (extent?.first === step) await this.moveSome({ ...moved, last: extent.last })
+    // All at once, as above.
+    else await this.tables.outputs.moveSteps(moved)
+  }
+
+  /** Joins the lineage of an output with that of the coin which it received. */
+  async join({ outpoint, previous }: Head): Promise<void> {
+    await yieldBetweenStatements()
+    if (this.isFull(outpoint)) return
+    const [own, received] = [await this.placeOf(outpoint), await this.placeOf(previous)]
+    if (isSameLineage(own.lineage, received.lineage)) return
+    this.members.push(outpoint, previous)
+    this.former.push(outpoint)
+    const further = received.step + 1 - own.step
+    const moved = { lineage: own.lineage, from: own.step, to: received.lineage, further }
+    const [behind, front] = [await this.extentOf(own.lineage), await this.extentOf(received.lineage)]
+    if (behind?.first !== own.step) await this.tables.outputs.moveSteps(moved)
+    else if (front === undefined || behind.last - behind.first <= front.last - front.first)
+      await this.moveSome({ ...moved, last: behind.last })
+    else await this.moveLast({ lineage: received.lineage, ...front, to: own.lineage, further: -further })
+  }
+
+  /** Whether this write has moved enough: then an output is left to a later one. */
+  private isFull(outpoint: Outpoint): boolean {
+    if (this.moved < this.limit) return false
+    this.left.push(outpoint)
+    return true
+  }
+
+  /** Moves outputs from a step on, as many as this write may move. The first of the others is left to be linked. */
+  private async moveSome({ last, ...moved }: MovedSteps & { last: number }): Promise<void> {
+    const until = Math.min(moved.from + this.limit - this.moved, last + 1)
+    this.moved += until - moved.from
+    await this.tables.outputs.moveSteps({ ...moved, until })
+    const rest = until > last ? undefined : await this.tables.rows.firstOf(moved.lineage)
+    if (rest === undefined) return
+    this.left.push(rest.outpoint)
+    this.members.push(rest.outpoint)
+  }
+
+  /** Moves the last outputs of a lineage to the start of another, as many as this write may move. */
+  private async moveLast(moved: Omit<MovedSteps, 'from'> & Extent): Promise<void> {
+    const { lineage, first, last, to, further } = moved
+    const { rows, outputs } = this.tables
+    const from = Math.max(last + 1 - (this.limit - this.moved), first)
+    this.moved += last + 1 - from
+    await outputs.moveSteps({ lineage, from, to, further })
+    if (from === first) return
+    const [next, rest] = [await rows.firstOf(to), await rows.lastOf(lineage)]
+    if (next) this.left.push(next.outpoint)
+    if (rest) this.members.push(rest.outpoint)
+  }
+
+  /** The first and the last step of an incomplete lineage; undefined for a complete one. */
+  private async extentOf(lineage: Lineage): Promise<Extent | undefined> {
+    if (isComplete(lineage)) return undefined
+    const { rows } = this.tables
+    const [first, last] = [await rows.firstOf(lineage), await rows.lastOf(lineage)]
+    return first && last && { first: first.step, last: last.step }
+  }
+
+  private async placeOf(outpoint: Outpoint): Promise<Place> {
+    const place = await this.tables.rows.placeOf(outpoint)
+    if (place === undefined) throw new Error(`${formatOutpoint(outpoint)} is missing from its lineage`)
+    return place
+  }
 }
 
 /**
@@ -155,11 +290,7 @@ export async function writeCarriers(
   const effort = new Effort(written.limit)
   while (wanted.length > 0 && !effort.isOver) {
     const carriers = await carriersAt(tables, unique(wanted, formatOutpoint), { transactions, effort })
-    for (const part of parts(carriers, ROWS_A_STATEMENT))
-      await tables.transactions.insertNew(
-        'graph_outputs',
-        part.map((output) => outputRow(output)),
-      )
+    await writeOutputs(tables, { outputs: carriers, restored: 0, names: [] })
     found.push(...carriers.map(({ outpoint }) => outpoint))
     wanted = carriers.flatMap(({ previous }) => previous ?? [])
     await yieldBetweenStatements()

@@ -9,6 +9,7 @@ import {
   hexOf,
   inParts,
   type Lineage,
+  lineageOf,
   outpointColumns,
   outpointOf,
   unique,
@@ -27,7 +28,9 @@ import { eachPart } from './transaction-tables.js'
 
 /** The last output of a lineage. */
 export interface Tip {
-  lineage: Outpoint
+  lineage: Lineage
+  /** The first output of the lineage. */
+  first: Outpoint
   step: number
   /** Its owner, as hex; undefined if it is spent or the owner is not known. */
   holder: string | undefined
@@ -36,10 +39,15 @@ export interface Tip {
   hasMap: boolean
 }
 
-/** The first output of a lineage although the coin that it received is stored. */
+/** An output that is not in the lineage of the coin that it received, although that is stored. */
 export interface Head {
   outpoint: Outpoint
   previous: Outpoint
+}
+
+/** An output at its place; the step is `from`. */
+export interface PlacedOutput extends LineageChange {
+  outpoint: Outpoint
 }
 
 /** An output with MAP, at its step. */
@@ -57,6 +65,8 @@ interface Place {
 }
 
 export interface MovedSteps extends Place {
+  /** The step at which to stop; by default, all are moved. */
+  until?: number
   to: Lineage
   further: number
 }
@@ -84,15 +94,15 @@ export abstract class OutputTables {
   abstract missingBehind(txids: string[]): Promise<Outpoint[]>
   /** Those of the outputs that are the only one of their lineage. */
   abstract aloneAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** Those of the outputs that are the first of their lineage, with no inscribed output after them. */
+  /** Those of the outputs that start a complete lineage, with no inscribed output after them. */
   abstract onlyInscribedAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** The tips of those of the lineages that have outputs. */
-  abstract tipsOf(lineages: Outpoint[]): Promise<Tip[]>
+  /** The tips of the lineages that have one of the outputs. */
+  abstract tipsOf(members: Outpoint[]): Promise<Tip[]>
   /** Turns carriers into admitted outputs. */
   abstract admitCarriers(rows: RecordRow[]): Promise<void>
-  /** Moves the outputs of a lineage from a step on into another one, and adds `further` to their steps. */
+  /** Moves a stretch of a lineage into another one, and adds `further` to its steps. */
   abstract moveSteps(moved: MovedSteps): Promise<void>
-  /** The heads among outputs, except origins of names: those whose fields have one of the outpoints. */
+  /** The heads whose fields have one of the outpoints. At the origin of a name, a lineage starts whatever it received. */
   protected abstract heads(outpoints: Outpoint[], fields: readonly [string, string]): Promise<Head[]>
 
   /** Those of the outputs whose predecessor is unresolved. */
@@ -150,11 +160,6 @@ export abstract class OutputTables {
     )
   }
 
-  /** Those of the outputs that are not the first of their lineage. */
-  furtherAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {
-    return this.among(OUTPUTS, outpoints, { step: { $gt: 0 } })
-  }
-
   /** The heads among outputs. */
   headsAmong(outpoints: Outpoint[]): Promise<Head[]> {
     return this.heads(outpoints, OUTPOINT)
@@ -165,8 +170,13 @@ export abstract class OutputTables {
     return this.heads(outpoints, RECEIVED)
   }
 
+  /** Those of the outputs that received no 1-sat coin. */
+  withoutPredecessor(outpoints: Outpoint[]): Promise<Outpoint[]> {
+    return this.among(OUTPUTS, outpoints, { unsettled: false, previous_txid: null })
+  }
+
   /** Those of the outputs that are stored, with their places. */
-  async stepsOf(outpoints: Outpoint[]): Promise<(LineageChange & { outpoint: Outpoint })[]> {
+  async stepsOf(outpoints: Outpoint[]): Promise<PlacedOutput[]> {
     const rows = await this.rowsAmong(unique(outpoints, formatOutpoint), [
       ...OUTPOINT,
       'lineage_txid',
@@ -175,7 +185,7 @@ export abstract class OutputTables {
     ])
     return rows.map((row) => ({
       outpoint: outpointOf(row),
-      lineage: outpointOf({ txid: row.lineage_txid, vout: row.lineage_vout }),
+      lineage: lineageOf(row),
       from: Number(row.step),
     }))
   }
@@ -218,13 +228,19 @@ export abstract class OutputTables {
     return this.isThere({ ...inLineage(lineage), step: { $gte: from }, $or: isInscribed })
   }
 
-  async deleteAttributes(lineages: Outpoint[], kinds: AttributeKind[]): Promise<void> {
-    await eachPart(lineages, (part) =>
+  /** @param firsts The first outputs of lineages. */
+  async deleteAttributes(firsts: Outpoint[], kinds: AttributeKind[]): Promise<void> {
+    await eachPart(firsts, (part) =>
       this.rows.delete('graph_traits', {
         ...anyOutpoint(part, ['lineage_txid', 'lineage_vout']),
         kind: { $in: kinds },
       }),
     )
+  }
+
+  /** Removes outputs from the queue of missing ancestors. */
+  async deleteQueued(outpoints: Outpoint[]): Promise<void> {
+    await eachPart(outpoints, (part) => this.rows.delete('graph_ancestors', anyOutpoint(part)))
   }
 
   private async isThere(filter: Filter): Promise<boolean> {

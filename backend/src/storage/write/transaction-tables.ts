@@ -55,7 +55,7 @@ import {
 export type Spends = (typeof SPENDS)[number]
 
 /** The column `kind` of `graph_backlog`. */
-export type BacklogKind = 'judge' | 'decide' | 'settle' | 'keep' | 'carry'
+export type BacklogKind = 'judge' | 'decide' | 'settle' | 'keep' | 'carry' | 'link'
 
 /** Of all pending transactions; `bytes` are those of the raw transactions. */
 export interface PendingTotal {

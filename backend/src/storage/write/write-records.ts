@@ -8,7 +8,7 @@ import {
 } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { mapOwner } from '../read/read-map.js'
-import { hashColumn } from '../rows/columns.js'
+import { hashColumn, isComplete, outpointPair } from '../rows/columns.js'
 import {
   admissionRow,
   appliedRow,
@@ -17,6 +17,7 @@ import {
   type OutputFacts,
   outputRow,
 } from '../rows/record-rows.js'
+import { queueAncestors } from './ancestor-queue.js'
 import { type BacklogItems, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeChunks } from './blob-chunks.js'
 import { deactivate, restore, takeProofs, writeInactive } from './conflicts.js'
@@ -99,7 +100,8 @@ async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRe
   const carriers = await tables.carriersAmong([...admitted.values()].map(({ outpoint }) => outpoint))
   const rows = carriers
     .flatMap((outpoint) => admitted.get(formatOutpoint(outpoint)) ?? [])
-    .map((output) => outputRow(output))
+    // They stay where they are.
+    .map((output) => outputRow(output, { lineage: outpointPair(output.outpoint), step: 0 }))
   await tables.admitCarriers(rows)
 }
 
@@ -121,12 +123,12 @@ async function writeFacts(
     facts: Omit<OutputFacts, 'nodes'>
     records: GraphRecords
     decision: Decision
-    earlier: Pick<BacklogItems, 'resolve' | 'carry'>
+    earlier: Pick<BacklogItems, 'resolve' | 'carry' | 'link'>
     limit: number
     /** New raw transactions by txid, if the store derives admissions. */
     inserted?: ReadonlyMap<string, Uint8Array>
   },
-): Promise<{ reorganised: number } & Pick<BacklogItems, 'resolve' | 'carry'>> {
+): Promise<{ reorganised: number } & Pick<BacklogItems, 'resolve' | 'carry' | 'link'>> {
   const { left, gone, spent: freed } = await deactivate(tables, decision.deactivated)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
   const inactive = await tables.transactions.inactiveAmong(
@@ -142,7 +144,7 @@ async function writeFacts(
   const newOutputs = facts.outputs.filter(isActive)
   const outputs = [...restored.outputs, ...newOutputs]
   const names = [...restored.names, ...facts.names.filter(isActive)]
-  await writeOutputs(tables, outputs, names)
+  await writeOutputs(tables, { outputs, restored: restored.outputs.length, names })
   if (inserted !== undefined) await admitCarriers(tables, outputs)
   await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
   await tables.transactions.insertNew('graph_names', names.map(nameRow))
@@ -156,7 +158,10 @@ async function writeFacts(
     inserted === undefined
       ? { carriers: [], left: [] }
       : await writeCarriers(tables, { outputs: added, transactions: inserted, left: earlier.carry, limit })
-  const changes = await linkLineages(tables, { outputs: [...carriers, ...added], names, gone })
+  const linked = await linkLineages(tables, {
+    ...{ outputs: [...carriers, ...added], resolved, names, gone, limit },
+    left: earlier.link,
+  })
   const { alone, onlyInscribed } =
     inserted === undefined
       ? { alone: NONE, onlyInscribed: NONE }
@@ -164,14 +169,25 @@ async function writeFacts(
           outputs: newOutputs,
           names: new Set(names.map(({ outpoint }) => formatOutpoint(outpoint))),
         })
-  const others = changes.filter(({ lineage }) => !alone.has(formatOutpoint(lineage)))
-  const inscribed = others.filter(({ lineage }) => !onlyInscribed.has(formatOutpoint(lineage)))
+  const others = linked.changes.filter(({ outpoint }) => !alone.has(formatOutpoint(outpoint)))
+  const inscribed = others.filter(({ outpoint }) => !onlyInscribed.has(formatOutpoint(outpoint)))
   const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
-  const touched = [...left, ...(await tables.outputs.stepsOf(moved)), ...others].map(({ lineage }) => lineage)
-  await indexLineages(tables, { changed: inscribed, lost: left, touched })
+  const touched = [...(await tables.outputs.stepsOf(moved)), ...others]
+  const { former, begun, changes } = linked
+  const firsts = await indexLineages(tables, { changed: inscribed, lost: left, touched, former })
+  // Most changes are a transfer at the end.
+  const changed = new Set(changes.map(({ outpoint }) => formatOutpoint(outpoint)))
+  const incomplete = changes.filter(({ lineage }) => !isComplete(lineage)).map(({ outpoint }) => outpoint)
+  await queueAncestors(tables, {
+    firsts: [
+      ...firsts.filter((first) => changed.has(formatOutpoint(first))),
+      ...incomplete.filter((outpoint) => alone.has(formatOutpoint(outpoint))),
+    ],
+    former: [...former, ...begun],
+  })
   const submitted = new Set(records.transactions.map(({ txid }) => txid))
   const reorganised =
     decision.restored.length + decision.deactivated.filter((txid) => !submitted.has(txid)).length
   if (reorganised > 0) await tables.transactions.countReorg()
-  return { reorganised, resolve, carry }
+  return { reorganised, resolve, carry, link: linked.left }
 }

@@ -25,6 +25,11 @@ export const RESTORE_MARK = 'restore'
 /** Settings that concern one database only. */
 const OWN_SETTINGS = new Set<unknown>(['writes', RESTORE_MARK])
 
+/** Block headers are fetched again, and checked, by the host that a backup is restored to. */
+export function isSavedTable(table: string): boolean {
+  return table !== 'graph_headers'
+}
+
 export function isSaved(table: string, row: BackupRow): boolean {
   return table !== 'graph_settings' || !OWN_SETTINGS.has(row.name)
 }

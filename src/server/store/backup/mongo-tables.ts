@@ -14,6 +14,7 @@ import {
   BackupError,
   type BackupRow,
   isSaved,
+  isSavedTable,
   type LoadedTables,
   RESTORE_MARK,
   type SavedTables,
@@ -47,7 +48,7 @@ export async function saveMongo<Result>(
             return typeof dataSize === 'number' ? dataSize : undefined
           },
           async *rows() {
-            for (const table of NAMES) {
+            for (const table of NAMES.filter(isSavedTable)) {
               let count = 0
               for await (const { _id, ...row } of collectionIn(db, table).find({}, { batchSize: A_BATCH })) {
                 if (count++ % A_BATCH === 0) await lease.renew()

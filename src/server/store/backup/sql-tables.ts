@@ -16,6 +16,7 @@ import {
   BackupError,
   type BackupValue,
   isSaved,
+  isSavedTable,
   type LoadedTables,
   type SavedTables,
 } from './backup-tables.js'
@@ -119,6 +120,7 @@ async function savedTables({ all, stream, ...queries }: Snapshot): Promise<Saved
     },
     async *rows() {
       for (const [table, shape] of columns) {
+        if (!isSavedTable(table)) continue
         const names = shape.map(({ name }) => name).join(', ')
         for await (const values of stream(`select ${names} from ${table}`)) {
           const row = Object.fromEntries(

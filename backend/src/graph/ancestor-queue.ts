@@ -1,0 +1,45 @@
+import type { Outpoint } from '../protocol/outpoint.js'
+
+/**
+ * The ordinals whose origin is unknown, as their history has a hole: for each incomplete lineage, its first output. The store
+ * derives the entries from the graph, in the same writes, so that they cannot disagree with it. An entry lasts until
+ * something arrives in front of its output.
+ */
+export interface AncestorEntry {
+  /** The first output of the lineage that is stored. */
+  outpoint: Outpoint
+  /** The 1-sat coin that it received; undefined if that follows from a value that is not known yet. */
+  previous?: Outpoint
+  /** Whether nothing more can be done for it: no source has what is missing, or it exceeds the limits. */
+  hole: boolean
+  /** How often in a row nothing was found. */
+  tries: number
+  /** What was fetched for the lineage so far: transactions, and their raw bytes. */
+  fetched: { transactions: number; bytes: number }
+}
+
+/** How many entries there are. */
+export interface AncestorCounts {
+  waiting: number
+  holes: number
+}
+
+export interface AncestorQueue {
+  /**
+   * Entries whose time has come, those never tried first, oldest first. Up to `limit` that wait, and as many holes: strangers
+   * may add any number, and neither kind keeps the other out.
+   */
+  due(query: { now: number; limit: number }): Promise<AncestorEntry[]>
+  /** When the next entry is due, in milliseconds since 1970; undefined if there is none. */
+  nextDue(): Promise<number | undefined>
+  /** Counts entries, each kind up to `limit`. */
+  count(limit: number): Promise<AncestorCounts>
+  /**
+   * Notes the result of an attempt with the entry that the lineage of `entry.outpoint` has by now, if it has one.
+   *
+   * @param next.due When to try again, in milliseconds since 1970.
+   */
+  postpone(entry: AncestorEntry, next: { due: number }): Promise<void>
+  /** Whether the origin of an admitted output is unknown, and something can still be done for it. */
+  isWaiting(outpoint: Outpoint): Promise<boolean>
+}

@@ -1,0 +1,35 @@
+/** The heights of the lowest and the highest header, both stored. */
+export interface HeaderRange {
+  from: number
+  to: number
+}
+
+/**
+ * The headers of one chain of blocks, consecutive (`protocol/block-header.ts`). They are verified before they are written and
+ * depend on nothing else in the store. As they can be fetched again at any time, they are in no backup, and whoever opens
+ * them checks that they are linked.
+ */
+export interface HeaderChain {
+  /** Undefined if there is none. */
+  range(): Promise<HeaderRange | undefined>
+  /**
+   * Consecutive headers from a height on, at most `count`; fewer if the chain ends before. Empty if that height has none.
+   */
+  read(query: { from: number; count: number }): Promise<Uint8Array>
+  /**
+   * Replaces all headers from a height on. That height is at most one above the chain.
+   *
+   * @param change.tip What the caller knows as the highest header; undefined if it knows of none.
+   * @returns Whether it did; if the highest header is another one, another process was first, and nothing is changed.
+   */
+  replaceFrom(change: { height: number; headers: Uint8Array; tip: Uint8Array | undefined }): Promise<boolean>
+  /**
+   * Adds headers below the lowest one.
+   *
+   * @param change.to The height of the last of them.
+   * @returns Whether it did; if the lowest header is at another height than the next, nothing is changed.
+   */
+  addBelow(change: { to: number; headers: Uint8Array }): Promise<boolean>
+  /** Deletes all of them. */
+  clear(): Promise<void>
+}

@@ -1,0 +1,100 @@
+import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../graph/ancestor-queue.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { placeIn } from '../read/lineages.js'
+import { isComplete, outpointColumns, outpointOf } from '../rows/columns.js'
+import { anyOutpoint, inLineage, type Row, type RowDatabase, type RowReader } from '../rows/rows.js'
+import type { GraphTables } from './graph-tables.js'
+import { eachPart } from './transaction-tables.js'
+
+const QUEUE = 'graph_ancestors'
+const OUTPUTS = 'graph_outputs'
+
+/** Adds the first outputs of incomplete lineages to the queue, and removes those that are none any more. */
+export async function queueAncestors(
+  tables: GraphTables,
+  { firsts, former }: { firsts: Outpoint[]; former: Outpoint[] },
+): Promise<void> {
+  await tables.outputs.deleteQueued(former)
+  const arrival = Date.now()
+  const rows = firsts.map((first) => ({
+    ...outpointColumns(first),
+    ...{ hole: false, due: 0, arrival, tries: 0, transactions: 0, bytes: 0 },
+  }))
+  await eachPart(rows, (part) => tables.transactions.insertNew(QUEUE, part))
+}
+
+/** See {@link AncestorQueue}. */
+export class StoredAncestorQueue implements AncestorQueue {
+  constructor(private readonly database: RowDatabase) {}
+
+  async due({ now, limit }: { now: number; limit: number }): Promise<AncestorEntry[]> {
+    const sort = { due: 1, arrival: 1 } as const
+    const kinds = [false, true].map((hole) =>
+      this.database.all(QUEUE, { hole, due: { $lte: now } }, { sort, limit }),
+    )
+    const rows = (await Promise.all(kinds)).flat()
+    if (rows.length === 0) return []
+    const fields = ['txid', 'vout', 'previous_txid', 'previous_vout']
+    const outputs = await this.database.all(OUTPUTS, anyOutpoint(rows.map(outpointOf)), { fields })
+    const received = new Map(outputs.map((row) => [formatOutpoint(outpointOf(row)), previousOf(row)]))
+    return rows.map((row) => {
+      const outpoint = outpointOf(row)
+      const previous = received.get(formatOutpoint(outpoint))
+      return {
+        outpoint,
+        ...(previous && { previous }),
+        hole: Number(row.hole) === 1,
+        tries: Number(row.tries),
+        fetched: { transactions: Number(row.transactions), bytes: Number(row.bytes) },
+      }
+    })
+  }
+
+  async nextDue(): Promise<number | undefined> {
+    const fields = ['due']
+    const kinds = [false, true].map((hole) =>
+      this.database.first(QUEUE, { hole }, { sort: { due: 1, arrival: 1 }, fields }),
+    )
+    const times = (await Promise.all(kinds)).flatMap((row) => (row === undefined ? [] : Number(row.due)))
+    return times.length === 0 ? undefined : Math.min(...times)
+  }
+
+  async count(limit: number): Promise<AncestorCounts> {
+    const [waiting, holes] = await Promise.all([
+      this.database.count(QUEUE, { hole: false }, limit),
+      this.database.count(QUEUE, { hole: true }, limit),
+    ])
+    return { waiting, holes }
+  }
+
+  async postpone({ outpoint, hole, tries, fetched }: AncestorEntry, { due }: { due: number }): Promise<void> {
+    await this.database.write(async (rows) => {
+      const first = await firstOf(rows, outpoint)
+      if (first === undefined) return
+      const { transactions, bytes } = fetched
+      // Whatever waits in line was there before it.
+      const arrival = Date.now()
+      await rows.update(QUEUE, outpointColumns(first), { hole, due, arrival, tries, transactions, bytes })
+    })
+  }
+
+  async isWaiting(outpoint: Outpoint): Promise<boolean> {
+    const first = await firstOf(this.database, outpoint)
+    const row = first && (await this.database.first(QUEUE, outpointColumns(first), { fields: ['hole'] }))
+    return row !== undefined && Number(row.hole) === 0
+  }
+}
+
+/** The first output of the lineage of an admitted output, if it is incomplete. */
+async function firstOf(rows: RowReader, outpoint: Outpoint): Promise<Outpoint | undefined> {
+  const row = await rows.first(OUTPUTS, outpointColumns(outpoint))
+  if (row === undefined) return undefined
+  const { lineage, isCarrier } = placeIn(row)
+  if (isCarrier || isComplete(lineage)) return undefined
+  const first = await rows.first(OUTPUTS, inLineage(lineage), { sort: { step: 1 }, fields: ['txid', 'vout'] })
+  return first && outpointOf(first)
+}
+
+function previousOf({ previous_txid, previous_vout }: Row): Outpoint | undefined {
+  return previous_txid === null ? undefined : outpointOf({ txid: previous_txid, vout: previous_vout })
+}

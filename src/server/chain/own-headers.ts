@@ -1,0 +1,325 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Mutex } from 'async-mutex'
+import type { Logger } from 'pino'
+import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
+import type { Block } from '../../../backend/src/graph/records.js'
+import { timeOf } from '../../../backend/src/protocol/block-header.js'
+import { equalBytes } from '../../../backend/src/protocol/bytes.js'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import type { HeaderCheckpoint, HeaderSourceAddress } from '../config/header-settings.js'
+import {
+  type BlockHeaders,
+  type ChainTip,
+  ChainTrackerError,
+  type HeadersStatus,
+  type Verdict,
+} from './chain-tracker.js'
+import type { SourceTip } from './header-fetcher.js'
+import { shownHash } from './header-rules.js'
+import { HeaderSource } from './header-source.js'
+import { HeaderSync } from './header-sync.js'
+import { ChangedHeadersError, StoredHeaders } from './stored-headers.js'
+
+export interface OwnHeadersOptions {
+  store: HeaderChain
+  sources: HeaderSourceAddress[]
+  checkpoint: HeaderCheckpoint
+  network: 'main' | 'test'
+  /** The timeout of a short request, in milliseconds. */
+  timeout: number
+  /** Milliseconds from one round to the next; 0: once the chain is complete, only on request. */
+  pollInterval: number
+  logger: Logger
+  /** The clock, in milliseconds since 1970. */
+  now?: () => number
+}
+
+/** How soon the sources are asked again while the chain is not known to its tip, in milliseconds. */
+const RETRY_DELAY = 1000
+/** After how many missed rounds, and milliseconds, the tip counts as unknown. */
+const MISSED_ROUNDS = 3
+const MISSED_TIME = 60_000
+/** From one log line about the progress to the next, in milliseconds. */
+const LOG_INTERVAL = 60_000
+/** How long to wait until the sources are asked again for headers below the lowest, if none has any, in milliseconds. */
+const BELOW_DELAY = 3_600_000
+/** A block so far above the tip does not exist yet, nor within a minute another one. */
+const SOON = 6
+const MINUTE = 60_000
+
+/**
+ * Block headers from a chain of our own: fetched from several sources, verified, and kept in the store, so that a proof is
+ * checked without a request (docs/headers.md).
+ */
+export class OwnHeaders implements BlockHeaders {
+  private readonly stored: StoredHeaders
+  private readonly sync: HeaderSync
+  private readonly sources: HeaderSource[]
+  private readonly stopping = new AbortController()
+  private readonly rounds = new Mutex()
+  private readonly listeners: ((tip: ChainTip) => void)[] = []
+  private readonly now: () => number
+  private running: Promise<void> | undefined
+  private opened: Promise<void> | undefined
+  /** When all sources that answered were last followed to their tips; undefined before the first time. */
+  private checkedAt: number | undefined
+  /** The tip that the last source has said it has. */
+  private best = 0
+  private lastError: HeadersStatus['lastError']
+  /** The tip that the listeners were last called with. */
+  private reported: Uint8Array | undefined
+  /** When to ask for headers below the lowest again. */
+  private belowAt = 0
+  private wake: () => void = () => {}
+  private endRound: () => void = () => {}
+  /** Resolves after the first round. */
+  private readonly roundEnded = new Promise<void>((resolve) => {
+    this.endRound = resolve
+  })
+
+  constructor(private readonly options: OwnHeadersOptions) {
+    const { store, sources, checkpoint, network, timeout, logger, now = Date.now } = options
+    const { signal } = this.stopping
+    this.now = now
+    this.stored = new StoredHeaders({ store, checkpoint, network })
+    this.sync = new HeaderSync({ stored: this.stored, network, now })
+    this.sources = sources.map(
+      (address) => new HeaderSource({ address, timeout, network, signal, logger, now }),
+    )
+  }
+
+  /** Begins to follow the sources. */
+  start(): void {
+    this.running ??= this.run()
+    for (const source of this.sources) source.watch(() => this.wake())
+  }
+
+  get outage(): string | undefined {
+    const { stored, checkedAt } = this
+    const { pollInterval } = this.options
+    if (checkedAt === undefined) {
+      const { tip } = stored
+      if (tip === undefined) return 'block headers are being fetched; there are none yet'
+      const of = this.best > tip.height ? ` of ${this.best}` : ''
+      return `block headers are being fetched; they are known up to ${tip.height}${of}`
+    }
+    const limit = pollInterval === 0 ? Infinity : Math.max(MISSED_ROUNDS * pollInterval, MISSED_TIME)
+    if (this.now() - checkedAt <= limit) return undefined
+    return `no source of block headers has responded since ${new Date(checkedAt).toISOString()}`
+  }
+
+  /**
+   * Whether the chain has a block, without a request. `no` of a block above the checkpoint is said only while the sources
+   * respond: without them, the block may be in a branch that is not known here.
+   */
+  async verdict(block: Block): Promise<Verdict> {
+    await this.open()
+    const verdict = await this.stored.verdict(block)
+    const isFinal = block.height <= this.stored.checkpoint.height
+    return verdict === 'no' && !isFinal && this.outage !== undefined ? 'unknown' : verdict
+  }
+
+  /** @throws ChainTrackerError if the header at that height is not known yet. */
+  async isValidRootForHeight(root: string, height: number): Promise<boolean> {
+    const verdict = await this.verdict({ root, height })
+    if (verdict !== 'unknown') return verdict === 'yes'
+    const { outage, stored, checkedAt = 0 } = this
+    const passed = (this.now() - checkedAt) / MINUTE
+    // No chain has come so far since the sources were asked.
+    if (outage === undefined && height > (stored.tip?.height ?? 0) + SOON + passed) return false
+    throw new ChainTrackerError(
+      `the block header at ${height} is not known yet${outage ? `: ${outage}` : ''}`,
+    )
+  }
+
+  /** @throws ChainTrackerError until the chain was followed to its tip after the start. */
+  async currentHeight(): Promise<number> {
+    await this.firstRound()
+    const { tip } = this.stored
+    if (tip === undefined || this.checkedAt === undefined)
+      throw new ChainTrackerError(this.outage ?? 'there are no block headers yet')
+    return tip.height
+  }
+
+  /** Asks the sources now, unless the chain is still being fetched. */
+  async refresh(): Promise<void> {
+    if (this.checkedAt !== undefined) await this.rounds.runExclusive(() => this.round({ isForced: true }))
+  }
+
+  status(): HeadersStatus {
+    const { tip, from } = this.stored
+    return {
+      ...(tip && {
+        ...{ height: tip.height, hash: shownHash(tip.header), time: timeOf(tip.header), from },
+      }),
+      ...(this.lastError && { lastError: this.lastError }),
+      sources: this.sources.map((source) => source.status()),
+    }
+  }
+
+  onTip(listener: (tip: ChainTip) => void): void {
+    this.listeners.push(listener)
+  }
+
+  async close(): Promise<void> {
+    this.stopping.abort()
+    this.wake()
+    await Promise.all(this.sources.map((source) => source.close()))
+    await this.running
+    await this.rounds.waitForUnlock()
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopping
+    const { pollInterval } = this.options
+    for (let roundAt = 0; !signal.aborted; ) {
+      const now = this.now()
+      if (now >= roundAt) {
+        await this.rounds.runExclusive(() => this.round())
+        this.endRound()
+        const pause = this.checkedAt === undefined ? RETRY_DELAY : pollInterval || Infinity
+        roundAt = this.now() + pause
+      } else if (this.isIncomplete && now >= this.belowAt) {
+        await this.rounds.runExclusive(() => this.extendBelow())
+      } else {
+        const until = this.isIncomplete ? Math.min(roundAt, this.belowAt) : roundAt
+        if (await this.pause(until - now)) roundAt = 0
+      }
+    }
+  }
+
+  /** Waits. @returns Whether it was woken before the time had passed. */
+  private async pause(milliseconds: number): Promise<boolean> {
+    const waking = new AbortController()
+    this.wake = () => waking.abort()
+    if (this.stopping.signal.aborted) return false
+    const longest = Math.min(milliseconds, BELOW_DELAY)
+    await sleep(longest, undefined, { signal: waking.signal, ref: false }).catch(() => {})
+    return waking.signal.aborted
+  }
+
+  private get isIncomplete(): boolean {
+    return this.checkedAt !== undefined && this.stored.from > 0
+  }
+
+  /** Reads the stored chain, once. */
+  private async open(): Promise<void> {
+    this.opened ??= this.stored.load()
+    try {
+      await this.opened
+    } catch (cause) {
+      this.opened = undefined
+      throw cause
+    }
+  }
+
+  /** Waits for the first round to end, though not for long. */
+  private async firstRound(): Promise<void> {
+    if (this.checkedAt !== undefined) return
+    const { signal } = this.stopping
+    const tooLong = sleep(this.options.timeout, undefined, { signal, ref: false }).catch(() => {})
+    await Promise.race([this.roundEnded, tooLong])
+  }
+
+  /** Follows each source to its tip, and reports what changed. */
+  private async round({ isForced = false } = {}): Promise<void> {
+    const { stored, sources } = this
+    let forkedAt = Infinity
+    let followed = 0
+    try {
+      this.opened = stored.load()
+      await this.opened
+      const asked = sources.filter((source) => isForced || !source.isResting)
+      const tips = await Promise.all(asked.map((source) => source.try(() => source.fetcher.tip())))
+      for (const [index, source] of asked.entries()) {
+        const tip = tips[index]
+        if (tip === undefined) continue
+        const isFollowed = await source.try(() =>
+          this.follow(source, tip, (height) => {
+            forkedAt = Math.min(forkedAt, height)
+          }),
+        )
+        if (isFollowed) followed++
+      }
+    } catch (error) {
+      if (!this.stopping.signal.aborted) this.failed(error)
+    }
+    if (followed > 0 && stored.hasEnoughWork) this.checked()
+    this.report(forkedAt)
+  }
+
+  private async follow(
+    { fetcher }: HeaderSource,
+    tip: SourceTip,
+    onFork: (height: number) => void,
+  ): Promise<true> {
+    const { stored, sync } = this
+    this.best = tip.height
+    const progress = setInterval(() => this.logProgress(), LOG_INTERVAL).unref()
+    try {
+      if (stored.tip === undefined) await sync.begin(fetcher, tip)
+      await sync.follow({ fetcher, tip, onFork })
+      return true
+    } finally {
+      clearInterval(progress)
+    }
+  }
+
+  /** Adds headers below the lowest one, from the first source that has some. */
+  private async extendBelow(): Promise<void> {
+    const { stored, sync, sources } = this
+    const { logger } = this.options
+    this.belowAt = this.now() + BELOW_DELAY
+    try {
+      for (const source of sources) {
+        const hasSome = source.isResting
+          ? undefined
+          : await source.try(() => sync.extendBelow(source.fetcher))
+        if (hasSome) {
+          this.belowAt = 0
+          if (stored.from === 0) logger.info({ height: stored.tip?.height }, 'all block headers are stored')
+          return
+        }
+        if (source.isResting) this.belowAt = this.now() + RETRY_DELAY
+      }
+    } catch (error) {
+      this.belowAt = this.now() + RETRY_DELAY
+      if (!this.stopping.signal.aborted) this.failed(error)
+    }
+  }
+
+  /** A source was followed to its tip. */
+  private checked(): void {
+    const { stored, checkedAt } = this
+    this.checkedAt = this.now()
+    if (checkedAt !== undefined) return
+    const { from, tip } = stored
+    this.options.logger.info({ from, height: tip?.height }, 'block headers are known up to the tip')
+  }
+
+  private report(forkedAt: number): void {
+    const { tip } = this.stored
+    if (tip === undefined || this.checkedAt === undefined) return
+    if (this.reported !== undefined && equalBytes(this.reported, tip.header)) return
+    this.reported = tip.header
+    const { height } = tip
+    const isFork = forkedAt !== Infinity
+    if (isFork) this.options.logger.warn({ forkedAt, height }, 'the chain was reorganised')
+    for (const listener of this.listeners) listener({ height, ...(isFork && { forkedAt }) })
+  }
+
+  private failed(error: unknown): void {
+    const { logger } = this.options
+    if (error instanceof ChangedHeadersError) {
+      logger.debug({ err: error }, 'another process has changed the block headers; the next round continues')
+      return
+    }
+    this.lastError = { at: this.now(), message: messageOf(error) }
+    logger.error({ err: error }, 'could not update the block headers; will retry')
+  }
+
+  private logProgress(): void {
+    const { tip } = this.stored
+    this.options.logger.info({ height: tip?.height, of: this.best }, 'fetching block headers')
+  }
+}

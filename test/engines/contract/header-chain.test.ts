@@ -1,0 +1,125 @@
+import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
+import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
+import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { onEachEngine } from '../../support/storage/stores.js'
+
+// Rows of a hundred headers each: what is asked and changed here begins and ends within them, and between them.
+
+/** Headers as the store has them, which does not look into them: their branch and height, and nothing else. */
+function headers(from: number, to: number, branch = 1): Uint8Array {
+  return joinBytes(
+    Array.from({ length: to - from + 1 }, (_, index) => {
+      const header = Buffer.alloc(HEADER_BYTES, branch)
+      header.writeUInt32LE(from + index)
+      return header
+    }),
+  )
+}
+
+async function write(chain: HeaderChain, from: number, to: number, branch = 1): Promise<void> {
+  const range = await chain.range()
+  const tip = range && (await chain.read({ from: range.to, count: 1 }))
+  expect(await chain.replaceFrom({ height: from, headers: headers(from, to, branch), tip })).toBe(true)
+}
+
+onEachEngine(({ openStore, closeStores }) => {
+  afterEach(closeStores)
+
+  test('headers are read as they were written, from any height on', async () => {
+    const { headers: chain } = (await openStore()).store
+    expect(await chain.range()).toBeUndefined()
+    expect(await chain.read({ from: 0, count: 10 })).toHaveLength(0)
+    await write(chain, 12_345, 12_678)
+    await write(chain, 12_679, 12_679)
+    expect(await chain.range()).toEqual({ from: 12_345, to: 12_679 })
+    for (const [from, count] of [
+      [12_345, 335],
+      [12_399, 2],
+      [12_400, 100],
+      [12_401, 98],
+      [12_679, 1],
+    ] as const)
+      expect(Buffer.from(await chain.read({ from, count })).equals(headers(from, from + count - 1))).toBe(
+        true,
+      )
+    expect(Buffer.from(await chain.read({ from: 12_678, count: 50 })).equals(headers(12_678, 12_679))).toBe(
+      true,
+    )
+    for (const from of [12_300, 12_344, 12_680, 13_000])
+      expect(await chain.read({ from, count: 100 })).toHaveLength(0)
+    expect(await chain.read({ from: 12_400, count: 0 })).toHaveLength(0)
+  })
+
+  test.each([
+    ['the first header', 250],
+    ['the first of a row', 300],
+    ['the last of a row', 399],
+    ['within a row', 431],
+    ['the last header', 450],
+    ['the height after it', 451],
+  ])('another branch replaces everything from %s on', async (_, fork) => {
+    const { headers: chain } = (await openStore()).store
+    await write(chain, 250, 450)
+    await write(chain, fork, 455, 2)
+    expect(await chain.range()).toEqual({ from: 250, to: 455 })
+    const expected =
+      fork === 250 ? headers(250, 455, 2) : joinBytes([headers(250, fork - 1), headers(fork, 455, 2)])
+    expect(Buffer.from(await chain.read({ from: 250, count: 1000 })).equals(expected)).toBe(true)
+  })
+
+  test('a shorter branch leaves nothing of the longer one', async () => {
+    const { headers: chain } = (await openStore()).store
+    await write(chain, 0, 350)
+    await write(chain, 150, 160, 2)
+    expect(await chain.range()).toEqual({ from: 0, to: 160 })
+    expect(await chain.read({ from: 161, count: 1000 })).toHaveLength(0)
+  })
+
+  test('headers are added below the lowest one, and nowhere else', async () => {
+    const { headers: chain } = (await openStore()).store
+    expect(await chain.addBelow({ to: 99, headers: headers(0, 99) })).toBe(false)
+    await write(chain, 453, 500)
+    expect(await chain.addBelow({ to: 450, headers: headers(400, 450) })).toBe(false)
+    expect(await chain.addBelow({ to: 460, headers: headers(400, 460) })).toBe(false)
+    expect(await chain.addBelow({ to: 452, headers: headers(420, 452) })).toBe(true)
+    expect(await chain.addBelow({ to: 419, headers: headers(150, 419) })).toBe(true)
+    expect(await chain.addBelow({ to: 149, headers: headers(0, 149) })).toBe(true)
+    expect(await chain.range()).toEqual({ from: 0, to: 500 })
+    expect(Buffer.from(await chain.read({ from: 0, count: 1000 })).equals(headers(0, 500))).toBe(true)
+  })
+
+  test('of two writers that know the same tip, one writes', async () => {
+    const opened = await openStore()
+    const { headers: chain } = opened.store
+    await write(chain, 100, 200)
+    const tip = await chain.read({ from: 200, count: 1 })
+    const changes = [1, 2].map((branch) =>
+      chain.replaceFrom({ height: 201, headers: headers(201, 201, branch), tip }),
+    )
+    expect((await Promise.all(changes)).sort()).toEqual([false, true])
+    expect(await chain.replaceFrom({ height: 0, headers: headers(0, 1), tip: undefined })).toBe(false)
+    expect(await chain.range()).toEqual({ from: 100, to: 201 })
+  })
+
+  test('a write that fails changes nothing', async () => {
+    const { store, breakInserts } = await openStore()
+    const { headers: chain } = store
+    await write(chain, 100, 350)
+    const repair = await breakInserts('graph_headers')
+    const tip = await chain.read({ from: 350, count: 1 })
+    await expect(chain.replaceFrom({ height: 220, headers: headers(220, 400, 2), tip })).rejects.toBeDefined()
+    await expect(chain.addBelow({ to: 99, headers: headers(0, 99) })).rejects.toBeDefined()
+    await repair()
+    expect(await chain.range()).toEqual({ from: 100, to: 350 })
+    expect(Buffer.from(await chain.read({ from: 100, count: 1000 })).equals(headers(100, 350))).toBe(true)
+  })
+
+  test('they can be deleted, and written again', async () => {
+    const { headers: chain } = (await openStore()).store
+    await write(chain, 0, 250)
+    await chain.clear()
+    expect(await chain.range()).toBeUndefined()
+    await write(chain, 1000, 1000)
+    expect(await chain.range()).toEqual({ from: 1000, to: 1000 })
+  })
+})
