@@ -27,8 +27,8 @@ const RATE = 60
 /** How often the host asks for the height of the chain, and sweeps, in milliseconds. */
 const POLL = 1000
 const HOUR = 3_600_000
-/** Names that are minted while the host keeps up. */
-const LATE_MINTS = { recent: 10, old: 3 }
+/** Letters of names that are minted while the host keeps up. */
+const LATE = Array.from('abcdefghijklm')
 /** How often the host is asked how far it is, in milliseconds. */
 const SAMPLE_EVERY = 250
 /** How long content is not read between two reads, in milliseconds, and how many reads are compared with. */
@@ -46,26 +46,40 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
   const ofSource = [String(mints), String(LATENCY)]
   yield* withProcess('./follow-source.js', ofSource, async function* (source: SourceReady, process) {
     const folders = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'minetree-bench-'))))
-    const [first = '', second = ''] = folders
+    const [folder = '', other = ''] = folders
+    let minted = mints
+    const mint: Mint = async (name) => {
+      minted++
+      process.send(name)
+      await once(process, 'message')
+    }
+    const beyond = `from a block to a resolvable name, beyond ${seconds(POLL)}`
     try {
       let samples: Sample[] = []
-      yield* withHost({ source, folder: first, poll: POLL }, async function* (host) {
+      yield* withHost({ source, folder, poll: POLL }, async function* (host) {
         samples = await catchUp(host, mints)
-        yield* timeToResolve(host, process)
+        const lately = LATE.map((_, at) => `zz${'a'.repeat(at + 1)}`)
+        const old = LATE.slice(0, 3).map((letter) => `y${letter}a`)
+        yield `${beyond}, at a node that changed lately: ${await timeToResolve(host, { names: lately, mint })} (wanted: 2)`
+        yield `${beyond}, at any node, which a sweep finds: ${await timeToResolve(host, { names: old, mint })}`
       })
-      yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, first) })
+      yield* withHost({ source, folder, poll: POLL, hasFeed: true }, async function* (host) {
+        const names = LATE.slice(3).map((letter) => `y${letter}a`)
+        yield `${beyond}, at any node, with a feed: ${await timeToResolve(host, { names, mint })} (wanted: 2)`
+      })
+      yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, folder) })
       // Once it has caught up, it does nothing.
-      yield* withHost({ source, folder: second, poll: HOUR }, async function* (host) {
-        yield* readMeanwhile(host, {
-          mints: mints + LATE_MINTS.old + LATE_MINTS.recent + 1,
-          files: source.files,
-        })
+      yield* withHost({ source, folder: other, poll: HOUR }, async function* (host) {
+        yield* readMeanwhile(host, { mints: minted, files: source.files })
       })
     } finally {
-      await Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true })))
+      await Promise.all(folders.map((each) => rm(each, { recursive: true, force: true })))
     }
   })
 }
+
+/** Lets the source mint a name whose parent is minted, in a block of its own. */
+type Mint = (name: string) => Promise<void>
 
 interface Host {
   url: string
@@ -74,13 +88,17 @@ interface Host {
 
 /** Runs with a host in another process that follows a source from the start on. */
 async function* withHost(
-  { source: { url }, folder, poll }: { source: SourceReady; folder: string; poll: number },
+  { source, folder, poll, hasFeed }: { source: SourceReady; folder: string; poll: number; hasFeed?: boolean },
   run: (host: Host) => AsyncGenerator<string>,
 ): AsyncGenerator<string> {
+  const { url, checkpoint, subscription } = source
   const settings = {
     CHAIN_SOURCES: `junglebus=${url}`,
     CHAIN_SOURCE_RATE: String(RATE),
-    CHAIN_TRACKER: url,
+    CHAIN_TRACKER: 'headers',
+    HEADERS_SOURCES: `junglebus=${url}`,
+    HEADERS_CHECKPOINT: checkpoint,
+    ...(hasFeed && { JUNGLEBUS_SUBSCRIPTION: subscription }),
     HEADERS_POLL_MS: String(POLL),
     FOLLOW_POLL_MS: String(poll),
     READS_PER_MINUTE: '0',
@@ -178,34 +196,17 @@ async function processorTime(work: () => Promise<void>): Promise<number> {
   return (user + system) / 1000
 }
 
-/** How soon a name resolves once a block has it, beyond the interval in which the host asks for new blocks. */
-async function* timeToResolve(host: Host, source: ChildProcess): AsyncGenerator<string> {
-  const report = (what: string, times: number[]): string => {
-    const [usual, worst] = [median(times), Math.max(...times)].map((time) => seconds(time - POLL))
-    return `from a block to a resolvable name, beyond ${seconds(POLL)}, at ${what}: ${usual}, at most ${worst}`
+/** How soon names resolve once a block has them, beyond the interval in which the host asks for new blocks. */
+async function timeToResolve(host: Host, { names, mint }: { names: string[]; mint: Mint }): Promise<string> {
+  const times: number[] = []
+  for (const name of names) {
+    await mint(name)
+    const took = await timed(async () => {
+      while ((await fetch(`${host.url}/svc/names/origin/${name}`)).status !== 200) await setTimeout(20)
+    })
+    times.push(took - POLL)
   }
-  const old: number[] = []
-  for (const letter of 'abcdefghij'.slice(0, LATE_MINTS.old))
-    old.push(await resolved(host, source, `y${letter}a`))
-  const { follow } = await statusOf(host)
-  yield report(`a node as old as most, after a sweep of ${follow?.sweep.coins} coins`, old)
-  let name = 'zza'
-  await resolved(host, source, name)
-  const recent: number[] = []
-  while (recent.length < LATE_MINTS.recent) {
-    name += 'a'
-    recent.push(await resolved(host, source, name))
-  }
-  yield `${report('a node that changed lately', recent)} (wanted: less than 2 s)`
-}
-
-/** Lets the source mint a name. @returns After how many milliseconds the host resolves it. */
-async function resolved(host: Host, source: ChildProcess, name: string): Promise<number> {
-  source.send(name)
-  await once(source, 'message')
-  return await timed(async () => {
-    while ((await fetch(`${host.url}/svc/names/origin/${name}`)).status !== 200) await setTimeout(20)
-  })
+  return `${seconds(median(times))}, at most ${seconds(Math.max(...times))}`
 }
 
 /** Reads of 4 KiB while the host catches up, and when nothing else goes on. */

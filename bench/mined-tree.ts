@@ -17,7 +17,7 @@ const A_PURSE = 500
  */
 export class MinedTree {
   readonly chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
-  readonly headers = new HeaderChain()
+  readonly headers = new HeaderChain(0)
   /** All that is minted, in order. */
   readonly names: string[] = []
   /** The txids of their mints. */
@@ -59,6 +59,10 @@ export class MinedTree {
 
   spenderOf(outpoint: Outpoint | string): string | undefined {
     return this.spenders.get(typeof outpoint === 'string' ? outpoint : formatOutpoint(outpoint))
+  }
+
+  get transactions(): { txid: string; raw: Uint8Array }[] {
+    return [...this.raws].map(([txid, raw]) => ({ txid, raw }))
   }
 
   /** How many bytes its transactions have. */
