@@ -38,11 +38,11 @@ const SYNCS = 50
 
 /**
  * Catching up from an empty store with a source in another process: the share of our own work, its cost per mint and its
- * memory; reads of 4 KiB meanwhile; and how soon a name resolves once a block has it. `npm run bench follow 14000` does so with
- * a tree as large as the live one.
+ * memory; reads of 4 KiB meanwhile; and how soon a name resolves once a block has it. `npm run bench follow 14000` catches up with
+ * a tree as large as the live one, and `follow 14000 200` at so many requests a second.
  */
 export async function* follow(within: string[]): AsyncGenerator<string> {
-  const mints = Number(within.find((each) => /^\d+$/.test(each)) ?? MINTS)
+  const [mints = MINTS, rate = RATE] = within.filter((each) => /^\d+$/.test(each)).map(Number)
   const ofSource = [String(mints), String(LATENCY)]
   yield* withProcess('./follow-source.js', ofSource, async function* (source: SourceReady, process) {
     const folders = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'minetree-bench-'))))
@@ -56,20 +56,25 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
     const beyond = `from a block to a resolvable name, beyond ${seconds(POLL)}`
     try {
       let samples: Sample[] = []
-      yield* withHost({ source, folder, poll: POLL }, async function* (host) {
+      yield* withHost({ source, folder, rate, poll: POLL }, async function* (host) {
         samples = await catchUp(host, mints)
+        yield `memory at most: ${(await memoryOf(host)).toFixed(0)} MiB (wanted: below 512)`
+        if (mints > MINTS) return
         const lately = LATE.map((_, at) => `zz${'a'.repeat(at + 1)}`)
         const old = LATE.slice(0, 3).map((letter) => `y${letter}a`)
         yield `${beyond}, at a node that changed lately: ${await timeToResolve(host, { names: lately, mint })} (wanted: 2)`
         yield `${beyond}, at any node, which a sweep finds: ${await timeToResolve(host, { names: old, mint })}`
       })
-      yield* withHost({ source, folder, poll: POLL, hasFeed: true }, async function* (host) {
+      yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, folder) })
+      if (mints > MINTS) return
+      yield* withHost({ source, folder, rate, poll: POLL, hasFeed: true }, async function* (host) {
+        // It reads what is past first.
+        await timeToResolve(host, { names: ['yza'], mint })
         const names = LATE.slice(3).map((letter) => `y${letter}a`)
         yield `${beyond}, at any node, with a feed: ${await timeToResolve(host, { names, mint })} (wanted: 2)`
       })
-      yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, folder) })
       // Once it has caught up, it does nothing.
-      yield* withHost({ source, folder: other, poll: HOUR }, async function* (host) {
+      yield* withHost({ source, folder: other, rate, poll: HOUR }, async function* (host) {
         yield* readMeanwhile(host, { mints: minted, files: source.files })
       })
     } finally {
@@ -88,13 +93,14 @@ interface Host {
 
 /** Runs with a host in another process that follows a source from the start on. */
 async function* withHost(
-  { source, folder, poll, hasFeed }: { source: SourceReady; folder: string; poll: number; hasFeed?: boolean },
+  options: { source: SourceReady; folder: string; rate: number; poll: number; hasFeed?: boolean },
   run: (host: Host) => AsyncGenerator<string>,
 ): AsyncGenerator<string> {
+  const { source, folder, rate, poll, hasFeed } = options
   const { url, checkpoint, subscription } = source
   const settings = {
     CHAIN_SOURCES: `junglebus=${url}`,
-    CHAIN_SOURCE_RATE: String(RATE),
+    CHAIN_SOURCE_RATE: String(rate),
     CHAIN_TRACKER: 'headers',
     HEADERS_SOURCES: `junglebus=${url}`,
     HEADERS_CHECKPOINT: checkpoint,
@@ -225,14 +231,14 @@ async function* readMeanwhile(
   })
   const busy = await readTimes(host, { paths, goOn: () => !isDone })
   await following
-  const { maxRSS } = await usage(host)
+  const memory = await memoryOf(host)
   const idle = await readTimes(host, { paths, goOn: (count) => count < IDLE_READS })
   const shown = (times: number[]): string =>
     `half within ${at(times, 0.5).toFixed(2)} ms, 99 of 100 within ${at(times, 0.99).toFixed(1)}`
   yield `${busy.length} reads of 4 KiB meanwhile: ${shown(busy)} (wanted: 20); idle: ${shown(idle)}`
   yield `a write of 18 KiB with its sync, which a mint takes as well: ${(await timeToSync()).toFixed(1)} ms`
   yield `median with that of an idle host: ${(at(busy, 0.5) / at(idle, 0.5)).toFixed(2)} (wanted: at most 1.3)`
-  yield `memory at most: ${(maxRSS / 1024).toFixed(0)} MiB (wanted: below 512)`
+  yield `memory at most: ${memory.toFixed(0)} MiB (wanted: below 512)`
 }
 
 /** How long a disk takes to write and sync as many bytes as a mint has, in milliseconds; no read is answered meanwhile. */
@@ -285,6 +291,11 @@ function at(sorted: number[], share: number): number {
 
 async function statusOf({ url }: Host): Promise<ChainStatus> {
   return (await (await fetch(`${url}/health`)).json()) as ChainStatus
+}
+
+/** The most memory that a host has had, in MiB. */
+async function memoryOf(host: Host): Promise<number> {
+  return (await usage(host)).maxRSS / 1024
 }
 
 async function usage({ process }: Host): Promise<NodeJS.ResourceUsage> {
