@@ -45,7 +45,8 @@ export class Following {
       limits: { maxTransactions, maxBytes },
     })
     this.follower = new Follower({
-      node: { genesis, store: graph, admit },
+      // Past the cache, which is for readers: a sweep reads everything once.
+      node: { genesis, store: graph.store, admit },
       source: this.sources,
       ordinals: config.followOrdinals,
       parallel: PARALLEL,
