@@ -15,7 +15,7 @@ const HEADERS = 100_000
 /** As many as are fetched and written at once. */
 const PAGE = 10_000
 const FIRST = 800_000
-const LOOKUPS = 20_000
+const LOOKUPS = 1000
 const TURNS = 5
 
 /**
@@ -58,23 +58,23 @@ export async function* headers(): AsyncGenerator<string> {
     const again = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
     const opening = await timed(() => again.load())
     yield `opened and checked again in ${(opening / 1000).toFixed(2)} s`
-    for (const [what, heightOf] of [
-      ['anywhere', (at: number) => FIRST + ((at * 7919) % HEADERS)],
-      ['of the last day', (at: number) => FIRST + HEADERS - (at % 144)],
-    ] as const) {
-      const times: number[] = []
-      for (let turn = 0; turn < TURNS; turn++) {
-        const lookUp = async (): Promise<void> => {
-          for (let at = 0; at < LOOKUPS; at++) {
-            const height = heightOf(at)
-            if ((await again.verdict({ height, root: roots.get(height) ?? '' })) !== 'yes')
-              throw new Error(`the block at ${height} is not confirmed`)
-          }
+    const times: Record<'read' | 'cached', number[]> = { read: [], cached: [] }
+    for (let turn = 0; turn < TURNS; turn++) {
+      const opened = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
+      await opened.load()
+      const lookUp = async (): Promise<void> => {
+        for (let at = 0; at < LOOKUPS; at++) {
+          // Each in another row of the store.
+          const height = FIRST + ((at * 7919) % LOOKUPS) * 100
+          if ((await opened.verdict({ height, root: roots.get(height) ?? '' })) !== 'yes')
+            throw new Error(`the block at ${height} is not confirmed`)
         }
-        times.push((await timed(lookUp)) / LOOKUPS)
       }
-      yield `a proof of a block ${what}: ${median(times).toFixed(4)} ms beside its hashes (wanted: below 0.1 ms)`
+      times.read.push((await timed(lookUp)) / LOOKUPS)
+      times.cached.push((await timed(lookUp)) / LOOKUPS)
     }
+    for (const [what, taken] of Object.entries(times))
+      yield `a proof, its block ${what}: ${median(taken).toFixed(4)} ms beside its hashes (wanted: below 0.1 ms)`
   } finally {
     await close()
     await rm(folder, { recursive: true })

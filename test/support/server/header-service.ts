@@ -184,6 +184,15 @@ export class HeaderService {
       const last = [...this.known()].slice(0, 10)
       return [200, last.map((block) => this.explorersHeader(block))]
     }
+    const [, chaintracksHeight] = /^\/v2\/header\/height\/(\d+)$/.exec(url) ?? []
+    if (chaintracksHeight !== undefined) {
+      this.asked.push(chaintracksHeight)
+      const { header } =
+        (this.mood === 'confirms another block' ? this.tip() : this.block(Number(chaintracksHeight))) ?? {}
+      if (header === undefined) return [404, { status: 'error', code: 'ERR_NOT_FOUND' }]
+      const { height, hash, root: merkleRoot, previous: previousHash, time } = header
+      return [200, { status: 'success', value: { height, hash, merkleRoot, previousHash, time } }]
+    }
     const [, height] = /^\/v1\/bsv\/main\/block\/(\d+)\/header$/.exec(url) ?? []
     if (height === undefined) return [404, { message: 'no such path' }]
     this.asked.push(height)

@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { HEADER_BYTES } from '../../../../backend/src/protocol/block-header.js'
 import type { ChainTip } from '../../../../src/server/chain/chain-tracker.js'
 import { OwnHeaders, type OwnHeadersOptions } from '../../../../src/server/chain/own-headers.js'
+import { SharedHeaders } from '../../../../src/server/chain/shared-headers.js'
 import type { HeaderSourceAddress } from '../../../../src/server/config/header-settings.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
@@ -490,6 +491,30 @@ describe('over the same store again', () => {
     await until(() => one.headers.status().from === 0 || other.headers.status().from === 0)
     expect(await one.store.store.headers.range()).toEqual({ from: 0, to: chain.bestTip.height })
   })
+})
+
+test('another thread reads the same chain, and asks nobody', async () => {
+  const chain = new HeaderChain()
+  chain.grow(150)
+  const { hash = '' } = chain.branch.block(FIRST)?.header ?? {}
+  const checkpoint = { height: FIRST, hash, work: 0n, minimumWork: 100n }
+  const store = await openStore()
+  const shared = new SharedHeaders({ store: store.another().headers, checkpoint, network: 'main' })
+  const ask = (height: number, root = chain.rootAt(height) ?? 'ab'.repeat(32)) =>
+    shared.isValidRootForHeight(root, height)
+  await expect(ask(FIRST + 1)).rejects.toMatchObject({ code: 'NOT_READY' })
+  await expect(shared.currentHeight()).rejects.toMatchObject({ code: 'NOT_READY' })
+  const { headers } = await openHeaders(chain, [await sourceOf(chain)], { opened: store, checkpoint })
+  expect(await Promise.all([ask(FIRST + 1), ask(FIRST + 150), shared.currentHeight()])).toEqual([
+    ...[true, true, FIRST + 150],
+  ])
+  const old = chain.rootAt(FIRST + 149) ?? ''
+  chain.reorg(longer(chain, 3))
+  await headers.refresh()
+  expect(await Promise.all([ask(FIRST + 149, old), ask(FIRST + 149), ask(FIRST + 151)])).toEqual([
+    ...[false, true, true],
+  ])
+  await expect(ask(FIRST + 152)).rejects.toMatchObject({ code: 'NOT_READY' })
 })
 
 test('an answer without end is not read on, and one that never comes ends with its time', async () => {
