@@ -1,10 +1,10 @@
 import { readBeef } from '../backend/src/graph/read-beef.js'
 import NamesTopicManager from '../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../backend/src/topic-managers/OrdinalsTopicManager.js'
-import { admitBeef } from '../src/cli/admit.js'
-import { Crawl } from '../src/follow/crawl.js'
-import { JungleBusSource } from '../src/follow/junglebus.js'
+import { Follower } from '../src/follow/follower.js'
+import { openSources } from '../src/follow/open-sources.js'
 import { type Node, openNode } from '../src/server/node.js'
+import { admitBeef } from '../src/server/submission/admit.js'
 import { verifySubmission } from '../src/server/submission/verify-submission.js'
 import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { withProcess } from './load.js'
@@ -53,8 +53,9 @@ export async function* crawl(): AsyncGenerator<string> {
 
 async function crawlInto(node: Node, { chain, url, mints, transfers }: Source & { chain: FakeChain }) {
   const beefs: Uint8Array[] = []
-  const source = new JungleBusSource({ url, parallel: PARALLEL })
-  const crawl = new Crawl({
+  const addresses = [{ kind: 'junglebus', url }] as const
+  const source = openSources({ addresses, rate: 10_000, parallel: PARALLEL })
+  const follower = new Follower({
     node: {
       genesis: chain.deployment.genesis,
       store: node.graph,
@@ -63,14 +64,15 @@ async function crawlInto(node: Node, { chain, url, mints, transfers }: Source & 
         return admitBeef(node, { txid, beef: () => beef })
       },
     },
-    ...{ source, parallel: PARALLEL, names: true, most: 1_000_000, maxUnproven: 100, maxTime: 3_600_000 },
+    ...{ source, parallel: PARALLEL, ordinals: 'names', maxUnproven: 100, pollInterval: 0, logger: SILENT },
     limits: { maxTransactions: 10_000, maxBytes: 1_000_000 },
   })
   let took = 0
   const busy = await processorTime(async () => {
-    took = await timed(() => crawl.run())
+    took = await timed(() => follower.crawl())
   })
-  const { report } = crawl
+  const { report } = follower
+  await source.close()
   if (report.mints !== mints || report.transfers !== transfers)
     throw new Error(`followed ${report.mints} mints and ${report.transfers} transfers`)
   return { beefs, took, busy, requests: source.asked.requests }

@@ -1,19 +1,24 @@
 import type { Logger } from 'pino'
-import type { CrawlReport } from '../follow/crawl.js'
-import { Crawl } from '../follow/crawl.js'
-import { JungleBusSource } from '../follow/junglebus.js'
+import { z } from 'zod'
+import { fetchBounded } from '../client/bounded-fetch.js'
+import type { ChainSources } from '../follow/chain-sources.js'
+import { SourceAddressError } from '../follow/errors.js'
+import { Follower } from '../follow/follower.js'
+import { openSources } from '../follow/open-sources.js'
+import { parseSources, type SourceAddress } from '../follow/source-address.js'
 import type { Config } from '../server/config/config.js'
-import { openNode } from '../server/node.js'
+import { StartError } from '../server/config/errors.js'
+import { type Node, openNode } from '../server/node.js'
+import { admitBeef } from '../server/submission/admit.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
-import { admitBeef } from './admit.js'
 import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
 
 export interface CrawlCommand {
   config: Config
   logger: Logger
-  /** The URL of the source. */
-  source: string
+  /** As `CHAIN_SOURCES`; by default those of the settings. */
+  source?: string
   parallel: number
   namesOnly: boolean
   /** After how many transactions to stop; the default depends on whether proofs are checked. */
@@ -34,83 +39,126 @@ const TICK = 100
 /** How many failures are listed: a source that lies at all lies often. */
 const MAX_LISTED = 20
 
+/** Why a crawl stopped before its end. */
+type Stopped = 'by signal' | 'at limit' | 'at time limit'
+
 /**
- * Fills the store from an index of the chain, and reports how far it got.
+ * Follows the chain once, to its end, and reports how far it got. If a service has the store open, reports how far that one is.
  *
- * @throws CommandError if it did not reach the end of every branch: the same command continues from there. What `Crawl.run`
- * throws; StartError if the store cannot be opened, for example because a server has it open.
+ * @throws CommandError if it did not reach the end of every branch: the same command continues from there. What
+ * `Follower.crawl` throws; StartError if the store cannot be opened.
  */
 export async function runCrawl(command: CrawlCommand): Promise<void> {
-  const { config, logger, source: url, parallel, namesOnly, maxUnproven, signal, output } = command
-  const isUnchecked = config.chainTracker === 'scripts-only'
-  const most = command.most ?? DEFAULT_MOST[isUnchecked ? 'unchecked' : 'checked']
-  if (!isHttp(url)) throw new CommandError(`--source: ${url} is not an HTTP URL`, { exit: 'usage' })
-  const node = await openNode({ config, logger })
+  const { config, logger, output } = command
+  const addresses = sourcesOf(command)
+  let node: Node
   try {
-    const { deployment, limits } = node.config
-    if (deployment === undefined)
-      throw new CommandError('there is no tree to follow: set PROFILE=mainnet or GENESIS', {
-        exit: 'usage',
-      })
+    node = await openNode({ config, logger })
+  } catch (error) {
+    if (!(error instanceof StartError) || !(await reportService(config, output))) throw error
+    return
+  }
+  try {
     // Admission depends on the index.
     if (node.maintenance.status.state === 'rebuilding') await node.maintenance.run()
-    const { maxBodyBytes } = config
-    const source = new JungleBusSource({ url, parallel, signal })
-    const crawl = new Crawl({
-      node: {
-        genesis: deployment.genesis,
-        store: node.graph,
-        admit: ({ txid, beef }) => admitBeef(node, { txid, beef: () => beef }),
-      },
-      ...{ source, parallel, most, maxUnproven, signal },
-      maxTime: command.maxTime * 1000,
-      names: !namesOnly,
-      limits: { maxTransactions: limits.maxBeefTransactions, maxBytes: maxBodyBytes },
-    })
-    const progress = output.progress()
-    const ticking = setInterval(() => {
-      const { mints, transfers } = crawl.report
-      const { requests, again } = source.asked
-      progress.update(() => ({
-        text: `${mints} mints, ${transfers} transfers; ${requests} requests, ${again} retries`,
-      }))
-    }, TICK)
-    try {
-      await crawl.run()
-    } finally {
-      clearInterval(ticking)
-      progress.end()
-      output.result(documentOf(crawl.report, source.asked), ...summary(crawl.report, source.asked))
-    }
-    requireComplete(crawl.report, { signal, most })
+    await crawlInto(node, addresses, command)
   } finally {
     await node.close()
   }
 }
 
-function isHttp(url: string): boolean {
-  return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlCommand): Promise<void> {
+  const { config, logger, parallel, namesOnly, maxUnproven, maxTime, signal, output } = command
+  const { deployment, limits } = node.config
+  const most = command.most ?? DEFAULT_MOST[config.chainTracker === 'scripts-only' ? 'unchecked' : 'checked']
+  if (deployment === undefined)
+    throw new CommandError('there is no tree to follow: set PROFILE=mainnet or GENESIS', { exit: 'usage' })
+  let stopped: Stopped | undefined
+  let left = most
+  const stop = (why: Stopped): void => {
+    stopped ??= why
+    void follower.stop()
+    // Aborts the requests that it waits for.
+    void source.close()
+  }
+  const source = openSources({ addresses, rate: config.chainSourceRate, parallel, logger })
+  const follower = new Follower({
+    node: {
+      genesis: deployment.genesis,
+      store: node.graph,
+      admit: async ({ txid, beef }) => {
+        if (left-- > 0) return await admitBeef(node, { txid, beef: () => beef })
+        stop('at limit')
+        return { kind: 'known' }
+      },
+    },
+    ...{ source, parallel, maxUnproven, logger },
+    ordinals: namesOnly ? 'none' : config.followOrdinals,
+    limits: { maxTransactions: limits.maxBeefTransactions, maxBytes: config.maxBodyBytes },
+    pollInterval: 0,
+  })
+  const onSignal = (): void => stop('by signal')
+  signal.addEventListener('abort', onSignal)
+  const timer = setTimeout(() => stop('at time limit'), maxTime * 1000)
+  const progress = output.progress()
+  const ticking = setInterval(() => {
+    const { mints, transfers } = follower.report
+    const { requests, again } = source.asked
+    progress.update(() => ({
+      text: `${mints} mints, ${transfers} transfers; ${requests} requests, ${again} retries`,
+    }))
+  }, TICK)
+  try {
+    if (signal.aborted) onSignal()
+    else await follower.crawl()
+  } finally {
+    clearInterval(ticking)
+    clearTimeout(timer)
+    signal.removeEventListener('abort', onSignal)
+    await source.close()
+    progress.end()
+    const result = { ...resultOf(follower, source), ...(stopped && { stopped }) }
+    output.result(result, ...summary(result))
+  }
+  requireComplete({ stopped, failures: follower.failures }, { signal, most })
 }
 
-function documentOf({ unproven, unknown, ...report }: CrawlReport, asked: JungleBusSource['asked']): object {
+/** @throws CommandError (`usage`) */
+function sourcesOf({ source, config }: CrawlCommand): SourceAddress[] {
+  if (source === undefined && config.chainSources.length > 0) return config.chainSources
+  try {
+    const addresses = parseSources(source ?? 'junglebus')
+    if (addresses.length > 0) return addresses
+  } catch (error) {
+    if (!(error instanceof SourceAddressError)) throw error
+    throw new CommandError(`--source: ${error.message}`, { exit: 'usage' })
+  }
+  throw new CommandError('--source: name a source; none has nothing to follow', { exit: 'usage' })
+}
+
+type Result = ReturnType<typeof resultOf>
+
+function resultOf(follower: Follower, { asked }: ChainSources) {
+  const { mints, transfers, outputs, known, deadNodes, lost, unknown } = follower.report
+  const { failures } = follower
   return {
-    ...report,
-    unproven: [...unproven],
+    ...{ mints, transfers, outputs, known, deadNodes, lost, failures },
+    unproven: follower.status().unproven,
     unknown: [...unknown],
     requests: asked.requests,
     retried: asked.again,
   }
 }
 
-function summary(report: CrawlReport, asked: JungleBusSource['asked']): string[] {
-  const { mints, transfers, outputs, known, deadNodes, lostNames, unproven, unknown, failures } = report
+function summary(result: Result): string[] {
+  const { mints, transfers, outputs, known, deadNodes, lost, unproven, unknown, failures } = result
   return [
     `admitted ${mints} mints and ${transfers} transfers (${outputs} outputs), ${known} already known`,
-    `requests: ${asked.requests}, ${asked.again} of them retries`,
-    `nodes spent by other transactions than mints: ${deadNodes}; names burnt, or moved to outputs that are not admitted: ${lostNames}`,
-    `unconfirmed: ${unproven.size}`,
-    `transactions that are needed to place ordinals, and that the source does not know: ${unknown.size}`,
-    ...listed([...unknown]),
+    `requests: ${result.requests}, ${result.retried} of them retries`,
+    `nodes spent by other transactions than mints: ${deadNodes}; ordinals burnt, or moved to outputs that are not admitted: ${lost}`,
+    `unconfirmed: ${unproven}`,
+    `transactions that are needed to place ordinals, and that the source does not know: ${unknown.length}`,
+    ...listed(unknown),
     `not followed: ${failures.length}`,
     ...listed(failures),
   ]
@@ -122,7 +170,7 @@ function listed(lines: string[]): string[] {
 }
 
 function requireComplete(
-  { stopped, failures }: CrawlReport,
+  { stopped, failures }: { stopped: Stopped | undefined; failures: string[] },
   { signal, most }: { signal: AbortSignal; most: number },
 ): void {
   if (stopped === 'by signal') throw signal.reason
@@ -132,4 +180,55 @@ function requireComplete(
     throw new CommandError('stopped at --max-time: run the same command again to continue')
   if (failures.length > 0)
     throw new CommandError('not every branch could be followed: run the same command again to retry those')
+}
+
+const count = z.int().nonnegative()
+/** What is shown of `FollowStatus`. */
+const healthWithFollow = z.object({
+  follow: z.object({
+    state: z.enum(['catching up', 'keeping up']),
+    ...{ mints: count, transfers: count, height: count.optional() },
+    sweep: z.object({ asked: count, coins: count }),
+    ...{ unproven: count, failures: count },
+    lastError: z.object({ at: z.number(), message: z.string() }).optional(),
+  }),
+})
+
+const HEALTH_TIMEOUT = 5000
+const MAX_HEALTH_BYTES = 1024 * 1024
+
+/** Reports the progress of the service that has the store open. Returns whether there is one that follows the chain. */
+async function reportService(config: Config, output: CommandOutput): Promise<boolean> {
+  const url = `${serviceUrl(config)}/health`
+  const bounds = { timeout: HEALTH_TIMEOUT, maxBytes: MAX_HEALTH_BYTES }
+  const answer = await fetchBounded(url, {}, bounds).catch(() => undefined)
+  const follow = answer && followIn(answer.body)
+  if (follow === undefined) return false
+  const { state, mints, transfers, height, sweep, unproven, failures, lastError } = follow
+  output.result(
+    { service: url, ...follow },
+    `the service at ${serviceUrl(config)} follows the chain: ${state}`,
+    `admitted since it started: ${mints} mints and ${transfers} transfers`,
+    ...(height === undefined ? [] : [`everything was asked about up to height ${height}`]),
+    `this sweep: ${sweep.asked} of about ${sweep.coins} coins`,
+    `unconfirmed: ${unproven}`,
+    `branches that could not be followed, counting every try: ${failures}`,
+    ...(lastError === undefined ? [] : [`  last: ${escapeControlChars(lastError.message)}`]),
+  )
+  return true
+}
+
+/** Where a service with these settings listens, as seen from this machine. */
+function serviceUrl({ host, port }: Config): string {
+  if (host === '0.0.0.0') return `http://127.0.0.1:${port}`
+  return host.includes(':') ? `http://[${host === '::' ? '::1' : host}]:${port}` : `http://${host}:${port}`
+}
+
+function followIn(body: Uint8Array): z.output<typeof healthWithFollow>['follow'] | undefined {
+  try {
+    return healthWithFollow.safeParse(JSON.parse(Buffer.from(body).toString('utf8'))).data?.follow
+  } catch {
+    // Something else listens there.
+    return undefined
+  }
 }

@@ -56,8 +56,8 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('crawl')
-    .description('follow the tree from its genesis through an index of the chain: see docs/crawl.md')
-    .option('--source <url>', 'a service with the API of JungleBus', 'https://junglebus.gorillapool.io')
+    .description('follow the tree and its names along the chain once, without serving: see docs/follow.md')
+    .option('--source <list>', 'which services to ask, as in CHAIN_SOURCES; by default those, else junglebus')
     .option('--parallel <count>', 'requests at once', wholeNumber(1, 256), 3)
     .option('--names-only', 'do not follow names after they were mined', false)
     .option(

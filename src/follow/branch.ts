@@ -44,8 +44,8 @@ const SMALL = 16 * 1024 * 1024
 const ATTEMPTS = 3
 /** How many inputs of a transaction are checked for coins that are followed: it may have any number. */
 const INPUTS_CHECKED = 100
-/** How many coins of an unproven transaction are asked about, to find a rival that was mined instead. */
-const RIVALS_ASKED = 4
+/** How many coins of an unproven transaction are asked about, to find what was mined instead. */
+const SPENT_ASKED = 4
 /** How many unknown transactions are listed. */
 const MAX_LISTED = 1000
 
@@ -54,7 +54,7 @@ export class FollowReport {
   mints = 0
   transfers = 0
   outputs = 0
-  /** Transactions that were known, and submitted again with a proof or missing parents. */
+  /** Transactions that were known, and got a proof. */
   known = 0
   /** Nodes that were spent by a transaction that is no mint. */
   deadNodes = 0
@@ -69,8 +69,6 @@ export class FollowReport {
 /** Takes single steps along the chain: asks what spends a coin, admits it, and says which coins come next. */
 export class BranchFollower {
   readonly report = new FollowReport()
-  /** How many transactions were submitted. */
-  submitted = 0
   private readonly largeBranches = pLimit(1)
   /** Several coins may lead to the same transaction at once. */
   private readonly inProgress = new Map<string, Promise<Brought>>()
@@ -78,6 +76,11 @@ export class BranchFollower {
   private unproven = { count: 0, time: 0 }
 
   constructor(private readonly options: BranchOptions) {}
+
+  /** How many unproven transactions were submitted in this round. */
+  get unprovenSubmitted(): number {
+    return this.unproven.count
+  }
 
   /** Begins a new round: as many unproven transactions as in the last one may be admitted. */
   newRound(): void {
@@ -147,6 +150,8 @@ export class BranchFollower {
   }
 
   private async followWithin(coin: FrontierCoin, limits: GatherLimits): Promise<Found> {
+    // Another branch may count since it was listed.
+    if (!(await this.isStored(coin))) return NOTHING
     const spender = await this.spenderOf(coin.outpoint, limits)
     return spender === undefined ? NOTHING : await this.followTo(coin, spender, limits)
   }
@@ -172,8 +177,8 @@ export class BranchFollower {
     }
     const record = sourced ?? (await transactions.get(txid))
     const spent = record === undefined ? [] : await this.followedInputs(record, { all: true })
-    for (const coin of spent.slice(0, RIVALS_ASKED)) {
-      // Of several unproven ones in a row, the first may have a rival.
+    for (const coin of spent.slice(0, SPENT_ASKED)) {
+      // Of several unproven ones in a row, the first is the one to ask about.
       if ((await transactions.heightOf(coin.outpoint.txid)) === undefined) continue
       const spender = await this.spenderOf(coin.outpoint, limits)
       if (spender?.proof !== undefined && spender.txid !== txid)
@@ -184,15 +189,14 @@ export class BranchFollower {
 
   /** The transaction that spends an outpoint, as the source says and its bytes confirm. */
   private async spenderOf(outpoint: Outpoint, limits: GatherLimits): Promise<TransactionRecord | undefined> {
-    const { source, node } = this.options
-    const { transactions } = node.store
+    const { transactions } = this.options.node.store
     const known = await transactions.spenderOf(outpoint)
     if (known !== undefined && (await transactions.heightOf(known)) !== undefined)
       return await transactions.get(known)
     const shown = formatOutpoint(outpoint)
     let why = ''
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const txid = await source.spenderOf(outpoint)
+      const txid = await this.askSpender(outpoint)
       if (txid === undefined) return undefined
       const record = await this.transaction(txid, limits)
       if (record !== undefined && spends(record, outpoint)) return record
@@ -200,6 +204,24 @@ export class BranchFollower {
       why = `the source says that ${shown} is spent by ${txid}, which ${why}`
     }
     throw new FollowError('NO_SPEND', why)
+  }
+
+  private async askSpender(outpoint: Outpoint): Promise<string | undefined> {
+    const { source, node } = this.options
+    try {
+      return await source.spenderOf(outpoint)
+    } catch (error) {
+      const isUnknown = error instanceof ChainSourceError && error.code === 'BAD_ANSWER'
+      // A source need not know what is unmined.
+      if (!isUnknown || (await node.store.transactions.heightOf(outpoint.txid)) !== undefined) throw error
+      return undefined
+    }
+  }
+
+  private async isStored({ kind, outpoint }: FrontierCoin): Promise<boolean> {
+    const { names, ordinals } = this.options.node.store
+    if (kind === 'node') return (await names.genuineNodes([outpoint])).length > 0
+    return (await ordinals.output(outpoint)) !== undefined
   }
 
   /** A transaction from the store if it is proven there, otherwise from the source, otherwise unproven from the store. */
@@ -233,19 +255,17 @@ export class BranchFollower {
     for (const each of unknown) if (this.report.unknown.size < MAX_LISTED) this.report.unknown.add(each)
     const isComplete = unknown.length === 0
     if (!isNews && fetched === 0) return { admission: { kind: 'known' }, isComplete }
-    this.submitted++
     if (proof === undefined) this.unproven.count++
     const began = performance.now()
     const admission = await node.admit({ txid, beef })
     if (proof === undefined) this.unproven.time += performance.now() - began
-    await this.count(txid, admission)
+    if (isNews && admission.kind === 'known') this.report.known++
+    if (admission.kind === 'admitted') await this.count(txid, admission)
     return { admission, isComplete }
   }
 
-  private async count(txid: string, admission: Admission): Promise<void> {
+  private async count(txid: string, admission: { outputs: number }): Promise<void> {
     const { report } = this
-    if (admission.kind === 'known') report.known++
-    if (admission.kind !== 'admitted') return
     report.outputs += admission.outputs
     if ((await this.nodesOf(txid)).length > 0) report.mints++
     else report.transfers++

@@ -5,6 +5,7 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { ChainSource, SingleSource } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
+import { JungleBusSource } from './junglebus.js'
 import type { SourceStatus } from './source-client.js'
 
 export type { SourceStatus }
@@ -119,8 +120,13 @@ export class ChainSources implements ChainSource {
     const { source, spender } = answer
     if (spender === undefined) return await this.secondOpinion(source, outpoint)
     if (spender.record !== undefined && spender.record.proof === undefined)
-      return await this.minedRival({ source, outpoint, spender: spender.record })
+      return await this.minedConflict({ source, outpoint, spender: spender.record })
     return spender.txid
+  }
+
+  /** The first JungleBus, which has subscriptions; undefined if there is none. */
+  get junglebus(): JungleBusSource | undefined {
+    return this.sources.find((source) => source instanceof JungleBusSource)
   }
 
   async close(): Promise<void> {
@@ -183,7 +189,8 @@ export class ChainSources implements ChainSource {
         throw source.client.disbelieve(
           new ChainSourceError('BAD_ANSWER', `${claim}, which does not spend it`),
         )
-      this.checked.set(txid, record)
+      // An unproven one may be in a block by the next question.
+      if (record.proof !== undefined) this.checked.set(txid, record)
       return { txid, record }
     } catch (error) {
       // Whoever asks fetches it within limits of its own, and checks it as well.
@@ -223,7 +230,7 @@ export class ChainSources implements ChainSource {
   }
 
   /** Prefers a mined spender that another source names to one that is unmined. */
-  private async minedRival({
+  private async minedConflict({
     source,
     outpoint,
     spender,
@@ -234,19 +241,18 @@ export class ChainSources implements ChainSource {
   }): Promise<string> {
     for (const other of this.sources) {
       if (other === source || other.client.rest > 0) continue
-      const rival = await this.spenderBy(other, outpoint).catch((error: unknown) => {
+      const conflicting = await this.spenderBy(other, outpoint).catch((error: unknown) => {
         if (error instanceof ChainSourceError) return undefined
         throw error
       })
-      if (rival === undefined || rival.txid === spender.txid) continue
+      if (conflicting === undefined || conflicting.txid === spender.txid) continue
       const shown = formatOutpoint(outpoint)
       this.contradiction(
         `spent ${shown}`,
-        `${shown} is spent twice: by ${spender.txid} according to ${source.client.name}, and by ${rival.txid} according to ${other.client.name}`,
+        `${shown} is spent twice: by ${spender.txid} according to ${source.client.name}, and by ${conflicting.txid} according to ${other.client.name}`,
       )
-      if (rival.record?.proof !== undefined) return rival.txid
+      if (conflicting.record?.proof !== undefined) return conflicting.txid
     }
-    this.checked.set(spender.txid, spender)
     return spender.txid
   }
 

@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { BranchFollower, type BranchOptions, type FollowReport, isOutage } from './branch.js'
 import { ChainSourceError, FollowError } from './errors.js'
 import { Retries } from './retries.js'
@@ -72,7 +72,7 @@ export class Follower {
   private again: NodeJS.Timeout | undefined
   private pause = { until: 0, length: 0 }
   private lastError: { at: number; message: string } | undefined
-  /** Set while it runs once, as a command: then an error that would make it wait ends it. */
+  /** Set if it runs once, as a command: then an error that would make it wait ends it. */
   private onFatal: ((error: unknown) => void) | undefined
 
   constructor(private readonly options: FollowerOptions) {
@@ -88,6 +88,10 @@ export class Follower {
       signal: this.stopping.signal,
       perform: (task) => this.perform(task),
     })
+  }
+
+  get genesis(): Outpoint {
+    return this.options.node.genesis
   }
 
   get report(): FollowReport {
@@ -142,7 +146,7 @@ export class Follower {
       ...{ ordinals, mints, transfers },
       ...(this.sweptHeight !== undefined && { height: this.sweptHeight }),
       sweep: { asked, coins: Math.max(last, asked + this.queue.length) },
-      unproven: this.sweeping.unproven,
+      unproven: this.sweeping.unproven + (this.isCommand ? 0 : this.branches.unprovenSubmitted),
       failures: this.report.failed,
       ...(this.lastError && { lastError: this.lastError }),
     }
@@ -172,14 +176,14 @@ export class Follower {
         let before: number
         let sweeps = 0
         do {
-          before = this.branches.submitted
+          before = this.found
           this.queue.hasDropped = false
           for (const key of this.retries.keys) this.asked.delete(key)
           await this.sweep()
           sweeps++
         } while (
           !signal.aborted &&
-          (this.branches.submitted > before ||
+          (this.found > before ||
             this.queue.hasDropped ||
             (sweeps < SWEEPS_WITH_FAILURES && this.failures.length > 0))
         )
@@ -189,6 +193,16 @@ export class Follower {
     })()
     await this.running
     if (failure !== undefined) throw failure.error
+  }
+
+  private get isCommand(): boolean {
+    return this.onFatal !== undefined
+  }
+
+  /** How many transactions or proofs were admitted. */
+  private get found(): number {
+    const { mints, transfers, known } = this.report
+    return mints + transfers + known
   }
 
   private async run(): Promise<void> {
@@ -223,13 +237,12 @@ export class Follower {
     this.rotated.last = this.rotated.asked
     this.hasCaughtUp = true
     this.sweptHeight = tip
-    await this.sweeping.save()
   }
 
   private async *tasks(): AsyncGenerator<Task> {
     for await (const coin of this.sweeping.rotation()) {
       if (this.isUrgent) yield* this.urgentTasks()
-      if (++this.rotated.asked % SAVE_EVERY === 0) await this.sweeping.save()
+      if (++this.rotated.asked % SAVE_EVERY === 0 && !this.isCommand) await this.sweeping.save()
       yield coin
     }
     if (this.isUrgent) yield* this.urgentTasks()
@@ -238,7 +251,7 @@ export class Follower {
   private async *urgentTasks(): AsyncGenerator<Task> {
     this.isUrgent = false
     // A command asks about each coin once, even if the chain grows meanwhile.
-    if (this.onFatal === undefined) {
+    if (!this.isCommand) {
       this.branches.newRound()
       this.asked.clear()
     }
@@ -290,10 +303,11 @@ export class Follower {
     }
   }
 
-  /** Reports a branch that cannot be followed. */
+  /** Reports a branch that cannot be followed. A command lists them at its end. */
   private note(error: Error, about: string): void {
     this.report.failed++
     this.lastError = { at: Date.now(), message: error.message }
+    if (this.isCommand) return
     this.options.logger.warn(
       { about, reason: error.message },
       'a branch could not be followed; retrying later',

@@ -58,6 +58,8 @@ export interface Query<Answer> {
   tooLarge?: 'TOO_LARGE' | 'BAD_ANSWER'
   /** @throws ChainSourceError `BAD_ANSWER` */
   read(body: Uint8Array): Answer
+  /** Sent with POST, as JSON; without it, the question is a GET. */
+  json?: unknown
   /** What other statuses than 200 say; `undefined` for 404 by default. */
   statuses?: Readonly<Record<number, Answer>>
 }
@@ -74,6 +76,8 @@ const SLOW_REST = 60_000
 const DEFAULT_PATIENCE = 30_000
 /** After so many unusable answers in a row, a source rests. */
 const MAX_BAD_ANSWERS = 5
+/** The least time between two warnings of one source, in milliseconds: it may fail now and then for hours. */
+const QUIET = 60_000
 /** The longest invalid answer that is requested again, in bytes. */
 const MAX_RETRIED_BYTES = 1024 * 1024
 
@@ -105,6 +109,8 @@ export class SourceClient {
   private rests = 0
   /** In milliseconds since 1970. */
   private restsUntil = 0
+  /** The last warning, and whether it answered since. */
+  private warned: { at: number; isOver: boolean } | undefined
 
   constructor(private readonly options: SourceClientOptions) {
     const { url, name, parallel, rate, pace, signal } = options
@@ -132,7 +138,7 @@ export class SourceClient {
   }
 
   /**
-   * Asks with GET.
+   * Asks a question.
    *
    * @param path What follows the URL, beginning with a slash.
    * @returns What `query` makes of the answer; undefined for a 404 of which it makes nothing.
@@ -160,14 +166,12 @@ export class SourceClient {
   }
 
   /**
-   * Reports that an answer turned out to be wrong later, as when a spender does not spend.
+   * Reports that an answer proved wrong later, as when a spender does not spend.
    *
    * @returns The error, to be thrown if no other source knows better.
    */
   disbelieve(error: ChainSourceError): ChainSourceError {
     this.note(error)
-    this.badAnswers++
-    if (this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
     return error
   }
 
@@ -215,16 +219,16 @@ export class SourceClient {
   }
 
   private async answerTo<Answer>(url: string, query: Query<Answer>): Promise<Answer | undefined> {
-    const { maxBytes, tooLarge = 'BAD_ANSWER', read, statuses } = query
+    const { tooLarge = 'BAD_ANSWER', read, statuses } = query
     this.asked.requests++
-    const { status, retryAfter, body } = await this.get(url, maxBytes).catch((cause: unknown) => {
+    const { status, retryAfter, body } = await this.send(url, query).catch((cause: unknown) => {
       if (!(cause instanceof SourceError)) throw cause
       if (cause.code !== 'TOO_LARGE') throw new ChainSourceError('NO_ANSWER', cause.message, { cause })
       // It would be as long the next time.
       throw new AbortError(new ChainSourceError(tooLarge, cause.message, { cause }))
     })
     if (status === 200) {
-      const answer = this.readOnce(body, read)
+      const answer = readOnce(body, read)
       this.answered(body.length)
       return answer
     }
@@ -240,11 +244,15 @@ export class SourceClient {
   }
 
   /** Not with `fetch`: each transaction takes several requests, and most of the time would go into its streams. */
-  private async get(url: string, maxBytes: number): Promise<Answered> {
+  private async send(url: string, { maxBytes, json }: Query<unknown>): Promise<Answered> {
     const { timeout = DEFAULT_TIMEOUT } = this.options
     return await withinTime(url, { timeout, signal: this.signal }, async (signal) => {
-      const headers = { accept: 'application/octet-stream, */*;q=0.5' }
-      const answer = await request(url, { dispatcher: this.connections, headers, signal })
+      const isGet = json === undefined
+      const answer = await request(url, {
+        ...{ dispatcher: this.connections, signal },
+        headers: isGet ? { accept: '*/*' } : { accept: '*/*', 'content-type': 'application/json' },
+        ...(!isGet && { method: 'POST', body: JSON.stringify(json) }),
+      })
       const length = Number(answer.headers['content-length'])
       return {
         status: answer.statusCode,
@@ -254,27 +262,19 @@ export class SourceClient {
     })
   }
 
-  /** @throws AbortError around the error of `read`, if the answer is too long to request it again. */
-  private readOnce<Answer>(body: Uint8Array, read: (body: Uint8Array) => Answer): Answer {
-    try {
-      return read(body)
-    } catch (error) {
-      this.badAnswers++
-      if (this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
-      throw body.length > MAX_RETRIED_BYTES && error instanceof Error ? new AbortError(error) : error
-    }
-  }
-
   private answered(bytes: number): void {
     this.pace.answered(bytes)
     this.badAnswers = 0
-    if (this.rests > 0) this.options.logger?.info(`${this.name} answers again`)
     this.rests = 0
+    if (this.warned?.isOver !== false || this.rest > 0) return
+    this.warned.isOver = true
+    this.options.logger?.info(`${this.name} answers again`)
   }
 
   private note(error: ChainSourceError): void {
     this.failures++
     this.lastError = { at: Date.now(), message: error.message }
+    if (error.code === 'BAD_ANSWER' && ++this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
   }
 
   /** Rests longer each time. Questions that were open together fail together, which is one failure. */
@@ -296,12 +296,23 @@ export class SourceClient {
     const until = Date.now() + milliseconds
     if (until <= this.restsUntil) return
     // Further failures are in the status; a line for each would fill the log.
-    if (this.rests === 0)
+    if (this.rests === 0 && Date.now() - (this.warned?.at ?? 0) >= QUIET) {
+      this.warned = { at: Date.now(), isOver: false }
       this.options.logger?.warn(
         `${this.name} rests for ${Math.ceil(milliseconds / 1000)} seconds: ${messageOf(error)}`,
       )
+    }
     this.rests++
     this.restsUntil = until
+  }
+}
+
+/** @throws AbortError around the error of `read`, if the answer is too long to request it again. */
+function readOnce<Answer>(body: Uint8Array, read: (body: Uint8Array) => Answer): Answer {
+  try {
+    return read(body)
+  } catch (error) {
+    throw body.length > MAX_RETRIED_BYTES && error instanceof Error ? new AbortError(error) : error
   }
 }
 

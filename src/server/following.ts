@@ -2,8 +2,10 @@ import type { Logger } from 'pino'
 import type { Admission } from '../follow/admission.js'
 import { AncestorsWorker } from '../follow/ancestors-worker.js'
 import type { ChainSources } from '../follow/chain-sources.js'
+import { Feed } from '../follow/feed.js'
 import { Follower } from '../follow/follower.js'
 import { openSources } from '../follow/open-sources.js'
+import type { ChainTip } from './chain/chain-tracker.js'
 import type { Node } from './node.js'
 import { admitBeef } from './submission/admit.js'
 import type { Submit } from './submission/submission-queue.js'
@@ -15,59 +17,101 @@ const MAX_UNPROVEN = 100
 /** A follower has time: its submissions wait at the write lock as if so many others were ahead of them. */
 const AHEAD = 1000
 
-/** How a node follows the chain. */
-export interface Following {
-  sources: ChainSources
-  follower: Follower
-  ancestors: AncestorsWorker
-  /** Resolves when it no longer uses the store. */
-  stop(): Promise<void>
+export interface FollowingOptions {
+  node: Node
+  logger: Logger
+  /** Where transactions are submitted; by default in this thread. */
+  submit?: Submit | undefined
 }
 
 /**
- * Prepares to follow the chain; undefined if there is no tree to follow or no chain source.
- *
- * @param options.submit Where transactions are submitted; by default in this thread.
+ * How a node follows the chain: its sources, the follower, what fetches missing ancestors, and a feed if there is a
+ * subscription.
  */
-export function openFollowing({
-  node,
-  logger,
-  submit,
-}: {
-  node: Node
-  logger: Logger
-  submit?: Submit | undefined
-}): Following | undefined {
-  const { config, graph, overlay } = node
-  const { deployment, chainSources: addresses, chainSourceRate: rate, limits } = config
-  if (deployment === undefined || addresses.length === 0) return undefined
-  const sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
-  // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
-  const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
-    admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
-  const perSubmission = { maxTransactions: limits.maxBeefTransactions, maxBytes: config.maxBodyBytes }
-  const ancestors = new AncestorsWorker({
-    ...{ queue: node.ancestors, store: graph, source: sources, admit, logger },
-    perOrdinal: { maxTransactions: limits.maxAncestors, maxBytes: limits.maxAncestorBytes },
-    limits: perSubmission,
-  })
-  const follower = new Follower({
-    node: { genesis: deployment.genesis, store: graph, admit },
-    source: sources,
-    ordinals: config.followOrdinals,
-    parallel: PARALLEL,
-    limits: perSubmission,
-    maxUnproven: MAX_UNPROVEN,
-    pollInterval: config.followPollMs,
-    logger,
-  })
-  return {
-    ...{ sources, follower, ancestors },
-    async stop() {
-      const stopped = Promise.all([follower.stop(), ancestors.stop()])
-      // Aborts the requests that it waits for.
-      await sources.close()
-      await stopped
-    },
+export class Following {
+  readonly sources: ChainSources
+  readonly follower: Follower
+  readonly ancestors: AncestorsWorker
+  readonly feed: Feed | undefined
+
+  constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
+    const { config, graph, overlay } = node
+    const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
+    const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
+    // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
+    const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
+      admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
+    const limits = { maxTransactions, maxBytes }
+    this.sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
+    this.follower = new Follower({
+      node: {
+        genesis,
+        // Past the cache, which is for readers: a sweep reads everything once.
+        store: graph.store,
+        admit,
+      },
+      source: this.sources,
+      ordinals: config.followOrdinals,
+      parallel: PARALLEL,
+      limits,
+      maxUnproven: MAX_UNPROVEN,
+      pollInterval: config.followPollMs,
+      logger,
+    })
+    this.ancestors = new AncestorsWorker({
+      ...{ queue: node.ancestors, store: graph.store, source: this.sources, admit, limits, logger },
+      perOrdinal: { maxTransactions: maxAncestors, maxBytes: maxAncestorBytes },
+    })
+    this.feed = this.feedOf(node, logger)
   }
+
+  start(): void {
+    this.follower.start()
+    this.ancestors.start()
+    this.feed?.start()
+  }
+
+  onTip({ height, ...fork }: ChainTip): void {
+    this.follower.onBlock(height)
+    this.feed?.onBlock(fork)
+  }
+
+  /** Resolves when it no longer uses the store. */
+  async stop(): Promise<void> {
+    const stopped = [this.follower.stop(), this.ancestors.stop(), this.feed?.stop()]
+    // Aborts the requests that they wait for.
+    await this.sources.close()
+    await Promise.all(stopped)
+  }
+
+  private feedOf({ config, graph, overlay }: Node, logger: Logger): Feed | undefined {
+    const { sources, follower } = this
+    const { junglebus } = sources
+    const { junglebusSubscription: subscription, maxBodyBytes: maxBytes } = config
+    const { headers } = overlay.proofs
+    if (subscription === undefined || junglebus === undefined) return undefined
+    if (headers === undefined) {
+      logger.warn('JUNGLEBUS_SUBSCRIPTION is not used: with scripts-only the height of the chain is unknown')
+      return undefined
+    }
+    const { txid } = follower.genesis
+    return new Feed({
+      ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger },
+      interval: config.followPollMs,
+      tip: () => headers.currentHeight(),
+      async firstHeight() {
+        const genesis = await sources.transaction(txid, { maxBytes })
+        return genesis?.proof?.height ?? (await headers.currentHeight())
+      },
+      isKnown: async (each) => (await graph.transactions.heightOf(each)) !== undefined,
+      onTransaction: (record) => follower.take(record),
+    })
+  }
+}
+
+/** Prepares to follow the chain; undefined if there is no tree to follow or no chain source. */
+export function openFollowing(options: FollowingOptions): Following | undefined {
+  const { deployment, chainSources } = options.node.config
+  if (deployment === undefined || chainSources.length === 0) return undefined
+  return new Following(options, deployment.genesis)
 }

@@ -108,8 +108,10 @@ export async function startServer({
   node.maintenance.start()
   reorgMonitor?.start()
   peersSync?.start()
-  following?.follower.start()
-  following?.ancestors.start()
+  if (following !== undefined) {
+    following.start()
+    node.overlay.proofs.headers?.onTip((tip) => following.onTip(tip))
+  }
   nonFinal.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host

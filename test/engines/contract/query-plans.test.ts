@@ -152,6 +152,10 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     ['heightOf', (store) => store.transactions.heightOf(txid)],
     ['winnerOver', (store) => store.transactions.winnerOver(txid)],
     ['blocks', (store) => store.blocks.from({ from: 5 })],
+    ['tips after', (store) => store.frontier.tips({ after: outpoint, limit: 10 })],
+    ['latest', (store) => store.frontier.latest({ limit: 10 })],
+    ['unproven', (store) => store.frontier.unproven({ limit: 10 })],
+    ['unproven after', (store) => store.frontier.unproven({ after: txid, limit: 10 })],
     [
       'conflictingBlocks',
       (store) => store.blocks.ofConflicts(many.map((each) => ({ outpoint: each, spender: txid }))),
@@ -189,6 +193,14 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     await store.attributes.tipsWith({ attributes: several, limit: 10, after: outpoint })
     expect(asked.filter(({ sql }) => /order by arrival/.test(sql))).toHaveLength(1)
     expect((await plans()).filter(({ kind }) => kind === 'scan')).toEqual([])
+  })
+
+  test('a page of a frontier is read in the order of an index', async () => {
+    await store.frontier.tips({ limit: 10 })
+    await store.frontier.tips({ after: outpoint, limit: 10 })
+    await store.frontier.latest({ limit: 10 })
+    await store.frontier.unproven({ after: txid, limit: 10 })
+    expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])
   })
 
   test('a step of an ordinal is found without sorting its life', async () => {

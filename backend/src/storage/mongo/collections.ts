@@ -35,8 +35,7 @@ export const COLLECTIONS = {
     nullable: ['merkle_path', 'height', 'merkle_root', 'mined'],
     idOf: ({ txid }) => txid,
     indexes: [
-      ['height', 'merkle_root'],
-      ['height', 'txid'],
+      ['height', 'merkle_root', 'txid'],
       ['arrival', 'txid'],
     ],
   },

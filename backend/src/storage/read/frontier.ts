@@ -32,7 +32,8 @@ export function frontierIn(rows: RowReader, { spenderOf }: Pick<Lookups, 'spende
       return coins.sort((a, b) => placeOf(a) - placeOf(b))
     },
     async unproven({ after, limit }) {
-      const behind = { height: null, ...(after !== undefined && { txid: { $gt: hashColumn(after) } }) }
+      const start = after === undefined ? {} : { txid: { $gt: hashColumn(after) } }
+      const behind = { height: null, merkle_root: null, ...start }
       const page = await rows.all('graph_transactions', behind, {
         ...{ sort: { txid: 1 }, limit, fields: ['txid', 'silent'] },
       })

@@ -160,17 +160,24 @@ describe('a secret', () => {
     },
   )
 
-  test('is whatever stands behind the host in the URL of a chain tracker or a peer', () => {
+  test('is whatever stands behind the host in the URL of a chain tracker, a chain source or a peer', () => {
     const tracker = 'https://user:word@headers.example/v1/a-key?token=b-key'
     const { logger, lines } = writtenLog({
       CHAIN_TRACKER: tracker,
+      CHAIN_SOURCES: 'whatsonchain, junglebus=https://three.example/d-key',
       SYNC_PEERS: 'https://one.example, http://two.example:8080/c-key/',
     })
     const err = new Error('fetch http://two.example:8080/c-key/lookup', { cause: new Error(`of ${tracker}`) })
     logger.error({ err, peer: 'https://one.example' }, `asked ${tracker}`)
+    logger.warn('https://three.example/d-key/v1/txo answered 500')
     const written = lines.join()
-    for (const key of ['a-key', 'b-key', 'c-key']) expect(written).not.toContain(key)
-    for (const host of ['headers.example', 'https://one.example"', 'http://two.example:8080/'])
+    for (const key of ['a-key', 'b-key', 'c-key', 'd-key']) expect(written).not.toContain(key)
+    for (const host of [
+      'headers.example',
+      'three.example',
+      'https://one.example"',
+      'http://two.example:8080/',
+    ])
       expect(written).toContain(host)
   })
 

@@ -2,32 +2,48 @@ import type { Knex } from 'knex'
 import { isMysql } from '../database.js'
 
 const TABLE = 'graph_transactions'
-const COLUMNS = ['height', 'txid']
-const INDEX = 'graph_transactions_height_txid_index'
+const BLOCK = ['height', 'merkle_root']
+const BLOCK_INDEX = 'graph_transactions_height_merkle_root_index'
+const ORDERED = [...BLOCK, 'txid']
+const ORDERED_INDEX = 'graph_transactions_height_merkle_root_txid_index'
 
-/** Unproven transactions in order, however many proven ones are between them. */
+/** The transactions of a block in order, and so the unproven ones, however many proven ones are between them. */
 export const unproven = {
   name: '009-unproven',
 
   async up(knex: Knex): Promise<void> {
-    // As with `down`, the other lookup service of the host may have been first.
-    if (await hasIndex(knex)) return
-    await knex.schema.alterTable(TABLE, (table) => {
-      table.index(COLUMNS, INDEX)
+    await replaceIndex(knex, {
+      from: { columns: BLOCK, name: BLOCK_INDEX },
+      to: { columns: ORDERED, name: ORDERED_INDEX },
     })
   },
 
   async down(knex: Knex): Promise<void> {
-    if (!(await hasIndex(knex))) return
-    await knex.schema.alterTable(TABLE, (table) => {
-      table.dropIndex(COLUMNS, INDEX)
+    await replaceIndex(knex, {
+      from: { columns: ORDERED, name: ORDERED_INDEX },
+      to: { columns: BLOCK, name: BLOCK_INDEX },
     })
   },
 }
 
-async function hasIndex(knex: Knex): Promise<boolean> {
+interface Index {
+  columns: string[]
+  name: string
+}
+
+/** The other lookup service of the host may have been first. */
+async function replaceIndex(knex: Knex, { from, to }: { from: Index; to: Index }): Promise<void> {
+  if (!(await knex.schema.hasTable(TABLE))) return
+  const [hasFrom, hasTo] = [await hasIndex(knex, from), await hasIndex(knex, to)]
+  await knex.schema.alterTable(TABLE, (table) => {
+    if (!hasTo) table.index(to.columns, to.name)
+    if (hasFrom) table.dropIndex(from.columns, from.name)
+  })
+}
+
+async function hasIndex(knex: Knex, { name }: Index): Promise<boolean> {
   const found = isMysql(knex)
-    ? knex('information_schema.statistics').whereRaw('table_schema = database()').where({ index_name: INDEX })
-    : knex('sqlite_master').where({ type: 'index', name: INDEX })
+    ? knex('information_schema.statistics').whereRaw('table_schema = database()').where({ index_name: name })
+    : knex('sqlite_master').where({ type: 'index', name })
   return (await found.first(knex.raw('1'))) !== undefined
 }

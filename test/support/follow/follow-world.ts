@@ -1,0 +1,167 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { MerklePath } from '@bsv/sdk'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { runImport } from '../../../src/cli/import.js'
+import { ChainSources } from '../../../src/follow/chain-sources.js'
+import { Follower, type FollowerOptions } from '../../../src/follow/follower.js'
+import { JungleBusSource } from '../../../src/follow/junglebus.js'
+import { readConfig } from '../../../src/server/config/config.js'
+import { type Node, openNode } from '../../../src/server/node.js'
+import { admitBeef } from '../../../src/server/submission/admit.js'
+import { keptOutput } from '../cli/commands.js'
+import { useHeaderServices } from '../server/header-service.js'
+import { type Environment, SILENT, storedRows, treeOf, useServers } from '../server/test-server.js'
+import { CrawledTree } from './crawled-tree.js'
+import { type JungleBusService, useJungleBuses } from './junglebus.js'
+
+interface Services {
+  servers: ReturnType<typeof useServers>
+  headerServices: ReturnType<typeof useHeaderServices>
+  junglebuses: ReturnType<typeof useJungleBuses>
+}
+
+/** Trees with a source and headers of their chain, for the tests of one file. */
+export function useFollowWorlds(): { world(): Promise<FollowWorld>; folder(): Promise<string> } & Pick<
+  Services,
+  'servers'
+> {
+  const services = {
+    servers: useServers(),
+    headerServices: useHeaderServices(),
+    junglebuses: useJungleBuses(),
+  }
+  const { servers } = services
+  return { world: () => openWorld(services), folder: () => servers.folder(), servers }
+}
+
+export interface FollowOptions extends Partial<FollowerOptions> {
+  /** After how many submitted transactions it is stopped. */
+  most?: number
+  onLimit?: () => void
+  /** Called when a transaction was submitted. */
+  onAdmitted?: (txid: string) => void
+  /** Of a request, in milliseconds. */
+  timeout?: number
+  /** Called before it begins. */
+  prepare?: (started: { stop(): Promise<void> }) => void
+}
+
+export interface Crawled {
+  report: Follower['report']
+  failures: string[]
+  unproven: number
+  wasStopped: boolean
+}
+
+export interface FollowWorld {
+  tree: CrawledTree
+  service: JungleBusService
+  /** Of the service. */
+  url: string
+  /** The settings of a node. */
+  env: Environment
+  open(dataDir: string): Promise<Node>
+  /** A follower of an open node. */
+  follower(node: Node, options?: FollowOptions): { follower: Follower; stop(): Promise<void> }
+  /** Follows into a folder to the end, unless it is stopped. */
+  crawl(dataDir: string, options?: FollowOptions): Promise<Crawled>
+  /** What is in the tables after all of it was imported in order. */
+  imported(): Promise<Record<string, string[]>>
+}
+
+async function openWorld({ servers, headerServices, junglebuses }: Services): Promise<FollowWorld> {
+  const tree = new CrawledTree()
+  const { url: CHAIN_TRACKER } = await headerServices.start(tree.headers)
+  const { url, service } = await junglebuses.start()
+  service.know(...tree.records)
+  const env = { ...treeOf(tree.chain.deployment), CHAIN_TRACKER }
+  const open = (dataDir: string): Promise<Node> =>
+    openNode({ config: readConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
+  const follower: FollowWorld['follower'] = (
+    node,
+    { most = 1000, timeout = 2000, onLimit, onAdmitted, ...options } = {},
+  ) => {
+    const client = { url, parallel: 4, timeout, firstPause: 1, tries: 3, firstRest: 50, patience: 0 }
+    const source = new ChainSources({ sources: [new JungleBusSource(client)], patience: 400 })
+    let left = most
+    const stop = async (): Promise<void> => {
+      const stopped = follower.stop()
+      await source.close()
+      await stopped
+    }
+    const follower = new Follower({
+      node: {
+        genesis: tree.chain.deployment.genesis,
+        store: node.graph,
+        async admit({ txid, beef }) {
+          if (left-- > 0)
+            return await admitBeef(node, { txid, beef: () => beef }).finally(() => onAdmitted?.(txid))
+          onLimit?.()
+          void stop()
+          return { kind: 'known' }
+        },
+      },
+      ...{ source, ordinals: 'names', parallel: 4, maxUnproven: 100, pollInterval: 0, logger: SILENT },
+      limits: { maxTransactions: 1000, maxBytes: 1_000_000 },
+      ...options,
+    })
+    return { follower, stop }
+  }
+  return {
+    ...{ tree, service, url, env, open, follower },
+    async crawl(dataDir, options = {}) {
+      const node = await open(dataDir)
+      let wasStopped = false
+      const onLimit = (): void => {
+        wasStopped = true
+      }
+      const started = follower(node, { ...options, onLimit })
+      try {
+        const stop = async (): Promise<void> => {
+          wasStopped = true
+          await started.stop()
+        }
+        options.prepare?.({ stop })
+        await started.follower.crawl()
+        const { report, failures } = started.follower
+        return { report, failures, unproven: started.follower.status().unproven, wasStopped }
+      } finally {
+        await started.stop()
+        await node.close()
+      }
+    },
+    async imported() {
+      const dataDir = await servers.folder()
+      const file = join(await servers.folder(), 'all.beef')
+      await writeFile(file, encodeBeef(tree.records))
+      const { output } = keptOutput()
+      const { signal } = new AbortController()
+      // Among them are some that spend nodes and names to nowhere, which no topic takes.
+      await expect(
+        runImport({ open: () => open(dataDir), paths: [file], trust: false, output, signal }),
+      ).rejects.toMatchObject({ exit: 'refused' })
+      return factsIn(dataDir)
+    },
+  }
+}
+
+/** The rows of a store, but for when each output was admitted, and for what else a merkle path says that it is about. */
+export function factsIn(dataDir: string): Record<string, string[]> {
+  const { graph_admissions = [], graph_transactions = [], ...rows } = storedRows(dataDir)
+  const withoutScore = (row: string): string => JSON.stringify(JSON.parse(row).slice(0, -1))
+  return {
+    ...rows,
+    graph_admissions: graph_admissions.map(withoutScore).sort(),
+    graph_transactions: graph_transactions.map(alone),
+  }
+}
+
+/** A transaction whose path is about it alone: what comes in one BEEF shares a path. */
+function alone(row: string): string {
+  const [txid, hex, ...rest] = JSON.parse(row) as [string, string | null]
+  if (hex === null) return row
+  const path = MerklePath.fromHex(hex)
+  for (const leaf of path.path[0] ?? []) if (leaf.hash !== txid) delete leaf.txid
+  return JSON.stringify([txid, path.toHex(), ...rest])
+}

@@ -1,0 +1,73 @@
+import { toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import type { Block } from '../server/header-chain.js'
+import type { LyingView } from './chain-services.js'
+import { json, NOT_FOUND, ok, type Reply } from './fake-service.js'
+
+const BAD_REQUEST: Reply = { status: 400, body: utf8('Bad Request') }
+/** How many headers it shows at once. */
+const LAST_HEADERS = 10
+
+/**
+ * Answers as WhatsOnChain does. Spends are in two indexes, of the blocks and of the mempool; each answers 400 for an output that
+ * it does not know, and 404 for one that it knows no spender of.
+ */
+export function answerAsWhatsOnChain(path: string, view: LyingView): Reply {
+  const parts = new URL(path, 'http://whatsonchain').pathname.split('/').slice(1)
+  if (parts.slice(0, 3).join('/') !== 'v1/bsv/main') return NOT_FOUND
+  const [group, id = '', ...rest] = parts.slice(3)
+  if (group === 'chain' && id === 'info') return chainInfo(view)
+  if (group === 'block') return headers(id, rest, view)
+  if (group !== 'tx' || !/^[0-9a-f]{64}$/.test(id)) return NOT_FOUND
+  const record = view.transaction(id)
+  const route = rest.join('/')
+  if (route === 'hex') return record === undefined ? NOT_FOUND : ok(utf8(toHex(record.raw)))
+  if (route === 'proof/bump')
+    return record?.proof === undefined ? NOT_FOUND : ok(utf8(toHex(record.proof.merklePath)))
+  const [, vout, index] = /^(\d+)\/(?:(confirmed|unconfirmed)\/)?spent$/.exec(route) ?? []
+  if (vout === undefined) return NOT_FOUND
+  return spend({ txid: id, vout: Number(vout) }, { index, view })
+}
+
+function spend(
+  outpoint: { txid: string; vout: number },
+  { index, view }: { index: string | undefined; view: LyingView },
+): Reply {
+  const record = view.transaction(outpoint.txid)
+  const txid = view.spenderOf(outpoint)
+  const isMined = txid !== undefined && view.transaction(txid)?.proof !== undefined
+  const status = isMined ? 'confirmed' : 'unconfirmed'
+  if (txid !== undefined && (index ?? status) === status) return json({ txid, vin: 0, status })
+  // The mempool knows no outputs of mined transactions, and the blocks none of others.
+  const isThere = index === undefined || (index === 'confirmed') === (record?.proof !== undefined)
+  return record !== undefined && isThere ? NOT_FOUND : BAD_REQUEST
+}
+
+function chainInfo({ facts }: LyingView): Reply {
+  const { height, hash } = facts.chain.bestTip
+  return json({ chain: 'main', blocks: height, headers: height, bestblockhash: hash, pruned: false })
+}
+
+function headers(id: string, [route]: string[], { facts }: LyingView): Reply {
+  const tip = facts.chain.bestTip.height
+  if (id === 'headers' && route === undefined) {
+    const last = Array.from({ length: LAST_HEADERS }, (_, below) => facts.block(tip - below))
+    return json(last.filter((block) => block !== undefined).map((block) => headerOf(block, tip)))
+  }
+  const isHeight = /^\d{1,9}$/.test(id)
+  const found = isHeight ? facts.block(Number(id)) : byHash(id)
+  return found === undefined || route !== 'header' ? NOT_FOUND : json(headerOf(found, tip))
+
+  function byHash(hash: string): Block | undefined {
+    for (const block of facts.chain.branch.blocks()) if (block.header.hash === hash) return block
+    return undefined
+  }
+}
+
+function headerOf({ header, txids }: Block, tip: number): object {
+  const { hash, height, root, time, nonce, bits, previous, bytes } = header
+  const version = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true)
+  return {
+    ...{ hash, height, confirmations: tip - height + 1, version, merkleroot: root, txcount: txids.length },
+    ...{ time, nonce, bits: bits.toString(16), previousblockhash: previous },
+  }
+}

@@ -1,0 +1,114 @@
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { ChainSource } from '../../../src/follow/chain-source.js'
+import { JungleBusSource } from '../../../src/follow/junglebus.js'
+import { WhatsOnChainSource } from '../../../src/follow/whatsonchain.js'
+import { type ChainService, ChainServices, type ServiceKind } from '../../support/follow/chain-services.js'
+import { FakeChain, type FakeCoin, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
+import { listening } from '../../support/server/connections.js'
+import { HeaderChain } from '../../support/server/header-chain.js'
+
+const LIMIT = { maxBytes: 100_000 }
+const CLIENTS = { junglebus: JungleBusSource, whatsonchain: WhatsOnChainSource }
+const servers: { close(): Promise<void> }[] = []
+afterAll(() => Promise.all(servers.map((server) => server.close())))
+
+/** A source of a kind over a chain that holds `coin` in a block. */
+async function setUp(kind: ServiceKind): Promise<{
+  chain: HeaderChain
+  services: ChainServices
+  service: ChainService
+  source: ChainSource
+  coin: FakeTransaction
+  pay: (from: FakeCoin, satoshis?: number) => FakeTransaction
+}> {
+  const transactions = new FakeChain()
+  const pay = (from: FakeCoin, satoshis = 1): FakeTransaction =>
+    transactions.spend({ inputs: [from], outputs: [{ satoshis, lockingScript: p2pkh(1) }] })
+  const coin = transactions.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
+  const chain = new HeaderChain()
+  const services = new ChainServices(chain)
+  services.know(coin)
+  chain.mine([coin])
+  const server = await listening(services.listener(kind))
+  servers.push(server)
+  const source = new CLIENTS[kind]({ url: server.url, parallel: 2, firstPause: 1, tries: 2 })
+  return { chain, services, service: services[kind], source, coin, pay }
+}
+
+describe.each<ServiceKind>(['junglebus', 'whatsonchain'])('a %s over a chain', (kind) => {
+  test('has a transaction with the proof of its block, and without in the mempool', async () => {
+    const { chain, services, source, coin, pay } = await setUp(kind)
+    const proof = { height: chain.bestTip.height, root: chain.bestTip.root }
+    expect(await source.transaction(coin.txid, LIMIT)).toMatchObject({
+      txid: coin.txid,
+      raw: coin.raw,
+      proof,
+    })
+    const payment = pay({ transaction: coin, vout: 0 })
+    expect(await source.transaction(payment.txid, LIMIT)).toBeUndefined()
+    services.know(payment)
+    expect(await source.transaction(payment.txid, LIMIT)).toEqual({ txid: payment.txid, raw: payment.raw })
+  })
+
+  test('names the spender of an output once there is one', async () => {
+    const { chain, services, source, coin, pay } = await setUp(kind)
+    const outpoint = parseOutpoint(coin.outpoint(0))
+    expect(await source.spenderOf(outpoint)).toBeUndefined()
+    const payment = pay({ transaction: coin, vout: 0 })
+    services.know(payment)
+    expect(await source.spenderOf(outpoint)).toBe(payment.txid)
+    expect(await source.spenderOf(parseOutpoint(payment.outpoint(0)))).toBeUndefined()
+    chain.mine([payment])
+    expect(await source.spenderOf(outpoint)).toBe(payment.txid)
+  })
+
+  test('does not take an output that it does not know for unspent', async () => {
+    const { source } = await setUp(kind)
+    await expect(source.spenderOf({ txid: '12'.repeat(32), vout: 0 })).rejects.toMatchObject({
+      code: 'BAD_ANSWER',
+      message: expect.stringContaining('does not know'),
+    })
+  })
+
+  test('follows a reorganisation to the other spender, and to the other block', async () => {
+    const { chain, services, source, coin, pay } = await setUp(kind)
+    const outpoint = parseOutpoint(coin.outpoint(0))
+    const fork = chain.fork(chain.bestTip.height)
+    const [first, second] = [pay(outpoint, 1), pay(outpoint, 2)]
+    services.know(first, second)
+    chain.mine([first])
+    expect(await source.spenderOf(outpoint)).toBe(first.txid)
+    fork.mine([])
+    fork.mine([second])
+    chain.reorg(fork)
+    expect(await source.spenderOf(outpoint)).toBe(second.txid)
+    const { proof } = (await source.transaction(second.txid, LIMIT)) ?? {}
+    expect(proof).toMatchObject({ height: chain.bestTip.height, root: chain.bestTip.root })
+    expect((await source.transaction(first.txid, LIMIT))?.proof).toBeUndefined()
+  })
+
+  test('lies as it is told to, alone', async () => {
+    const { services, service, source, coin, pay } = await setUp(kind)
+    const outpoint = parseOutpoint(coin.outpoint(0))
+    const payment = pay(outpoint)
+    services.know(payment)
+    service.say(outpoint, undefined)
+    expect(await source.spenderOf(outpoint)).toBeUndefined()
+    expect(services.facts.spenderOf(outpoint)).toBe(payment.txid)
+    service.repent()
+    service.forget(payment.txid)
+    expect(await source.transaction(payment.txid, LIMIT)).toBeUndefined()
+    service.repent()
+    expect(await source.spenderOf(outpoint)).toBe(payment.txid)
+  })
+})
+
+test('what spends an unmined transaction that lost is not in the mempool', async () => {
+  const { chain, services, coin, pay } = await setUp('junglebus')
+  const [lost, won] = [pay({ transaction: coin, vout: 0 }, 1), pay({ transaction: coin, vout: 0 }, 2)]
+  const child = pay({ transaction: lost, vout: 0 })
+  services.know(lost, won, child)
+  expect(services.facts.spenderOf(parseOutpoint(lost.outpoint(0)))).toBe(child.txid)
+  chain.mine([won])
+  expect(services.facts.spenderOf(parseOutpoint(lost.outpoint(0)))).toBeUndefined()
+})

@@ -1,0 +1,153 @@
+import { gzipSync } from 'node:zlib'
+import { jest } from '@jest/globals'
+import { Pace } from '../../../src/follow/pace.js'
+import { SourceClient, type SourceClientOptions } from '../../../src/follow/source-client.js'
+import { listening } from '../../support/server/connections.js'
+
+const closing: (() => Promise<void>)[] = []
+afterAll(() => Promise.all(closing.map((close) => close())))
+
+/** An answer: a status, and what else is said. */
+type Answer = [status: number, body?: string | Uint8Array, headers?: Record<string, string>]
+
+/** A client of a service that gives these answers in order, and the last one from then on. */
+async function setUp(
+  answers: Answer[],
+  options: Partial<SourceClientOptions> = {},
+): Promise<{ client: SourceClient; asked: string[]; lines: string[]; answers: Answer[] }> {
+  const asked: string[] = []
+  const { url, close } = await listening(({ url: path = '' }, response) => {
+    asked.push(path)
+    const [status, body, headers] = (answers.length > 1 ? answers.shift() : answers[0]) ?? [500]
+    response.writeHead(status, headers).end(body)
+  })
+  const lines: string[] = []
+  const log = (line: unknown): void => void lines.push(String(line))
+  const client = new SourceClient({
+    ...{ url: `${url}/base/`, name: 'the source', parallel: 4, tries: 1, firstPause: 1, patience: 0 },
+    logger: { info: log, warn: log },
+    ...options,
+  })
+  closing.push(async () => {
+    await client.close()
+    await close()
+  })
+  return { client, asked, lines, answers }
+}
+
+const TEXT = { maxBytes: 100, read: (body: Uint8Array) => Buffer.from(body).toString() }
+
+test('reads an answer below its URL', async () => {
+  const { client, asked } = await setUp([[200, 'yes']])
+  expect(await client.ask('/a', TEXT)).toBe('yes')
+  expect(asked).toEqual(['/base/a'])
+  expect(client.status).toEqual({ name: 'the source', state: 'ok', requests: 1, failures: 0 })
+})
+
+test('a status means what the question says it means, and 404 otherwise that there is nothing', async () => {
+  const { client } = await setUp([[404], [400], [404]])
+  expect(await client.ask('/a', TEXT)).toBeUndefined()
+  const statuses = { 400: 'unknown', 404: 'none' }
+  expect(await client.ask('/a', { ...TEXT, statuses })).toBe('unknown')
+  expect(await client.ask('/a', { ...TEXT, statuses })).toBe('none')
+  expect(client.status).toMatchObject({ state: 'ok', failures: 0 })
+})
+
+test.each<[string, Answer]>([
+  ['a redirect', [302, '', { Location: '/elsewhere' }]],
+  ['a refusal', [403, '']],
+])('%s is no answer, and the source rests', async (_, answer) => {
+  const { client, asked } = await setUp([answer])
+  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({
+    code: 'NO_ANSWER',
+    message: expect.stringMatching(/^the source rests for 1 seconds: .* answered (302|403)$/),
+  })
+  expect(asked).toEqual(['/base/a'])
+  expect(client.status.state).toBe('resting')
+})
+
+test('nothing is inflated', async () => {
+  const bomb = gzipSync('a'.repeat(10_000))
+  const { client } = await setUp([[200, bomb, { 'Content-Encoding': 'gzip' }]])
+  expect(await client.ask('/a', { maxBytes: 100, read: ({ length }) => length })).toBe(bomb.length)
+})
+
+test('rests twice as long each time up to ten minutes, and from anew once it answers', async () => {
+  const { client, lines, answers } = await setUp([[500]], { firstRest: 100_000 })
+  let now = 1_000_000
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now)
+  const rests: number[] = []
+  for (let times = 0; times < 5; times++) {
+    await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+    rests.push(client.rest)
+    now += client.rest
+  }
+  expect(rests).toEqual([100_000, 200_000, 400_000, 600_000, 600_000])
+  answers.unshift([200, 'yes'])
+  expect(await client.ask('/a', TEXT)).toBe('yes')
+  expect(client.status.state).toBe('ok')
+  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+  expect(client.rest).toBe(100_000)
+  clock.mockRestore()
+  // The first failure and the end of them, and nothing between.
+  expect(lines).toEqual([
+    expect.stringContaining('rests for 100 seconds'),
+    'the source answers again',
+    expect.stringContaining('rests for 100 seconds'),
+  ])
+})
+
+test('warns of a source that fails now and then at most once a minute', async () => {
+  const { client, lines, answers } = await setUp([[429, '', { 'Retry-After': '1' }]])
+  let now = 1_000_000
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now)
+  for (let seconds = 0; seconds < 150; seconds += 2) {
+    await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+    now += 2000
+    answers.unshift([200, 'yes'])
+    await client.ask('/a', TEXT)
+  }
+  clock.mockRestore()
+  const warned = expect.stringContaining('rests for 1 seconds')
+  const over = 'the source answers again'
+  expect(lines).toEqual([warned, over, warned, over, warned, over])
+})
+
+test('rests for as long as it asks for, but for no more than ten minutes', async () => {
+  const { client } = await setUp([[429, '', { 'Retry-After': '120' }]])
+  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+  expect(client.rest).toBeGreaterThan(110_000)
+  expect(client.rest).toBeLessThanOrEqual(120_000)
+  const { client: other } = await setUp([[503, '', { 'Retry-After': '86400' }]])
+  await expect(other.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+  expect(other.rest).toBeGreaterThan(590_000)
+  expect(other.rest).toBeLessThanOrEqual(600_000)
+})
+
+test('failures at the same time are one failure', async () => {
+  const { client } = await setUp([[500]], { firstRest: 10_000 })
+  const asked = Array.from({ length: 4 }, () => client.ask('/a', TEXT))
+  expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(asked.map(() => 'rejected'))
+  expect(client.rest).toBeLessThanOrEqual(10_000)
+})
+
+test('rests after five invalid answers in a row, and not for one', async () => {
+  const { client, answers } = await setUp([[200, 'x'.repeat(101)]], { firstRest: 60_000 })
+  const ask = () => client.ask('/a', TEXT)
+  for (let times = 0; times < 4; times++) await expect(ask()).rejects.toMatchObject({ code: 'BAD_ANSWER' })
+  answers.unshift([200, 'good'])
+  expect(await ask()).toBe('good')
+  for (let times = 0; times < 5; times++) await expect(ask()).rejects.toMatchObject({ code: 'BAD_ANSWER' })
+  await expect(ask()).rejects.toMatchObject({ code: 'NO_ANSWER' })
+  expect(client.status).toMatchObject({ state: 'resting', failures: 9 })
+})
+
+test('rests if it is too slow, but its answer counts', async () => {
+  const clock = { now: 0 }
+  const pace = new Pace({ within: 1000, answers: 2 }, () => (clock.now += 600))
+  const { client, lines } = await setUp([[200, 'late']], { pace })
+  expect(await client.ask('/a', TEXT)).toBe('late')
+  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+  expect(lines[0]).toContain('is too slow: fewer than 2 answers in 1 seconds')
+})
