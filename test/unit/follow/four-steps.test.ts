@@ -22,14 +22,16 @@ afterAll(async () => {
 /** An ordinal of four transactions. In each, what pays is before it or after it among the inputs. */
 function fourSteps(chain: FakeChain, { paysFirst }: { paysFirst: boolean }) {
   const coin = (satoshis: number) => ({ satoshis, lockingScript: OPEN_LOCK })
-  const purse = chain.spend({ inputs: [], outputs: [40, 40, 40, 40].map(coin) })
+  // Each step is paid for by a coin of another transaction, of which nobody here has heard.
+  const purses = [0, 1, 2, 3].map(() => chain.spend({ inputs: [], outputs: [coin(40)] }))
+  const payment = (step: number) => ({ transaction: purses[step] as FakeTransaction, vout: 0 })
   const body = { contentType: 'text/plain', body: utf8('an ordinal'), lock: OPEN_LOCK }
   const inscribed = { satoshis: 1, lockingScript: inscriptionScript(body) }
-  const first = chain.spend({ inputs: [{ transaction: purse, vout: 0 }], outputs: [coin(39), inscribed] })
+  const first = chain.spend({ inputs: [payment(0)], outputs: [coin(39), inscribed] })
   const steps = [{ transaction: first, vout: 1 }]
-  for (const vout of [1, 2, 3]) {
+  for (const step of [1, 2, 3]) {
     const spent = steps.slice(-1)
-    const pays = { transaction: purse, vout }
+    const pays = payment(step)
     const transaction = chain.spend(
       paysFirst
         ? { inputs: [pays, ...spent], outputs: [coin(40), coin(1)] }
@@ -37,7 +39,7 @@ function fourSteps(chain: FakeChain, { paysFirst }: { paysFirst: boolean }) {
     )
     steps.push({ transaction, vout: paysFirst ? 1 : 0 })
   }
-  return { purse, steps }
+  return { purses, steps }
 }
 
 describe('four proven transactions of an ordinal, submitted without their parents', () => {
@@ -48,10 +50,14 @@ describe('four proven transactions of an ordinal, submitted without their parent
     { paysFirst: true, order: [2, 0, 3, 1] },
   ])('answer at every step: $order, paid for first: $paysFirst', async ({ paysFirst, order }) => {
     const chain = new FakeChain()
-    const { purse, steps } = fourSteps(chain, { paysFirst })
+    const { purses, steps } = fourSteps(chain, { paysFirst })
     const headers = new HeaderChain()
     const services = new ChainServices(headers)
-    const mined: FakeTransaction[] = [chain.genesis, purse, ...steps.map(({ transaction }) => transaction)]
+    const mined: FakeTransaction[] = [
+      chain.genesis,
+      ...purses,
+      ...steps.map(({ transaction }) => transaction),
+    ]
     for (const each of mined) headers.mine([each])
     services.know(...mined)
     const source = await listening(services.listener('junglebus'))
