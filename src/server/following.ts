@@ -42,7 +42,11 @@ export class Following {
     const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
       admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
     const limits = { maxTransactions, maxBytes }
-    this.sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
+    const { headers } = overlay.proofs
+    this.sources = openSources({
+      ...{ addresses, rate, parallel: PARALLEL, logger },
+      ...(headers && { verdict: (block) => headers.verdict(block) }),
+    })
     this.follower = new Follower({
       node: {
         genesis,
@@ -90,18 +94,16 @@ export class Following {
     const { junglebusSubscription: subscription, maxBodyBytes: maxBytes } = config
     const { headers } = overlay.proofs
     if (subscription === undefined || junglebus === undefined) return undefined
-    if (headers === undefined) {
-      logger.warn('JUNGLEBUS_SUBSCRIPTION is not used: with scripts-only the height of the chain is unknown')
-      return undefined
-    }
+    // Without headers, the JungleBus says how high the chain is.
+    const tip = headers && (() => headers.currentHeight())
     const { txid } = follower.genesis
     return new Feed({
       ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger },
       interval: config.followPollMs,
-      tip: () => headers.currentHeight(),
+      ...(tip && { tip }),
       async firstHeight() {
         const genesis = await sources.transaction(txid, { maxBytes })
-        return genesis?.proof?.height ?? (await headers.currentHeight())
+        return genesis?.proof?.height ?? (await (tip?.() ?? junglebus.height()))
       },
       isKnown: async (each) => (await graph.transactions.heightOf(each)) !== undefined,
       onTransaction: (record) => follower.take(record),

@@ -1,4 +1,5 @@
 import { useFollowWorlds } from '../../support/follow/follow-world.js'
+import type { Environment } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 
 // The service follows the chain by itself, and answers meanwhile.
@@ -22,6 +23,22 @@ test('a service on an empty store has what the chain has, and what comes then; a
   service.know(tree.record(mint))
   await until(async () => (await server.ask('/svc/names/z')).status === 200, 'a new name is found')
   await server.stop()
+})
+
+test('a subscription is read at the JungleBus, without block headers too', async () => {
+  const { service, env, url } = await world()
+  const feed = { CHAIN_SOURCES: url, JUNGLEBUS_SUBSCRIPTION: 'c2f8' }
+  const settings: Environment = { ...env, ...FOLLOWS, ...feed }
+  for (const CHAIN_TRACKER of [settings.CHAIN_TRACKER ?? '', 'scripts-only']) {
+    service.asked.length = 0
+    service.fault = (path) =>
+      path === '/v1/block_header/tip' ? { kind: 'body', body: Buffer.from('{"height":800100}') } : undefined
+    const server = await servers.start({ ...settings, CHAIN_TRACKER })
+    await until(() => service.asked.some((path) => path.includes('/from_block/c2f8?')), 'the feed is read')
+    const isAsked = service.asked.includes('/v1/block_header/tip')
+    expect(isAsked).toBe(CHAIN_TRACKER === 'scripts-only')
+    await server.stop()
+  }
 })
 
 test('it stops while its source does not answer', async () => {
