@@ -3,16 +3,17 @@ import type { HeadersStatus } from '../../../../src/server/chain/chain-tracker.j
 import { packageVersion } from '../../../../src/server/config/package-info.js'
 import { Readiness } from '../../../../src/server/http/readiness.js'
 import { openapiDocument } from '../../../../src/server/openapi/document.js'
-import type { ChainParts } from '../../../../src/server/telemetry/chain-status.js'
+import type { ChainParts, ChainStatus } from '../../../../src/server/telemetry/chain-status.js'
 import { saidParts } from '../../../support/server/chain-parts.js'
 import { listening } from '../../../support/server/connections.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
-import { HeaderService } from '../../../support/server/header-service.js'
+import { HeaderService, useHeaderServices } from '../../../support/server/header-service.js'
 import { contractOf } from '../../../support/server/openapi-contract.js'
-import { type Answer, ask, SILENT, useServers } from '../../../support/server/test-server.js'
+import { type Answer, ask, SILENT, untilReady, useServers } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
+const headerServices = useHeaderServices()
 const fronts: Awaited<ReturnType<typeof listening>>[] = []
 afterAll(() => Promise.all(fronts.map((front) => front.close())))
 
@@ -117,4 +118,36 @@ test('a server shows the height that its chain tracker has, and the last error o
   const { status, json } = await server.ask('/health')
   expect({ status, json }).toMatchObject({ status: 503, json: { ready: false, height: 900_002 } })
   expect(JSON.stringify(json)).not.toContain('a-key')
+})
+
+test('a server that fetches block headers is ready once it has them, and says how far it is before', async () => {
+  const headers = new HeaderChain(900_000)
+  headers.grow(3)
+  const { hash: checkpoint } = headers.branch.block(900_000)?.header ?? {}
+  const { url, service } = await headerServices.start(headers)
+  service.mood = 'fails'
+  const server = await servers.start({
+    ...{ CHAIN_TRACKER: 'headers', HEADERS_SOURCES: `junglebus=${url}`, HEADERS_POLL_MS: '25' },
+    HEADERS_CHECKPOINT: `900000:${checkpoint}`,
+  })
+  const health = async () => await server.ask('/health')
+  const before = await until(async () => {
+    const answer = await health()
+    return (answer.json as ChainStatus).headers?.sources?.[0]?.failures ? answer : undefined
+  })
+  const tracker = 'block headers are being fetched; there are none yet'
+  expect(before.status).toBe(503)
+  expect(before.json).toMatchObject({ ready: false, reasons: { tracker } })
+  expect(before.json).not.toHaveProperty('height')
+  expect((await server.ask('/health/ready')).json).toMatchObject({ error: tracker })
+
+  service.mood = 'answers'
+  await untilReady(server)
+  const { height, hash, time } = headers.bestTip
+  expect((await health()).json).toMatchObject({
+    ...{ ready: true, reasons: {}, height },
+    headers: { height, hash, time, from: 900_000, sources: [{ name: `junglebus ${url}` }] },
+  })
+  const metrics = (await server.ask('/metrics')).body.toString()
+  expect(metrics).toContain(`minetree_source_failures_total{use="headers",source="junglebus ${url}"}`)
 })
