@@ -109,7 +109,7 @@ async function* withHost(
     FOLLOW_POLL_MS: String(poll),
     READS_PER_MINUTE: '0',
   }
-  yield* withProcess('./follow-host.js', [folder, JSON.stringify(settings)], (host: string, process) =>
+  yield* withProcess('./follow-server.js', [folder, JSON.stringify(settings)], (host: string, process) =>
     run({ url: host, process }),
   )
 }
