@@ -13,6 +13,7 @@ import { gather } from '../src/follow/ancestors.js'
 import { openNode } from '../src/server/node.js'
 import { verifySubmission } from '../src/server/submission/verify-submission.js'
 import type { ChainStatus } from '../src/server/telemetry/chain-status.js'
+import type { BareReady } from './bare-server.js'
 import type { SourceReady } from './follow-source.js'
 import { withProcess } from './load.js'
 import { MinedTree } from './mined-tree.js'
@@ -225,20 +226,29 @@ async function* readMeanwhile(
   const { status } = await fetch(`${host.url}/submit`, { method: 'POST', headers, body })
   if (status !== 200) throw new Error(`the files were answered ${status}`)
   const paths = files.outpoints.map((outpoint) => `/content/${outpoint}`)
-  let isDone = false
-  const following = catchUp(host, mints).finally(() => {
-    isDone = true
-  })
-  const busy = await readTimes(host, { paths, goOn: () => !isDone })
-  await following
-  const memory = await memoryOf(host)
-  const idle = await readTimes(host, { paths, goOn: (count) => count < IDLE_READS })
-  const shown = (times: number[]): string =>
-    `half within ${at(times, 0.5).toFixed(2)} ms, 99 of 100 within ${at(times, 0.99).toFixed(1)}`
-  yield `${busy.length} reads of 4 KiB meanwhile: ${shown(busy)} (wanted: 20); idle: ${shown(idle)}`
-  yield `a write of 18 KiB with its sync, which a mint takes as well: ${(await timeToSync()).toFixed(1)} ms`
-  yield `median with that of an idle host: ${(at(busy, 0.5) / at(idle, 0.5)).toFixed(2)} (wanted: at most 1.3)`
-  yield `memory at most: ${memory.toFixed(0)} MiB (wanted: below 512)`
+  yield* withProcess(
+    './bare-server.js',
+    [`${host.url}${paths[0]}`],
+    async function* ([bare = '']: BareReady) {
+      const urls = { host: host.url, bare }
+      let isDone = false
+      const following = catchUp(host, mints).finally(() => {
+        isDone = true
+      })
+      const busy = await readTimes(urls, { paths, goOn: () => !isDone })
+      await following
+      const memory = await memoryOf(host)
+      const idle = await readTimes(urls, { paths, goOn: (count) => count < IDLE_READS })
+      const shown = (times: number[]): string =>
+        `half within ${at(times, 0.5).toFixed(2)} ms, 99 of 100 within ${at(times, 0.99).toFixed(1)}`
+      yield `${busy.host.length} reads of 4 KiB meanwhile: ${shown(busy.host)} (wanted: 20); idle: ${shown(idle.host)}`
+      yield `of a bare Express route at the same times: ${shown(busy.bare)}; idle: ${shown(idle.bare)}`
+      const ratio = (of: 'host' | 'bare'): string => (at(busy[of], 0.5) / at(idle[of], 0.5)).toFixed(2)
+      yield `median with that of an idle host: ${ratio('host')} (wanted: at most 1.3), of bare Express: ${ratio('bare')}`
+      yield `a write of 18 KiB with its sync, which a mint takes as well: ${(await timeToSync()).toFixed(1)} ms`
+      yield `memory at most: ${memory.toFixed(0)} MiB (wanted: below 512)`
+    },
+  )
 }
 
 /** How long a disk takes to write and sync as many bytes as a mint has, in milliseconds; no read is answered meanwhile. */
@@ -262,27 +272,30 @@ async function timeToSync(): Promise<number> {
   }
 }
 
-/** How long reads take that are sent one after another, sorted. */
-async function readTimes(
-  { url }: Host,
+/** How long reads take that are sent to servers by turns, one after another; sorted. */
+async function readTimes<Name extends string>(
+  urls: Record<Name, string>,
   { paths, goOn }: { paths: string[]; goOn: (count: number) => boolean },
-): Promise<number[]> {
+): Promise<Record<Name, number[]>> {
   const agent = new Agent({ keepAlive: true })
-  const times: number[] = []
-  while (goOn(times.length)) {
-    const path = paths[times.length % paths.length]
-    times.push(
-      await timed(async () => {
-        const [response] = (await once(get(`${url}${path}`, { agent }), 'response')) as [IncomingMessage]
-        response.resume()
-        await once(response, 'end')
-        if (response.statusCode !== 200) throw new Error(`${path} was answered ${response.statusCode}`)
-      }),
-    )
-    await setTimeout(READ_EVERY)
+  const all = Object.entries<string>(urls).map(([name, url]) => ({ name, url, times: [] as number[] }))
+  for (let count = 0; goOn(count); count++) {
+    const path = paths[count % paths.length]
+    for (const { url, times } of all) {
+      times.push(await timed(() => read(`${url}${path}`, agent)))
+      await setTimeout(READ_EVERY)
+    }
   }
   agent.destroy()
-  return times.sort((one, other) => one - other)
+  const sorted = all.map(({ name, times }) => [name, times.sort((one, other) => one - other)])
+  return Object.fromEntries(sorted) as Record<Name, number[]>
+}
+
+async function read(url: string, agent: Agent): Promise<void> {
+  const [response] = (await once(get(url, { agent }), 'response')) as [IncomingMessage]
+  response.resume()
+  await once(response, 'end')
+  if (response.statusCode !== 200) throw new Error(`${url} was answered ${response.statusCode}`)
 }
 
 function at(sorted: number[], share: number): number {
