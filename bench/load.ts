@@ -43,7 +43,9 @@ export async function* withProcess<Ready, Result>(
     const [ready] = (await once(child, 'message')) as [Ready]
     yield* run(ready, child)
   } finally {
-    child.kill()
+    // What it has open may be opened by another then.
+    const ended = once(child, 'exit')
+    if (child.kill()) await ended
   }
 }
 

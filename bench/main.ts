@@ -3,7 +3,7 @@ import { clients } from './clients.js'
 import { comparison } from './comparison.js'
 import { costs } from './costs.js'
 import { covenant } from './covenant.js'
-import { crawl } from './crawl.js'
+import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { headers } from './headers.js'
 import { large } from './large.js'
@@ -38,7 +38,7 @@ const benches = {
   sync,
   stores,
   processes,
-  crawl,
+  follow,
   costs,
   clients,
 }

@@ -1,6 +1,4 @@
 import type { Logger } from 'pino'
-import { z } from 'zod'
-import { fetchBounded } from '../client/bounded-fetch.js'
 import type { ChainSources } from '../follow/chain-sources.js'
 import { SourceAddressError } from '../follow/errors.js'
 import { Follower } from '../follow/follower.js'
@@ -12,6 +10,7 @@ import { type Node, openNode } from '../server/node.js'
 import { admitBeef } from '../server/submission/admit.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'
+import { serviceStatus } from './follow-progress.js'
 import type { CommandOutput } from './output.js'
 
 export interface CrawlCommand {
@@ -182,34 +181,19 @@ function requireComplete(
     throw new CommandError('not every branch could be followed: run the same command again to retry those')
 }
 
-const count = z.int().nonnegative()
-/** What is shown of `FollowStatus`. */
-const healthWithFollow = z.object({
-  follow: z.object({
-    state: z.enum(['catching up', 'keeping up']),
-    ...{ mints: count, transfers: count, height: count.optional() },
-    sweep: z.object({ asked: count, coins: count }),
-    ...{ unproven: count, failures: count },
-    lastError: z.object({ at: z.number(), message: z.string() }).optional(),
-  }),
-})
-
-const HEALTH_TIMEOUT = 5000
-const MAX_HEALTH_BYTES = 1024 * 1024
-
 /** Reports the progress of the service that has the store open. Returns whether there is one that follows the chain. */
 async function reportService(config: Config, output: CommandOutput): Promise<boolean> {
-  const url = `${serviceUrl(config)}/health`
-  const bounds = { timeout: HEALTH_TIMEOUT, maxBytes: MAX_HEALTH_BYTES }
-  const answer = await fetchBounded(url, {}, bounds).catch(() => undefined)
-  const follow = answer && followIn(answer.body)
-  if (follow === undefined) return false
+  const service = serviceUrl(config)
+  const status = await serviceStatus(service)
+  if (status?.follow === undefined) return false
+  const { follow, height: chainHeight, lag } = status
   const { state, mints, transfers, height, sweep, unproven, failures, lastError } = follow
   output.result(
-    { service: url, ...follow },
-    `the service at ${serviceUrl(config)} follows the chain: ${state}`,
+    { service, chainHeight, lag, ...follow },
+    `the service at ${service} follows the chain: ${state}`,
     `admitted since it started: ${mints} mints and ${transfers} transfers`,
     ...(height === undefined ? [] : [`everything was asked about up to height ${height}`]),
+    ...(lag === undefined ? [] : [`blocks since then: ${lag}`]),
     `this sweep: ${sweep.asked} of about ${sweep.coins} coins`,
     `unconfirmed: ${unproven}`,
     `branches that could not be followed, counting every try: ${failures}`,
@@ -222,13 +206,4 @@ async function reportService(config: Config, output: CommandOutput): Promise<boo
 function serviceUrl({ host, port }: Config): string {
   if (host === '0.0.0.0') return `http://127.0.0.1:${port}`
   return host.includes(':') ? `http://[${host === '::' ? '::1' : host}]:${port}` : `http://${host}:${port}`
-}
-
-function followIn(body: Uint8Array): z.output<typeof healthWithFollow>['follow'] | undefined {
-  try {
-    return healthWithFollow.safeParse(JSON.parse(Buffer.from(body).toString('utf8'))).data?.follow
-  } catch {
-    // Something else listens there.
-    return undefined
-  }
 }

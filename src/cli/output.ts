@@ -150,7 +150,7 @@ export class ProgressLine {
     const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
     const bar = share === undefined ? '' : `${this.bar(share)} ${percent(share)}  `
     const barWidth = share === undefined ? 0 : BAR_WIDTH + percent(share).length + 3
-    const room = Math.max(0, (this.stream.columns ?? DEFAULT_COLUMNS) - barWidth - clock.length - 3)
+    const room = Math.max(0, (this.stream.columns || DEFAULT_COLUMNS) - barWidth - clock.length - 3)
     this.stream.write(`\r\x1b[K${bar}${escapeControlChars(text).slice(0, room)}  ${this.colors.dim(clock)}`)
     this.isShown = true
   }

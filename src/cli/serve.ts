@@ -4,20 +4,25 @@ import { trackerName } from '../server/chain/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
 import { type RunningServer, startServer } from '../server/server.js'
 import { placeOf } from '../server/store/open-database.js'
+import { chainStatus } from '../server/telemetry/chain-status.js'
 import { deployHere } from './fake-transactions.js'
+import { showCatchingUp } from './follow-progress.js'
 import { seedLocalNetwork } from './local-network/seed.js'
-import type { Stream } from './output.js'
+import type { ProgressLine, Stream } from './output.js'
 
 /** Starts the service and keeps it up until SIGINT or SIGTERM; resolves when it has stopped. */
 export async function serve({
   config,
   logger,
   out,
+  line,
 }: {
   config: Config
   logger: Logger
   /** The stream for the progress of filling a local network. */
   out: Stream
+  /** Where a terminal shows the progress of catching up with the chain; the logger ends it before each of its own lines. */
+  line: ProgressLine
 }): Promise<void> {
   // Installed before anything is opened: a process that reads the startup message may stop it at once.
   const signalled = new Promise<NodeJS.Signals>((resolve) => {
@@ -40,6 +45,8 @@ export async function serve({
   sayHow({ config: server.node.config, logger, url: server.url })
   await sayAdvertised(server, logger)
   const stop = new AbortController()
+  const status = () => chainStatus(server.chain)
+  if (out.isTTY) showCatchingUp({ line, status, signal: stop.signal })
   const seeded = seedLocalNetwork({ server, logger, out, signal: stop.signal })
   const signal = await signalled
   stop.abort()

@@ -32,9 +32,11 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(async () => {
       const config = readConfig(process.env)
       const { json } = context.output
-      const logger = await openLog({ to: 'stdout', level: config.logLevel, json, hideSecrets })
+      const line = context.output.progress()
+      const beforeLine = (): void => line.end()
+      const logger = await openLog({ to: 'stdout', level: config.logLevel, json, hideSecrets, beforeLine })
       const { serve } = await import('./serve.js')
-      await serve({ config, logger, out: context.output.progressStream })
+      await serve({ config, logger, out: context.output.progressStream, line })
     })
 
   program

@@ -13,11 +13,14 @@ export async function openLog({
   level,
   json,
   hideSecrets,
+  beforeLine,
 }: {
   to: 'stdout' | 'stderr'
   level: Config['logLevel']
   json: boolean
   hideSecrets: (text: string) => string
+  /** Called before each line, to erase what else the terminal shows. */
+  beforeLine?: () => void
 }): Promise<Logger> {
   const stream = process[to]
   const destination = pino.destination({ fd: to === 'stdout' ? 1 : 2, sync: true })
@@ -25,7 +28,10 @@ export async function openLog({
   return createLogger({
     level,
     hideSecrets,
-    write: (line) => void destination.write(format === undefined ? line : format(line)),
+    write(line) {
+      beforeLine?.()
+      destination.write(format === undefined ? line : format(line))
+    },
   })
 }
 

@@ -29,6 +29,7 @@ import { txoRoutes } from './routes/txo-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
 import type { Overlay } from './submission/overlay.js'
 import { queueSubmissions, type Submit } from './submission/submission-queue.js'
+import type { ChainParts } from './telemetry/chain-status.js'
 import { Metrics } from './telemetry/metrics.js'
 
 export interface AppOptions {
@@ -50,6 +51,8 @@ export interface AppOptions {
   isOriginPending?: (outpoint: Outpoint) => Promise<boolean>
   /** Whether the index matches the admitted set; by default, it does. */
   index?: () => IndexStatus
+  /** The parts that know the chain and follow it, for `/health`. */
+  chain?: ChainParts
   logger: Logger
 }
 
@@ -120,7 +123,7 @@ export function createApp(options: AppOptions): Express {
     .use(capabilitiesRoutes(profile))
     .use(deploymentRoutes(config, graph))
     .use(minePageRoutes(options.minePage))
-    .use(healthRoutes({ ping, readiness, index, refused }))
+    .use(healthRoutes({ ping, readiness, index, refused, chain: options.chain }))
     .use(metricsRoutes(metrics))
     .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
     .use(errorResponse({ logger }))

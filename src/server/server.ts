@@ -15,6 +15,8 @@ import type { Deploy } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
 import { LargeSubmissions } from './submission/large-submissions.js'
 import { NonFinalPoller } from './submission/non-final-submissions.js'
+import { CatchUpLog } from './telemetry/catch-up-log.js'
+import type { ChainParts } from './telemetry/chain-status.js'
 import { Metrics } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
 
@@ -22,6 +24,8 @@ export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
   url: string
   node: Node
+  /** What of it knows the chain and follows it. */
+  chain: ChainParts
   /** Accepts no more requests, waits for those in flight, and closes the store. */
   stop(): Promise<void>
 }
@@ -72,7 +76,11 @@ export async function startServer({
     following?.ancestors.notify()
   }
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
-  const metrics = metricsOf(node)
+  const { headers } = node.overlay.proofs
+  const { follower, ancestors, sources } = following ?? {}
+  const chain: ChainParts = { headers, follower, ancestors, sources }
+  const catchUpLog = new CatchUpLog({ parts: chain, logger })
+  const metrics = metricsOf(node, chain)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
   const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(Date.now())), logger })
@@ -87,6 +95,7 @@ export async function startServer({
     readiness,
     index: () => node.maintenance.status,
     metrics,
+    chain,
     logger,
     ...(reorgMonitor && { reorgMonitor }),
     ...(minePage && { minePage }),
@@ -113,13 +122,16 @@ export async function startServer({
     node.overlay.proofs.headers?.onTip((tip) => following.onTip(tip))
   }
   nonFinal.start()
+  catchUpLog.start()
   const { port } = server.address() as AddressInfo
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
     url: `http://${host}:${port}`,
     node,
+    chain,
     async stop() {
       isStopping = true
+      catchUpLog.stop()
       const finished = server.finish()
       const deadline = setTimeout(() => server.closeAllConnections(), GRACE)
       await reorgMonitor?.stop()
@@ -134,14 +146,10 @@ export async function startServer({
   }
 }
 
-function metricsOf({
-  config: { profile },
-  graph,
-  overlay,
-  maintenance,
-  backlog,
-  failedHooksWaiting,
-}: Node): Metrics {
+function metricsOf(
+  { config: { profile }, graph, overlay, maintenance, backlog, failedHooksWaiting }: Node,
+  chain: ChainParts,
+): Metrics {
   const { gatewayPrefixes, namesPrefixes, walletPrefixes } = profile
   const forWallets = ['/beef', '/txo', '/overlay', ''].flatMap((path) =>
     walletPrefixes.map((prefix) => prefix + path),
@@ -150,6 +158,7 @@ function metricsOf({
   const metrics = new Metrics({
     ...{ prefixes, caches: graph.caches, failedHooksWaiting, indexLag: () => maintenance.lag() },
     reevaluating: () => (backlog.isBusy ? 1 : 0),
+    chain,
   })
   overlay.onEvent(metrics.countEvent)
   return metrics

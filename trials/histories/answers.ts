@@ -254,7 +254,7 @@ export class Answers {
   }
 
   /** The unbroken 1-sat run that an output stands in, and whether nothing is missing before it. */
-  private runOf(outpoint: string): { run: string[]; whole: boolean } {
+  runOf(outpoint: string): { run: string[]; whole: boolean } {
     const run = [outpoint]
     let previous = this.previousOf(outpoint)
     for (; previous !== undefined && previous !== 'unknown'; previous = this.previousOf(previous))

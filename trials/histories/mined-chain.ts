@@ -56,6 +56,7 @@ export class MinedChain {
    * Mines blocks of transactions that fit, each with a chance of `share`. With `reorg`, so many blocks are taken back before,
    * and at least one more comes in their place, of transactions that conflict with theirs if there are any.
    *
+   * @param options.among The transactions that may be mined; by default, all.
    * @returns how many blocks were taken back.
    */
   mine({
@@ -63,11 +64,13 @@ export class MinedChain {
     share,
     choice,
     reorg = 0,
+    among = this.history.transactions,
   }: {
     blocks: number
     share: number
     choice: number
     reorg?: number
+    among?: readonly HistoryTransaction[]
   }) {
     const random = new Random(choice)
     const { height: tip } = this.headers.bestTip
@@ -78,7 +81,8 @@ export class MinedChain {
     this.mined = new Map([...this.mined].filter(([, block]) => !isOver(block)))
     this.changedFrom = Math.min(this.changedFrom, base)
     const count = base < tip ? Math.max(blocks, tip - base + 1) : blocks
-    for (let mined = 0; mined < count; mined++) this.add(this.minable({ random, share, taken }), branch)
+    for (let mined = 0; mined < count; mined++)
+      this.add(this.minable({ random, share, taken, among }), branch)
     if (base < tip) this.headers.reorg(branch)
     return tip - base
   }
@@ -87,19 +91,21 @@ export class MinedChain {
     random,
     share,
     taken,
+    among,
   }: {
     random: Random
     share: number
     taken: string[]
+    among: readonly HistoryTransaction[]
   }): HistoryTransaction[] {
-    const { transactions, byTxid } = this.history
+    const { byTxid } = this.history
     const spentBy = (txids: Iterable<string>) =>
       new Set([...txids].flatMap((txid) => byTxid.get(txid)?.spends ?? []))
     const mined = new Set(this.mined.keys())
     const spent = spentBy(mined)
     const contested = spentBy(taken)
     const block: HistoryTransaction[] = []
-    const add = (some: HistoryTransaction[], chance: number): void => {
+    const add = (some: readonly HistoryTransaction[], chance: number): void => {
       for (const each of some) {
         // A coin of which nobody has the transaction is in some block.
         const isMined = (outpoint: string): boolean =>
@@ -113,8 +119,8 @@ export class MinedChain {
     }
     const isConflicting = ({ txid, spends }: HistoryTransaction): boolean =>
       !taken.includes(txid) && spends.some((each) => contested.has(each))
-    add(transactions.filter(isConflicting), 0.8)
-    add(transactions, share)
+    add(among.filter(isConflicting), 0.8)
+    add(among, share)
     return block
   }
 

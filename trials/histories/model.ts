@@ -176,7 +176,7 @@ function isMined(
 }
 
 /** What `tm_names` admits, by outpoint: the domain of a node, or the name of an origin. */
-function genuineOf(
+export function genuineOf(
   { genesis, transactions }: History,
   insertionOrder: ReadonlyMap<string, number>,
 ): Map<string, string> {

@@ -41,8 +41,10 @@ export class ServerHost extends Host {
     main?: string | undefined
     /** How many transactions one write looks at again; by default, as many as on a public host. */
     reevaluations?: number | undefined
+    /** Settings beside the usual ones, or instead of them. */
+    env?: Environment
   }): Promise<ServerHost> {
-    const { history, headers, main, reevaluations } = options
+    const { history, headers, main, reevaluations, env: own = {} } = options
     const service = await listening(new HeaderService(headers).listener)
     const env = {
       ...treeOf(history.chain.deployment),
@@ -54,6 +56,7 @@ export class ServerHost extends Host {
       READS_PER_MINUTE: '0',
       SUBMISSIONS_PER_MINUTE: '0',
       ...(reevaluations !== undefined && { MAX_REEVALUATIONS: String(reevaluations) }),
+      ...own,
     }
     return new ServerHost({ env, service, main }, await startOf(env, main))
   }

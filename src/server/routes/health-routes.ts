@@ -2,13 +2,78 @@ import { Router } from 'express'
 import { z } from 'zod'
 import { NotReadyError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
+import { count } from '../../gateway/http/schemas.js'
+import { packageVersion } from '../config/package-info.js'
 import type { Readiness } from '../http/readiness.js'
 import type { IndexStatus } from '../store/index-maintenance.js'
+import { type ChainParts, type ChainStatus, chainStatus } from '../telemetry/chain-status.js'
+import { publicText } from '../telemetry/public-text.js'
 
 const okShape = z.strictObject({ status: z.literal('ok') })
 
+const time = count.describe('In milliseconds since 1970.')
+const lastErrorShape = z
+  .strictObject({ at: time, message: z.string() })
+  .optional()
+  .describe('The last failure since the start, also if what failed works again.')
+const sourceShape = z.strictObject({
+  name: z.string().describe('Its kind, and the origin of its URL.'),
+  state: z.enum(['ok', 'resting']).describe('`resting`: after failures, it is not asked for a while.'),
+  requests: count,
+  failures: count,
+  restingUntil: time.optional(),
+  lastError: lastErrorShape,
+})
+
+/** What a host knows of the chain. A part that is not configured is missing, and so is what is not known yet. */
+export const chainShape = z.strictObject({
+  height: count.optional().describe('The height of the chain.'),
+  lag: count
+    .optional()
+    .describe('How many blocks are newer than the one up to which everything followed was asked about.'),
+  headers: z
+    .strictObject({
+      height: count.optional().describe('The height of the last known block.'),
+      hash: z.string().optional().describe('Its hash.'),
+      time: count.optional().describe('Its time, in seconds since 1970.'),
+      from: count.optional().describe('The height of the first known block.'),
+      lastError: lastErrorShape,
+      sources: z.array(sourceShape).optional(),
+    })
+    .optional()
+    .describe('The chain tracker, which knows the block headers.'),
+  follow: z
+    .strictObject({
+      state: z.enum(['catching up', 'keeping up']),
+      ordinals: z.enum(['names', 'all', 'none']).describe('Which ordinals are followed, beside the tree.'),
+      mints: count.describe('Mints admitted since the start by following the chain.'),
+      transfers: count.describe('Transfers admitted likewise.'),
+      height: count.optional().describe('The height up to which everything followed was asked about.'),
+      sweep: z
+        .strictObject({ asked: count, coins: count })
+        .describe('How many coins the current sweep asks about, and how many of them it has asked about.'),
+      unproven: count.describe('Unproven transactions that wait for a proof.'),
+      failures: count,
+      lastError: lastErrorShape,
+    })
+    .optional()
+    .describe('The follower, which asks sources of the chain what spends the outputs that are followed.'),
+  ancestors: z
+    .strictObject({
+      waiting: count.describe('Ordinals whose ancestors are to be fetched.'),
+      fetched: count.describe('Transactions fetched since the start.'),
+      holes: count.describe('Ordinals whose ancestors no source has, or are too many; they are tried again.'),
+      lastError: lastErrorShape,
+    })
+    .optional()
+    .describe('The worker that fetches ancestors of admitted ordinals.'),
+  sources: z.array(sourceShape).optional().describe('The sources of the chain.'),
+  contradictions: count.optional().describe('How often sources contradicted each other since the start.'),
+}) satisfies z.ZodType<ChainStatus>
+
 function healthShape(ready: boolean) {
   return z.strictObject({
+    version: z.string().describe('The version of the host.'),
     status: z.literal(ready ? 'ok' : 'error'),
     live: z.literal(true),
     ready: z.literal(ready),
@@ -24,20 +89,24 @@ function healthShape(ready: boolean) {
     refused: z
       .record(z.string(), z.record(z.string(), z.int().min(1)))
       .describe('How often each topic has refused something since the start, by topic and code.'),
+    ...chainShape.shape,
   })
 }
 
 /**
  * `/health/live`: the process responds. `/health/ready`: so does the store, and every part of the host is ready. `/health`: both
- * in one, with reasons, the state of the index, and the refusals of the topics since the start.
+ * in one, with reasons, the state of the index, how far the host has followed the chain, and the refusals of the topics since
+ * the start. Anyone may read them: no error shows more of a URL than its origin.
  */
 export function healthRoutes(host: {
   ping: () => Promise<void>
   readiness: Readiness
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
+  chain?: ChainParts
 }): Router {
-  const { ping, readiness, index, refused } = host
+  const { ping, readiness, index, refused, chain = {} } = host
+  const version = packageVersion()
   let pinging: Promise<void> | undefined
   const notReady = async (): Promise<Record<string, string>> => {
     try {
@@ -50,7 +119,8 @@ export function healthRoutes(host: {
       // Other users of the store have logged the error; here only success matters.
       return { store: 'the store does not respond' }
     }
-    return readiness.reasons()
+    const reasons = Object.entries(readiness.reasons())
+    return Object.fromEntries(reasons.map(([part, reason]) => [part, publicText(reason)]))
   }
   return Router()
     .get('/health/live', (_request, response) => {
@@ -66,7 +136,12 @@ export function healthRoutes(host: {
       const ready = Object.keys(reasons).length === 0
       const status = ready ? 'ok' : 'error'
       response.set('Cache-Control', 'no-store').status(ready ? 200 : 503)
-      response.json({ status, live: true, ready, reasons, index: index(), refused: refused() })
+      response.json({
+        ...{ version, status, live: true, ready, reasons },
+        ...chainStatus(chain),
+        index: index(),
+        refused: refused(),
+      })
     })
 }
 
@@ -87,7 +162,7 @@ export const HEALTH_OPERATIONS: OperationGroup = {
     },
     health: {
       route: 'GET /health',
-      summary: 'Liveness and readiness in detail, and what was refused',
+      summary: 'Liveness and readiness in detail, how far the chain was followed, and what was refused',
       answer: { description: 'The host is ready.', json: healthShape(true) },
       otherAnswers: {
         503: { description: 'The process answers, but is not ready.', json: healthShape(false) },

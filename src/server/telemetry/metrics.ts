@@ -3,6 +3,8 @@ import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom
 import { answerFor } from '../../gateway/http/errors.js'
 import type { OverlayEvent } from '../submission/overlay.js'
 import type { Submit } from '../submission/submission-queue.js'
+import { addChainMetrics } from './chain-metrics.js'
+import type { ChainParts } from './chain-status.js'
 import { type EndedRequest, requestMetrics } from './request-metrics.js'
 
 /** Hits and misses of a cache since the start. */
@@ -20,6 +22,8 @@ export interface MetricsSources {
   indexLag?: () => number | Promise<number>
   /** 1 while work of earlier writes is left, otherwise 0. */
   reevaluating?: () => number
+  /** The parts that know the chain and follow it. */
+  chain?: ChainParts
 }
 
 /** The counters, each with its help and its labels. */
@@ -52,9 +56,14 @@ export class Metrics {
   readonly countRequest: (ended: EndedRequest) => void
 
   /** @param options.prefixes The paths that routers are mounted at. */
-  constructor({ prefixes = [], ...sources }: MetricsSources & { prefixes?: readonly string[] } = {}) {
+  constructor({
+    prefixes = [],
+    chain = {},
+    ...sources
+  }: MetricsSources & { prefixes?: readonly string[] } = {}) {
     this.countRequest = requestMetrics(this.registry, prefixes)
     this.readSources(sources)
+    addChainMetrics(this.registry, chain)
   }
 
   private readonly counters = new Map(
@@ -148,7 +157,12 @@ export class Metrics {
     this.counters.get(name)?.inc(labels, by)
   }
 
-  private readSources({ failedHooksWaiting, reevaluating, indexLag, caches = {} }: MetricsSources): void {
+  private readSources({
+    failedHooksWaiting,
+    reevaluating,
+    indexLag,
+    caches = {},
+  }: Omit<MetricsSources, 'chain'>): void {
     this.gauge('minetree_failed_hooks_waiting', 'Failed hooks recorded for a retry.', failedHooksWaiting)
     this.gauge(
       'minetree_reevaluating',

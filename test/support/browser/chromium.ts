@@ -15,8 +15,8 @@ export const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr
 /** Whether there is a browser to test in. */
 export const hasChromium = CHROMIUM !== undefined
 
-/** A test in a browser; a machine without one skips it. */
-export const inBrowser = hasChromium ? test : test.skip
+/** A test in a browser; a machine without one skips it. Undefined in a bench, which runs without Jest. */
+export const inBrowser = hasChromium ? globalThis.test : globalThis.test?.skip
 
 /** Flags that keep it to the page: no window, no services of its own, no calls home. */
 export const FLAGS = [

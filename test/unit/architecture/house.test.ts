@@ -102,7 +102,7 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     store: ['config'],
     discovery: ['config'],
     submission: ['config', 'chain', 'store', 'discovery'],
-    telemetry: ['config', 'submission'],
+    telemetry: ['config', 'chain', 'submission'],
     http: ['config', 'store', 'telemetry'],
     gasp: ['config', 'chain', 'submission'],
     routes: ['config', 'chain', 'store', 'discovery', 'submission', 'telemetry', 'http', 'gasp'],

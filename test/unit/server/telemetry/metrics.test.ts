@@ -8,6 +8,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
+import { saidParts } from '../../../support/server/chain-parts.js'
 import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
 
 const { start } = useServers()
@@ -262,5 +263,67 @@ describe('what is counted elsewhere', () => {
       Number.NaN,
       2,
     ])
+  })
+})
+
+describe('the metrics of the parts that follow the chain', () => {
+  test('say how far it was followed, and how each source is doing', async () => {
+    const { said, parts } = saidParts()
+    // Another URL of the same origin.
+    said.sources.push({ name: 'junglebus https://a.example', state: 'ok', requests: 4, failures: 1 })
+    const metrics = new Metrics({ chain: parts })
+    const ofParts = async (): Promise<Record<string, number>> => {
+      const samples = Object.entries(await samplesFrom(metrics))
+      return Object.fromEntries(
+        samples.filter(([name]) => /^minetree_(?:chain|follow|source|ancestors)_/.test(name)),
+      )
+    }
+    const source = (use: string, name: string): string => `{use="${use}",source="${name}"}`
+    const [one, other, ofHeaders] = [
+      source('follow', 'junglebus https://a.example'),
+      source('follow', 'whatsonchain https://b.example'),
+      source('headers', 'junglebus https://a.example'),
+    ] as const
+    const expected = {
+      minetree_chain_height: 900_120,
+      minetree_follow_lag_blocks: 120,
+      minetree_follow_height: 900_000,
+      minetree_follow_catching_up: 1,
+      minetree_follow_sweep_coins: 2048,
+      minetree_follow_sweep_asked: 512,
+      minetree_follow_unproven: 3,
+      minetree_follow_mints_total: 1204,
+      minetree_follow_transfers_total: 300,
+      minetree_follow_failures_total: 2,
+      minetree_ancestors_waiting: 4,
+      minetree_ancestors_holes: 1,
+      minetree_ancestors_fetched_total: 50,
+      minetree_source_contradictions_total: 6,
+      [`minetree_source_requests_total${one}`]: 6004,
+      [`minetree_source_requests_total${other}`]: 11,
+      [`minetree_source_requests_total${ofHeaders}`]: 91,
+      [`minetree_source_failures_total${one}`]: 8,
+      [`minetree_source_failures_total${other}`]: 5,
+      [`minetree_source_failures_total${ofHeaders}`]: 0,
+      [`minetree_source_resting${one}`]: 0,
+      [`minetree_source_resting${other}`]: 1,
+      [`minetree_source_resting${ofHeaders}`]: 0,
+    }
+    expect(await ofParts()).toEqual(expected)
+    expect(await ofParts()).toEqual(expected)
+
+    said.follow.state = 'keeping up'
+    said.follow.height = undefined
+    expect(await ofParts()).toMatchObject({ minetree_follow_catching_up: 0, minetree_chain_height: 900_120 })
+    for (const unknown of ['minetree_follow_lag_blocks', 'minetree_follow_height'])
+      expect(await ofParts()).not.toHaveProperty([unknown])
+  })
+
+  test('are missing for parts that are not configured', async () => {
+    const { parts } = saidParts()
+    expect((await new Metrics().text()).body).not.toMatch(/minetree_(?:chain|follow|source|ancestors)_/)
+    const { body } = await new Metrics({ chain: { ancestors: parts.ancestors } }).text()
+    expect(body).toContain('minetree_ancestors_waiting 4')
+    expect(body).not.toMatch(/minetree_(?:chain|follow|source)_/)
   })
 })

@@ -1,0 +1,50 @@
+import type { Logger } from 'pino'
+import { type ChainParts, type ChainStatus, chainStatus } from './chain-status.js'
+
+/** How often a host that catches up logs how far it is, in milliseconds. */
+const INTERVAL = 60_000
+
+/** Logs how far a host is while it catches up with the chain: a line a minute, and one once it keeps up. */
+export class CatchUpLog {
+  private timer: NodeJS.Timeout | undefined
+  private isCatchingUp = true
+  private last = { at: performance.now(), transactions: 0, requests: 0 }
+
+  constructor(private readonly options: { parts: ChainParts; logger: Logger }) {}
+
+  start(): void {
+    this.timer = setInterval(() => this.log(), INTERVAL).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.timer)
+  }
+
+  private log(): void {
+    const status = chainStatus(this.options.parts)
+    if (status.follow === undefined) return
+    const wasCatchingUp = this.isCatchingUp
+    this.isCatchingUp = status.follow.state === 'catching up'
+    const rates = this.measure(status)
+    const { mints, transfers, sweep, height, failures } = status.follow
+    const { height: chainHeight, lag } = status
+    const reached = { mints, transfers, height, chainHeight, lag, requests: this.last.requests, failures }
+    if (this.isCatchingUp)
+      this.options.logger.info({ ...reached, ...rates, sweep }, 'catching up with the chain')
+    else if (wasCatchingUp) this.options.logger.info(reached, 'caught up with the chain')
+  }
+
+  /** What was done a second since the last time. */
+  private measure({ follow, sources = [] }: ChainStatus): object {
+    const { last } = this
+    const at = performance.now()
+    const transactions = (follow?.mints ?? 0) + (follow?.transfers ?? 0)
+    const requests = sources.reduce((sum, source) => sum + source.requests, 0)
+    this.last = { at, transactions, requests }
+    const perSecond = (count: number): number => Math.round((count * 10_000) / (at - last.at)) / 10
+    return {
+      transactionsPerSecond: perSecond(transactions - last.transactions),
+      requestsPerSecond: perSecond(requests - last.requests),
+    }
+  }
+}

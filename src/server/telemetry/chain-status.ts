@@ -1,0 +1,60 @@
+import type { AncestorsStatus } from '../../follow/ancestors-worker.js'
+import type { SourceStatus } from '../../follow/chain-sources.js'
+import type { FollowStatus } from '../../follow/follower.js'
+import type { HeadersStatus } from '../chain/chain-tracker.js'
+import { publicText } from './public-text.js'
+
+interface Reporting<Status> {
+  status(): Status
+}
+
+/** The parts of a host that know the chain and follow it. One that is not configured is missing. */
+export interface ChainParts {
+  headers?: Reporting<HeadersStatus>
+  follower?: Reporting<FollowStatus>
+  ancestors?: Reporting<AncestorsStatus>
+  sources?: Reporting<SourceStatus[]> & { readonly contradictions: number }
+}
+
+/** What those parts say of themselves. */
+export interface ChainStatus {
+  /** The height of the chain; missing while unknown. */
+  height?: number
+  /** How many of its blocks are newer than what everything followed was last asked about; missing while unknown. */
+  lag?: number
+  headers?: HeadersStatus
+  follow?: FollowStatus
+  ancestors?: AncestorsStatus
+  sources?: SourceStatus[]
+  /** How often sources contradicted each other since the start. */
+  contradictions?: number
+}
+
+/** The status of the parts, with texts that anyone may read (`publicText`). A part that is missing leaves no field. */
+export function chainStatus({ headers, follower, ancestors, sources }: ChainParts): ChainStatus {
+  const status = {
+    headers: headers?.status(),
+    follow: follower?.status(),
+    ancestors: ancestors?.status(),
+    sources: sources?.status(),
+  }
+  const height = status.headers?.height
+  const followed = status.follow?.height
+  return readable({
+    height,
+    // A source may know of a block before the headers do.
+    lag: height === undefined || followed === undefined ? undefined : Math.max(0, height - followed),
+    ...status,
+    contradictions: sources?.contradictions,
+  })
+}
+
+/** The same value with every text fit for the public, and without undefined fields. */
+function readable<Value>(value: Value): Value
+function readable(value: unknown): unknown {
+  if (typeof value === 'string') return publicText(value)
+  if (Array.isArray(value)) return value.map((each) => readable(each))
+  if (typeof value !== 'object' || value === null) return value
+  const fields = Object.entries(value).filter(([, each]) => each !== undefined)
+  return Object.fromEntries(fields.map(([name, each]) => [name, readable(each)]))
+}

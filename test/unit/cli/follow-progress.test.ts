@@ -1,0 +1,93 @@
+import { PassThrough } from 'node:stream'
+import { jest } from '@jest/globals'
+import picocolors from 'picocolors'
+import { followProgress, serviceStatus, showCatchingUp } from '../../../src/cli/follow-progress.js'
+import { ProgressLine } from '../../../src/cli/output.js'
+import { createApp } from '../../../src/server/app.js'
+import { chainStatus } from '../../../src/server/telemetry/chain-status.js'
+import { saidParts } from '../../support/server/chain-parts.js'
+import { listening } from '../../support/server/connections.js'
+import { SILENT, useServers } from '../../support/server/test-server.js'
+
+const servers = useServers()
+
+test('the progress of following is how much of the sweep was asked about, and what came of it', () => {
+  const { said, parts } = saidParts()
+  expect(followProgress(chainStatus(parts))).toEqual({
+    text: 'catching up: 1,204 mints, 300 transfers, 6,011 requests; 512 of 2,048 coins asked about; 120 blocks behind',
+    share: 0.25,
+  })
+  said.follow.sweep = { asked: 0, coins: 0 }
+  said.follow.height = undefined
+  expect(followProgress(chainStatus(parts))).toEqual({
+    text: 'catching up: 1,204 mints, 300 transfers, 6,011 requests; 0 of 0 coins asked about',
+  })
+})
+
+test('a terminal shows it until the host keeps up, and again when it falls behind', () => {
+  jest.useFakeTimers()
+  try {
+    const stream = Object.assign(new PassThrough(), { isTTY: true, columns: 200 })
+    let written = ''
+    stream.on('data', (chunk: Buffer) => (written += chunk.toString('utf8')))
+    const shown = (): string => {
+      const now = written
+      written = ''
+      return now
+    }
+    const { said, parts } = saidParts()
+    const stop = new AbortController()
+    const line = new ProgressLine(stream, picocolors.createColors(false))
+    showCatchingUp({ line, status: () => chainStatus(parts), signal: stop.signal })
+    jest.advanceTimersByTime(1000)
+    expect(shown()).toContain('catching up: 1,204 mints')
+    said.follow.state = 'keeping up'
+    jest.advanceTimersByTime(1000)
+    expect(shown()).toBe('\r\x1b[K')
+    jest.advanceTimersByTime(1000)
+    expect(shown()).toBe('')
+    said.follow.state = 'catching up'
+    jest.advanceTimersByTime(1000)
+    expect(shown()).toContain('catching up')
+    stop.abort()
+    expect(shown()).toBe('\r\x1b[K')
+    jest.advanceTimersByTime(10_000)
+    expect(shown()).toBe('')
+  } finally {
+    jest.useRealTimers()
+  }
+})
+
+describe('the status of a running service', () => {
+  test('is what its /health says of the chain', async () => {
+    const { config, overlay, graph } = (await servers.start()).node
+    const { said, parts } = saidParts()
+    const ready = { isReady: true }
+    const ping = async (): Promise<void> => {
+      if (!ready.isReady) throw new Error('away')
+    }
+    const app = createApp({ config, overlay, graph, ping, chain: parts, logger: SILENT })
+    const { url, close } = await listening(app)
+    const expected = { height: 900_120, lag: 120, contradictions: 6, ...said }
+    expect(await serviceStatus(url)).toEqual(expected)
+    ready.isReady = false
+    expect(await serviceStatus(url)).toEqual(expected)
+    await close()
+    expect(await serviceStatus(url)).toBeUndefined()
+  })
+
+  test('is none where no service answers that follows the chain', async () => {
+    expect(await serviceStatus((await servers.start()).url)).toBeUndefined()
+    for (const body of [
+      '',
+      'hello',
+      'null',
+      '{"follow":{"state":"done"}}',
+      `{"follow":"${'x'.repeat(2 ** 20)}"}`,
+    ]) {
+      const { url, close } = await listening((_, response) => void response.end(body))
+      expect(await serviceStatus(url)).toBeUndefined()
+      await close()
+    }
+  })
+})
