@@ -5,6 +5,7 @@ import { costs } from './costs.js'
 import { covenant } from './covenant.js'
 import { crawl } from './crawl.js'
 import { gateway } from './gateway.js'
+import { headers } from './headers.js'
 import { large } from './large.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
@@ -32,6 +33,7 @@ const benches = {
   search,
   proof,
   'proof-check': proofCheck,
+  headers,
   reorg,
   sync,
   stores,

@@ -78,16 +78,21 @@ export class ChaintracksStreams {
     this.stopping.signal.addEventListener('abort', cancel, { once: true })
     if (this.stopping.signal.aborted) cancel()
     let timer = setTimeout(cancel, idleTimeout)
+    let reader: ReadableStreamDefaultReader<Uint8Array> | undefined
+    // Node's `fetch` drops its own listener to the signal once the request is garbage, as in `bounded-fetch.ts`.
+    const cancelBody = (): void => void reader?.cancel().catch(() => undefined)
+    stop.signal.addEventListener('abort', cancelBody, { once: true })
     try {
       const headers = { Accept: 'text/event-stream' }
       const { ok, body } = await fetch(url, { headers, redirect: 'error', signal: stop.signal })
       if (!ok || body === null) return
+      reader = body.getReader()
       const decoder = new TextDecoder()
       let text = ''
-      for await (const chunk of body) {
+      for (let read = await reader.read(); !read.done; read = await reader.read()) {
         clearTimeout(timer)
         timer = setTimeout(cancel, idleTimeout)
-        text += decoder.decode(chunk, { stream: true })
+        text += decoder.decode(read.value, { stream: true })
         const lines = text.split(/\r?\n/)
         text = lines.pop() ?? ''
         if (text.length > MAX_EVENT_BYTES) return

@@ -107,6 +107,39 @@ interface Known {
 }
 
 /**
+ * The bits that the next header must have. The difficulty adjustment since November 2017 (bitcoin-sv, `src/pow.cpp`,
+ * GetNextCashWorkRequired) takes the work of a day of blocks, in the time that they took.
+ *
+ * @param query.known The headers before it, oldest first; for `main` and `test` at least {@link CONTEXT}.
+ * @param query.bits Those of the header before.
+ * @param query.time The time of the next header.
+ */
+export function nextBits(query: {
+  known: readonly Known[]
+  rule: TargetRule
+  bits: number
+  time: number
+}): number {
+  const { known, rule, bits, time } = query
+  if (rule === 'fixed') return bits
+  const end = known.length - 1
+  if (rule === 'test' && time > (known[end]?.time ?? 0) + 2 * SPACING) return EASIEST_BITS
+  const [last, first] = [medianOfThree(known, end), medianOfThree(known, end - DAY)]
+  const took = Math.min(Math.max(last.time - first.time, (DAY / 2) * SPACING), 2 * DAY * SPACING)
+  const target = targetFor(((last.work - first.work) * BigInt(SPACING)) / BigInt(took))
+  return target > EASIEST_TARGET ? EASIEST_BITS : compactOf(target)
+}
+
+/** Of three headers, the one with the median time. With equal times, the order of comparisons decides, as in the node. */
+function medianOfThree(known: readonly Known[], end: number): Known {
+  let [one, two, three] = known.slice(end - 2, end + 1) as [Known, Known, Known]
+  if (one.time > three.time) [one, three] = [three, one]
+  if (one.time > two.time) [one, two] = [two, one]
+  if (two.time > three.time) [two, three] = [three, two]
+  return two
+}
+
+/**
  * Verifies headers one after another by the rules of consensus that headers alone show (docs/headers.md): linkage, proof of
  * work, the target that the difficulty adjustment asks for, and time.
  */
@@ -157,7 +190,8 @@ export class HeaderVerifier {
     }
     if (!equalBytes(previousOf(header), this.previous)) refuse('does not refer to the one before it')
     const [bits, time] = [bitsOf(header), timeOf(header)]
-    const expected = this.nextBits(time)
+    const { known, rule } = this
+    const expected = nextBits({ known, rule, bits: this.bits, time })
     if (bits !== expected)
       refuse(`has the target ${bits.toString(16)}, and the chain asks for ${expected.toString(16)}`)
     const hash = hashOf(header)
@@ -170,31 +204,6 @@ export class HeaderVerifier {
     this.previous = hash
     this.bits = bits
     this.push(time, bits)
-  }
-
-  /**
-   * The difficulty adjustment since November 2017 (bitcoin-sv, `src/pow.cpp`, GetNextCashWorkRequired): the work of a day of
-   * blocks, in the time that they took.
-   */
-  private nextBits(time: number): number {
-    const { rule, known } = this
-    if (rule === 'fixed') return this.bits
-    const end = known.length - 1
-    if (rule === 'test' && time > (known[end]?.time ?? 0) + 2 * SPACING) return EASIEST_BITS
-    const [last, first] = [this.medianOfThree(end), this.medianOfThree(end - DAY)]
-    const took = Math.min(Math.max(last.time - first.time, (DAY / 2) * SPACING), 2 * DAY * SPACING)
-    const target = targetFor(((last.work - first.work) * BigInt(SPACING)) / BigInt(took))
-    if (target > EASIEST_TARGET) return EASIEST_BITS
-    return compactOf(target)
-  }
-
-  /** Of three headers, the one with the median time. With equal times, the order of comparisons decides, as in the node. */
-  private medianOfThree(end: number): Known {
-    let [one, two, three] = this.known.slice(end - 2, end + 1) as [Known, Known, Known]
-    if (one.time > three.time) [one, three] = [three, one]
-    if (one.time > two.time) [one, two] = [two, one]
-    if (two.time > three.time) [two, three] = [three, two]
-    return two
   }
 
   private medianTime(): number {

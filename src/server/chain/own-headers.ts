@@ -70,7 +70,8 @@ export class OwnHeaders implements BlockHeaders {
   private reported: Uint8Array | undefined
   /** When to ask for headers below the lowest again. */
   private belowAt = 0
-  private wake: () => void = () => {}
+  private isWoken = false
+  private endPause: () => void = () => {}
   private endRound: () => void = () => {}
   /** Resolves after the first round. */
   private readonly roundEnded = new Promise<void>((resolve) => {
@@ -183,19 +184,25 @@ export class OwnHeaders implements BlockHeaders {
         await this.rounds.runExclusive(() => this.extendBelow())
       } else {
         const until = this.isIncomplete ? Math.min(roundAt, this.belowAt) : roundAt
-        if (await this.pause(until - now)) roundAt = 0
+        await this.pause(until - now)
+        if (this.isWoken) roundAt = 0
+        this.isWoken = false
       }
     }
   }
 
-  /** Waits. @returns Whether it was woken before the time had passed. */
-  private async pause(milliseconds: number): Promise<boolean> {
+  private async pause(milliseconds: number): Promise<void> {
     const waking = new AbortController()
-    this.wake = () => waking.abort()
-    if (this.stopping.signal.aborted) return false
+    this.endPause = () => waking.abort()
+    if (this.isWoken || this.stopping.signal.aborted) return
     const longest = Math.min(milliseconds, BELOW_DELAY)
     await sleep(longest, undefined, { signal: waking.signal, ref: false }).catch(() => {})
-    return waking.signal.aborted
+  }
+
+  /** Starts the next round now. */
+  private wake(): void {
+    this.isWoken = true
+    this.endPause()
   }
 
   private get isIncomplete(): boolean {

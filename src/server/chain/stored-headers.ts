@@ -26,9 +26,9 @@ import {
 const PAGE = 10_000
 /** How many headers below the checkpoint are checked at the start. The rest of them were, when they were stored. */
 const CHECKED_BELOW = 1000
-/** Headers are cached in groups of as many as a row of the store has: some 2 MB in all. */
+/** Headers are cached in groups of as many as a row of the store has: some 8 MB in all. */
 const GROUP = 100
-const MAX_GROUPS = 256
+const MAX_GROUPS = 1024
 
 /** Another process has changed the stored chain; this one reads it again in its next round. */
 export class ChangedHeadersError extends CodedError {

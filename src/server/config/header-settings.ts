@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Config } from './config.js'
 
 /** The services that block headers are fetched from. */
 const KINDS = ['junglebus', 'whatsonchain', 'chaintracks'] as const
@@ -34,7 +33,7 @@ const PUBLIC: HeaderSourceAddress[] = [
  * the `lastChainWork` of the file after it. The 16,818 mainnet headers from 900,000 on that bsv-blockchain/go-chaintracks
  * ships (`data/headers/mainNet_9.headers` at 5b22f7c) follow this hash, by all rules that are checked here.
  */
-const CHECKPOINTS: Record<Config['network'], HeaderCheckpoint> = {
+const CHECKPOINTS: Record<'main' | 'test', HeaderCheckpoint> = {
   main: {
     height: 899_999,
     hash: '00000000000000000e7dcc27c06ee353bd37260b2e7e664314c204f0324a5087',
@@ -113,4 +112,8 @@ export function checkpointOf({ headersCheckpoint: set, network }: HeaderSettings
   return set ?? CHECKPOINTS[network]
 }
 
-type HeaderSettings = Pick<Config, 'headersSources' | 'headersCheckpoint' | 'network'>
+interface HeaderSettings {
+  headersSources?: HeaderSourceAddress[] | undefined
+  headersCheckpoint?: HeaderCheckpoint | undefined
+  network: 'main' | 'test'
+}

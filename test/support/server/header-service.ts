@@ -1,8 +1,8 @@
 import type { RequestListener, ServerResponse } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
-import { toHex } from '../../../backend/src/protocol/bytes.js'
+import { joinBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 import { listening } from './connections.js'
-import type { Block, HeaderChain } from './header-chain.js'
+import type { Block, Header, HeaderChain } from './header-chain.js'
 
 /** How a service of block headers behaves; the way it answers a wrong question is that of the real ones. */
 export type Mood =
@@ -14,6 +14,7 @@ export type Mood =
   | 'answers something else'
   | 'knows no path'
   | 'confirms another block'
+  | 'is busy'
 
 /** Anything that is JSON, and no answer. */
 const SOMETHING_ELSE = { message: 'welcome' }
@@ -21,12 +22,26 @@ const SOMETHING_ELSE = { message: 'welcome' }
 /** How far above its tip the Block Headers Service does not say no, but that it cannot tell. */
 const SOON = 6
 
+/** How many headers JungleBus and Chaintracks give at once, and WhatsOnChain has in a file. */
+const PAGE = 10_000
+const FILE = 1000
+
 /**
- * A service that has the headers of a chain, and speaks as two real ones do: Block Headers Service
- * (`/api/v1/chain/…`) and WhatsOnChain (`/v1/bsv/main/block/…`).
+ * A service that has the headers of a chain, and speaks as the real ones do: Block Headers Service
+ * (`/api/v1/chain/…`), WhatsOnChain (`/v1/bsv/main/…`), JungleBus (`/v1/block_header/…`) and Chaintracks (`/v2/…`).
  */
 export class HeaderService {
   mood: Mood = 'answers'
+  /** What it says how long it is busy, in seconds. */
+  retryAfter: string | undefined
+  /** Changes the headers that it lists. */
+  tamper: ((header: Header) => Header) | undefined
+  /** Answers in its place, if it returns true. */
+  onResponse: ((url: string, response: ServerResponse) => boolean) | undefined
+  /** How much higher it says that its tip is. */
+  boast = 0
+  /** The responses that its event streams are written to, by path. */
+  readonly streams = new Map<string, Set<ServerResponse>>()
   /** Milliseconds before it answers. */
   delay = 0
   /** The tip that it knows, where it has not read the whole chain yet. */
@@ -38,7 +53,13 @@ export class HeaderService {
   /** Everything it was asked: `tip`, or `<height> <root>`, of WhatsOnChain `<height>`. */
   readonly asked: string[] = []
 
-  constructor(private readonly chain: HeaderChain) {}
+  constructor(public chain: HeaderChain) {}
+
+  /** Sends an event to whoever listens to a stream. */
+  send(path: string, event: unknown): void {
+    for (const response of this.streams.get(path) ?? [])
+      response.write(`: keepalive\n\ndata: ${JSON.stringify(event)}\n\n`)
+  }
 
   readonly listener: RequestListener = (request, response) => {
     const chunks: Buffer[] = []
@@ -47,7 +68,12 @@ export class HeaderService {
   }
 
   private async answer(url: string, body: Buffer, response: ServerResponse): Promise<void> {
-    const reply = this.replyTo(url, body)
+    if (this.onResponse?.(url, response)) return
+    if (url.endsWith('/stream') && this.mood === 'answers') {
+      this.openStream(url, response)
+      return
+    }
+    const reply = this.listed(url) ?? this.replyTo(url, body)
     this.onQuestion?.(this.asked.at(-1) ?? '')
     if (this.delay > 0) await setTimeout(this.delay)
     if (this.mood === 'says nothing') return
@@ -59,6 +85,14 @@ export class HeaderService {
     const [status, value] = speaks ? reply : this.badReply()
     const text = this.mood === 'talks nonsense' ? '{' : JSON.stringify(value)
     this.onAnswer?.()
+    if (this.mood === 'is busy') {
+      response.writeHead(429, this.retryAfter === undefined ? {} : { 'Retry-After': this.retryAfter }).end()
+      return
+    }
+    if (speaks && value instanceof Uint8Array) {
+      response.writeHead(status, { 'Content-Type': 'application/octet-stream' }).end(value)
+      return
+    }
     response.writeHead(status, { 'Content-Type': 'application/json' }).end(text)
   }
 
@@ -66,6 +100,73 @@ export class HeaderService {
     if (this.mood === 'fails') return [500, { code: 'ErrGeneric', message: 'failed' }]
     if (this.mood === 'knows no path') return [404, { message: 'not found' }]
     return [200, SOMETHING_ELSE]
+  }
+
+  private openStream(url: string, response: ServerResponse): void {
+    this.asked.push(url)
+    response.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    const open = this.streams.get(url) ?? new Set()
+    this.streams.set(url, open.add(response))
+    response.on('close', () => open.delete(response))
+    const { height, hash } = this.tip().header
+    if (url === '/v2/tip/stream') response.write(`data: ${JSON.stringify({ height, hash })}\n\n`)
+    else response.write(': connected\n\n')
+    this.onQuestion?.(url)
+  }
+
+  /** What it answers about many headers; undefined for another question. */
+  private listed(url: string): [number, unknown] | undefined {
+    const tip = { height: this.tip().header.height + this.boast, hash: this.tip().header.hash }
+    const { pathname, searchParams } = new URL(url, 'http://127.0.0.1')
+    const [, from] = /^\/v1\/block_header\/list\/(\d+)$/.exec(pathname) ?? []
+    const [, first, last] = /^\/v1\/bsv\/main\/block\/headers\/(\d+)_(\d+)_headers\.bin$/.exec(pathname) ?? []
+    const reply = (): [number, unknown] | undefined => {
+      if (pathname === '/v1/block_header/tip') return [200, { ...tip, coin: 1, synced: 1 }]
+      if (pathname === '/v2/tip') return [200, { status: 'success', value: tip }]
+      if (pathname === '/v1/bsv/main/chain/info')
+        return [200, { chain: 'main', blocks: tip.height, bestblockhash: tip.hash }]
+      if (from !== undefined) {
+        const headers = this.headers(Number(from), Math.min(PAGE, Number(searchParams.get('limit'))))
+        return [200, headers.map(jungleBusHeader)]
+      }
+      if (pathname === '/v2/headers') {
+        const count = Math.min(PAGE, Number(searchParams.get('count')))
+        return [200, bytesOf(this.headers(Number(searchParams.get('height')), count))]
+      }
+      if (first !== undefined)
+        return [200, bytesOf(this.headers(Number(first), Number(last) - Number(first) + 1))]
+      return this.file(pathname)
+    }
+    const answer = reply()
+    if (answer !== undefined) this.asked.push(url)
+    return answer
+  }
+
+  /** The list of the files of WhatsOnChain, all but the last, and that one. */
+  private file(pathname: string): [number, unknown] | undefined {
+    const lowest = [...this.chain.branch.blocks()].at(-1)?.header.height ?? 0
+    const starts: number[] = []
+    for (let start = lowest; start + FILE <= this.tip().header.height; start += FILE) starts.push(start)
+    const url = 'https://api.whatsonchain.com/v1/bsv/main/block/headers'
+    if (pathname === '/v1/bsv/main/block/headers/resources') {
+      const files = starts.map((start) => `${url}/${start}_${start + FILE - 1}_headers.bin`)
+      return [200, { files: [`${url}/0_${lowest - 1}_headers.bin`, ...files, `${url}/latest`] }]
+    }
+    if (pathname !== '/v1/bsv/main/block/headers/latest') return undefined
+    return [200, bytesOf(this.headers((starts.at(-1) ?? lowest - FILE) + FILE, PAGE))]
+  }
+
+  /** Headers in order from a height on. */
+  private headers(from: number, count: number): Header[] {
+    const found: Header[] = []
+    if (from < 0) return found
+    for (const { header } of this.known()) {
+      if (header.height < from) break
+      if (header.height < from + count) found.push(header)
+    }
+    const { tamper = (header) => header } = this
+    const headers = found.reverse().map(tamper)
+    return headers[0]?.height === from ? headers : []
   }
 
   private replyTo(url: string, body: Buffer): [number, unknown] {
@@ -82,6 +183,15 @@ export class HeaderService {
       this.asked.push('tip')
       const last = [...this.known()].slice(0, 10)
       return [200, last.map((block) => this.explorersHeader(block))]
+    }
+    const [, chaintracksHeight] = /^\/v2\/header\/height\/(\d+)$/.exec(url) ?? []
+    if (chaintracksHeight !== undefined) {
+      this.asked.push(chaintracksHeight)
+      const { header } =
+        (this.mood === 'confirms another block' ? this.tip() : this.block(Number(chaintracksHeight))) ?? {}
+      if (header === undefined) return [404, { status: 'error', code: 'ERR_NOT_FOUND' }]
+      const { height, hash, root: merkleRoot, previous: previousHash, time } = header
+      return [200, { status: 'success', value: { height, hash, merkleRoot, previousHash, time } }]
     }
     const [, height] = /^\/v1\/bsv\/main\/block\/(\d+)\/header$/.exec(url) ?? []
     if (height === undefined) return [404, { message: 'no such path' }]
@@ -133,6 +243,15 @@ export class HeaderService {
       ...{ bits: bits.toString(16), previousblockhash: previous },
     }
   }
+}
+
+function jungleBusHeader({ height, hash, root, time, nonce, bits, bytes }: Header): unknown {
+  const version = Buffer.from(bytes).readUInt32LE(0)
+  return { hash, coin: 1, height, time, nonce, version, merkleroot: root, bits: bits.toString(16), synced: 1 }
+}
+
+function bytesOf(headers: Header[]): Uint8Array {
+  return joinBytes(headers.map(({ bytes }) => bytes))
 }
 
 function headersHeader({ header }: Block): unknown {

@@ -93,7 +93,7 @@ describe('the settings of a deployment', () => {
 
   test('compose.env configures a mainnet node behind a proxy', () => {
     const config = readConfig(Object.fromEntries(settingsIn('compose.env', { commented: false })))
-    expect(config).toMatchObject({ profile: { name: 'mainnet' }, chainTracker: 'whatsonchain', warnings: [] })
+    expect(config).toMatchObject({ profile: { name: 'mainnet' }, chainTracker: 'headers', warnings: [] })
     expect(config.limits.trustedProxies).toBe(1)
   })
 

@@ -21,6 +21,7 @@ import {
   untilReady,
   useServers,
 } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 // Beyond the machine stands a service of block headers: here one that speaks as the real ones do, with a chain that a test
 // makes.
@@ -287,7 +288,7 @@ test('nothing but a coinbase is the first of a block', async () => {
   })
 })
 
-describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
+describe.each(['a block headers service', 'WhatsOnChain', 'Chaintracks'])('%s', (name) => {
   /** Where WhatsOnChain is asked, the chain of the test answers. */
   const withSource = async (
     work: (world: {
@@ -300,7 +301,8 @@ describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
     const headers = new HeaderChain()
     headers.grow(12)
     const { url, service } = await services.start(headers)
-    const chainTracker = name === 'WhatsOnChain' ? 'whatsonchain' : url
+    const chainTracker =
+      name === 'WhatsOnChain' ? 'whatsonchain' : name === 'Chaintracks' ? `chaintracks=${url}` : url
     const source = openHeadersSource({ chainTracker, chainTrackerTimeoutMs: 5000, network: 'main' })
     if (source === undefined) throw new Error('no source of headers')
     const { fetch } = globalThis
@@ -312,6 +314,7 @@ describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
       await work({ headers, service, verdict, tip: () => source.currentHeight() })
     } finally {
       globalThis.fetch = fetch
+      await source.close()
     }
   }
 
@@ -352,11 +355,49 @@ describe.each(['a block headers service', 'WhatsOnChain'])('%s', (name) => {
     await withSource(async ({ service, verdict, tip }) => {
       service.mood = 'knows no path'
       const asked = verdict(800_005, 'ab'.repeat(32))
-      if (name === 'WhatsOnChain') expect(await asked).toBe('unknown')
+      if (name !== 'a block headers service') expect(await asked).toBe('unknown')
       else await expect(asked).rejects.toMatchObject({ code: 'NOT_READY' })
       await expect(tip()).rejects.toMatchObject({ code: 'NOT_READY' })
     })
   })
+})
+
+test('the streams of a Chaintracks server report tips, and the lowest height of a reorganisation', async () => {
+  const headers = new HeaderChain()
+  headers.grow(12)
+  const { url, service } = await services.start(headers)
+  const chainTracker = `chaintracks=${url}/`
+  const source = openHeadersSource({ chainTracker, chainTrackerTimeoutMs: 5000, network: 'main' })
+  if (source === undefined) throw new Error('no source of headers')
+  const tips: unknown[] = []
+  source.onTip((tip) => tips.push(tip))
+  const open = (path: string) => until(() => service.streams.get(path)?.size)
+  await Promise.all(['/v2/tip/stream', '/v2/reorg/stream'].map(open))
+  await until(() => tips.length === 1)
+  service.send('/v2/tip/stream', { height: 800_013, hash: 'ab'.repeat(32) })
+  service.send('/v2/reorg/stream', { newTip: null })
+  service.send('/v2/reorg/stream', {
+    ...{ orphanedHashes: [], depth: 3, newTip: { height: 800_014 } },
+    commonAncestor: { height: 800_009 },
+  })
+  await until(() => tips.length === 3)
+  service.send('/v2/reorg/stream', { newTip: { height: 800_015 }, commonAncestor: null, depth: 4 })
+  await until(() => tips.length === 4)
+  expect(tips).toHaveLength(4)
+  expect(tips).toEqual(
+    expect.arrayContaining([
+      { height: 800_012 },
+      { height: 800_013 },
+      { height: 800_014, forkedAt: 800_010 },
+      { height: 800_015, forkedAt: 800_012 },
+    ]),
+  )
+  expect(source.status()).toMatchObject({ height: expect.any(Number) })
+  // A stream that breaks is opened again.
+  for (const response of service.streams.get('/v2/tip/stream') ?? []) response.destroy()
+  await until(() => tips.length === 5)
+  await source.close()
+  await until(() => service.streams.get('/v2/reorg/stream')?.size === 0)
 })
 
 describe('of a service that is hostile', () => {

@@ -47,7 +47,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
 
 test('the live network follows its own tree, and checks proofs unless configured not to', () => {
   const { deployment, chainTracker } = readConfig({ PROFILE: 'mainnet' })
-  expect(chainTracker).toBe('whatsonchain')
+  expect(chainTracker).toBe('headers')
   expect(deployment).toMatchObject({
     genesis: { txid: '58b7558ea379f24266c7e2f5fe321992ad9a724fd7a87423ba412677179ccb25', vout: 0 },
     difficulty: 22,
@@ -55,7 +55,7 @@ test('the live network follows its own tree, and checks proofs unless configured
     marker: utf8('1opNSUJVbBc2Vf8LFNSoywGGK4jMcGVrC'),
   })
   // Set to nothing is not set: an empty line in a file of settings turns no check off.
-  expect(readConfig({ PROFILE: 'mainnet', CHAIN_TRACKER: '' }).chainTracker).toBe('whatsonchain')
+  expect(readConfig({ PROFILE: 'mainnet', CHAIN_TRACKER: '' }).chainTracker).toBe('headers')
   expect(readConfig({ PROFILE: 'mainnet', CHAIN_TRACKER: 'scripts-only' }).chainTracker).toBe('scripts-only')
 })
 
@@ -87,6 +87,27 @@ test.each<[string, string, Partial<Config>]>([
   ['CHAIN_TRACKER', 'whatsonchain', { chainTracker: 'whatsonchain' }],
   ['CHAIN_TRACKER', 'http://127.0.0.1:8090', { chainTracker: 'http://127.0.0.1:8090' }],
   ['CHAIN_TRACKER', 'https://headers.example/base', { chainTracker: 'https://headers.example/base' }],
+  ['CHAIN_TRACKER', 'headers', { chainTracker: 'headers' }],
+  [
+    'CHAIN_TRACKER',
+    'chaintracks=https://headers.example/',
+    { chainTracker: 'chaintracks=https://headers.example/' },
+  ],
+  [
+    'HEADERS_SOURCES',
+    'whatsonchain, chaintracks=http://127.0.0.1:3011/',
+    {
+      headersSources: [
+        { kind: 'whatsonchain', url: 'https://api.whatsonchain.com' },
+        { kind: 'chaintracks', url: 'http://127.0.0.1:3011' },
+      ],
+    },
+  ],
+  [
+    'HEADERS_CHECKPOINT',
+    `7:${'AB'.repeat(32)}:1f`,
+    { headersCheckpoint: { height: 7, hash: 'ab'.repeat(32), work: 31n, minimumWork: 31n } },
+  ],
   ['CHAIN_TRACKER_TIMEOUT_MS', '500', { chainTrackerTimeoutMs: 500 }],
   ['CHAIN_SOURCES', 'none', { chainSources: [] }],
   [
@@ -196,6 +217,18 @@ test.each([
   ['NAME_MARKER', ['ä', 'a\nb', 'x'.repeat(76)]],
   ['NAME_TLD', ['.test', 'Test', 'a b', 'x'.repeat(33)]],
   ['CHAIN_TRACKER', ['none', 'off', 'scripts only', 'Whatsonchain', 'ftp://127.0.0.1', 'file:///headers']],
+  ['CHAIN_TRACKER', ['chaintracks', 'chaintracks=', 'chaintracks=ftp://127.0.0.1', 'arc=http://127.0.0.1']],
+  [
+    'HEADERS_SOURCES',
+    [
+      ',',
+      'overlay=https://a.example',
+      'junglebus=x',
+      'https://a.example',
+      'chaintracks=https://a.example?key=1',
+    ],
+  ],
+  ['HEADERS_CHECKPOINT', ['7', `7:${'ab'.repeat(31)}`, `x:${'ab'.repeat(32)}`, `7:${'ab'.repeat(32)}:`]],
   [
     'CHAIN_SOURCES',
     [

@@ -1,0 +1,82 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { nativeHash256 } from '../backend/src/graph/native-hash.js'
+import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/block-header.js'
+import { joinBytes } from '../backend/src/protocol/bytes.js'
+import { SqlGraphStore } from '../backend/src/storage/sql/graph-store.js'
+import { HeaderVerifier, shownHash } from '../src/server/chain/header-rules.js'
+import { StoredHeaders } from '../src/server/chain/stored-headers.js'
+import { openSqlite } from '../src/server/store/open-database.js'
+import { HeaderChain } from '../test/support/server/header-chain.js'
+import { median, timed } from './support.js'
+
+const HEADERS = 100_000
+/** As many as are fetched and written at once. */
+const PAGE = 10_000
+const FIRST = 800_000
+const LOOKUPS = 1000
+const TURNS = 5
+
+/**
+ * Verifying 100,000 headers by the rules of consensus and storing them on SQLite; and then what checking a proof costs beside
+ * its hashes: the verdict about a block, of blocks anywhere in the chain, and of the last day's.
+ */
+export async function* headers(): AsyncGenerator<string> {
+  const chain = new HeaderChain(FIRST)
+  chain.grow(HEADERS)
+  const roots = new Map<number, string>()
+  const blocks: Uint8Array[] = []
+  for (const { header } of chain.branch.blocks()) {
+    blocks.push(header.bytes)
+    roots.set(header.height, header.root)
+  }
+  const all = joinBytes(blocks.reverse())
+  const hashing = await timed(async () => {
+    for (let index = 0; index < headerCount(all); index++) nativeHash256(headerAt(all, index))
+  })
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
+  const { writer, reader, close } = await openSqlite(folder)
+  try {
+    const store = new SqlGraphStore({ writer, reader })
+    await store.open()
+    const first = headerAt(all, 0)
+    const checkpoint = { height: FIRST, hash: shownHash(first), work: 0n, minimumWork: 0n }
+    const stored = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
+    await stored.begin(first)
+    const took = await timed(async () => {
+      const verifier = new HeaderVerifier({ before: first, height: FIRST, rule: stored.rule })
+      for (let at = 1; at <= HEADERS; at += PAGE) {
+        const page = all.subarray(at * HEADER_BYTES, Math.min(at + PAGE, HEADERS + 1) * HEADER_BYTES)
+        await verifier.verify(page)
+        await stored.replaceFrom(FIRST + at, page)
+      }
+    })
+    const share = hashing / took
+    yield `${HEADERS} headers verified and stored in ${(took / 1000).toFixed(2)} s (wanted: below 10 s); ${(share * 100).toFixed(0)} % of it is hashing`
+
+    const again = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
+    const opening = await timed(() => again.load())
+    yield `opened and checked again in ${(opening / 1000).toFixed(2)} s`
+    const times: Record<'read' | 'cached', number[]> = { read: [], cached: [] }
+    for (let turn = 0; turn < TURNS; turn++) {
+      const opened = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
+      await opened.load()
+      const lookUp = async (): Promise<void> => {
+        for (let at = 0; at < LOOKUPS; at++) {
+          // Each in another row of the store.
+          const height = FIRST + ((at * 7919) % LOOKUPS) * 100
+          if ((await opened.verdict({ height, root: roots.get(height) ?? '' })) !== 'yes')
+            throw new Error(`the block at ${height} is not confirmed`)
+        }
+      }
+      times.read.push((await timed(lookUp)) / LOOKUPS)
+      times.cached.push((await timed(lookUp)) / LOOKUPS)
+    }
+    for (const [what, taken] of Object.entries(times))
+      yield `a proof, its block ${what}: ${median(taken).toFixed(4)} ms beside its hashes (wanted: below 0.1 ms)`
+  } finally {
+    await close()
+    await rm(folder, { recursive: true })
+  }
+}

@@ -1,0 +1,150 @@
+import { keptLog } from '../../../support/gateway/faults.js'
+import { FakeChain, type FakeTransaction } from '../../../support/protocol/fake-chain.js'
+import { HeaderChain } from '../../../support/server/header-chain.js'
+import { type HeaderService, useHeaderServices } from '../../../support/server/header-service.js'
+import {
+  type Answer,
+  type Environment,
+  type StartOptions,
+  type TestServer,
+  treeOf,
+  untilReady,
+  useServers,
+} from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
+
+// A server with headers of its own (docs/headers.md).
+
+const servers = useServers()
+const services = useHeaderServices()
+
+interface World {
+  chain: FakeChain
+  headers: HeaderChain
+  service: HeaderService
+  server: TestServer
+  env: Environment
+  submit(transaction: FakeTransaction): Promise<Answer>
+}
+
+async function setUp(
+  options: { kind?: string; isAway?: boolean; env?: Environment } & StartOptions = {},
+): Promise<World> {
+  const { kind = 'junglebus', isAway = false, env: more, ...start } = options
+  const chain = new FakeChain()
+  const headers = new HeaderChain()
+  const { url, service } = await services.start(headers)
+  if (isAway) service.mood = 'fails'
+  const { height, hash } = headers.bestTip
+  const env = {
+    ...treeOf(chain.deployment),
+    CHAIN_TRACKER: 'headers',
+    HEADERS_SOURCES: `${kind}=${url}`,
+    HEADERS_CHECKPOINT: `${height}:${hash}`,
+    HEADERS_POLL_MS: '25',
+    ...more,
+  }
+  const server = await servers.start(env, start)
+  const submit = (transaction: FakeTransaction) => server.submit(headers.branch.beef(transaction))
+  return { chain, headers, service, server, env, submit }
+}
+
+/** Submits until the header of the block is known. */
+async function submitted({ submit }: World, transaction: FakeTransaction): Promise<Answer> {
+  return await until(async () => {
+    const answer = await submit(transaction)
+    return answer.status === 503 ? undefined : answer
+  })
+}
+
+async function heightOf({ server }: World, name: string): Promise<number | undefined> {
+  const { height } = (await server.ask(`/svc/names/${name}`)).json as { height?: number }
+  return height
+}
+
+test('it starts and answers at once, is not ready before the headers are there, and then takes proofs', async () => {
+  const world = await setUp({ isAway: true })
+  const { chain, headers, service, server, submit } = world
+  headers.mine([chain.genesis])
+  expect((await server.ask('/svc/names/mine/a')).status).toBe(404)
+  const { status, json } = await server.ask('/health/ready')
+  expect({ status, json }).toMatchObject({
+    status: 503,
+    json: { code: 'NOT_READY', error: expect.stringContaining('block headers are being fetched') },
+  })
+  const refused = await submit(chain.genesis)
+  expect(refused).toMatchObject({ status: 503, json: { code: 'NOT_READY' } })
+  expect(refused.headers['retry-after']).toBe('5')
+
+  service.mood = 'answers'
+  await untilReady(server)
+  expect((await submitted(world, chain.genesis)).status).toBe(200)
+  expect((await server.ask('/svc/names/mine/a')).status).toBe(200)
+})
+
+test.each(['junglebus', 'chaintracks', 'whatsonchain'])(
+  'a proof in a branch that the headers of %s leave is dropped, and one in the new branch is taken',
+  async (kind) => {
+    const { logger, records } = keptLog()
+    const world = await setUp({ kind, logger })
+    const { chain, headers } = world
+    headers.mine([chain.genesis])
+    expect((await submitted(world, chain.genesis)).status).toBe(200)
+    const mint = chain.mint('a')
+    const { height } = headers.mine([mint]).header
+    headers.grow(2)
+    expect((await submitted(world, mint)).status).toBe(200)
+    expect(await heightOf(world, 'a')).toBe(height)
+
+    const branch = headers.fork(height - 1)
+    for (let left = 4; left > 0; left--) branch.mine(left === 2 ? [mint] : [])
+    headers.reorg(branch)
+    await until(async () => (await heightOf(world, 'a')) === undefined)
+    expect(records).toContainEqual(
+      expect.objectContaining({ forkedAt: height, msg: 'the chain was reorganised' }),
+    )
+    expect((await submitted(world, mint)).status).toBe(200)
+    expect(await heightOf(world, 'a')).toBe(height + 2)
+  },
+)
+
+test('a proof that leads to another root is refused for good', async () => {
+  const world = await setUp()
+  const { chain, headers, server } = world
+  headers.mine([chain.genesis])
+  expect((await submitted(world, chain.genesis)).status).toBe(200)
+  const elsewhere = new HeaderChain(headers.bestTip.height - 1)
+  const mint = chain.mint('a')
+  elsewhere.mine([mint])
+  const { status, json } = await server.submit(elsewhere.branch.beef(mint))
+  expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_BODY' } })
+})
+
+test('after a restart without its sources, it takes proofs of the blocks that it knows', async () => {
+  const world = await setUp()
+  const { chain, headers, service, server, env } = world
+  const mint = chain.mint('a')
+  headers.mine([chain.genesis])
+  headers.mine([mint])
+  expect((await submitted(world, chain.genesis)).status).toBe(200)
+  await until(async () => (await server.ask('/health/ready')).status === 200)
+  await server.stop()
+  service.mood = 'fails'
+  const again = await servers.start({ ...env, DATA_DIR: server.dataDir })
+  expect((await again.submit(headers.branch.beef(mint))).status).toBe(200)
+})
+
+test('the operator asks for new headers at once, where nothing polls', async () => {
+  const ADMIN_TOKEN = 'a-token-of-the-operator'
+  const world = await setUp({ env: { HEADERS_POLL_MS: '0', ADMIN_TOKEN } })
+  const { chain, headers, server, submit } = world
+  await untilReady(server)
+  headers.mine([chain.genesis])
+  expect((await submit(chain.genesis)).status).toBe(503)
+  const { status, json } = await server.ask('/admin/headers', {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${ADMIN_TOKEN}` },
+  })
+  expect({ status, json }).toMatchObject({ status: 200, json: { tip: headers.bestTip.height } })
+  expect((await submit(chain.genesis)).status).toBe(200)
+})

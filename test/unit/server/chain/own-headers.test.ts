@@ -1,0 +1,557 @@
+import type { ServerResponse } from 'node:http'
+import { HEADER_BYTES } from '../../../../backend/src/protocol/block-header.js'
+import type { ChainTip } from '../../../../src/server/chain/chain-tracker.js'
+import { OwnHeaders, type OwnHeadersOptions } from '../../../../src/server/chain/own-headers.js'
+import { SharedHeaders } from '../../../../src/server/chain/shared-headers.js'
+import type { HeaderSourceAddress } from '../../../../src/server/config/header-settings.js'
+import { keptLog } from '../../../support/gateway/faults.js'
+import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
+import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
+import { until } from '../../../support/server/waiting.js'
+import type { OpenedSqlStore } from '../../../support/storage/sql-store.js'
+import { sqlite } from '../../../support/storage/sql-store.js'
+
+// A chain of headers of our own, fetched from services that speak as the real ones do, and that fail and lie.
+
+const services = useHeaderServices()
+const opened: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const each of opened.splice(0).reverse()) await each.close()
+})
+
+const FIRST = 800_000
+const KINDS = ['junglebus', 'chaintracks', 'whatsonchain'] as const
+type Kind = (typeof KINDS)[number]
+
+/** A clock that stands still until time is said to pass. */
+function clockAt(time: number): { now: () => number; pass(milliseconds: number): void } {
+  let now = time
+  return {
+    now: () => now,
+    pass(milliseconds) {
+      now += milliseconds
+    },
+  }
+}
+
+interface Source {
+  service: HeaderService
+  address: HeaderSourceAddress
+}
+
+async function sourceOf(chain: HeaderChain, kind: Kind = 'junglebus'): Promise<Source> {
+  const { url, service } = await services.start(chain)
+  return { service, address: { kind, url } }
+}
+
+async function openStore(): Promise<OpenedSqlStore> {
+  const store = await sqlite.open()
+  opened.push(store)
+  return store
+}
+
+interface Opened {
+  headers: OwnHeaders
+  store: OpenedSqlStore
+  /** Every tip that was reported. */
+  tips: ChainTip[]
+  records: Record<string, unknown>[]
+  verdict(height: number, root?: string): Promise<string>
+}
+
+interface Options extends Partial<OwnHeadersOptions> {
+  opened?: OpenedSqlStore
+  height?: number
+  /** Whether to wait until the chain is known up to its tip. */
+  waits?: boolean
+}
+
+/** Headers over sources that are asked on request alone, of a chain whose first header is the checkpoint. */
+async function openHeaders(chain: HeaderChain, sources: Source[], options: Options = {}): Promise<Opened> {
+  const { opened: given, height = FIRST, waits = true, ...others } = options
+  const store = given ?? (await openStore())
+  const { logger, records } = keptLog()
+  const { hash = '' } = chain.branch.block(height)?.header ?? {}
+  const headers = new OwnHeaders({
+    store: store.store.headers,
+    sources: sources.map(({ address }) => address),
+    checkpoint: { height, hash, work: 0n, minimumWork: 0n },
+    ...{ network: 'main', timeout: 5000, pollInterval: 0, logger },
+    ...others,
+  })
+  opened.push(headers)
+  const tips: ChainTip[] = []
+  headers.onTip((tip) => tips.push(tip))
+  headers.start()
+  if (waits) await until(() => headers.outage === undefined, 'the headers are complete')
+  const verdict = (height: number, root = chain.rootAt(height) ?? 'ab'.repeat(32)): Promise<string> =>
+    headers.verdict({ height, root })
+  return { headers, store, tips, records, verdict }
+}
+
+function longer(chain: HeaderChain, depth: number, by = 1): Branch {
+  const branch = chain.fork(chain.bestTip.height - depth)
+  while (branch.tip.height < chain.bestTip.height + by) branch.mine()
+  return branch
+}
+
+/** What a service says of itself, as a message. */
+function errorOf(headers: OwnHeaders, index = 0): string {
+  return headers.status().sources?.[index]?.lastError?.message ?? ''
+}
+
+describe.each(KINDS)('from %s', (kind) => {
+  test('the chain is fetched up to its tip, and proofs are checked without a request', async () => {
+    const chain = new HeaderChain()
+    chain.grow(2300)
+    const source = await sourceOf(chain, kind)
+    const { headers, tips, verdict } = await openHeaders(chain, [source])
+    const tip = chain.bestTip
+    expect(headers.status()).toMatchObject({
+      ...{ height: tip.height, hash: tip.hash, time: tip.time, from: FIRST },
+      sources: [{ name: expect.stringMatching(`^${kind} http://127`), state: 'ok', failures: 0 }],
+    })
+    expect(tips).toEqual([{ height: tip.height }])
+    const asked = source.service.asked.length
+    for (const height of [FIRST, FIRST + 1, FIRST + 99, FIRST + 100, FIRST + 1234, tip.height]) {
+      expect(await verdict(height)).toBe('yes')
+      expect(await headers.isValidRootForHeight(chain.rootAt(height) ?? '', height)).toBe(true)
+      expect(await verdict(height, chain.rootAt(FIRST + 7))).toBe('no')
+      expect(await headers.isValidRootForHeight('ab'.repeat(32), height)).toBe(false)
+    }
+    expect(await verdict(tip.height + 1)).toBe('unknown')
+    expect(await headers.currentHeight()).toBe(tip.height)
+    expect(source.service.asked).toHaveLength(asked)
+  })
+
+  test.each([1, 15, 120])('it grows by %s blocks', async (count) => {
+    const chain = new HeaderChain()
+    chain.grow(150)
+    const source = await sourceOf(chain, kind)
+    const { headers, tips, verdict } = await openHeaders(chain, [source])
+    chain.grow(count)
+    await headers.refresh()
+    const { height } = chain.bestTip
+    expect(tips.at(-1)).toEqual({ height })
+    expect(await verdict(height)).toBe('yes')
+    expect(headers.status().hash).toBe(chain.bestTip.hash)
+  })
+
+  test.each([1, 3, 12, 150])(
+    'a branch replaces the last %s blocks, and the lowest is reported',
+    async (depth) => {
+      const chain = new HeaderChain()
+      chain.grow(200)
+      const source = await sourceOf(chain, kind)
+      const { headers, tips, verdict } = await openHeaders(chain, [source])
+      const forkedAt = chain.bestTip.height - depth + 1
+      const old = chain.rootAt(forkedAt)
+      chain.reorg(longer(chain, depth))
+      await headers.refresh()
+      expect(tips.at(-1)).toEqual({ height: chain.bestTip.height, forkedAt })
+      expect(await verdict(forkedAt, old)).toBe('no')
+      for (const height of [forkedAt - 1, forkedAt, chain.bestTip.height])
+        expect(await verdict(height)).toBe('yes')
+      expect(await headers.currentHeight()).toBe(chain.bestTip.height)
+    },
+  )
+
+  test('headers below the checkpoint are linked to it, and added', async () => {
+    const chain = new HeaderChain(0)
+    const height = kind === 'junglebus' ? 10_050 : 2500
+    chain.grow(height + 20)
+    const source = await sourceOf(chain, kind)
+    const { headers, verdict } = await openHeaders(chain, [source], { height })
+    await until(() => headers.status().from === 0)
+    for (const each of [0, 1, 147, 1999, 2000, height - 1, height]) expect(await verdict(each)).toBe('yes')
+    expect(await verdict(3, 'ab'.repeat(32))).toBe('no')
+  })
+
+  test.each<Mood>([
+    'fails',
+    'hangs up',
+    'talks nonsense',
+    'answers something else',
+    'is busy',
+    'knows no path',
+  ])('a service that %s changes nothing, and is asked again when it is back', async (mood) => {
+    const chain = new HeaderChain()
+    chain.grow(50)
+    const source = await sourceOf(chain, kind)
+    source.service.mood = mood
+    const { headers, verdict } = await openHeaders(chain, [source], { waits: false })
+    await until(() => errorOf(headers) !== '')
+    expect(headers.outage).toContain('block headers are being fetched')
+    expect(await verdict(FIRST + 1)).toBe('unknown')
+    await expect(headers.isValidRootForHeight('ab'.repeat(32), FIRST + 1)).rejects.toMatchObject({
+      code: 'NOT_READY',
+      headers: { 'Retry-After': '5' },
+    })
+    source.service.mood = 'answers'
+    await until(() => headers.outage === undefined)
+    expect(await verdict(FIRST + 50)).toBe('yes')
+
+    chain.grow(1)
+    source.service.mood = mood
+    await headers.refresh()
+    expect(await verdict(FIRST + 51)).toBe('unknown')
+    expect(await verdict(FIRST + 50)).toBe('yes')
+    expect(headers.status().sources).toMatchObject([
+      { state: 'resting', lastError: { message: expect.any(String) } },
+    ])
+  })
+})
+
+describe('a source that lies', () => {
+  const changed = (header: Header, at: number, change: number): Header => {
+    const bytes = Buffer.from(header.bytes)
+    bytes.writeUInt32LE((bytes.readUInt32LE(at) + change) >>> 0, at)
+    return { ...header, bytes }
+  }
+
+  test.each<[string, (header: Header) => Header, RegExp]>([
+    ['of a merkle root', (header) => changed(header, 36, 1), /proof of work|does not refer/],
+    ['of its links', (header) => changed(header, 4, 1), /chain ends|unlinked|checkpoint|does not refer/],
+    ['of the target', (header) => changed(header, 72, 1), /has the target 20800000/],
+    ['of the time', (header) => changed(header, 68, 1), /proof of work|does not refer/],
+  ])('%s is not believed', async (_, lie, message) => {
+    const chain = new HeaderChain()
+    chain.grow(120)
+    const [liar, honest] = [await sourceOf(chain, 'chaintracks'), await sourceOf(chain, 'junglebus')]
+    const { headers, verdict } = await openHeaders(chain, [liar, honest])
+    chain.grow(30)
+    const at = chain.bestTip.height - 20
+    liar.service.tamper = (header) => (header.height === at ? lie(header) : header)
+    // Any nonce may meet so easy a target: half of all lies have proof of work, and then break the link after them.
+    honest.service.mood = 'fails'
+    await headers.refresh()
+    expect(errorOf(headers)).toMatch(message)
+    expect(await verdict(at - 1)).toBe('yes')
+    expect(headers.status().height).toBeLessThanOrEqual(at)
+    honest.service.mood = 'answers'
+    await headers.refresh()
+    expect(headers.status()).toMatchObject({ height: chain.bestTip.height, hash: chain.bestTip.hash })
+    expect(await verdict(at)).toBe('yes')
+  })
+
+  test('of a chain without the checkpoint is not followed', async () => {
+    const chain = new HeaderChain()
+    chain.grow(20)
+    const foreign = new HeaderChain(FIRST - 1)
+    foreign.grow(60)
+    const [liar, honest] = [await sourceOf(foreign), await sourceOf(chain)]
+    const { headers, tips } = await openHeaders(chain, [liar, honest])
+    expect(errorOf(headers)).toContain('checkpoint at 800000')
+    expect(tips).toEqual([{ height: FIRST + 20 }])
+    await headers.refresh()
+    expect(headers.status().hash).toBe(chain.bestTip.hash)
+    expect(errorOf(headers)).toContain('checkpoint')
+  })
+
+  test('of a higher tip is found out, and what it has is kept', async () => {
+    const chain = new HeaderChain()
+    chain.grow(20)
+    const source = await sourceOf(chain)
+    source.service.boast = 1_000_000
+    const { headers, verdict } = await openHeaders(chain, [source], { waits: false })
+    await until(() => errorOf(headers) !== '')
+    expect(errorOf(headers)).toContain('its tip is at 1800020, and its chain ends at 800020')
+    expect(await verdict(FIRST + 20)).toBe('yes')
+    expect(headers.outage).toContain('known up to 800020')
+    source.service.boast = 0
+    await until(() => headers.outage === undefined)
+  })
+
+  test.each([
+    ['first', 0],
+    ['last', 1],
+  ])('about less work, asked %s, does not move the chain', async (_, index) => {
+    const chain = new HeaderChain()
+    chain.grow(40)
+    const sources = [await sourceOf(chain), await sourceOf(chain)]
+    const { headers, tips } = await openHeaders(chain, sources)
+    // It withholds the last blocks, and has a branch of its own that is one block too short.
+    const branch = chain.fork(chain.bestTip.height - 10)
+    while (branch.tip.height < chain.bestTip.height) branch.mine()
+    const shorter = new HeaderChain()
+    shorter.grow(1)
+    Object.assign(shorter, { active: branch })
+    const [liar] = sources.slice(index)
+    if (liar === undefined) throw new Error('there is no such source')
+    liar.service.chain = shorter
+    await headers.refresh()
+    expect(headers.status().hash).toBe(chain.bestTip.hash)
+    branch.mine()
+    await headers.refresh()
+    // Now it has more work than the other.
+    expect(headers.status().hash).toBe(branch.tip.hash)
+    expect(tips.slice(1)).toEqual([{ height: FIRST + 41, forkedAt: FIRST + 31 }])
+  })
+})
+
+test('of several sources, the one with the most work counts', async () => {
+  const chain = new HeaderChain()
+  chain.grow(30)
+  const behind = await sourceOf(chain, 'whatsonchain')
+  behind.service.syncedTo = FIRST + 12
+  const { headers } = await openHeaders(chain, [behind, await sourceOf(chain, 'chaintracks')])
+  await until(() => headers.status().height === FIRST + 30)
+  await headers.refresh()
+  expect(headers.status()).toMatchObject({ height: FIRST + 30, sources: [{ failures: 0 }, { failures: 0 }] })
+})
+
+test('a stream says when there is a block', async () => {
+  const chain = new HeaderChain()
+  chain.grow(5)
+  const source = await sourceOf(chain, 'chaintracks')
+  const { tips } = await openHeaders(chain, [source])
+  await until(() => source.service.streams.get('/v2/tip/stream')?.size)
+  chain.grow(1)
+  source.service.send('/v2/tip/stream', { height: chain.bestTip.height, hash: chain.bestTip.hash })
+  await until(() => tips.some(({ height }) => height === chain.bestTip.height))
+})
+
+test('a source is asked by polling', async () => {
+  const chain = new HeaderChain()
+  chain.grow(5)
+  const source = await sourceOf(chain)
+  const { tips } = await openHeaders(chain, [source], { pollInterval: 20 })
+  chain.grow(2)
+  await until(() => tips.some(({ height }) => height === chain.bestTip.height))
+})
+
+test('a busy source is left alone for as long as it asks', async () => {
+  const clock = clockAt(Date.now())
+  const chain = new HeaderChain()
+  chain.grow(5)
+  const source = await sourceOf(chain)
+  source.service.mood = 'is busy'
+  source.service.retryAfter = '120'
+  const { headers } = await openHeaders(chain, [source], { waits: false, now: clock.now })
+  await until(() => errorOf(headers) !== '')
+  const [status] = headers.status().sources ?? []
+  expect(status).toMatchObject({ state: 'resting', restingUntil: clock.now() + 120_000, failures: 1 })
+  expect(errorOf(headers)).toContain('answered 429')
+})
+
+test('while no source responds, nothing is refused, and what is known is confirmed', async () => {
+  const clock = clockAt(Date.now())
+  const chain = new HeaderChain()
+  chain.grow(5)
+  const source = await sourceOf(chain)
+  const { headers, verdict } = await openHeaders(chain, [source], { pollInterval: 30_000, now: clock.now })
+  source.service.mood = 'fails'
+  expect(await verdict(FIRST + 3, 'ab'.repeat(32))).toBe('no')
+  clock.pass(91_000)
+  expect(headers.outage).toContain('no source of block headers has responded since')
+  expect(await verdict(FIRST + 3)).toBe('yes')
+  expect(await verdict(FIRST + 3, 'ab'.repeat(32))).toBe('unknown')
+  // Up to the checkpoint no branch can differ.
+  expect(await verdict(FIRST, 'ab'.repeat(32))).toBe('no')
+  expect(await headers.currentHeight()).toBe(FIRST + 5)
+})
+
+test('a height that no chain can have reached by now is refused', async () => {
+  const clock = clockAt(Date.now())
+  const chain = new HeaderChain()
+  chain.grow(5)
+  const { headers } = await openHeaders(chain, [await sourceOf(chain)], { now: clock.now })
+  const ask = (height: number) => headers.isValidRootForHeight('ab'.repeat(32), height)
+  await expect(ask(FIRST + 11)).rejects.toMatchObject({ code: 'NOT_READY' })
+  expect(await ask(FIRST + 12)).toBe(false)
+  clock.pass(3_600_000)
+  await expect(ask(FIRST + 12)).rejects.toMatchObject({ code: 'NOT_READY' })
+  expect(await ask(4_294_967_295)).toBe(false)
+})
+
+test('a chain without the least work is not believed above its checkpoint', async () => {
+  const chain = new HeaderChain()
+  chain.grow(9)
+  const source = await sourceOf(chain)
+  const { hash = '' } = chain.branch.block(FIRST)?.header ?? {}
+  const checkpoint = { height: FIRST, hash, work: 100n, minimumWork: 120n }
+  const { headers, verdict } = await openHeaders(chain, [source], { checkpoint, waits: false })
+  await until(() => headers.status().height === FIRST + 9)
+  await headers.refresh()
+  expect(headers.outage).toContain('block headers are being fetched')
+  expect(await verdict(FIRST)).toBe('yes')
+  expect(await verdict(FIRST + 1)).toBe('unknown')
+  await expect(headers.isValidRootForHeight('ab'.repeat(32), FIRST + 1)).rejects.toMatchObject({
+    code: 'NOT_READY',
+  })
+  chain.grow(1)
+  await until(() => headers.outage === undefined)
+  expect(await verdict(FIRST + 1)).toBe('yes')
+  expect(await headers.currentHeight()).toBe(FIRST + 10)
+})
+
+test('a block from the future is not taken before its time', async () => {
+  const chain = new HeaderChain()
+  chain.grow(20)
+  const clock = clockAt(chain.bestTip.time * 1000 - 10 * 600_000)
+  const { headers } = await openHeaders(chain, [await sourceOf(chain)], { now: clock.now, waits: false })
+  // The last within two hours of the clock is two blocks above the one before it.
+  await until(() => errorOf(headers).includes('ahead of the clock') || headers.outage === undefined)
+  expect(headers.status().height).toBe(FIRST + 20)
+  chain.grow(3)
+  await headers.refresh()
+  expect(headers.status().height).toBe(FIRST + 22)
+  expect(errorOf(headers)).toContain('800023 is more than two hours ahead')
+  clock.pass(600_000)
+  await headers.refresh()
+  expect(headers.status().height).toBe(FIRST + 23)
+})
+
+describe('over the same store again', () => {
+  test('nothing is fetched twice, and a reorganisation meanwhile is reported', async () => {
+    const chain = new HeaderChain(0)
+    chain.grow(1300)
+    const source = await sourceOf(chain)
+    const first = await openHeaders(chain, [source], { height: 1000 })
+    await until(() => first.headers.status().from === 0)
+    await first.headers.close()
+    chain.reorg(longer(chain, 4))
+    source.service.asked.length = 0
+    const { tips, verdict } = await openHeaders(chain, [source], { opened: first.store, height: 1000 })
+    const { height } = chain.bestTip
+    expect(tips).toEqual([{ height, forkedAt: height - 4 }])
+    for (const each of [7, 999, 1001, height]) expect(await verdict(each)).toBe('yes')
+    const from = source.service.asked.flatMap((url) => /list\/(\d+)/.exec(url)?.[1] ?? [])
+    expect(Math.min(...from.map(Number))).toBeGreaterThan(1200)
+  })
+
+  test('what is known is confirmed before any source responds', async () => {
+    const chain = new HeaderChain()
+    chain.grow(30)
+    const source = await sourceOf(chain)
+    const first = await openHeaders(chain, [source])
+    await first.headers.close()
+    source.service.mood = 'fails'
+    const { headers, verdict } = await openHeaders(chain, [source], { opened: first.store, waits: false })
+    expect(await verdict(FIRST + 30)).toBe('yes')
+    expect(await verdict(FIRST + 30, 'ab'.repeat(32))).toBe('unknown')
+    expect(headers.outage).toContain('known up to 800030')
+  })
+
+  test.each([
+    ['above the checkpoint', 150],
+    ['below it', 90],
+  ])('a damaged header %s is fetched again', async (_, damaged) => {
+    const chain = new HeaderChain(0)
+    chain.grow(200)
+    const source = await sourceOf(chain)
+    const first = await openHeaders(chain, [source], { height: 100 })
+    await until(() => first.headers.status().from === 0)
+    await first.headers.close()
+    const { headers: stored } = first.store.store
+    const all = Buffer.from(await stored.read({ from: 0, count: 201 }))
+    all.fill(7, damaged * HEADER_BYTES + 36, damaged * HEADER_BYTES + 68)
+    const tip = await stored.read({ from: 200, count: 1 })
+    expect(await stored.replaceFrom({ height: 0, headers: all, tip })).toBe(true)
+    const { headers, verdict } = await openHeaders(chain, [source], { opened: first.store, height: 100 })
+    await until(() => headers.status().from === 0)
+    for (const height of [0, damaged - 1, damaged, damaged + 1, 200])
+      expect(await verdict(height)).toBe('yes')
+  })
+
+  test('the headers of another chain are replaced', async () => {
+    const [one, other] = [new HeaderChain(), new HeaderChain(FIRST - 10)]
+    one.grow(30)
+    other.grow(30)
+    const first = await openHeaders(one, [await sourceOf(one)])
+    await first.headers.close()
+    const { headers } = await openHeaders(other, [await sourceOf(other)], {
+      opened: first.store,
+      height: FIRST,
+    })
+    expect(headers.status()).toMatchObject({ height: other.bestTip.height, hash: other.bestTip.hash })
+  })
+
+  test('two processes keep one chain', async () => {
+    const chain = new HeaderChain(0)
+    chain.grow(300)
+    const source = await sourceOf(chain)
+    const one = await openHeaders(chain, [source], { height: 200 })
+    const other = await openHeaders(chain, [source], { opened: one.store, height: 200 })
+    const agree = async (): Promise<void> => {
+      await Promise.all([one.headers.refresh(), other.headers.refresh()])
+      // One of them may have been second.
+      await Promise.all([one.headers.refresh(), other.headers.refresh()])
+      for (const { headers, verdict } of [one, other]) {
+        expect(headers.status()).toMatchObject({ hash: chain.bestTip.hash, height: chain.bestTip.height })
+        expect(await verdict(chain.bestTip.height)).toBe('yes')
+      }
+    }
+    chain.grow(3)
+    await agree()
+    chain.reorg(longer(chain, 5, 2))
+    await agree()
+    chain.grow(130)
+    await agree()
+    await until(() => one.headers.status().from === 0 || other.headers.status().from === 0)
+    expect(await one.store.store.headers.range()).toEqual({ from: 0, to: chain.bestTip.height })
+  })
+})
+
+test('another thread reads the same chain, and asks nobody', async () => {
+  const chain = new HeaderChain()
+  chain.grow(150)
+  const { hash = '' } = chain.branch.block(FIRST)?.header ?? {}
+  const checkpoint = { height: FIRST, hash, work: 0n, minimumWork: 100n }
+  const store = await openStore()
+  const shared = new SharedHeaders({ store: store.another().headers, checkpoint, network: 'main' })
+  const ask = (height: number, root = chain.rootAt(height) ?? 'ab'.repeat(32)) =>
+    shared.isValidRootForHeight(root, height)
+  await expect(ask(FIRST + 1)).rejects.toMatchObject({ code: 'NOT_READY' })
+  await expect(shared.currentHeight()).rejects.toMatchObject({ code: 'NOT_READY' })
+  const { headers } = await openHeaders(chain, [await sourceOf(chain)], { opened: store, checkpoint })
+  expect(await Promise.all([ask(FIRST + 1), ask(FIRST + 150), shared.currentHeight()])).toEqual([
+    ...[true, true, FIRST + 150],
+  ])
+  const old = chain.rootAt(FIRST + 149) ?? ''
+  chain.reorg(longer(chain, 3))
+  await headers.refresh()
+  expect(await Promise.all([ask(FIRST + 149, old), ask(FIRST + 149), ask(FIRST + 151)])).toEqual([
+    ...[false, true, true],
+  ])
+  await expect(ask(FIRST + 152)).rejects.toMatchObject({ code: 'NOT_READY' })
+})
+
+test('an answer without end is not read on, and one that never comes ends with its time', async () => {
+  const chain = new HeaderChain()
+  chain.grow(20)
+  const source = await sourceOf(chain)
+  const endless = await services.start(chain)
+  let written = 0
+  const chunk = Buffer.alloc(64 * 1024, ' ')
+  const flood = (response: ServerResponse): void => {
+    do written += chunk.length
+    while (response.write(chunk))
+    response.once('drain', () => flood(response))
+  }
+  endless.service.onResponse = (url, response) => {
+    if (!url.includes('/list/')) return false
+    response.writeHead(200, { 'Content-Type': 'application/json' })
+    flood(response)
+    return true
+  }
+  const slow = await sourceOf(chain)
+  slow.service.mood = 'says nothing'
+  const liar = { service: endless.service, address: { kind: 'junglebus', url: endless.url } as const }
+  const { headers } = await openHeaders(chain, [liar, slow, source], { timeout: 300 })
+  expect(errorOf(headers, 0)).toContain('answered more than 8388608 bytes')
+  expect(errorOf(headers, 1)).toContain('took longer than 300 ms')
+  expect(headers.status().hash).toBe(chain.bestTip.hash)
+  expect(written).toBeLessThan(64 * 1024 * 1024)
+})
+
+test('the path of a URL, which may be a key, is in no status and in no log', async () => {
+  const chain = new HeaderChain()
+  const { service, address } = await sourceOf(chain)
+  service.mood = 'fails'
+  const keyed = { service, address: { ...address, url: `${address.url}/a-secret-key` } }
+  const { headers, records } = await openHeaders(chain, [keyed], { waits: false })
+  await until(() => errorOf(headers) !== '')
+  expect(JSON.stringify([headers.status(), records])).not.toContain('a-secret-key')
+  expect(records).toMatchObject([{ level: 40, source: address.url.replace(/^/, 'junglebus ') }])
+})
