@@ -5,7 +5,7 @@ import type { ChainSources } from '../follow/chain-sources.js'
 import { SourceAddressError } from '../follow/errors.js'
 import { Follower } from '../follow/follower.js'
 import { openSources } from '../follow/open-sources.js'
-import { PUBLIC_SOURCES, parseSources, type SourceAddress } from '../follow/source-address.js'
+import { parseSources, type SourceAddress } from '../follow/source-address.js'
 import type { Config } from '../server/config/config.js'
 import { StartError } from '../server/config/errors.js'
 import { type Node, openNode } from '../server/node.js'
@@ -125,14 +125,15 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
 
 /** @throws CommandError (`usage`) */
 function sourcesOf({ source, config }: CrawlCommand): SourceAddress[] {
+  if (source === undefined && config.chainSources.length > 0) return config.chainSources
   try {
-    if (source !== undefined) return parseSources(source)
+    const addresses = parseSources(source ?? 'junglebus')
+    if (addresses.length > 0) return addresses
   } catch (error) {
     if (!(error instanceof SourceAddressError)) throw error
     throw new CommandError(`--source: ${error.message}`, { exit: 'usage' })
   }
-  const { chainSources } = config
-  return chainSources.length > 0 ? chainSources : [{ kind: 'junglebus', url: PUBLIC_SOURCES.junglebus }]
+  throw new CommandError('--source: name a source; none has nothing to follow', { exit: 'usage' })
 }
 
 type Result = ReturnType<typeof resultOf>

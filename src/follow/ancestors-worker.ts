@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import type { Admission } from './admission.js'
 import { type GatherLimits, gather } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
@@ -104,8 +105,12 @@ export class AncestorsWorker {
       let idle = rest
       try {
         const entries = await queue.due({ now: this.now, limit: PAGE })
-        await Promise.all(entries.map((entry) => this.branches(() => this.unlessStopped(entry))))
+        const ends = await Promise.allSettled(
+          entries.map((entry) => this.branches(() => this.unlessStopped(entry))),
+        )
         this.counts = await queue.count(MAX_COUNTED)
+        const failed = ends.find((end) => end.status === 'rejected')
+        if (failed !== undefined) throw failed.reason
         if (entries.length > 0) continue
         const due = await queue.nextDue()
         idle = Math.max(pause, Math.min((due ?? Number.POSITIVE_INFINITY) - this.now, MAX_IDLE))
@@ -183,7 +188,13 @@ export class AncestorsWorker {
   /** @throws FollowError if the node refuses it. */
   private async admit(record: TransactionRecord, source: BoundedSource): Promise<void> {
     const { store, admit, limits } = this.options
-    const { beef } = await gather(record, { store, source, limits })
+    const beef = await gather(record, { store, source, limits })
+      .then((gathered) => gathered.beef)
+      .catch((error: unknown) => {
+        // What is proven is admitted without its parents, too, and placed later.
+        if (record.proof === undefined || !isOfOrdinal(error)) throw error
+        return encodeBeef([record])
+      })
     const admission = await admit({ txid: record.txid, beef })
     if (admission.kind === 'refused')
       throw new FollowError('REFUSED', `${record.txid} was refused: ${admission.why}`)

@@ -44,8 +44,8 @@ const SMALL = 16 * 1024 * 1024
 const ATTEMPTS = 3
 /** How many inputs of a transaction are checked for coins that are followed: it may have any number. */
 const INPUTS_CHECKED = 100
-/** How many coins of an unproven transaction are asked about, to find a rival that was mined instead. */
-const RIVALS_ASKED = 4
+/** How many coins of an unproven transaction are asked about, to find what was mined instead. */
+const SPENT_ASKED = 4
 /** How many unknown transactions are listed. */
 const MAX_LISTED = 1000
 
@@ -177,8 +177,8 @@ export class BranchFollower {
     }
     const record = sourced ?? (await transactions.get(txid))
     const spent = record === undefined ? [] : await this.followedInputs(record, { all: true })
-    for (const coin of spent.slice(0, RIVALS_ASKED)) {
-      // Of several unproven ones in a row, the first may have a rival.
+    for (const coin of spent.slice(0, SPENT_ASKED)) {
+      // Of several unproven ones in a row, the first is the one to ask about.
       if ((await transactions.heightOf(coin.outpoint.txid)) === undefined) continue
       const spender = await this.spenderOf(coin.outpoint, limits)
       if (spender?.proof !== undefined && spender.txid !== txid)

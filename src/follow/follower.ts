@@ -303,10 +303,11 @@ export class Follower {
     }
   }
 
-  /** Reports a branch that cannot be followed. */
+  /** Reports a branch that cannot be followed. A command lists them at its end. */
   private note(error: Error, about: string): void {
     this.report.failed++
     this.lastError = { at: Date.now(), message: error.message }
+    if (this.isCommand) return
     this.options.logger.warn(
       { about, reason: error.message },
       'a branch could not be followed; retrying later',

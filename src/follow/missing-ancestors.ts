@@ -70,11 +70,12 @@ export async function missingAncestors(
       coin = await receivedBy({ record: own, vout: outpoint.vout }, options)
       transactions.push(own)
     }
-    while (coin !== undefined && !isOver(source.fetched, batch)) {
+    while (coin !== undefined) {
       if (await isStored(coin.txid, options)) break
       const record = await source.transaction(coin.txid, limits)
       if (record === undefined) throw notKnown(coin)
       transactions.push(record)
+      if (isOver(source.fetched, batch)) break
       coin = await receivedBy({ record, vout: coin.vout }, options)
     }
     return { transactions }

@@ -24,7 +24,10 @@ export interface FollowingOptions {
   submit?: Submit | undefined
 }
 
-/** How a node follows the chain: its sources, the follower, and a feed if there is a subscription. */
+/**
+ * How a node follows the chain: its sources, the follower, what fetches missing ancestors, and a feed if there is a
+ * subscription.
+ */
 export class Following {
   readonly sources: ChainSources
   readonly follower: Follower
@@ -34,25 +37,30 @@ export class Following {
   constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
     const { config, graph, overlay } = node
     const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
-    this.sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
+    const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
     // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
     const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
       admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
-    const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
-    this.ancestors = new AncestorsWorker({
-      ...{ queue: node.ancestors, store: graph, source: this.sources, admit, logger },
-      perOrdinal: { maxTransactions: maxAncestors, maxBytes: maxAncestorBytes },
-      limits: { maxTransactions, maxBytes },
-    })
+    const limits = { maxTransactions, maxBytes }
+    this.sources = openSources({ addresses, rate, parallel: PARALLEL, logger })
     this.follower = new Follower({
-      node: { genesis, store: graph, admit },
+      node: {
+        genesis,
+        // Past the cache, which is for readers: a sweep reads everything once.
+        store: graph.store,
+        admit,
+      },
       source: this.sources,
       ordinals: config.followOrdinals,
       parallel: PARALLEL,
-      limits: { maxTransactions, maxBytes },
+      limits,
       maxUnproven: MAX_UNPROVEN,
       pollInterval: config.followPollMs,
       logger,
+    })
+    this.ancestors = new AncestorsWorker({
+      ...{ queue: node.ancestors, store: graph.store, source: this.sources, admit, limits, logger },
+      perOrdinal: { maxTransactions: maxAncestors, maxBytes: maxAncestorBytes },
     })
     this.feed = this.feedOf(node, logger)
   }

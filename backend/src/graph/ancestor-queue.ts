@@ -40,6 +40,6 @@ export interface AncestorQueue {
    * @param next.due When to try again, in milliseconds since 1970.
    */
   postpone(entry: AncestorEntry, next: { due: number }): Promise<void>
-  /** Whether the origin of an admitted output is unknown, and something can still be done for it. */
+  /** Whether the origin of an output is unknown, and something can still be done for it. */
   isWaiting(outpoint: Outpoint): Promise<boolean>
 }

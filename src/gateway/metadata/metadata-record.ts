@@ -3,7 +3,11 @@ import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-
 import { EMPTY_MAP, type MapState, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
-import { type ContentReference, formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import {
+  type ContentReference,
+  formatOutpoint,
+  type Outpoint,
+} from '../../../backend/src/protocol/outpoint.js'
 import { contentAt } from '../content/content-root.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
 import { ownerAddress } from '../names/name-record.js'

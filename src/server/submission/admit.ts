@@ -1,14 +1,18 @@
 import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { Admission } from '../../follow/admission.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import type { Node } from '../node.js'
-import { admittedCount } from './overlay.js'
+import { admittedCount, type Overlay } from './overlay.js'
 import type { Submit } from './submission-queue.js'
 
-type AdmittingNode = Pick<Node, 'graph' | 'overlay'> & Partial<Pick<Node, 'backlog'>>
+interface AdmittingNode {
+  graph: Pick<GraphStore, 'admissions' | 'transactions'>
+  overlay: Pick<Overlay, 'engine' | 'onEvent'>
+  backlog?: { done(): Promise<void> }
+}
 
 const ALL_TOPICS = Object.values(TOPICS)
 

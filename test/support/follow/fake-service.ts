@@ -50,8 +50,8 @@ export class FakeService<View extends ChainView> {
   delay = 0
   /** What is wrong with the answer to a question, the n-th of all, from 0. */
   fault: (path: string, nth: number) => Fault | undefined = () => undefined
-  /** Called with every question. */
-  onQuestion: (path: string) => void = () => {}
+  /** Called with every question, which is answered afterwards. */
+  onQuestion: (path: string) => void | Promise<void> = () => {}
   /** Everything it was asked. */
   readonly asked: string[] = []
   /** How many questions it had at once, at most. */
@@ -68,7 +68,7 @@ export class FakeService<View extends ChainView> {
   private async answer(path: string, response: ServerResponse): Promise<void> {
     const fault = this.fault(path, this.asked.length)
     this.asked.push(path)
-    this.onQuestion(path)
+    await this.onQuestion(path)
     this.mostAtOnce = Math.max(this.mostAtOnce, ++this.atOnce)
     if (this.delay > 0) await setTimeout(this.delay)
     this.atOnce--

@@ -57,6 +57,9 @@ export interface Crawled {
 export interface FollowWorld {
   tree: CrawledTree
   service: JungleBusService
+  /** Of the service. */
+  url: string
+  /** The settings of a node. */
   env: Environment
   open(dataDir: string): Promise<Node>
   /** A follower of an open node. */
@@ -106,7 +109,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
     return { follower, stop }
   }
   return {
-    ...{ tree, service, env, open, follower },
+    ...{ tree, service, url, env, open, follower },
     async crawl(dataDir, options = {}) {
       const node = await open(dataDir)
       let wasStopped = false

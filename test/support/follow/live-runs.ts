@@ -27,7 +27,7 @@ export interface LiveRuns {
 }
 
 /** Settings of a service that asks as often as it can. */
-const HURRY = { CHAIN_SOURCE_RATE: '1000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '50' }
+const HURRY = { CHAIN_SOURCE_RATE: '1000', FOLLOW_POLL_MS: '400', HEADERS_POLL_MS: '100' }
 
 /**
  * Lets services follow random chains, and expects each to be equal to the model at rest.

@@ -175,10 +175,14 @@ test('what a block of another branch has is passed on too', async () => {
   const world = new World()
   const fork = world.chain.fork(world.first)
   const mined = world.mine(1)
+  for (let count = 0; count < 10; count++) world.mine(0)
   const feed = await world.open()
-  await world.until(() => world.received.length === 1)
+  const { height } = world.chain.bestTip
+  await world.until(() => world.service.asked.some((path) => path.includes(`height=${height}&`)))
+  // Deeper than what is read again in any case.
   fork.mine([])
   fork.mine(mined)
+  for (let count = 0; count < 20; count++) fork.mine([])
   world.chain.reorg(fork)
   feed.onBlock({ forkedAt: world.first + 1 })
   await world.until(() => world.received.length === 2)

@@ -264,12 +264,13 @@ describe('what is in no block', () => {
     expect(again.report.transfers).toBe(40 + 3 - 12)
   })
 
-  test('is asked for twice, when it is found and for its proof, however much is built on it', async () => {
+  test('is asked for when it is found and for its proof, however much is built on it', async () => {
     const all = await world()
     const moved = movedOn(all, 40)
     await all.crawl(await folder())
     const asked = all.service.asked.filter((path) => moved.some((txid) => path.includes(`/get/${txid}`)))
-    expect(asked).toHaveLength(2 * moved.length)
+    // As a spender, to be admitted, and for its proof.
+    expect(asked).toHaveLength(3 * moved.length)
   })
 })
 

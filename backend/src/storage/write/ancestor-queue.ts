@@ -1,27 +1,10 @@
 import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../graph/ancestor-queue.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { placeIn } from '../read/lineages.js'
-import { isComplete, outpointColumns, outpointOf } from '../rows/columns.js'
+import { isComplete, lineageOf, outpointColumns, outpointOf } from '../rows/columns.js'
 import { anyOutpoint, inLineage, type Row, type RowDatabase, type RowReader } from '../rows/rows.js'
-import type { GraphTables } from './graph-tables.js'
-import { eachPart } from './transaction-tables.js'
 
 const QUEUE = 'graph_ancestors'
 const OUTPUTS = 'graph_outputs'
-
-/** Adds the first outputs of incomplete lineages to the queue, and removes those that are none any more. */
-export async function queueAncestors(
-  tables: GraphTables,
-  { firsts, former }: { firsts: Outpoint[]; former: Outpoint[] },
-): Promise<void> {
-  await tables.outputs.deleteQueued(former)
-  const arrival = Date.now()
-  const rows = firsts.map((first) => ({
-    ...outpointColumns(first),
-    ...{ hole: false, due: 0, arrival, tries: 0, transactions: 0, bytes: 0 },
-  }))
-  await eachPart(rows, (part) => tables.transactions.insertNew(QUEUE, part))
-}
 
 /** See {@link AncestorQueue}. */
 export class StoredAncestorQueue implements AncestorQueue {
@@ -85,12 +68,13 @@ export class StoredAncestorQueue implements AncestorQueue {
   }
 }
 
-/** The first output of the lineage of an admitted output, if it is incomplete. */
+/** The first output of the lineage of an output, if it is incomplete. */
 async function firstOf(rows: RowReader, outpoint: Outpoint): Promise<Outpoint | undefined> {
-  const row = await rows.first(OUTPUTS, outpointColumns(outpoint))
-  if (row === undefined) return undefined
-  const { lineage, isCarrier } = placeIn(row)
-  if (isCarrier || isComplete(lineage)) return undefined
+  const row = await rows.first(OUTPUTS, outpointColumns(outpoint), {
+    fields: ['lineage_txid', 'lineage_vout'],
+  })
+  const lineage = row && lineageOf(row)
+  if (lineage === undefined || isComplete(lineage)) return undefined
   const first = await rows.first(OUTPUTS, inLineage(lineage), { sort: { step: 1 }, fields: ['txid', 'vout'] })
   return first && outpointOf(first)
 }

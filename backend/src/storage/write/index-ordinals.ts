@@ -21,6 +21,7 @@ import {
 import { blockedRow, type RecordRow } from '../rows/record-rows.js'
 import { writeChunks } from './blob-chunks.js'
 import type { GraphTables, PlacedOutput, Tip } from './graph-tables.js'
+import { eachPart } from './transaction-tables.js'
 
 /** The attributes that follow from the tip alone, and those that follow from the lineage up to it. */
 const OF_TIP: Attribute['kind'][] = ['owner']
@@ -171,6 +172,20 @@ async function lineageAttributes(rows: Lineages & Maps, lineage: Lineage, to: nu
     ...(parent ? [attribute.parent(parent)] : []),
     ...mapAttributes(map ?? EMPTY_MAP),
   ]
+}
+
+/** Adds the first outputs of incomplete lineages to the queue, and removes those that are none any more. */
+export async function queueAncestors(
+  tables: GraphTables,
+  { firsts, former }: { firsts: Outpoint[]; former: Outpoint[] },
+): Promise<void> {
+  await tables.outputs.deleteQueued(former)
+  const arrival = Date.now()
+  const rows = firsts.map((first) => ({
+    ...outpointColumns(first),
+    ...{ hole: false, due: 0, arrival, tries: 0, transactions: 0, bytes: 0 },
+  }))
+  await eachPart(rows, (part) => tables.transactions.insertNew('graph_ancestors', part))
 }
 
 /** How many outputs with MAP are read at once. */

@@ -112,18 +112,22 @@ export async function writeOutputs(
     const known = await tables.outputs.namesAmong(further.map(({ outpoint }) => outpoint))
     const starting = new Set([...names, ...known].map(({ outpoint }) => formatOutpoint(outpoint)))
     const received = await tables.outputs.stepsOf(further.flatMap(({ previous }) => previous ?? []))
-    const places = new Map(received.map((place) => [formatOutpoint(place.outpoint), place]))
+    const places = new Map(
+      received.map(({ outpoint, lineage, from: step }) => [formatOutpoint(outpoint), { lineage, step }]),
+    )
     const rows: RecordRow[] = []
     for (const output of part) {
       const { outpoint, previous, unsettled } = output
-      const isFirst = (previous === undefined && !unsettled) || starting.has(formatOutpoint(outpoint))
-      const place = isFirst || previous === undefined ? undefined : places.get(formatOutpoint(previous))
-      if (isFirst) rows.push(outputRow(output, { lineage: outpointPair(outpoint), step: 0 }))
-      else if (place) rows.push(outputRow(output, { lineage: place.lineage, step: place.from + 1 }))
-      else {
-        const lineage = again.has(output) ? await freeKey(tables, outpoint) : incompleteKey(outpoint)
-        rows.push(outputRow(output, { lineage, step: 0 }))
+      const key = formatOutpoint(outpoint)
+      const before = previous && places.get(formatOutpoint(previous))
+      let place = { lineage: outpointPair(outpoint) as Lineage, step: 0 }
+      if ((previous !== undefined || unsettled) && !starting.has(key)) {
+        if (before) place = { lineage: before.lineage, step: before.step + 1 }
+        else place.lineage = again.has(output) ? await freeKey(tables, outpoint) : incompleteKey(outpoint)
       }
+      // What is stored already stays where it is.
+      if (!places.has(key)) places.set(key, place)
+      rows.push(outputRow(output, place))
     }
     await tables.transactions.insertNew('graph_outputs', rows)
   }

@@ -17,12 +17,11 @@ import {
   type OutputFacts,
   outputRow,
 } from '../rows/record-rows.js'
-import { queueAncestors } from './ancestor-queue.js'
 import { type BacklogItems, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeChunks } from './blob-chunks.js'
 import { deactivate, restore, takeProofs, writeInactive } from './conflicts.js'
 import type { GraphTables } from './graph-tables.js'
-import { indexFirstAttributes, indexLineages } from './index-ordinals.js'
+import { indexFirstAttributes, indexLineages, queueAncestors } from './index-ordinals.js'
 import { linkLineages, resolvePredecessors, writeCarriers, writeOutputs } from './link-lineages.js'
 import { type WriteOptions, writeTransactions } from './write-transactions.js'
 

@@ -94,7 +94,12 @@ async function crawlScene(stage: Stage, { source, headers, chain }: Sources): Pr
     headers === 'scripts-only'
       ? headers
       : (await stage.serve(handlerOf(new HeaderService(headers).listener))).url
-  const env = { ...treeOf(chain.deployment), CHAIN_TRACKER: tracker, DATA_DIR: await stage.folder() }
+  const env = {
+    ...treeOf(chain.deployment),
+    CHAIN_TRACKER: tracker,
+    CHAIN_SOURCE_RATE: '10000',
+    DATA_DIR: await stage.folder(),
+  }
   return { args: ['crawl', '--source', url], env }
 }
 

@@ -26,6 +26,8 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     chainTrackerTimeoutMs: 10_000,
     chainSources: [],
     chainSourceRate: 10,
+    followOrdinals: 'names',
+    followPollMs: 60_000,
     headersPollMs: 60_000,
     reorgDepth: 10,
     network: 'main',

@@ -1,0 +1,170 @@
+import fc from 'fast-check'
+import { TIP } from '../../../backend/src/graph/graph-store.js'
+import { graphRecords } from '../../../backend/src/graph/records.js'
+import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
+import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { IndexMaintenance } from '../../../src/server/store/index-maintenance.js'
+import { recordOf } from '../../support/protocol/block.js'
+import {
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
+import type { OpenedStore } from '../../support/storage/engine.js'
+import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
+
+// Long ordinals that arrive in any order: what writes do to link them, and that it comes to the same.
+
+const servers = useServers()
+const chain = new FakeChain()
+let admission: Parameters<OpenedStore['store']['deriveBy']>[0]
+
+beforeAll(async () => {
+  const { node } = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' })
+  admission = node.overlay.admission
+})
+
+type Kind = 'plain' | 'inscribed' | 'map'
+
+/** The coin that pays for it, its origin and its further steps. */
+function lineage(kinds: Kind[]): FakeTransaction[] {
+  const steps = [chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })]
+  for (const [step, kind] of (['inscribed', ...kinds] as Kind[]).entries()) {
+    const inputs = [{ transaction: steps[step] as FakeTransaction, vout: 0 }]
+    steps.push(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: scriptOf(kind, step) }] }))
+  }
+  return steps
+}
+
+function scriptOf(kind: Kind, step: number): Uint8Array {
+  const owned = p2pkh(step % 5)
+  if (kind === 'inscribed')
+    return inscriptionScript({ contentType: 'text/plain', body: utf8(`step ${step}`) })
+  return kind === 'map' ? concatBytes(owned, mapTail({ [`key ${step % 3}`]: 'x'.repeat(700) })) : owned
+}
+
+async function record({ store }: OpenedStore, transaction: FakeTransaction): Promise<void> {
+  const { txid, raw } = transaction
+  const spends = spendsBy(viewOf({ txid, raw }))
+  await store.record(graphRecords({ transactions: [recordOf(transaction, 100)], spends }), { subject: txid })
+}
+
+async function workOff({ store }: OpenedStore): Promise<void> {
+  while (await store.backlog.workOff());
+}
+
+/** The rows, except for when each was written. */
+async function rowsOf(opened: OpenedStore): Promise<Record<string, string[]>> {
+  const { graph_admissions = [], graph_settings: _, ...rows } = await opened.rows()
+  return { ...rows, graph_admissions: graph_admissions.map((row) => row.replace(/"score":\d+/, '')).sort() }
+}
+
+const kind = fc.constantFrom<Kind>('plain', 'plain', 'inscribed', 'map')
+
+onEachEngine(({ openStore, closeStores, runs }) => {
+  afterEach(closeStores)
+
+  async function filled(transactions: FakeTransaction[], reevaluations?: number): Promise<OpenedStore> {
+    const opened = await openStore()
+    opened.store.deriveBy({ ...admission, ...(reevaluations !== undefined && { reevaluations }) })
+    for (const transaction of transactions) {
+      await record(opened, transaction)
+      await workOff(opened)
+    }
+    return opened
+  }
+
+  test('whatever the order in which its steps arrive, and however few outputs a write moves, rows are the same', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(kind, { minLength: 1, maxLength: 14 }),
+        fc.infiniteStream(fc.nat(0xffff)),
+        fc.nat({ max: 2 }),
+        fc.integer({ min: 1, max: 4 }),
+        async (kinds, seed, missing, reevaluations) => {
+          const places = seed[Symbol.iterator]()
+          const all = lineage(kinds)
+          // The coin that pays for it, or its origin, too, may never arrive.
+          const known = all.slice(missing)
+          const shuffled = known
+            .map((transaction) => ({ transaction, place: places.next().value ?? 0 }))
+            .sort((a, b) => a.place - b.place)
+            .map(({ transaction }) => transaction)
+          const inOrder = await filled(known)
+          const anyOrder = await filled(shuffled, reevaluations)
+          const rows = await rowsOf(anyOrder)
+          expect(rows).toEqual(await rowsOf(inOrder))
+          const index = new IndexMaintenance({
+            ...{ store: anyOrder.maintenance, graph: anyOrder.store },
+            ...{ runLocked: (work) => work(), logger: SILENT },
+          })
+          await anyOrder.maintenance.setRebuildCheckpoint({ state: 'needed' })
+          await index.open()
+          await index.run()
+          expect(await rowsOf(anyOrder)).toEqual(rows)
+          await closeStores()
+        },
+      ),
+      { numRuns: runs(25), endOnFailure: true },
+    )
+  }, 300_000)
+
+  test('an origin that arrives last is followed by as many outputs as one write moves', async () => {
+    const [coin, ...steps] = lineage(Array.from({ length: 20 }, () => 'inscribed' as const))
+    const [origin] = steps
+    const opened = await filled(steps.toReversed(), 6)
+    if (coin === undefined || origin === undefined) throw new Error('no lineage')
+    const { store } = opened
+    const outpoint = { txid: origin.txid, vout: 0 }
+    expect(await store.ordinals.at(outpoint, TIP)).toBeUndefined()
+    await record(opened, coin)
+    const seen: (number | undefined)[] = []
+    do seen.push((await store.ordinals.at(outpoint, TIP))?.sequence)
+    while (await store.backlog.workOff())
+    expect(seen.slice(0, 4)).toEqual([5, 11, 17, 20])
+    expect(await store.backlog.isBehind()).toBe(false)
+  })
+})
+
+onEachSqlEngine(({ name, openStore, closeStores }) => {
+  afterEach(closeStores)
+
+  /** How many outputs were moved from one lineage into another until all steps had arrived. */
+  async function moved(steps: FakeTransaction[]): Promise<number> {
+    const opened = await openStore()
+    const { store, database } = opened
+    store.deriveBy(admission)
+    await database.writer.raw('create table moved_outputs (step integer)')
+    const isSqlite = name === 'SQLite'
+    await database.writer.raw(
+      `create trigger count_moved after update on graph_outputs for each row
+       ${isSqlite ? 'when old.lineage_txid <> new.lineage_txid or old.lineage_vout <> new.lineage_vout' : ''}
+       begin
+         ${isSqlite ? '' : 'if old.lineage_txid <> new.lineage_txid or old.lineage_vout <> new.lineage_vout then'}
+         insert into moved_outputs values (1);
+         ${isSqlite ? '' : 'end if;'}
+       end`,
+    )
+    for (const step of steps) {
+      await record(opened, step)
+      await workOff(opened)
+    }
+    const [row] = await database.reader.all('select count(*) as moved from moved_outputs', [])
+    return Number(row.moved)
+  }
+
+  test('a lineage that arrives tip first moves each output about twice, and in any order some more times', async () => {
+    const steps = lineage(Array.from({ length: 150 }, () => 'inscribed' as const))
+    const tipFirst = await moved(steps.toReversed())
+    expect(tipFirst).toBeLessThanOrEqual(2 * steps.length)
+    const halves = steps.filter((_, step) => step % 2 === 0)
+    const others = steps.filter((_, step) => step % 2 === 1)
+    expect(await moved([...halves.toReversed(), ...others])).toBeLessThanOrEqual(
+      steps.length * (Math.log2(steps.length) + 1),
+    )
+  })
+})

@@ -1,0 +1,41 @@
+import { useFollowWorlds } from '../../support/follow/follow-world.js'
+import { until } from '../../support/server/waiting.js'
+
+// The service follows the chain by itself, and answers meanwhile.
+
+const { world, servers } = useFollowWorlds()
+
+/** The settings of a service that follows the chain of a world, and hears of blocks soon. */
+const FOLLOWS = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
+
+test('a service on an empty store has what the chain has, and what comes then; and stops', async () => {
+  const { tree, service, env, url } = await world()
+  const server = await servers.start({ ...env, ...FOLLOWS, CHAIN_SOURCES: url })
+  expect((await server.ask('/health')).status).toBe(200)
+  await until(async () => (await server.ask('/svc/names/bab')).status === 200, 'a name is found')
+  await until(async () => {
+    const { json } = await server.ask('/svc/names/abc')
+    return (json as { tip?: { outpoint: string } }).tip?.outpoint === tree.others.paired?.outpoint(0)
+  }, 'a name is where it went')
+  const mint = tree.chain.mint('z')
+  tree.headers.mine([mint])
+  service.know(tree.record(mint))
+  await until(async () => (await server.ask('/svc/names/z')).status === 200, 'a new name is found')
+  await server.stop()
+})
+
+test('it stops while its source does not answer', async () => {
+  const { service, env, url } = await world()
+  service.fault = () => 'never'
+  const server = await servers.start({ ...env, ...FOLLOWS, CHAIN_SOURCES: url })
+  await until(() => service.asked.length > 0, 'the source is asked')
+  await server.stop()
+})
+
+test('without a tree or with CHAIN_SOURCES=none it asks nobody', async () => {
+  const { service, env, url } = await world()
+  const idle = await servers.start({ ...env, ...FOLLOWS, CHAIN_SOURCES: 'none' })
+  const treeless = await servers.start({ SEED: 'none', ...FOLLOWS, CHAIN_SOURCES: url })
+  for (const server of [idle, treeless]) await server.stop()
+  expect(service.asked).toEqual([])
+})
