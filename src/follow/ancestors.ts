@@ -16,6 +16,8 @@ interface GatherOptions {
   store: Pick<GraphStore, 'transactions'>
   source: Pick<ChainSource, 'transaction'>
   limits: GatherLimits
+  /** How many unproven transactions the source may be asked for; by default, any number within the limits. */
+  maxUnproven?: number
 }
 
 /** A transaction with everything that is needed to admit it. */
@@ -24,6 +26,8 @@ export interface Gathered {
   beef: Uint8Array
   /** How many of these were not in the store. */
   fetched: number
+  /** How many of those are unproven. */
+  unproven: number
   /** Parents that place its ordinals, and that neither the store nor the source knows. */
   unknown: string[]
 }
@@ -32,7 +36,8 @@ export interface Gathered {
  * Gathers the ancestors that a topic needs to admit a transaction, as a sync with a peer does: of the inputs, as many as place
  * the last output that may be an ordinal (BRC-159). The source is asked only for what the store lacks.
  *
- * @throws FollowError `TOO_LARGE` if they exceed the limits of a submission; errors of the source.
+ * @throws FollowError `TOO_LARGE` or `TOO_MANY` if they exceed the limits of a submission, `UNPROVEN` if too many are
+ * unproven; errors of the source.
  */
 export async function gather(subject: TransactionRecord, options: GatherOptions): Promise<Gathered> {
   const reader = new GatheringReader(subject, options)
@@ -49,13 +54,15 @@ export async function gather(subject: TransactionRecord, options: GatherOptions)
   }
   const beef = await assembleBeef([...placing, subject.txid], reader)
   if (beef === undefined) throw new RangeError(`${subject.txid} is missing from its own BEEF`)
-  return { beef, fetched: reader.fetched, unknown: [...unknown] }
+  const { fetched, unproven } = reader
+  return { beef, fetched, unproven, unknown: [...unknown] }
 }
 
 /** Reads transactions from the store, and others from the source; each once, up to the limits. */
 class GatheringReader implements TransactionSource {
-  /** How many came from the source. */
+  /** How many came from the source, and how many of those are unproven. */
   fetched = 0
+  unproven = 0
   private readonly found = new Map<string, TransactionRecord | undefined>()
   private bytes = 0
 
@@ -68,18 +75,24 @@ class GatheringReader implements TransactionSource {
 
   async get(txid: string): Promise<TransactionRecord | undefined> {
     if (this.found.has(txid)) return this.found.get(txid)
-    const { store, source, limits } = this.options
+    const { store, source, limits, maxUnproven = Number.POSITIVE_INFINITY } = this.options
+    const { txid: subject } = this.subject
+    const about = `the ancestors of ${subject}`
+    if (this.found.size >= limits.maxTransactions)
+      throw new FollowError('TOO_MANY', `${about} are more than a submission may have`)
     let record = await store.transactions.get(txid)
     if (record === undefined) {
       record = await source.transaction(txid, limits)
       if (record !== undefined) this.fetched++
+      if (record !== undefined && record.proof === undefined && ++this.unproven > maxUnproven)
+        throw new FollowError(
+          'UNPROVEN',
+          `${subject} is unmined, and so are too many of its ancestors: it will be followed once it is mined`,
+        )
     }
     this.bytes += record?.raw.length ?? 0
-    if (this.found.size >= limits.maxTransactions || this.bytes > limits.maxBytes)
-      throw new FollowError(
-        'TOO_LARGE',
-        `the ancestors of ${this.subject.txid} exceed the limits of a submission`,
-      )
+    if (this.bytes > limits.maxBytes)
+      throw new FollowError('TOO_LARGE', `${about} are longer than a submission may be`)
     this.found.set(txid, record)
     return record
   }

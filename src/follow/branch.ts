@@ -4,7 +4,7 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { Admission } from './admission.js'
-import { type GatherLimits, gather } from './ancestors.js'
+import { type Gathered, type GatherLimits, gather } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
 import { ChainSourceError, FollowError } from './errors.js'
 import type { FollowedOrdinals, SweptStore } from './sweep.js'
@@ -243,7 +243,7 @@ export class BranchFollower {
   }
 
   private async gatherAndAdmit(record: TransactionRecord, limits: GatherLimits): Promise<Brought> {
-    const { node, source } = this.options
+    const { node } = this.options
     const { txid, proof } = record
     const { transactions } = node.store
     const isNews =
@@ -251,7 +251,7 @@ export class BranchFollower {
         ? !(await transactions.has(txid))
         : (await transactions.heightOf(txid)) === undefined
     if (isNews && proof === undefined) this.requireFewUnproven(txid)
-    const { beef, fetched, unknown } = await gather(record, { store: node.store, source, limits })
+    const { beef, fetched, unknown } = await this.gathered(record, limits)
     for (const each of unknown) if (this.report.unknown.size < MAX_LISTED) this.report.unknown.add(each)
     const isComplete = unknown.length === 0
     if (!isNews && fetched === 0) return { admission: { kind: 'known' }, isComplete }
@@ -262,6 +262,22 @@ export class BranchFollower {
     if (isNews && admission.kind === 'known') this.report.known++
     if (admission.kind === 'admitted') await this.count(txid, admission)
     return { admission, isComplete }
+  }
+
+  /** Unproven ancestors count like unproven transactions, whether they are too many or not. */
+  private async gathered(record: TransactionRecord, limits: GatherLimits): Promise<Gathered> {
+    const { node, source, maxUnproven } = this.options
+    const options = { store: node.store, source, limits }
+    if (record.proof !== undefined) return await gather(record, options)
+    try {
+      const left = Math.max(0, maxUnproven - this.unproven.count)
+      const found = await gather(record, { ...options, maxUnproven: left })
+      this.unproven.count += found.unproven
+      return found
+    } catch (error) {
+      if (error instanceof FollowError && error.code === 'UNPROVEN') this.unproven.count = maxUnproven
+      throw error
+    }
   }
 
   private async count(txid: string, admission: { outputs: number }): Promise<void> {

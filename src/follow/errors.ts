@@ -29,9 +29,11 @@ type FollowErrorCode =
   | 'NOT_KNOWN'
   /** It names a spender that does not spend. */
   | 'NO_SPEND'
-  /** The ancestors that verify a transaction exceed the limits of a submission. */
+  /** The ancestors that verify a transaction are longer than a submission may be. */
   | 'TOO_LARGE'
-  /** It is unmined, and so were enough others that were followed before. */
+  /** They are more than it may have. */
+  | 'TOO_MANY'
+  /** It is unmined, and so were enough others that were followed before, or too many of its ancestors. */
   | 'UNPROVEN'
   /** The node refused a transaction of the source. */
   | 'REFUSED'

@@ -235,6 +235,11 @@ export class Follower {
     await this.queue.run(this.tasks())
     if (this.stopping.signal.aborted) return
     this.rotated.last = this.rotated.asked
+    // What was dropped is found by the next one.
+    if (this.queue.hasDropped && !this.isCommand) {
+      this.queue.hasDropped = false
+      return
+    }
     this.hasCaughtUp = true
     this.sweptHeight = tip
   }

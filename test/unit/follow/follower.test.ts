@@ -232,7 +232,7 @@ describe('a source that lies', () => {
     const { failures } = await crawl(await folder(), {
       limits: { maxTransactions: 20, maxBytes: 1_000_000 },
     })
-    expect(failures).toEqual([expect.stringContaining('exceed the limits of a submission')])
+    expect(failures).toEqual([expect.stringContaining('are more than a submission may have')])
     const few = await crawl(await folder(), { most: 29 })
     expect(few.wasStopped).toBe(true)
     expect(few.report.mints + few.report.transfers).toBeLessThan(30)
@@ -262,6 +262,31 @@ describe('what is in no block', () => {
     const again = await all.crawl(dataDir, { maxUnproven: 50 })
     expect(again.failures).toEqual([])
     expect(again.report.transfers).toBe(40 + 3 - 12)
+  })
+
+  test('is not fetched back without end: a move with very many unproven ancestors waits for its block', async () => {
+    const all = await world()
+    const { tree, service, crawl } = all
+    let last = { transaction: tree.purse, vout: 19 }
+    for (let made = 0; made < 60; made++) {
+      const next = tree.chain.spend({
+        inputs: [last],
+        outputs: [{ satoshis: 5000, lockingScript: OPEN_LOCK }],
+      })
+      service.know(tree.record(next))
+      last = { transaction: next, vout: 0 }
+    }
+    const inputs = [last, { transaction: tree.mintOf('d'), vout: 2 }]
+    const outputs = [5000, 1].map((satoshis) => ({ satoshis, lockingScript: OPEN_LOCK }))
+    const moved = tree.chain.spend({ inputs, outputs })
+    service.know(tree.record(moved))
+    const before = service.asked.length
+    const { failures } = await crawl(await folder(), { maxUnproven: 20 })
+    expect(failures).toEqual([expect.stringMatching(/ is unmined, and /)])
+    expect(service.asked.slice(before).filter((path) => path.includes('/get/')).length).toBeLessThan(120)
+    tree.headers.mine([moved])
+    service.know(tree.record(moved))
+    expect((await crawl(await folder(), { maxUnproven: 20 })).failures).toEqual([])
   })
 
   test('is asked for when it is found and for its proof, however much is built on it', async () => {
