@@ -40,6 +40,9 @@ export interface LivePlan {
   deeds: Deed[]
   events: LiveEvent[]
   follow: FollowedOrdinals
+  /** Whether the service keeps block headers of its own, and whether it reads a feed beside its sweeps. */
+  ownHeaders: boolean
+  feed: boolean
   /** Decides what is mined at the end. */
   rest: number
   /** Whether each route is asked about each output at the end, and not only those that tell of many at once. */
@@ -127,6 +130,8 @@ export function livePlan({ deeds, events, kills }: PlanSize): fc.Arbitrary<LiveP
     deeds: fc.array(deed, { minLength: Math.ceil(deeds / 2), maxLength: deeds, size: 'max' }),
     events: fc.array(event, { minLength: Math.ceil(events / 2), maxLength: events, size: 'max' }),
     follow: fc.constantFrom<FollowedOrdinals>('names', 'all'),
+    ownHeaders: fc.boolean(),
+    feed: fc.boolean(),
     rest: choice,
     everything: fc.nat(2).map((chance) => chance === 0),
   })

@@ -3,7 +3,6 @@ import { ask, type Differences, type Enclosed, type Host } from '../../../trials
 import { differences } from '../../../trials/histories/questions.js'
 import { Random } from '../../../trials/random.js'
 import type { HeaderChain } from '../server/header-chain.js'
-import { until } from '../server/waiting.js'
 import { answersAtRest } from './chain-model.js'
 import { ChainWorld } from './chain-world.js'
 import { LIVE_SHAPE, type LiveEvent, type LivePlan } from './live-plan.js'
@@ -13,6 +12,8 @@ import type { WorldSources } from './world-sources.js'
 const PATIENCE = Number(process.env.PATIENCE ?? 60_000)
 /** How long a kill waits for questions that do not come, in milliseconds. */
 const NO_QUESTIONS = 1000
+/** How long a client submits again what cannot be decided yet, in milliseconds. */
+const TRIED_FOR = 2000
 /** How many blocks there are when the service starts, beside those of genesis and the purses. */
 const BLOCKS_BEFORE = 3
 /** The most outputs that may be asked about at once. */
@@ -106,6 +107,8 @@ export class LiveRun {
       case 'kill':
       case 'restart': {
         await this.sources.questions(event.questions, { atMost: NO_QUESTIONS })
+        // Without headers it does not get ready.
+        if (this.plan.ownHeaders) this.sources.recover()
         this.note(event.kind, `${event.kind} after ${event.questions} questions`)
         return await (event.kind === 'kill' ? this.host.kill?.() : this.host.restart?.())
       }
@@ -209,26 +212,27 @@ export class LiveRun {
     world.broadcast(chosen)
   }
 
-  /** Submits until the service has decided. What loses to a double spend that it knows is refused. */
+  /** Submits until the service has decided, or the client gives up. What loses to a double spend that it knows is refused. */
   private async submit(members: readonly HistoryTransaction[], what: string): Promise<void> {
     const enclosed = members.map((transaction): Enclosed => {
       const path = this.world.headers.branch.path(transaction.txid)
       return { transaction, path }
     })
-    const subject = enclosed.at(-1)?.transaction.txid ?? ''
-    const answer = await until(
-      async () => {
-        const each = await this.host.submit(enclosed, BOTH_TOPICS)
-        return each.status === 503 ? undefined : each
-      },
-      `${this.named(subject)} is taken or refused`,
-    )
+    const isProven = enclosed.at(-1)?.path !== undefined
+    // A service whose headers are older than the block refuses it, or cannot tell.
+    const isOpen = (status: number): boolean => status === 503 || (status === 400 && this.plan.ownHeaders)
+    const end = Date.now() + TRIED_FOR
+    let answer = await this.host.submit(enclosed, BOTH_TOPICS)
+    while (isOpen(answer.status) && Date.now() < end) {
+      await this.sources.questions(1, { atMost: 50 })
+      answer = await this.host.submit(enclosed, BOTH_TOPICS)
+    }
     this.note(
       `${what}: ${answer.status}`,
       `${what} ${members.map(({ txid }) => this.named(txid))}: ${answer.status}`,
     )
     if (answer.status === 200) for (const { txid } of members) this.told.add(txid)
-    else if (answer.status !== 409 || enclosed.at(-1)?.path !== undefined)
+    else if (!isOpen(answer.status) && (answer.status !== 409 || isProven))
       throw new Error(`${what}: ${answer.status} ${answer.body.toString('utf8')}\n${this.log.join('\n')}`)
   }
 

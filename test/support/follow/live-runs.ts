@@ -27,7 +27,7 @@ export interface LiveRuns {
 }
 
 /** Settings of a service that asks as often as it can. */
-const HURRY = { CHAIN_SOURCE_RATE: '1000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '50' }
+const HURRY = { CHAIN_SOURCE_RATE: '1000', FOLLOW_POLL_MS: '400', HEADERS_POLL_MS: '100' }
 
 /**
  * Lets services follow random chains, and expects each to be equal to the model at rest.
@@ -72,13 +72,13 @@ async function liveRun(
       plan,
       sources: async (world) => opened(await WorldSources.start(world, ['junglebus', 'whatsonchain'])),
       async open({ history, headers, sources }): Promise<Host> {
-        const following = { ...HURRY, FOLLOW_ORDINALS: plan.follow }
-        const start = async (CHAIN_SOURCES: string, more: Parameters<typeof ServerHost.start>[0]['env']) => {
-          const settings = { ...following, CHAIN_SOURCES, ...more }
+        const start = async (more: Environment): Promise<ServerHost> => {
+          const settings = { ...HURRY, FOLLOW_ORDINALS: plan.follow, ...sources.settings(plan), ...more }
           return opened(await ServerHost.start({ history, headers, main, env: settings }))
         }
-        const peer = isBehindPeer ? await start(sources.settings, {}) : undefined
-        return await start(peer ? `overlay=${peer.url},${sources.settings}` : sources.settings, await env?.())
+        const peer = isBehindPeer ? await start({}) : undefined
+        const overlay = peer && { CHAIN_SOURCES: `overlay=${peer.url},${sources.names}` }
+        return await start({ ...overlay, ...(await env?.()) })
       },
     })
     return { counts: await run.run() }

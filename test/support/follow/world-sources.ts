@@ -5,10 +5,15 @@ import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { Random } from '../../../trials/random.js'
 import { listening } from '../server/connections.js'
+import type { Header } from '../server/header-chain.js'
+import type { Environment } from '../server/test-server.js'
 import { ChainFacts, ChainService, type ServiceKind } from './chain-services.js'
 import type { ChainWorld } from './chain-world.js'
 import type { Fault } from './fake-service.js'
-import type { LiveEvent, Misbehaviour } from './live-plan.js'
+import type { LiveEvent, LivePlan, Misbehaviour } from './live-plan.js'
+
+/** The id of a subscription to everything. */
+const SUBSCRIPTION = 'everything'
 
 /** What every node of a world knows, for services that speak the protocols of chain sources. */
 class WorldFacts extends ChainFacts {
@@ -16,6 +21,7 @@ class WorldFacts extends ChainFacts {
     super(world.headers)
     // What of it exists by now, the world says.
     this.know(world.history.transactions)
+    this.subscriptions.set(SUBSCRIPTION, () => true)
   }
 
   override transaction(txid: string): TransactionRecord | undefined {
@@ -122,7 +128,7 @@ export class WorldSources {
 
   private constructor(
     private readonly sources: readonly WorldSource[],
-    private readonly parts: { settings: string; close(): Promise<void> },
+    private readonly parts: { names: string; first: Header; close(): Promise<void> },
   ) {}
 
   static async start(world: ChainWorld, kinds: readonly ServiceKind[]): Promise<WorldSources> {
@@ -131,17 +137,35 @@ export class WorldSources {
     const onQuestion = (): void => all?.count()
     const sources = kinds.map((kind) => new WorldSource(world, kind, { facts, onQuestion }))
     const servers = await Promise.all(sources.map(({ listener }) => listening(listener)))
-    const settings = servers.map(({ url }, at) => `${kinds[at]}=${url}`).join(',')
+    const names = servers.map(({ url }, at) => `${kinds[at]}=${url}`).join(',')
     const close = async (): Promise<void> => {
       await Promise.all(servers.map((server) => server.close()))
     }
-    all = new WorldSources(sources, { settings, close })
+    const first = [...world.headers.branch.blocks()].at(-1)?.header
+    if (first === undefined) throw new Error('a chain has a first block')
+    all = new WorldSources(sources, { names, first, close })
     return all
   }
 
-  /** As `CHAIN_SOURCES` names them. */
-  get settings(): string {
-    return this.parts.settings
+  /** As `CHAIN_SOURCES` and `HEADERS_SOURCES` name them. */
+  get names(): string {
+    return this.parts.names
+  }
+
+  /** Settings of a service that has these sources, and keeps headers of its own or reads a feed. */
+  settings({ ownHeaders, feed }: Pick<LivePlan, 'ownHeaders' | 'feed'>): Environment {
+    const { names, parts } = this
+    const { height, hash } = parts.first
+    const headers = {
+      CHAIN_TRACKER: 'headers',
+      HEADERS_SOURCES: names,
+      HEADERS_CHECKPOINT: `${height}:${hash}`,
+    }
+    return {
+      CHAIN_SOURCES: names,
+      ...(ownHeaders && headers),
+      ...(feed && { JUNGLEBUS_SUBSCRIPTION: SUBSCRIPTION }),
+    }
   }
 
   misbehave(event: Extract<LiveEvent, { kind: 'misbehave' }>): void {

@@ -6,7 +6,7 @@ import { expectLiveRuns } from '../../support/follow/live-runs.js'
 
 test('a process that is killed while it follows the chain equals the model at rest', async () => {
   const main = join(await builtPackage(), 'dist/src/cli/main.js')
-  const size = { deeds: 30, events: 24, kills: 10 }
-  const happened = await expectLiveRuns({ runs: 2, parallel: 2, size, main })
-  expect(happened.kill).toBeGreaterThan(3)
+  const size = { deeds: 24, events: 20, kills: 10 }
+  const happened = await expectLiveRuns({ runs: 1, parallel: 1, size, main })
+  expect(happened.kill).toBeGreaterThan(0)
 }, 3_600_000)

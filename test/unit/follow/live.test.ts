@@ -6,11 +6,11 @@ import { expectLiveRuns } from '../../support/follow/live-runs.js'
 
 test('a service that follows the chain equals the model at rest', async () => {
   const size = { deeds: 36, events: 24, kills: 2 }
-  const happened = await expectLiveRuns({ runs: 6, parallel: 3, size })
+  const happened = await expectLiveRuns({ runs: 4, parallel: 2, size })
   expect(happened).toMatchObject({ 'reorg of 3': expect.any(Number), restart: expect.any(Number) })
 }, 3_600_000)
 
 test('so does one whose first source is another host', async () => {
-  const size = { deeds: 24, events: 16, kills: 2 }
+  const size = { deeds: 20, events: 12, kills: 2 }
   await expectLiveRuns({ runs: 1, parallel: 1, size, isBehindPeer: true })
 }, 3_600_000)
