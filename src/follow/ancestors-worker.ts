@@ -45,7 +45,7 @@ const PAGE = 16
 /** What is fetched for an ordinal before it is admitted and others have their turn. */
 const BATCH = { maxTransactions: 100, maxBytes: 16 * 1024 * 1024 }
 /** When nothing was found: the first delay, the factor of each further one, and the longest; in milliseconds. */
-const FIRST_DELAY = 60_000
+const FIRST_DELAY = 5000
 const DELAY_FACTOR = 4
 const MAX_DELAY = 24 * 3_600_000
 /** What is due again while earlier writes leave work behind, in milliseconds. */

@@ -62,8 +62,10 @@ export class Follower {
   private readonly stopping = new AbortController()
   private readonly asked = new Set<string>()
   private running: Promise<void> | undefined
-  /** The coins of the rotation so far, and those of the last one. */
-  private rotated = { asked: 0, last: 0 }
+  /** The coins of the rotation so far. */
+  private rotated = 0
+  /** The coins that the current sweep, and the last one, asked about. */
+  private swept = { asked: 0, last: 0 }
   private tip: number | undefined
   private sweptHeight: number | undefined
   private hasCaughtUp = false
@@ -139,7 +141,7 @@ export class Follower {
 
   status(): FollowStatus {
     const { mints, transfers } = this.report
-    const { asked, last } = this.rotated
+    const { asked, last } = this.swept
     const { ordinals } = this.options
     return {
       state: this.hasCaughtUp ? 'keeping up' : 'catching up',
@@ -230,11 +232,12 @@ export class Follower {
   /** Asks about everything that is followed, and follows what it finds to the end. */
   private async sweep(): Promise<void> {
     const { tip } = this
-    this.rotated.asked = 0
+    this.rotated = 0
+    this.swept.asked = 0
     this.isUrgent = true
     await this.queue.run(this.tasks())
     if (this.stopping.signal.aborted) return
-    this.rotated.last = this.rotated.asked
+    this.swept.last = this.swept.asked
     // What was dropped is found by the next one.
     if (this.queue.hasDropped && !this.isCommand) {
       this.queue.hasDropped = false
@@ -247,14 +250,24 @@ export class Follower {
   private async *tasks(): AsyncGenerator<Task> {
     for await (const coin of this.sweeping.rotation()) {
       if (this.isUrgent) yield* this.urgentTasks()
-      if (++this.rotated.asked % SAVE_EVERY === 0 && !this.isCommand) await this.sweeping.save()
+      if (++this.rotated % SAVE_EVERY === 0 && !this.isCommand) await this.sweeping.save()
       yield coin
     }
     if (this.isUrgent) yield* this.urgentTasks()
   }
 
   private async *urgentTasks(): AsyncGenerator<Task> {
-    this.isUrgent = false
+    while (this.isUrgent) {
+      this.isUrgent = false
+      for await (const task of this.urgentOnce()) {
+        yield task
+        // A block came meanwhile: what is latest now is due first.
+        if (this.isUrgent) break
+      }
+    }
+  }
+
+  private async *urgentOnce(): AsyncGenerator<Task> {
     // A command asks about each coin once, even if the chain grows meanwhile.
     if (!this.isCommand) {
       this.branches.newRound()
@@ -277,6 +290,7 @@ export class Follower {
     if (this.stopping.signal.aborted || this.asked.has(key) || this.retries.isWaiting(key)) return
     if (this.asked.size >= MAX_ASKED) this.asked.clear()
     this.asked.add(key)
+    this.swept.asked++
     try {
       const found =
         task.kind === 'unproven' ? await this.branches.prove(task.txid) : await this.branches.follow(task)

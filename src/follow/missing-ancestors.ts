@@ -1,4 +1,4 @@
-import type { AncestorEntry } from '../../backend/src/graph/ancestor-queue.js'
+import { type AncestorEntry, WHOLE_TRANSACTION } from '../../backend/src/graph/ancestor-queue.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { readOutline } from '../../backend/src/graph/stored-transaction.js'
@@ -67,6 +67,7 @@ export async function missingAncestors(
     if (coin === undefined) {
       const own = await store.transactions.get(outpoint.txid)
       if (own === undefined) return { transactions }
+      if (outpoint.vout === WHOLE_TRANSACTION) return { transactions: [own] }
       coin = await receivedBy({ record: own, vout: outpoint.vout }, options)
       transactions.push(own)
     }

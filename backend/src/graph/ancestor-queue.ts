@@ -1,12 +1,16 @@
 import type { Outpoint } from '../protocol/outpoint.js'
 
+/** As the output of an entry: a transaction, none of whose outputs is placed yet. No transaction has an output of that index. */
+export const WHOLE_TRANSACTION = 0xffffffff
+
 /**
- * The ordinals whose origin is unknown, as their history has a hole: for each incomplete lineage, its first output. The store
- * derives the entries from the graph, in the same writes, so that they cannot disagree with it. An entry lasts until
- * something arrives in front of its output.
+ * The ordinals whose origin is unknown, as their history has a hole: for each incomplete lineage, its first output. And each
+ * transaction that spends an ordinal, if what it does with it follows from values that are not known yet. The store derives
+ * the entries from the graph, in the same writes, so that they cannot disagree with it. An entry lasts until something
+ * arrives in front of its output, or the transaction is placed.
  */
 export interface AncestorEntry {
-  /** The first output of the lineage that is stored. */
+  /** The first output of the lineage that is stored; or the transaction, with {@link WHOLE_TRANSACTION}. */
   outpoint: Outpoint
   /** The 1-sat coin that it received; undefined if that follows from a value that is not known yet. */
   previous?: Outpoint

@@ -46,6 +46,10 @@ const BELOW_DELAY = 3_600_000
 /** A block so far above the tip does not exist yet, nor within a minute another one. */
 const SOON = 6
 const MINUTE = 60_000
+/** A block that the chain does not have at a height near the tip may be in a branch that has won since the last round. */
+const NEAR_TIP = 100
+/** How long the answers of the sources count as recent, in milliseconds: strangers cannot have them asked more often. */
+const RECENT = 5000
 
 /**
  * Block headers from a chain of our own: fetched from several sources, verified, and kept in the store, so that a proof is
@@ -122,7 +126,9 @@ export class OwnHeaders implements BlockHeaders {
 
   /** @throws ChainTrackerError if the header at that height is not known yet. */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    const verdict = await this.verdict({ root, height })
+    let verdict = await this.verdict({ root, height })
+    if (verdict === 'no' && height > (this.stored.tip?.height ?? 0) - NEAR_TIP && (await this.refreshIfOld()))
+      verdict = await this.verdict({ root, height })
     if (verdict !== 'unknown') return verdict === 'yes'
     const { outage, stored, checkedAt = 0 } = this
     const passed = (this.now() - checkedAt) / MINUTE
@@ -145,6 +151,16 @@ export class OwnHeaders implements BlockHeaders {
   /** Asks the sources now, unless the chain is still being fetched. */
   async refresh(): Promise<void> {
     if (this.checkedAt !== undefined) await this.rounds.runExclusive(() => this.round({ isForced: true }))
+  }
+
+  /** Asks the sources if the last answer is not recent, as many callers as there are once. @returns Whether it was not. */
+  private async refreshIfOld(): Promise<boolean> {
+    const isOld = (): boolean => this.now() - (this.checkedAt ?? this.now()) > RECENT
+    if (!isOld()) return false
+    await this.rounds.runExclusive(async () => {
+      if (isOld()) await this.round()
+    })
+    return true
   }
 
   status(): HeadersStatus {

@@ -1,4 +1,9 @@
-import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../graph/ancestor-queue.js'
+import {
+  type AncestorCounts,
+  type AncestorEntry,
+  type AncestorQueue,
+  WHOLE_TRANSACTION,
+} from '../../graph/ancestor-queue.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { isComplete, lineageOf, outpointColumns, outpointOf } from '../rows/columns.js'
 import { anyOutpoint, inLineage, type Row, type RowDatabase, type RowReader } from '../rows/rows.js'
@@ -68,8 +73,9 @@ export class StoredAncestorQueue implements AncestorQueue {
   }
 }
 
-/** The first output of the lineage of an output, if it is incomplete. */
+/** The first output of the lineage of an output, if it is incomplete: the key of its entry. */
 async function firstOf(rows: RowReader, outpoint: Outpoint): Promise<Outpoint | undefined> {
+  if (outpoint.vout === WHOLE_TRANSACTION) return outpoint
   const row = await rows.first(OUTPUTS, outpointColumns(outpoint), {
     fields: ['lineage_txid', 'lineage_vout'],
   })

@@ -13,7 +13,12 @@ import {
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { TOPICS } from '../../protocol/profile.js'
-import { firstOutputs, outputOf, type TransactionView } from '../../protocol/transaction.js'
+import {
+  firstOutputs,
+  outputOf,
+  type TransactionOutput,
+  type TransactionView,
+} from '../../protocol/transaction.js'
 import { parts, ROWS_A_STATEMENT } from '../rows/columns.js'
 import { Effort } from './backlog.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
@@ -24,6 +29,9 @@ interface DerivedAdmissions {
   records: GraphRecords
   /** The judged transactions with admitted outputs, or that spend any. */
   kept: Set<string>
+  /** Judged transactions that spend ordinals: where these go follows from values that are not known yet, or is known. */
+  unplaced: string[]
+  placed: string[]
   /** Those left to be judged. */
   left: string[]
 }
@@ -89,7 +97,10 @@ export async function deriveAdmissions(
       spends.filter(({ outpoint, spender }) => at(spender) < at(outpoint.txid)).map(({ spender }) => spender),
     )
   }
-  return { records: judge.records, kept: judge.kept, left: [...left] }
+  const { records, kept, flowsKnown } = judge
+  const unplaced = [...flowsKnown].filter(([, isKnown]) => !isKnown).map(([txid]) => txid)
+  const placed = [...flowsKnown].filter(([, isKnown]) => isKnown).map(([txid]) => txid)
+  return { records, kept, unplaced, placed, left: [...left] }
 }
 
 /** A node has some kilobytes and is near the front; the scripts of inputs before it are skipped. */
@@ -149,6 +160,8 @@ class InsertionOrderQueue {
 class Judge {
   readonly records = graphRecords({})
   readonly kept = new Set<string>()
+  /** For transactions that spend ordinals, by txid: whether it is known where these go. */
+  readonly flowsKnown = new Map<string, boolean>()
   /** The topics that this write admits an output to, by outpoint. */
   private readonly admitted = new Map<string, string[]>()
   /** The admissions of this write, by txid. */
@@ -279,6 +292,7 @@ class Judge {
       rules.onNoOrdinal?.(transaction, isBehind ? unknown : undefined)
     }
     this.flows.set(txid, flow)
+    if (flow !== undefined) this.flowsKnown.set(txid, !isUnplaced(outputs, flow, ordinals))
     return found
   }
 
@@ -316,6 +330,20 @@ class Judge {
   private admission(topic: string, { txid }: TransactionView, vout: number): AdmissionRecord {
     return { topic, outpoint: { txid, vout }, score: this.score }
   }
+}
+
+/** Whether an output may receive one of the ordinals that are spent, and has nothing else to be admitted for. */
+function isUnplaced(
+  outputs: readonly TransactionOutput[],
+  { inputValues, predecessors }: Flow,
+  ordinals: ReadonlySet<number>,
+): boolean {
+  const unknown = inputValues.indexOf(undefined)
+  if (unknown === -1 || ![...ordinals].some((input) => input >= unknown)) return false
+  return outputs.some(
+    (output, vout) =>
+      output.satoshis === 1 && predecessors[vout]?.kind === 'unknown' && !holdsOrdinal(output),
+  )
 }
 
 function isSame(one: Outpoint, other: Outpoint): boolean {

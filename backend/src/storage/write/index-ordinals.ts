@@ -1,3 +1,4 @@
+import { WHOLE_TRANSACTION } from '../../graph/ancestor-queue.js'
 import { type Attribute, attribute, mapAttributes } from '../../graph/attributes.js'
 import type { BlockedRecord, BlockedSubject } from '../../graph/blocklist.js'
 import { encodeMapState } from '../../graph/map-coder.js'
@@ -186,6 +187,15 @@ export async function queueAncestors(
     ...{ hole: false, due: 0, arrival, tries: 0, transactions: 0, bytes: 0 },
   }))
   await eachPart(rows, (part) => tables.transactions.insertNew('graph_ancestors', part))
+}
+
+/** Puts transactions into that queue by what is known of where the ordinals that they spend go, and takes the others out. */
+export async function queueTransactions(
+  tables: GraphTables,
+  { unplaced, placed }: { unplaced: string[]; placed: string[] },
+): Promise<void> {
+  const whole = (txid: string): Outpoint => ({ txid, vout: WHOLE_TRANSACTION })
+  await queueAncestors(tables, { firsts: unplaced.map(whole), former: placed.map(whole) })
 }
 
 /** How many outputs with MAP are read at once. */

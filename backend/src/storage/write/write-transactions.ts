@@ -25,6 +25,7 @@ import {
 } from './conflicts.js'
 import { deriveAdmissions } from './derive-admissions.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
+import { queueTransactions } from './index-ordinals.js'
 import { withValues, writeSpentValues } from './link-lineages.js'
 import { keepPending } from './pending.js'
 
@@ -77,6 +78,7 @@ export async function writeTransactions(
     const derived = await deriveAdmissions(graph, admission.rules(onRefusal), judged)
     records = mergeRecords([newRecords, derived.records])
     left.judge = derived.left
+    await queueTransactions(graph, derived)
     const { proven, spends } = found
     const kept = await keepPending(
       graph,

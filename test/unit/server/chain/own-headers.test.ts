@@ -517,6 +517,26 @@ test('another thread reads the same chain, and asks nobody', async () => {
   await expect(ask(FIRST + 152)).rejects.toMatchObject({ code: 'NOT_READY' })
 })
 
+test('a proof of a branch that has won since the last round is checked after another round, once for all', async () => {
+  const chain = new HeaderChain()
+  chain.grow(20)
+  const source = await sourceOf(chain)
+  const clock = clockAt(Date.now())
+  const { headers } = await openHeaders(chain, [source], { now: clock.now })
+  chain.reorg(longer(chain, 3))
+  const { height, root } = chain.bestTip
+  const at = height - 2
+  const rootAt = chain.rootAt(at) ?? ''
+  const { length } = source.service.asked
+  expect(await headers.isValidRootForHeight(rootAt, at)).toBe(false)
+  expect(source.service.asked).toHaveLength(length)
+  clock.pass(6000)
+  const asked = Array.from({ length: 20 }, () => headers.isValidRootForHeight(rootAt, at))
+  expect(new Set(await Promise.all(asked))).toEqual(new Set([true]))
+  expect(await headers.isValidRootForHeight(root, height)).toBe(true)
+  expect(source.service.asked.slice(length).filter((question) => question.endsWith('/tip'))).toHaveLength(1)
+})
+
 test('an answer without end is not read on, and one that never comes ends with its time', async () => {
   const chain = new HeaderChain()
   chain.grow(20)

@@ -54,7 +54,9 @@ function damage(dataDir: string, sql: string): void {
 test('the store that these tests damage has rows of every kind', async () => {
   const { rows } = await stored()
   const empty = Object.keys(rows).filter((table) => rows[table]?.length === 0)
-  const none = ['backlog', 'held', 'hook_notes', 'interactions', 'pending'].map((name) => `graph_${name}`)
+  const none = ['backlog', 'headers', 'held', 'hook_notes', 'interactions', 'pending'].map(
+    (name) => `graph_${name}`,
+  )
   expect(empty.sort()).toEqual(none)
 })
 
