@@ -29,13 +29,13 @@ export interface OwnHeadersOptions {
   timeout: number
   /** Milliseconds from one round to the next; 0: once the chain is complete, only on request. */
   pollInterval: number
+  /** How soon they are asked again while the chain is not known to its tip, in milliseconds; 1000 by default. */
+  retryDelay?: number
   logger: Logger
   /** The clock, in milliseconds since 1970. */
   now?: () => number
 }
 
-/** How soon the sources are asked again while the chain is not known to its tip, in milliseconds. */
-const RETRY_DELAY = 1000
 /** After how many missed rounds, and milliseconds, the tip counts as unknown. */
 const MISSED_ROUNDS = 3
 const MISSED_TIME = 60_000
@@ -63,6 +63,7 @@ export class OwnHeaders implements BlockHeaders {
   private readonly rounds = new Mutex()
   private readonly listeners: ((tip: ChainTip) => void)[] = []
   private readonly now: () => number
+  private readonly retryDelay: number
   private running: Promise<void> | undefined
   private opened: Promise<void> | undefined
   /** When all sources that answered were last followed to their tips; undefined before the first time. */
@@ -83,9 +84,11 @@ export class OwnHeaders implements BlockHeaders {
   })
 
   constructor(private readonly options: OwnHeadersOptions) {
-    const { store, sources, checkpoint, network, timeout, logger, now = Date.now } = options
+    const { store, sources, checkpoint, network, timeout, logger } = options
+    const { now = Date.now, retryDelay = 1000 } = options
     const { signal } = this.stopping
     this.now = now
+    this.retryDelay = retryDelay
     this.stored = new StoredHeaders({ store, checkpoint, network })
     this.sync = new HeaderSync({ stored: this.stored, network, now })
     this.sources = sources.map(
@@ -194,7 +197,7 @@ export class OwnHeaders implements BlockHeaders {
       if (now >= roundAt) {
         await this.rounds.runExclusive(() => this.round())
         this.endRound()
-        const pause = this.checkedAt === undefined ? RETRY_DELAY : pollInterval || Infinity
+        const pause = this.checkedAt === undefined ? this.retryDelay : pollInterval || Infinity
         roundAt = this.now() + pause
       } else if (this.isIncomplete && now >= this.belowAt) {
         await this.rounds.runExclusive(() => this.extendBelow())
@@ -303,10 +306,10 @@ export class OwnHeaders implements BlockHeaders {
           if (stored.from === 0) logger.info({ height: stored.tip?.height }, 'all block headers are stored')
           return
         }
-        if (source.isResting) this.belowAt = this.now() + RETRY_DELAY
+        if (source.isResting) this.belowAt = this.now() + this.retryDelay
       }
     } catch (error) {
-      this.belowAt = this.now() + RETRY_DELAY
+      this.belowAt = this.now() + this.retryDelay
       if (!this.stopping.signal.aborted) this.failed(error)
     }
   }

@@ -159,8 +159,19 @@ export class LiveRun {
   }
 
   private async differences({ everything }: { everything: boolean }): Promise<Differences> {
+    for (;;) {
+      const known = await this.known()
+      const found = await this.differencesBy(known, { everything })
+      // What a feed shows may arrive between two questions.
+      if (Object.keys(found).length === 0 || (await this.known()).size === known.size) return found
+    }
+  }
+
+  private async differencesBy(
+    told: Set<string>,
+    { everything }: { everything: boolean },
+  ): Promise<Differences> {
     const { world, host } = this
-    const told = await this.known()
     const answers = answersAtRest(world, { told, follow: this.plan.follow })
     const { headers, history } = world
     const isRoot = (root: string, height: number): boolean => headers.rootAt(height) === root
