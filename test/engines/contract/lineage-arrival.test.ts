@@ -109,7 +109,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await closeStores()
         },
       ),
-      { numRuns: runs(25), endOnFailure: true },
+      { numRuns: runs(15), endOnFailure: true },
     )
   }, 300_000)
 

@@ -1,4 +1,4 @@
-import { isTested, nameOf } from './attack.js'
+import { nameOf, tested } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { clientAttacks, HONEST_CLIENT, TRUE_TIP } from './attacks/client.js'
 
@@ -6,7 +6,7 @@ import { clientAttacks, HONEST_CLIENT, TRUE_TIP } from './attacks/client.js'
 
 const MiB = 1024 * 1024
 
-const attacks = clientAttacks().filter(isTested)
+const attacks = tested(clientAttacks())
 const result = useAttacks([...attacks, HONEST_CLIENT])
 
 test('honest hosts and trackers', () => {

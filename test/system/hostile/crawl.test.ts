@@ -1,4 +1,4 @@
-import { isTested, nameOf } from './attack.js'
+import { nameOf, tested } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { crawlAttacks, HONEST_CRAWL } from './attacks/crawl.js'
 
@@ -8,7 +8,7 @@ const MiB = 1024 * 1024
 /** A transaction may be as long as a submission, 72 MiB. Three such are asked for twice, and the service sends each at once. */
 const MAX_SENT = { headers: 4 * MiB, source: 6 * 72 * MiB }
 
-const attacks = crawlAttacks().filter(isTested)
+const attacks = tested(crawlAttacks())
 const result = useAttacks([...attacks, HONEST_CRAWL])
 
 test('an honest source', () => {

@@ -1,5 +1,5 @@
 import { ACCEPTING_ARC_STATUSES } from '../../support/mining/miners-services.js'
-import { isTested, nameOf } from './attack.js'
+import { nameOf, tested } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { mineArcAttacks } from './attacks/mine.js'
 
@@ -7,7 +7,7 @@ import { mineArcAttacks } from './attacks/mine.js'
 
 const MiB = 1024 * 1024
 
-const attacks = mineArcAttacks().filter(isTested)
+const attacks = tested(mineArcAttacks())
 const result = useAttacks(attacks)
 
 /** With these a mint is under way: mining goes on. */

@@ -1,4 +1,4 @@
-import { isTested, nameOf } from './attack.js'
+import { nameOf, tested } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { HONEST_MINING, mineIndexAttacks } from './attacks/mine.js'
 
@@ -10,7 +10,7 @@ const FEW_MINTS = 8
 /** A route answers with some KB; a proof of a node may have 64 MiB. */
 const MAX_SENT = { json: 2 * MiB, proof: 64 * MiB }
 
-const attacks = mineIndexAttacks().filter(isTested)
+const attacks = tested(mineIndexAttacks())
 const result = useAttacks([...attacks, ...HONEST_MINING])
 
 /** What may be signed although the index means harm: all that it says before holds. */

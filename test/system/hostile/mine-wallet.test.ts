@@ -1,4 +1,4 @@
-import { isTested, nameOf } from './attack.js'
+import { nameOf, tested } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { mineWalletAttacks } from './attacks/mine.js'
 
@@ -8,7 +8,7 @@ const MiB = 1024 * 1024
 /** An answer of a wallet holds a transaction with its ancestors, in JSON. */
 const MAX_SENT = 64 * MiB
 
-const attacks = mineWalletAttacks().filter(isTested)
+const attacks = tested(mineWalletAttacks())
 const result = useAttacks(attacks)
 
 /** What it sent by itself, whatever it says afterwards. */

@@ -1,10 +1,10 @@
-import { isTested, nameOf } from './attack.js'
+import { nameOf, tested } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { HONEST_PUBLISHING, publishAttacks } from './attacks/publish.js'
 
 const MiB = 1024 * 1024
 
-const attacks = publishAttacks().filter(isTested)
+const attacks = tested(publishAttacks())
 const result = useAttacks([...attacks, HONEST_PUBLISHING])
 
 test('an honest server takes a page', () => {

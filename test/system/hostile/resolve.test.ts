@@ -1,5 +1,5 @@
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { isTested, nameOf } from './attack.js'
+import { nameOf, tested } from './attack.js'
 import { expectBounded, useAttacks } from './attacked.js'
 import { headersAttacks, resolveAttacks, TRUTH } from './attacks/resolve.js'
 
@@ -9,8 +9,8 @@ const MiB = 1024 * 1024
 /** One index may show 64 MiB in each of three answers; 20 of them, no more than all may. */
 const MAX_SENT = 256 * MiB
 
-const attacks = [...resolveAttacks(), ...resolveAttacks('verify')].filter(isTested)
-const headers = headersAttacks().filter(isTested)
+const attacks = tested([...resolveAttacks(), ...resolveAttacks('verify')])
+const headers = tested(headersAttacks())
 const result = useAttacks([...attacks, ...headers])
 
 test.each(attacks.map((attack) => [nameOf(attack), attack] as const))('%s', (_, attack) => {

@@ -17,7 +17,7 @@ describeWithMariadb('a host on MariaDB', (mariadb) => {
     KNEX_URL: await mariadb.database(),
     MONGO_URL: '',
   })
-  describePluginContract(onSql, { engines: chosen('0.4.6', '2.0.2') })
+  describePluginContract(onSql, { engines: chosen('0.4.6') })
 
   describeWithMongo('with its lookup services on MongoDB', () => {
     const clients: MongoClient[] = []
