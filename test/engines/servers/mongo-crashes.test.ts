@@ -76,10 +76,14 @@ describeWithMongo('what is done to MongoDB and is cut off', (mongo) => {
     for (const deed of everyDeed(chain)) await does(node, deed)
   })
 
-  /** Everything, as text, but for the moment at which something was blocked. */
-  /** All that a database holds, but for when it came. */
-  const held = async (db: Db): Promise<Record<string, string[]>> =>
-    asText(await rawDocuments(db), ['since', 'score'])
+  /** All that a database holds, as text, but for when it came. The `arrival` of a transaction is an order and no time. */
+  const held = async (db: Db): Promise<Record<string, string[]>> => {
+    const { graph_ancestors = [], ...documents } = await rawDocuments(db)
+    return {
+      ...asText(documents, ['since', 'score']),
+      ...asText({ graph_ancestors }, ['arrival']),
+    }
+  }
 
   /** A database of its own, with what another holds. */
   async function copyOf(documents: Record<string, object[]>): Promise<Db> {
