@@ -17,8 +17,7 @@ export async function rawDocuments(db: Db): Promise<Record<string, object[]>> {
  * @param leftOut Fields that are not compared.
  */
 export function asText(rows: Record<string, object[]>, leftOut: string[] = []): Record<string, string[]> {
-  const without = new Set(['_id', ...leftOut])
-  const textOf = (row: object): string =>
+  const textOf = (row: object, without: ReadonlySet<string>): string =>
     JSON.stringify(
       Object.fromEntries(
         Object.entries(row)
@@ -30,7 +29,10 @@ export function asText(rows: Record<string, object[]>, leftOut: string[] = []): 
   return Object.fromEntries(
     Object.entries(rows).map(([name, all]) => {
       const comparable = name === 'graph_outputs' ? withCanonicalLineages(all) : all
-      return [name, comparable.map(textOf).sort()]
+      // Elsewhere, `arrival` is an order; in the queue of ancestors, a time.
+      const times = name === 'graph_ancestors' ? ['arrival'] : []
+      const without = new Set(['_id', ...times, ...leftOut])
+      return [name, comparable.map((row) => textOf(row, without)).sort()]
     }),
   )
 }

@@ -14,7 +14,7 @@ const result = useAttacks([...attacks, HONEST_CRAWL])
 test('an honest source', () => {
   expect(result(HONEST_CRAWL).end).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('admitted 11 mints'),
+    stdout: expect.stringMatching(/admitted \d+ mints/),
   })
 })
 
