@@ -4,10 +4,11 @@ import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../backend
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { Admission } from './admission.js'
 import { type GatherLimits, gather } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
-import { ChainSourceError, FollowError } from './errors.js'
+import { FollowError, isOfBranch } from './errors.js'
 import { BoundedSource, missingAncestors } from './missing-ancestors.js'
 
 export interface AncestorsWorkerOptions {
@@ -165,7 +166,7 @@ export class AncestorsWorker {
       }
       isFound = bounded.fetched.transactions > 0 && missing.transactions.length > 0
     } catch (error) {
-      if (!isOfOrdinal(error)) throw error
+      if (!isOfBranch(error)) throw error
       failure = error
     } finally {
       this.fetched += bounded.fetched.transactions
@@ -192,7 +193,7 @@ export class AncestorsWorker {
       .then((gathered) => gathered.beef)
       .catch((error: unknown) => {
         // What is proven is admitted without its parents, too, and placed later.
-        if (record.proof === undefined || !isOfOrdinal(error)) throw error
+        if (record.proof === undefined || !isOfBranch(error)) throw error
         return encodeBeef([record])
       })
     const admission = await admit({ txid: record.txid, beef })
@@ -201,11 +202,6 @@ export class AncestorsWorker {
   }
 
   private note(error: unknown): void {
-    this.lastError = { at: this.now, message: error instanceof Error ? error.message : String(error) }
+    this.lastError = { at: this.now, message: messageOf(error) }
   }
-}
-
-/** Whether an error concerns one ordinal alone: others may fare better. */
-function isOfOrdinal(error: unknown): error is Error {
-  return error instanceof FollowError || (error instanceof ChainSourceError && error.code !== 'NO_ANSWER')
 }

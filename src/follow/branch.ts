@@ -1,11 +1,11 @@
 import pLimit from 'p-limit'
 import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
-import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { Admission } from './admission.js'
 import { type Gathered, type GatherLimits, gather } from './ancestors.js'
-import type { ChainSource } from './chain-source.js'
+import { type ChainSource, spends } from './chain-source.js'
 import { ChainSourceError, FollowError } from './errors.js'
 import type { FollowedOrdinals, SweptStore } from './sweep.js'
 
@@ -307,7 +307,7 @@ export class BranchFollower {
     if (kind === 'ordinal') {
       const tip = await store.ordinals.currentOutput(outpoint)
       if (tip === undefined) this.report.lost++
-      else if (!isSame(tip, outpoint)) coins.push({ kind, outpoint: tip })
+      else if (!isSameOutpoint(tip, outpoint)) coins.push({ kind, outpoint: tip })
       return coins
     }
     const nodes = await this.nodesOf(txid)
@@ -342,7 +342,7 @@ export class BranchFollower {
     const nodes = await names.genuineNodes(outpoints)
     const coins: FrontierCoin[] = nodes.map(({ outpoint }) => ({ kind: 'node', outpoint }))
     for (const outpoint of outpoints) {
-      if (nodes.some((each) => isSame(each.outpoint, outpoint))) continue
+      if (nodes.some((each) => isSameOutpoint(each.outpoint, outpoint))) continue
       if ((await ordinals.output(outpoint)) === undefined) continue
       if (all || (await isFollowed(outpoint))) coins.push({ kind: 'ordinal', outpoint })
     }
@@ -357,11 +357,6 @@ interface Brought {
   isComplete: boolean
 }
 
-/** Whether the source did not answer, which says nothing about the question. */
-export function isOutage(error: unknown): boolean {
-  return error instanceof ChainSourceError && error.code === 'NO_ANSWER'
-}
-
 function isTooLarge(error: unknown): boolean {
   return (
     (error instanceof FollowError && error.code === 'TOO_LARGE') ||
@@ -371,12 +366,4 @@ function isTooLarge(error: unknown): boolean {
 
 function refusal(txid: string, why: string): FollowError {
   return new FollowError('REFUSED', `${txid}: ${why}`)
-}
-
-function spends({ txid, raw }: TransactionRecord, outpoint: Outpoint): boolean {
-  return readTransaction(raw, { txid }).inputs.some((input) => isSame(input, outpoint))
-}
-
-function isSame(one: Outpoint, other: Outpoint): boolean {
-  return one.txid === other.txid && one.vout === other.vout
 }

@@ -2,7 +2,7 @@ import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { readProof } from '../../backend/src/graph/read-beef.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction, TransactionError } from '../../backend/src/protocol/transaction.js'
 import { ChainSourceError } from './errors.js'
 import type { SourceClient } from './source-client.js'
@@ -76,6 +76,23 @@ export function parseSourcedProof(txid: string, bump: Uint8Array): Proof {
 export function parseSourcedTxid(value: unknown, { name, of }: { name: string; of: string }): string {
   if (typeof value === 'string' && /^[0-9a-f]{64}$/i.test(value)) return value.toLowerCase()
   throw new ChainSourceError('BAD_ANSWER', `${name} returned no txid for ${of}`)
+}
+
+/** Whether a transaction spends an outpoint, as its bytes show. */
+export function spends({ txid, raw }: TransactionRecord, outpoint: Outpoint): boolean {
+  return readTransaction(raw, { txid }).inputs.some((input) => isSameOutpoint(input, outpoint))
+}
+
+/** A transaction with its proof, both asked for at once: hardly any transaction lacks a proof. */
+export async function withProof(
+  asking: Promise<TransactionRecord | undefined>,
+  proving: Promise<Proof | undefined>,
+): Promise<TransactionRecord | undefined> {
+  // If the other fails first, nothing awaits this one.
+  proving.catch(() => undefined)
+  const record = await asking
+  const proof = await proving
+  return record && { ...record, ...(proof && { proof }) }
 }
 
 function parsed<Parsed>(txid: string, parse: () => Parsed): Parsed {

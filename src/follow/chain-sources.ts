@@ -2,8 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Block, Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { readTransaction } from '../../backend/src/protocol/transaction.js'
-import type { ChainSource, SingleSource } from './chain-source.js'
+import { type ChainSource, type SingleSource, spends } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
 import { JungleBusSource } from './junglebus.js'
 import type { SourceStatus } from './source-client.js'
@@ -193,7 +192,7 @@ export class ChainSources implements ChainSource {
       if (record.proof !== undefined) this.checked.set(txid, record)
       return { txid, record }
     } catch (error) {
-      // Whoever asks fetches it within limits of its own, and checks it as well.
+      // The caller fetches it within limits of its own, and checks it as well.
       if (error instanceof ChainSourceError && error.code === 'TOO_LARGE') return { txid }
       throw error
     }
@@ -302,10 +301,4 @@ interface SourcedProof {
   txid: string
   proof: Proof
   source: SingleSource
-}
-
-function spends({ txid, raw }: TransactionRecord, outpoint: Outpoint): boolean {
-  return readTransaction(raw, { txid }).inputs.some(
-    (input) => input.txid === outpoint.txid && input.vout === outpoint.vout,
-  )
 }

@@ -42,3 +42,13 @@ type FollowErrorCode =
 export class FollowError extends MultiCodeError<FollowErrorCode> {
   override readonly name = 'FollowError'
 }
+
+/** Whether the source did not answer, which says nothing about the question. */
+export function isOutage(error: unknown): boolean {
+  return error instanceof ChainSourceError && error.code === 'NO_ANSWER'
+}
+
+/** Whether an error concerns one branch alone: others may fare better. */
+export function isOfBranch(error: unknown): error is FollowError | ChainSourceError {
+  return error instanceof FollowError || (error instanceof ChainSourceError && !isOutage(error))
+}

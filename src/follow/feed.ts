@@ -6,7 +6,7 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { unlessAborted } from '../client/bounded-fetch.js'
 import { type ChainSource, parseSourced, parseSourcedProof } from './chain-source.js'
-import { ChainSourceError } from './errors.js'
+import { ChainSourceError, isOutage } from './errors.js'
 import type { FeedEntry, FeedPosition, JungleBusSource } from './junglebus.js'
 
 export interface FeedOptions {
@@ -170,7 +170,7 @@ export class Feed {
 
   /** Whether a failure is of the transaction and not of a source or the store, so that the others come first. */
   private isGivenUp({ txid }: FeedEntry, error: unknown): boolean {
-    if (error instanceof ChainSourceError && error.code !== 'NO_ANSWER') return true
+    if (error instanceof ChainSourceError && !isOutage(error)) return true
     const times = this.failing?.txid === txid ? this.failing.times + 1 : 1
     this.failing = { txid, times }
     return times >= TRIES

@@ -4,8 +4,8 @@ import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { BranchFollower, type BranchOptions, type FollowReport, isOutage } from './branch.js'
-import { ChainSourceError, FollowError } from './errors.js'
+import { BranchFollower, type BranchOptions, type FollowReport } from './branch.js'
+import { FollowError, isOfBranch, isOutage } from './errors.js'
 import { Retries } from './retries.js'
 import { type FollowedOrdinals, Sweep, type SweptStore } from './sweep.js'
 import { WorkQueue } from './work-queue.js'
@@ -249,11 +249,11 @@ export class Follower {
 
   private async *tasks(): AsyncGenerator<Task> {
     for await (const coin of this.sweeping.rotation()) {
-      if (this.isUrgent) yield* this.urgentTasks()
+      yield* this.urgentTasks()
       if (++this.rotated % SAVE_EVERY === 0 && !this.isCommand) await this.sweeping.save()
       yield coin
     }
-    if (this.isUrgent) yield* this.urgentTasks()
+    yield* this.urgentTasks()
   }
 
   private async *urgentTasks(): AsyncGenerator<Task> {
@@ -367,7 +367,3 @@ export class Follower {
 }
 
 const NOTHING: AsyncIterator<never> = { next: async () => ({ done: true, value: undefined }) }
-
-function isOfBranch(error: unknown): error is FollowError | ChainSourceError {
-  return error instanceof FollowError || (error instanceof ChainSourceError && error.code !== 'NO_ANSWER')
-}

@@ -2,7 +2,13 @@ import type { Proof, TransactionRecord } from '../../backend/src/graph/records.j
 import { readStrictUtf8, toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { field, readJson } from '../client/bounded-fetch.js'
-import { MAX_PROOF_BYTES, parseSourced, parseSourcedProof, type SingleSource } from './chain-source.js'
+import {
+  MAX_PROOF_BYTES,
+  parseSourced,
+  parseSourcedProof,
+  type SingleSource,
+  withProof,
+} from './chain-source.js'
 import { ChainSourceError } from './errors.js'
 import { SourceClient, type SourceClientOptions } from './source-client.js'
 
@@ -63,17 +69,13 @@ export class JungleBusSource implements SingleSource {
     txid: string,
     { maxBytes }: { maxBytes: number },
   ): Promise<TransactionRecord | undefined> {
-    // Both at once: hardly any transaction lacks a proof.
     const proving = this.proof(txid)
-    // If the other fails first, nothing awaits this one.
-    proving.catch(() => undefined)
-    const record = await this.client.ask(`/v1/transaction/get/${txid}/bin`, {
+    const asking = this.client.ask(`/v1/transaction/get/${txid}/bin`, {
       maxBytes,
       tooLarge: 'TOO_LARGE',
       read: (raw) => parseSourced(txid, raw),
     })
-    const proof = await proving
-    return record && { ...record, ...(proof && { proof }) }
+    return await withProof(asking, proving)
   }
 
   async proof(txid: string): Promise<Proof | undefined> {

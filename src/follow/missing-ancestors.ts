@@ -7,7 +7,7 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { GatherLimits } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
-import { ChainSourceError, FollowError } from './errors.js'
+import { FollowError, isOfBranch } from './errors.js'
 
 /** A chain source that fetches each transaction once, and no more than a limit. */
 export class BoundedSource implements Pick<ChainSource, 'transaction'> {
@@ -81,10 +81,8 @@ export async function missingAncestors(
     }
     return { transactions }
   } catch (error) {
-    const isHole =
-      error instanceof FollowError || (error instanceof ChainSourceError && error.code !== 'NO_ANSWER')
-    if (isHole) return { transactions, failure: error }
-    throw error
+    if (!isOfBranch(error)) throw error
+    return { transactions, failure: error }
   }
 }
 

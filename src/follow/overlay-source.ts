@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { type BeefContents, readBeef } from '../../backend/src/graph/read-beef.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
-import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES } from '../../backend/src/protocol/profile.js'
 import { TransactionError } from '../../backend/src/protocol/transaction.js'
 import { field, readJson } from '../client/bounded-fetch.js'
@@ -113,7 +113,7 @@ export class OverlaySource implements SingleSource {
   private async spenderBeforeTip({ txid, vout }: Outpoint): Promise<string | undefined> {
     const beef = await this.lookup({ outpoint: formatOutpoint({ txid, vout }), seq: -1 })
     const spender = beef?.txids.find((each) =>
-      beef.transaction(each)?.inputs.some((input) => input.txid === txid && input.vout === vout),
+      beef.transaction(each)?.inputs.some((input) => isSameOutpoint(input, { txid, vout })),
     )
     if (beef !== undefined && spender !== undefined) this.seen.set(spender, beef)
     return spender

@@ -6,7 +6,7 @@ import { Agent, request } from 'undici'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { readBounded, withinTime } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
-import { ChainSourceError } from './errors.js'
+import { ChainSourceError, isOutage } from './errors.js'
 import { Pace } from './pace.js'
 import { RateLimit } from './rate-limit.js'
 
@@ -159,7 +159,7 @@ export class SourceClient {
           signal: this.signal,
         })
       } catch (error) {
-        if (error instanceof ChainSourceError && error.code === 'NO_ANSWER') this.restAfter(error)
+        if (isOutage(error)) this.restAfter(error)
         throw error
       }
     })

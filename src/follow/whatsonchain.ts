@@ -8,6 +8,7 @@ import {
   parseSourcedProof,
   parseSourcedTxid,
   type SingleSource,
+  withProof,
 } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
 import { SourceClient, type SourceClientOptions } from './source-client.js'
@@ -43,14 +44,12 @@ export class WhatsOnChainSource implements SingleSource {
     { maxBytes }: { maxBytes: number },
   ): Promise<TransactionRecord | undefined> {
     const proving = this.proof(txid)
-    proving.catch(() => undefined)
-    const record = await this.client.ask(`/tx/${txid}/hex`, {
+    const asking = this.client.ask(`/tx/${txid}/hex`, {
       maxBytes: 2 * maxBytes + QUOTES,
       tooLarge: 'TOO_LARGE',
       read: (body) => parseSourced(txid, this.bytesOf(body, { of: txid })),
     })
-    const proof = await proving
-    return record && { ...record, ...(proof && { proof }) }
+    return await withProof(asking, proving)
   }
 
   async proof(txid: string): Promise<Proof | undefined> {

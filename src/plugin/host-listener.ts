@@ -76,7 +76,7 @@ export function attachHostListener(
   app.use(handler)
 }
 
-/** The host refuses whoever sends this, or sends too often. */
+/** How a host refuses a sender, and one that sends too often. */
 const REFUSALS = new Set([401, 403, 429])
 
 /**

@@ -256,7 +256,7 @@ export interface FrontierCoin {
 }
 
 /**
- * Where the stored graph may continue on the chain, for whoever follows it. Each call reads a bounded number of rows; an
+ * Where the stored graph may continue on the chain, for a service that follows it. Each call reads a bounded number of rows; an
  * undefined `next` ends a list.
  */
 export interface FrontierReader {

@@ -6,7 +6,7 @@ export interface HeaderRange {
 
 /**
  * The headers of one chain of blocks, consecutive (`protocol/block-header.ts`). They are verified before they are written and
- * depend on nothing else in the store. As they can be fetched again at any time, they are in no backup, and whoever opens
+ * depend on nothing else in the store. As they can be fetched again at any time, they are in no backup, and a host that opens
  * them checks that they are linked.
  */
 export interface HeaderChain {

@@ -1,5 +1,5 @@
 import { placement } from '../protocol/ordinal-flow.js'
-import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
 import { ancestry, inParentsFirst, parentsOf } from './ancestry.js'
 import type { GraphReader, NamesReader, TransactionSource } from './graph-store.js'
@@ -159,7 +159,7 @@ type Placing = { kind: 'placed'; inputs: Outpoint[] } | { kind: 'missing'; txid:
 
 /** The inputs up to the one that carries the ordinal, as the lineage says. */
 function carryingInputs({ txid, inputs }: TransactionOutline, previous: Outpoint): Placing {
-  const carrier = inputs.findIndex(({ txid, vout }) => txid === previous.txid && vout === previous.vout)
+  const carrier = inputs.findIndex((input) => isSameOutpoint(input, previous))
   // The lineage changed while it was read.
   if (carrier === -1) return { kind: 'missing', txid }
   return { kind: 'placed', inputs: inputs.slice(0, carrier + 1) }
@@ -269,7 +269,7 @@ export async function nameHistory(
   let previous: Outpoint | undefined
   for await (const hop of store.ordinals.lineage(origin)) {
     await addHop({ hop, previous, collection, store })
-    if (isSame(hop, tip)) break
+    if (isSameOutpoint(hop, tip)) break
     previous = hop
   }
   await collection.addAncestry(tip.txid)
@@ -308,7 +308,7 @@ async function addDescent(
     const created = way.next
     if (created?.outpoint.txid !== txid) return undefined
     way.next = undefined
-    if (isSame(created.outpoint, genesis)) return undefined
+    if (isSameOutpoint(created.outpoint, genesis)) return undefined
     way.next = await spentNode(created, inputs, store)
     if (way.next === undefined) way.end = txid
     return way.next?.outpoint.txid
@@ -324,8 +324,4 @@ async function spentNode(
 ): Promise<NodeRecord | undefined> {
   const spent = outpoint.vout === 0 ? domain : domain.slice(0, -1)
   return (await store.names.genuineNodes(inputs)).find((node) => node.domain === spent)
-}
-
-function isSame(one: Outpoint, other: Outpoint): boolean {
-  return formatOutpoint(one) === formatOutpoint(other)
 }

@@ -54,7 +54,7 @@ async function* missedIn(
     const last = page.at(-1)
     if (last === undefined) return
     after = last.id
-    // By now, whoever asked has recorded all of the page.
+    // By now, the caller has recorded all of the page.
     if (placeOf(last) !== known) await index.settings.set(setting, placeOf(last))
     if (page.length < PAGE) return
   }

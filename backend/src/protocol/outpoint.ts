@@ -140,6 +140,10 @@ function matchAbsolute(text: string): Exclude<Pointer, { kind: 'sibling' }> | un
   return outpoint && { kind: 'outpoint', outpoint }
 }
 
+export function isSameOutpoint(one: Outpoint, other: Outpoint): boolean {
+  return one.txid === other.txid && one.vout === other.vout
+}
+
 /** As {@link parseOutpoint}; undefined where that throws. */
 export function readOutpoint(text: string): Outpoint | undefined {
   const [, txid, digits] = OUTPOINT.exec(text) ?? []

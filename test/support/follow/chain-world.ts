@@ -99,7 +99,7 @@ export class ChainWorld {
 
   /**
    * Mines until nothing is in the mempool that anything conflicts with, or that a block held before: then everybody agrees on
-   * what counts, and whoever knows an unproven transaction has learnt it with its ancestors. The last block leaves the rest of
+   * what counts, and a host that knows an unproven transaction has learnt it with its ancestors. The last block leaves the rest of
    * the mempool unmined.
    *
    * @param again What clients broadcast once more before.

@@ -47,7 +47,7 @@ export async function expectLiveRuns(options: LiveRuns): Promise<Record<string, 
       const { counts, failure } = await liveRun(plan, options)
       for (const [what, times] of Object.entries(counts)) happened[what] = (happened[what] ?? 0) + times
       if (failure !== undefined) failures.push(`SEED=${SEED} ONLY=${at}: ${failure}`)
-      // Whoever asks for many runs wants to see which of them fail.
+      // After many runs, one wants to see which of them failed.
       if (failure !== undefined && RUNS === undefined) waiting.length = 0
     }
   }

@@ -55,7 +55,7 @@ export class HeaderService {
 
   constructor(public chain: HeaderChain) {}
 
-  /** Sends an event to whoever listens to a stream. */
+  /** Sends an event to all listeners of a stream. */
   send(path: string, event: unknown): void {
     for (const response of this.streams.get(path) ?? [])
       response.write(`: keepalive\n\ndata: ${JSON.stringify(event)}\n\n`)

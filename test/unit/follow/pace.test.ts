@@ -62,7 +62,7 @@ test('counts a long answer as several', () => {
   expect(pace.isKept()).toBe(true)
 })
 
-test('counts from anew after a reset', () => {
+test('starts over after a reset', () => {
   const { pace, question } = set()
   question(1001)
   expect(pace.isKept()).toBe(false)

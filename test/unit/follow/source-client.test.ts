@@ -73,7 +73,7 @@ test('nothing is inflated', async () => {
   expect(await client.ask('/a', { maxBytes: 100, read: ({ length }) => length })).toBe(bomb.length)
 })
 
-test('rests twice as long each time up to ten minutes, and from anew once it answers', async () => {
+test('rests twice as long each time up to ten minutes, and starts over once it answers', async () => {
   const { client, lines, answers } = await setUp([[500]], { firstRest: 100_000 })
   let now = 1_000_000
   const clock = jest.spyOn(Date, 'now').mockImplementation(() => now)

@@ -11,7 +11,7 @@ import {
   ordinalsRecords,
 } from '../../graph/transaction-records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
-import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { TOPICS } from '../../protocol/profile.js'
 import {
   firstOutputs,
@@ -99,7 +99,8 @@ export async function deriveAdmissions(
   }
   const { records, kept, flowsKnown } = judge
   const unplaced = [...flowsKnown].filter(([, isKnown]) => !isKnown).map(([txid]) => txid)
-  const placed = [...flowsKnown].filter(([, isKnown]) => isKnown).map(([txid]) => txid)
+  // Those that are new are in no queue.
+  const placed = [...flowsKnown].filter(([txid, isKnown]) => isKnown && !isNew(txid)).map(([txid]) => txid)
   return { records, kept, unplaced, placed, left: [...left] }
 }
 
@@ -239,14 +240,14 @@ class Judge {
     if (before.some(({ topic }) => topic === TOPICS.names)) return []
     const nodeInputs: NodeInput[] = []
     if (genesis !== undefined && rules.assumesGenesis === true) {
-      const input = transaction.inputs.findIndex((each) => isSame(each, genesis))
+      const input = transaction.inputs.findIndex((each) => isSameOutpoint(each, genesis))
       if (input !== -1) nodeInputs.push({ input, spent: await this.output(genesis) })
     }
     for (const [input, topics] of spent) {
       const outpoint = transaction.inputs[input]
       if (outpoint === undefined || genesis === undefined) continue
       if (!topics.includes(TOPICS.names) || !isNodeOutpoint(outpoint, genesis)) continue
-      if (rules.assumesGenesis === true && isSame(outpoint, genesis)) continue
+      if (rules.assumesGenesis === true && isSameOutpoint(outpoint, genesis)) continue
       nodeInputs.push({ input, spent: await this.output(outpoint) })
     }
     return rules.names(transaction, nodeInputs).map((vout) => this.admission(TOPICS.names, transaction, vout))
@@ -344,10 +345,6 @@ function isUnplaced(
     (output, vout) =>
       output.satoshis === 1 && predecessors[vout]?.kind === 'unknown' && !holdsOrdinal(output),
   )
-}
-
-function isSame(one: Outpoint, other: Outpoint): boolean {
-  return one.txid === other.txid && one.vout === other.vout
 }
 
 function outpointOf({ txid, vout }: Outpoint): Outpoint {
