@@ -10,6 +10,8 @@ import { TransactionVerifier, type Trust } from './verify-transactions.js'
 export interface GenuineMint {
   /** The name that it claims. */
   name: string
+  /** The domain of the node that it spends, and restates in output 0. */
+  domain: string
   txid: string
   /** The mint that created the node which this one spends; undefined if that node is the genesis. */
   parent: GenuineMint | undefined
@@ -45,8 +47,8 @@ export function readMints(bundle: Bundle, deployment: Deployment): Map<string, G
   for (const { txid } of bundle.transactions) {
     const found = spent.get(txid)
     if (found === undefined) continue
-    const { name } = checkedMint(bundle, { ...found, deployment })
-    const genuine: GenuineMint = { name, txid, parent: found.parent }
+    const { name, domain } = checkedMint(bundle, { ...found, deployment })
+    const genuine: GenuineMint = { name, domain, txid, parent: found.parent }
     mints.set(txid, genuine)
     for (const vout of NODE_VOUTS) addNode({ txid, vout }, genuine)
   }
@@ -56,7 +58,7 @@ export function readMints(bundle: Bundle, deployment: Deployment): Map<string, G
 function checkedMint(
   bundle: Bundle,
   { node, spender, deployment }: { node: Outpoint; spender: Spender; deployment: Deployment },
-): { name: string } {
+): Pick<GenuineMint, 'name' | 'domain'> {
   const { transaction, input } = spender
   const output = bundle.output(node)
   try {
@@ -277,5 +279,5 @@ function requireDescent(
 /** Output 0 of a mint keeps the domain of the node it spends; output 1 adds the claimed character. */
 function domainOf(mint: GenuineMint | undefined, { vout }: Outpoint): string {
   if (mint === undefined) return ''
-  return vout === 0 ? mint.name.slice(0, -1) : mint.name
+  return vout === 0 ? mint.domain : mint.name
 }

@@ -3,7 +3,12 @@ import { ascii, concatBytes, joinBytes, utf8 } from '../../backend/src/protocol/
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import { NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
-import { encodeMinimalPush, encodePush, OP } from '../../backend/src/protocol/script-walk.js'
+import {
+  encodeMinimalPush,
+  encodePush,
+  encodeScriptNumber,
+  OP,
+} from '../../backend/src/protocol/script-walk.js'
 
 /**
  * A part of a script in readable form. A text is a sequence of words separated by spaces: opcodes without their `OP_`, and
@@ -21,24 +26,12 @@ export function assemble(part: ScriptPart): Uint8Array {
 }
 
 function assembleWord(word: string): Uint8Array {
-  if (/^-?(0|[1-9][0-9]*)$/.test(word)) return encodeMinimalPush(encodeNumber(Number(word)))
+  if (/^-?(0|[1-9][0-9]*)$/.test(word)) return encodeMinimalPush(encodeScriptNumber(Number(word)))
   const opcodes: Readonly<Record<string, unknown>> = SDK_OP
   const opcode = opcodes[`OP_${word}`]
   if (typeof opcode !== 'number') throw new RangeError(`not an opcode: ${JSON.stringify(word)}`)
   return Uint8Array.of(opcode)
 }
-
-/** A script number: little-endian magnitude, the sign in the top bit, minimal length; zero is empty. */
-function encodeNumber(value: number): Uint8Array {
-  const bytes: number[] = []
-  for (let left = Math.abs(value); left > 0; left = Math.floor(left / 256)) bytes.push(left % 256)
-  if ((bytes.at(-1) ?? 0) >= SIGN) bytes.push(0)
-  const top = bytes.length - 1
-  if (value < 0) bytes[top] = (bytes[top] ?? 0) | SIGN
-  return Uint8Array.from(bytes)
-}
-
-const SIGN = 0x80
 
 // The parts of the covenant around its signature, in order. The comment on a line shows the stack after it, top to the
 // right, and the alt stack after the bar. Each part starts with the stack that the previous one left.

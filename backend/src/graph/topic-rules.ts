@@ -90,7 +90,10 @@ export function admittedNames({
   try {
     const follow = isProven ? followMint : followUnprovenMint
     const mint = follow({ transaction, input, deployment, hash: nativeHash256, ...(spent && { spent }) })
-    return isName(mint.name) ? [0, 1, 2] : refuse('NAME_TOO_LONG', 'the name is longer than 255 characters')
+    if (isName(mint.name)) return [0, 1, 2]
+    // No name comes of the child, but others do of the node that is restated.
+    refuse('NO_NAME', 'the mint claims a name that is longer than 255 characters, or has zero bytes in it')
+    return [0]
   } catch (error) {
     if (error instanceof MintError) return refuse(error.code, error.message)
     throw error

@@ -1,4 +1,4 @@
-import { ascii, concatBytes } from './bytes.js'
+import { ascii, concatBytes, readUtf8 } from './bytes.js'
 import { CodedError } from './coded-error.js'
 import { decodeOutpoint, encodeOutpoint, type Outpoint } from './outpoint.js'
 import { encodePush, OP, ScriptWalk } from './script-walk.js'
@@ -11,7 +11,7 @@ export interface MineNode {
   genesis?: Outpoint
   /** The characters claimed from this node: bit n for character code n, a minimal little-endian number. */
   claimed: Uint8Array
-  /** The prefix of this node; empty for the root. */
+  /** The prefix of this node; empty for the root. No name if a character of it has zero bytes behind it. */
   domain: string
   /** The seed of the next solution (the field `pow`): 32 bytes, or none in the root as deployed. */
   seed: Uint8Array
@@ -73,7 +73,7 @@ const TRAILER_LENGTH = 5
 /**
  * Reads a node from the end of its locking script: the byte 0, the length of the state, the state, and the OP_RETURN
  * before it. Strict, so that scripts and nodes correspond one to one: five fields and nothing else, pushes minimal
- * by length byte, `claimed` a minimal number, the domain of name characters only.
+ * by length byte, `claimed` a minimal number, the domain of name characters and zero bytes after them.
  *
  * That a script reads as a node says nothing about its lineage: anyone can write one.
  *
@@ -95,14 +95,13 @@ export function decodeMineNode(lockingScript: Uint8Array): MineNode {
     throw new MineNodeError('the genesis field is not an outpoint')
   if (!isMinimalNumber(claimed))
     throw new MineNodeError('the claimed field is not a minimally encoded number')
-  if (!domain.every(isNameCharacter))
-    throw new MineNodeError('the domain has characters other than a-z 0-9 -')
+  if (!isDomain(domain)) throw new MineNodeError('the domain has characters other than a-z 0-9 -')
   if (seed.length !== 0 && seed.length !== 32) throw new MineNodeError('the seed is not a hash of 32 bytes')
   return {
     code: lockingScript.subarray(0, returnAt),
     genesis: genesis.length === 0 ? undefined : decodeOutpoint(genesis),
     claimed,
-    domain: new TextDecoder().decode(domain),
+    domain: readUtf8(domain),
     seed,
   }
 }
@@ -141,6 +140,11 @@ function readFields(state: Uint8Array): Fields {
     throw new MineNodeError('the state does not have exactly five fields')
   }
   return [first, genesis, claimed, domain, seed]
+}
+
+/** Whether bytes are name characters, each followed by any number of zero bytes: the live covenant lets them through. */
+function isDomain(bytes: Uint8Array): boolean {
+  return bytes.every((code, at) => isNameCharacter(code) || (code === 0 && at > 0))
 }
 
 /** Whether bytes are a positive script number without spare bytes, zero being the one byte `00`. */

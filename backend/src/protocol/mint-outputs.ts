@@ -4,6 +4,8 @@ import {
   checkMint,
   type Deployment,
   encodeNameOutput,
+  isCharacter,
+  type Mint,
   MintError,
   meetsDifficulty,
   mintScripts,
@@ -21,6 +23,9 @@ import { type Hash256, outputOf, type SpentOutput, type TransactionView } from '
 /** A spend of a node, as `checkMint` takes it. */
 type NodeSpend = Parameters<typeof checkMint>[0]
 
+/** What a mint claims: the domain of the node in output 1, which need not be a name, and that of the node in output 0. */
+type FollowedMint = Pick<Mint, 'name' | 'domain'>
+
 /**
  * The name claimed by a mint that is in a block: checked if the unlocking script is pushes only, and read from the outputs
  * if it has code. Interpreters may disagree about code, and the block has decided. Whatever a miner writes there, the tree
@@ -31,7 +36,7 @@ type NodeSpend = Parameters<typeof checkMint>[0]
  *
  * @throws MintError as `checkMint` and {@link readMintOutputs}.
  */
-export function followMint(spend: NodeSpend): { name: string } {
+export function followMint(spend: NodeSpend): FollowedMint {
   const script = spend.transaction.inputs[spend.input]?.unlockingScript
   return script !== undefined && hasCode(script) ? readMintOutputs(spend) : checkMint(spend)
 }
@@ -42,7 +47,7 @@ export function followMint(spend: NodeSpend): { name: string } {
  *
  * @throws MintError `NOT_STRICT`; as `checkMint`.
  */
-export function followUnprovenMint(spend: NodeSpend): { name: string } {
+export function followUnprovenMint(spend: NodeSpend): FollowedMint {
   const script = spend.transaction.inputs[spend.input]?.unlockingScript
   if (script !== undefined && !isStrictUnlocking(script)) throw new MintError('NOT_STRICT', NOT_STRICT)
   return checkMint(spend)
@@ -101,23 +106,22 @@ export function readMintOutputs(mint: {
   input: number
   deployment: Deployment
   spent?: SpentOutput
-}): { name: string } {
+}): FollowedMint {
   const { transaction, deployment, spent } = mint
   const { genesis } = deployment
   const restated = readNode(transaction, 0)
   const { domain: name } = readNode(transaction, 1)
   const { seed } = restated
-  const character = name.slice(-1)
+  const character = name.slice(restated.domain.length)
   const outpoint = transaction.inputs[mint.input]
   if (outpoint === undefined) throw new MintError('BAD_UNLOCKING', `there is no input ${mint.input}`)
+  if (!name.startsWith(restated.domain) || !isCharacter(ascii(character), restated)) throw notAChild()
   const before =
     spent && requireMinable({ node: placedNode(spent, outpoint), character: ascii(character), deployment })
   const { code, domain, claimed } = before
     ? { ...before.parent, claimed: claim(before.parent.claimed, character.charCodeAt(0)) }
     : restated
-  if (name !== domain + character || !isClaimed(claimed, character.charCodeAt(0))) {
-    throw new MintError('BAD_OUTPUT', 'output 1 is not a child of the node in output 0', { vout: 1 })
-  }
+  if (name !== domain + character || !isClaimed(claimed, character.charCodeAt(0))) throw notAChild()
   if (seed.length === 0 || !meetsDifficulty(seed, deployment.difficulty)) {
     throw new MintError('BAD_WORK', `the seed has fewer than ${deployment.difficulty} zero bits`)
   }
@@ -137,7 +141,11 @@ export function readMintOutputs(mint: {
     deployment,
   )
   for (const [vout, lockingScript] of scripts.entries()) requireOutput(transaction, { vout, lockingScript })
-  return { name }
+  return { name, domain }
+}
+
+function notAChild(): MintError {
+  return new MintError('BAD_OUTPUT', 'output 1 is not a child of the node in output 0', { vout: 1 })
 }
 
 function readNode(transaction: TransactionView, vout: number): MineNode {

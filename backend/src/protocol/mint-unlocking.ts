@@ -1,4 +1,4 @@
-import { concatBytes, joinBytes } from './bytes.js'
+import { ascii, concatBytes, joinBytes } from './bytes.js'
 import { encodeOutpoint } from './outpoint.js'
 import { encodeMinimalPush, OP, readPushes, ScriptWalk } from './script-walk.js'
 import {
@@ -41,13 +41,10 @@ const AFTER_SCRIPT = 8 + 4 + 32 + 4 + 4
 /**
  * Writes the unlocking script of a node: five pushes, each minimal by the rules of script, which nodes of the network
  * may enforce.
- *
- * @param unlocking.character One character of a name.
  */
 export function encodeMintUnlocking(unlocking: MintUnlocking<string>): Uint8Array {
   const { character, nonce, ownerLock, trailing, preimage } = unlocking
-  const code = Uint8Array.of(character.charCodeAt(0))
-  return joinBytes([code, nonce, ownerLock, trailing, preimage].map(encodeMinimalPush))
+  return joinBytes([ascii(character), nonce, ownerLock, trailing, preimage].map(encodeMinimalPush))
 }
 
 /**

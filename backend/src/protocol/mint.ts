@@ -1,4 +1,4 @@
-import { concatBytes, equalBytes, utf8 } from './bytes.js'
+import { concatBytes, equalBytes, readUtf8, utf8 } from './bytes.js'
 import type { CovenantLimits } from './covenant-limits.js'
 import { type CovenantVersion, versionOfCode } from './covenant-version.js'
 import { encodeEnvelope } from './envelope.js'
@@ -15,7 +15,7 @@ import {
 import { MintError } from './mint-error.js'
 import { mintPreimage, readMintUnlocking, readPreimageSpent } from './mint-unlocking.js'
 import { encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
-import { encodePush, OP } from './script-walk.js'
+import { encodePush, encodeScriptNumber, OP } from './script-walk.js'
 import {
   type Hash256,
   hash256,
@@ -57,10 +57,14 @@ export type DeploymentTerms = Omit<Deployment, 'genesis'>
 
 /** A mint that was checked: what it claims, and the nodes that it leaves. */
 export interface Mint {
-  /** The parent's domain and the character: the name as the tree has it, never the text of an envelope. */
+  /**
+   * The parent's domain and the character: the name as the tree has it, never the text of an envelope. It need not be one
+   * that can be asked for (`isName`): zero bytes may follow the character, and it may be too long.
+   */
   name: string
   /** The parent's domain. */
   domain: string
+  /** As pushed, with the zero bytes that the live covenant lets follow it. */
   character: string
   nonce: Uint8Array
   ownerLock: Uint8Array
@@ -286,14 +290,27 @@ function requireTree(node: { parent: MineNode; outpoint: Outpoint; deployment: D
 /** The character to claim, allowed and not claimed yet. */
 function requireFree(parent: MineNode, push: Uint8Array): string {
   const [code] = push
-  if (push.length !== 1 || code === undefined || !isNameCharacter(code)) {
+  if (code === undefined || !isCharacter(push, parent)) {
     throw new MintError('BAD_CHARACTER', 'the character is not one of a-z 0-9 -')
   }
-  const character = String.fromCharCode(code)
   if (isClaimed(parent.claimed, code)) {
-    throw new MintError('CLAIMED', `${JSON.stringify(character)} is already claimed at this node`)
+    throw new MintError('CLAIMED', `"${String.fromCharCode(code)}" is already claimed at this node`)
   }
-  return character
+  return readUtf8(push)
+}
+
+/**
+ * Whether a covenant takes a push for a character of names. The live one reads it as a number, and so lets zero bytes follow
+ * the character, which become part of the child's domain. Those of minetree take one byte.
+ */
+export function isCharacter(push: Uint8Array, { code: covenant }: Pick<MineNode, 'code'>): boolean {
+  const [code] = push
+  if (code === undefined || !isNameCharacter(code)) return false
+  return push.length === 1 || (versionOfCode(covenant) === undefined && isZero(push.subarray(1)))
+}
+
+function isZero(bytes: Uint8Array): boolean {
+  return bytes.every((byte) => byte === 0)
 }
 
 /** How many characters a name of a tree can have: what its script may hold, or what the covenant can write. */
@@ -335,6 +352,9 @@ export function requireOutput(
  * The locking script of output 2 (service.md 2.7): the owner's lock, the envelope with the name, and an OP_RETURN
  * with marker and genesis.
  *
+ * The live covenant writes the length of the name as a script number. Up to 75 that is a push; a longer name leaves an
+ * envelope that cannot be read, but the mint is valid.
+ *
  * @param output.name Without the TLD; the deployment's is put on.
  */
 export function encodeNameOutput(output: {
@@ -344,10 +364,13 @@ export function encodeNameOutput(output: {
 }): Uint8Array {
   const { nameContentType, marker, genesis, tld } = output.deployment
   const body = nameText(output.name, tld)
+  const envelope = encodeEnvelope({ contentType: nameContentType, body: new Uint8Array() })
   return concatBytes(
     output.ownerLock,
-    encodeEnvelope({ contentType: nameContentType, body }),
-    Uint8Array.of(OP.RETURN),
+    envelope.subarray(0, -1),
+    encodeScriptNumber(body.length),
+    body,
+    Uint8Array.of(OP.ENDIF, OP.RETURN),
     encodePush(marker),
     encodePush(encodeOutpoint(genesis)),
   )

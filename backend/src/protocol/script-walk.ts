@@ -141,6 +141,18 @@ export function encodeMinimalPush(data: Uint8Array): Uint8Array {
   return number >= 1 && number <= 16 ? Uint8Array.of(OP.ONE + number - 1) : encodePush(data)
 }
 
+/** A script number: little-endian magnitude, the sign in the top bit, minimal length; zero is empty. */
+export function encodeScriptNumber(value: number): Uint8Array {
+  const bytes: number[] = []
+  for (let left = Math.abs(value); left > 0; left = Math.floor(left / 256)) bytes.push(left % 256)
+  if ((bytes.at(-1) ?? 0) >= SIGN) bytes.push(0)
+  const top = bytes.length - 1
+  if (value < 0) bytes[top] = (bytes[top] ?? 0) | SIGN
+  return Uint8Array.from(bytes)
+}
+
+const SIGN = 0x80
+
 /** The byte that OP_1NEGATE or one of OP_1 to OP_16 pushes. */
 function smallNumber(op: number): number | undefined {
   if (op >= OP.ONE && op <= OP.SIXTEEN) return op - OP.ONE + 1

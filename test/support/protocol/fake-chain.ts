@@ -68,6 +68,8 @@ export interface MintOverrides {
   sequence?: number
   /** The node to spend; by default the live one of the name's parent. With it, the chain's live nodes stay. */
   from?: FakeNode
+  /** The tree that the mint belongs to, if it is another one than the chain's. */
+  genesis?: Outpoint
 
   character?: string
   badWork?: boolean
@@ -171,15 +173,16 @@ export class FakeChain {
     const nonce = overrides.nonce ?? this.findNonce({ seed: parent.seed, character, commitment, bad })
     const seed = proofOfWork({ seed: parent.seed, character, nonce })
 
+    const deployment = { ...this.deployment, genesis: overrides.genesis ?? this.deployment.genesis }
     const restated: MineNode = {
       code: parent.code,
-      genesis: this.deployment.genesis,
+      genesis: deployment.genesis,
       claimed: claim(parent.claimed, character.charCodeAt(0)),
       domain: parent.domain,
       seed,
     }
     const child: MineNode = { ...restated, claimed: UNCLAIMED, domain: parent.domain + character }
-    const nameOutput = encodeNameOutput({ ownerLock, name: child.domain, deployment: this.deployment })
+    const nameOutput = encodeNameOutput({ ownerLock, name: child.domain, deployment })
     const scripts = [encodeMineNode(restated), encodeMineNode(child), nameOutput]
     const bound = scripts.map((lockingScript) => ({ satoshis: 1, lockingScript }))
     const outputs = overrides.outputs?.([...bound, ...trailing]) ?? [...bound, ...trailing]

@@ -1,11 +1,13 @@
 import { PrivateKey, Transaction } from '@bsv/sdk'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
-import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
+import { decodeMineNode, encodeMineNode } from '../../../backend/src/protocol/mine-node.js'
+import { followMint, readMintOutputs } from '../../../backend/src/protocol/mint-outputs.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
 import { fundWithKey } from '../../../src/mining/fund-with-key.js'
 import { searchNonce } from '../../../src/mining/search/search-nonce.js'
-import { p2pkh } from '../../support/protocol/fake-chain.js'
+import { refusalByScript } from '../../support/mining/covenant-mints.js'
+import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
 import { coinsFor, provenAlone } from '../../support/protocol/transactions.js'
 
@@ -50,4 +52,50 @@ if (vectors === undefined || mainnet === undefined) {
       )
     },
   )
+
+  // Nodes that nobody mined: their seed is that of a node that somebody did, so that one solution does for all of them.
+  const outpoint = parseOutpoint(`${second?.txid}_1`)
+  const output = mainnetTransaction(outpoint.txid).outputs[outpoint.vout]
+  if (output === undefined) throw new Error(`no output ${formatOutpoint(outpoint)}`)
+  const node = decodeMineNode(output.lockingScript)
+  /** What the script and the index say of a mint from such a node. */
+  const judged = (mint: { domain: string; character: string; nonce: Uint8Array }) => {
+    const { domain, character, nonce } = mint
+    const chain = new FakeChain({ ...mainnet, nameMarker: Buffer.from(mainnet.marker).toString() })
+    const { genesis } = mainnet
+    const spent = { ...output, outpoint, lockingScript: encodeMineNode({ ...node, genesis, domain }) }
+    for (let sequence = 0; sequence < 64; sequence++) {
+      const made = chain.mint('?', { from: spent, genesis, character, nonce, sequence, funding: [] })
+      const spend = { transaction: made.transaction, input: 0, spent, deployment: mainnet }
+      if (refusalByScript(spend, 'block') === undefined)
+        return { name: followMint(spend).name, byOutputs: readMintOutputs(spend).name }
+    }
+    return 'refused by the script'
+  }
+  const solved = async (character: string, noncePrefix: Uint8Array) =>
+    (await searchNonce({ seed: node.seed, character, difficulty: 22, noncePrefix, workers: 0 })).nonce
+
+  test('names of any length are followed as its script writes them', async () => {
+    const nonce = await solved('q', new Uint8Array())
+    for (const length of [74, 75, 76, 77, 126, 127, 128, 254, 255, 256, 1000]) {
+      const domain = 'x'.repeat(length)
+      const name = `${domain}q`
+      expect(judged({ domain, character: 'q', nonce })).toEqual({ name, byOutputs: name })
+    }
+  })
+
+  test('zero bytes may follow the character, and nothing else', async () => {
+    const nonce = await solved('q', new Uint8Array(8))
+    for (const zeros of [0, 1, 2, 8]) {
+      const character = `q${'\0'.repeat(zeros)}`
+      const name = `sh${character}`
+      expect(judged({ domain: 'sh', character, nonce: nonce.subarray(zeros) })).toEqual({
+        ...{ name, byOutputs: name },
+      })
+    }
+    const other = await solved('q', Uint8Array.of(0x80))
+    expect(judged({ domain: 'sh', character: 'q\x80', nonce: other.subarray(1) })).toBe(
+      'refused by the script',
+    )
+  })
 }

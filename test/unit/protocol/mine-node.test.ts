@@ -18,7 +18,7 @@ import { bytes, bytesOf, mutated, outpoint } from '../../support/protocol/arbitr
 const nameCode = fc.constantFrom(...ascii(NAME_CHARACTERS))
 const claimed = fc.array(nameCode).map((codes) => codes.reduce(claim, UNCLAIMED))
 const domain = fc
-  .array(fc.constantFrom(...NAME_CHARACTERS), { maxLength: 300, size: 'max' })
+  .array(fc.constantFrom(...NAME_CHARACTERS, 'a\0', '-\0\0'), { maxLength: 300, size: 'max' })
   .map((characters) => characters.join(''))
 const mineNode: fc.Arbitrary<MineNode> = fc.record({
   code: bytes(),
@@ -115,6 +115,7 @@ describe('a script that is no node', () => {
     ['a negative claimed number', replaced(2, '0180')],
     ['a claimed number pushed the long way', replaced(2, '4c0101')],
     ['capitals in the domain', replaced(3, '03414243')],
+    ['a domain that starts with a zero byte', replaced(3, '020061')],
     ['a dot in the domain', replaced(3, '012e')],
     ['a domain in UTF-8', replaced(3, '02c3a4')],
     ['a domain pushed the longest way', replaced(3, '4d0300616263')],

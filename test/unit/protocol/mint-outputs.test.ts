@@ -47,6 +47,16 @@ test.each<[string, MintOverrides]>([
   expect([nameOrCode(mint), nameOrCode(mint, { spent: undefined })]).toEqual(['ac', 'ac'])
 })
 
+test('a mint with zero bytes after the character is recognised, from a node of either domain', () => {
+  const mint = attempt({ unlockingScript, character: 'c\0' })
+  expect([nameOrCode(mint), nameOrCode(mint, { spent: undefined })]).toEqual(['ac\0', 'ac\0'])
+  const [, child] = mint.transaction.outputs
+  const from = { outpoint: { txid: mint.txid, vout: 1 }, satoshis: 1, lockingScript: Uint8Array.of() }
+  const spent = { ...from, ...(child && { lockingScript: child.lockingScript }) }
+  const next = chain.mint('?', { unlockingScript, from: spent, character: 'd' })
+  expect([nameOrCode(next, { spent }), nameOrCode(next, { spent: undefined })]).toEqual(['ac\0d', 'ac\0d'])
+})
+
 test('a mint from the root as deployed is recognised too', () => {
   const tree = new FakeChain({ tld: 'test' })
   const spent = tree.node('')

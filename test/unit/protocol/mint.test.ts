@@ -92,6 +92,17 @@ describe('a mint', () => {
     )
   })
 
+  test('passes with zero bytes after the character, which the live covenant lets through', () => {
+    const mint = attempt({ character: 'c\0\0' })
+    expect(check(mint)).toMatchObject({ character: 'c\0\0', name: 'ac\0\0', domain: 'a' })
+    expect(check(mint, { spent: PARENT }).restated).toEqual(
+      decodeMineNode(mint.transaction.outputs[0]?.lockingScript ?? new Uint8Array()),
+    )
+    for (const character of ['\0', '\0c', 'c\0c', 'c\0\x80'])
+      expect(() => check(attempt({ character }))).toThrow(expect.objectContaining({ code: 'BAD_CHARACTER' }))
+    expect(() => check(attempt({ character: 'b\0' }))).toThrow(expect.objectContaining({ code: 'CLAIMED' }))
+  })
+
   test('passes from the root as deployed, whose genesis and seed are empty', () => {
     const tree = new FakeChain()
     const { transaction } = tree.mint('x')
@@ -137,6 +148,17 @@ describe('a mint', () => {
     })
     expect(check(mint).name).toBe('ac')
   })
+})
+
+test.each([
+  [75, '4b'],
+  [76, '4c'],
+  [127, '7f'],
+  [128, '8000'],
+  [255, 'ff00'],
+])('the length of a name of %i characters is the script number %s', (length, number) => {
+  const script = encodeNameOutput({ ownerLock: fromHex('51'), name: 'a'.repeat(length), deployment })
+  expect(toHex(script)).toContain(`00${number}${'61'.repeat(length)}68`)
 })
 
 test('the name output is lock, envelope, marker and genesis', () => {

@@ -52,6 +52,8 @@ async function judge(
 
 const refused = (code: string) => ({ admitted: [], codes: [code] })
 const ADMITTED = { admitted: [0, 1, 2], codes: [] }
+/** Of a mint that leaves no name behind. */
+const ONLY_RESTATED = { admitted: [0], codes: ['NO_NAME'] }
 
 /** A coin locked to a copy of a node that says what the forger likes. */
 function nodeCopy(node: FakeNode, state: Partial<MineNode>): FakeOutput {
@@ -141,7 +143,13 @@ describe('a mint', () => {
     const [last, beyond] = mints
     if (!last || !beyond) throw new Error('no mints')
     expect(await judge(chain, last, { previousCoins: [0] })).toEqual(ADMITTED)
-    expect(await judge(chain, beyond, { previousCoins: [0] })).toEqual(refused('NAME_TOO_LONG'))
+    expect(await judge(chain, beyond, { previousCoins: [0] })).toEqual(ONLY_RESTATED)
+  })
+
+  test('has the restated node alone admitted where zero bytes follow the character', async () => {
+    const chain = new FakeChain()
+    const mint = chain.mint('a', { character: 'a\0' })
+    expect(await judge(chain, mint, { previousCoins: [0] })).toEqual(ONLY_RESTATED)
   })
 
   test('that spends nothing known here is refused', async () => {

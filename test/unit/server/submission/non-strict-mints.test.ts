@@ -1,4 +1,6 @@
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
+import { concatBytes } from '../../../../backend/src/protocol/bytes.js'
+import { verifyNameProof, verifyNode } from '../../../../src/client/verify-name.js'
 import { spendsNodeNonStrictly } from '../../../../src/server/submission/submission-rules.js'
 import { proofIn } from '../../../support/protocol/block.js'
 import {
@@ -214,6 +216,39 @@ test('a peer brings mints of every form, and one with 10,001 outputs, where its 
   for (const [name, origin] of minted) expect(await originOf(late, name)).toBe(origin)
   expect(await nodeOf(late, '')).toEqual({ domain: '', outpoint: wide.outpoint(0) })
   await late.stop()
+})
+
+test('a mint with zero bytes after its character leaves the node restated, from which others are mined', async () => {
+  const { world, chain, mint, submit } = await nonStrictWorld()
+  const { headers } = world
+  const zeros = mint('a', chain.node(''), { character: 'a\0' })
+  const child = mint('?', nodeAt(zeros, 1), { character: 'b' })
+  const coded = mint('c', nodeAt(zeros, 0), {
+    ...{ character: 'c\0\0', version: 2 },
+    unlockingScript: (right) => concatBytes(right, Uint8Array.of(0x6a)),
+  })
+  const next = mint('d', nodeAt(coded, 0))
+  headers.mine([zeros, child, coded, next])
+  for (const each of [next, child, coded, zeros, zeros])
+    expect(await submit(each)).toMatchObject({ status: 200 })
+  const { server: again } = await world.restart()
+  expect(await nodeOf(again, '')).toEqual({ domain: '', outpoint: next.outpoint(0) })
+  for (const name of ['a', 'c', 'b']) expect(await originOf(again, name)).toBeUndefined()
+  expect(await originOf(again, 'd')).toBe(next.outpoint(2))
+  // Whoever checks the name finds the same, also where the child with zero bytes is shown, and spent.
+  const { body } = await again.ask('/svc/names/proof/d')
+  const { deployment } = chain
+  const trust = { deployment, chainTracker: 'scripts only' as const }
+  expect(await verifyNameProof({ ...trust, proof: body, name: 'd' })).toMatchObject({
+    line: [{ name: 'a\0' }, { name: 'c\0\0' }, { name: 'd' }],
+  })
+  const { branch } = headers
+  const shown = [chain.genesis, zeros, child, coded].map((each) => {
+    const path = branch.path(each.txid)
+    return { raw: each.raw, ...(path && { proof: proofIn(path, each) }) }
+  })
+  const outpoint = { txid: coded.txid, vout: 0 }
+  expect(await verifyNode({ ...trust, beef: encodeBeef(shown), outpoint })).toMatchObject({ domain: '' })
 })
 
 test('an output that many spend is read for a node once', () => {
