@@ -1,8 +1,9 @@
 import pLimit from 'p-limit'
 import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
-import type { TransactionRecord } from '../../backend/src/graph/records.js'
+import type { NodeRecord, TransactionRecord } from '../../backend/src/graph/records.js'
+import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { readTransaction } from '../../backend/src/protocol/transaction.js'
+import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import type { Admission } from './admission.js'
 import { type Gathered, type GatherLimits, gather } from './ancestors.js'
 import { type ChainSource, spends } from './chain-source.js'
@@ -42,7 +43,7 @@ const UNPROVEN_TIME = 30_000
 const SMALL = 16 * 1024 * 1024
 /** How often a source is asked for a spender that does spend. */
 const ATTEMPTS = 3
-/** How many inputs of a transaction are checked for coins that are followed: it may have any number. */
+/** How many inputs of a transaction are checked for ordinals that are followed, one by one: it may have any number. */
 const INPUTS_CHECKED = 100
 /** How many coins of an unproven transaction are asked about, to find what was mined instead. */
 const SPENT_ASKED = 4
@@ -268,7 +269,7 @@ export class BranchFollower {
   private async gathered(record: TransactionRecord, limits: GatherLimits): Promise<Gathered> {
     const { node, source, maxUnproven } = this.options
     const options = { store: node.store, source, limits }
-    if (record.proof !== undefined) return await gather(record, options)
+    if (record.proof !== undefined) return await this.gatheredProven(record, options)
     try {
       const left = Math.max(0, maxUnproven - this.unproven.count)
       const found = await gather(record, { ...options, maxUnproven: left })
@@ -277,6 +278,24 @@ export class BranchFollower {
     } catch (error) {
       if (error instanceof FollowError && error.code === 'UNPROVEN') this.unproven.count = maxUnproven
       throw error
+    }
+  }
+
+  /**
+   * A mint needs nothing that places its ordinals. If that is too much for a submission, the mint comes alone, as otherwise all
+   * names below it would be lost.
+   */
+  private async gatheredProven(
+    record: TransactionRecord,
+    options: Parameters<typeof gather>[1],
+  ): Promise<Gathered> {
+    try {
+      return await gather(record, options)
+    } catch (error) {
+      const isSmall = options.limits.maxBytes < this.options.limits.maxBytes
+      if (!(isTooMany(error) || (isTooLarge(error) && !isSmall))) throw error
+      if ((await this.nodesSpent(readTransaction(record.raw, record))).length === 0) throw error
+      return { beef: encodeBeef([record]), fetched: 0, unproven: 0, unknown: [] }
     }
   }
 
@@ -326,6 +345,11 @@ export class BranchFollower {
     return await this.options.node.store.names.genuineNodes([0, 1].map((vout) => ({ txid, vout })))
   }
 
+  /** The nodes of the store that a transaction spends, at any input. */
+  private async nodesSpent({ inputs }: Pick<TransactionView, 'inputs'>): Promise<NodeRecord[]> {
+    return await this.options.node.store.names.genuineNodes(inputs.map(({ txid, vout }) => ({ txid, vout })))
+  }
+
   /**
    * The inputs of a transaction that are nodes or ordinals of the store.
    *
@@ -336,12 +360,12 @@ export class BranchFollower {
     { all }: { all: boolean },
   ): Promise<FrontierCoin[]> {
     const { node, isFollowed } = this.options
-    const { names, ordinals } = node.store
-    const inputs = readTransaction(raw, { txid }).inputs.slice(0, INPUTS_CHECKED)
-    const outpoints = inputs.map((input) => ({ txid: input.txid, vout: input.vout }))
-    const nodes = await names.genuineNodes(outpoints)
+    const { ordinals } = node.store
+    const transaction = readTransaction(raw, { txid })
+    const nodes = await this.nodesSpent(transaction)
     const coins: FrontierCoin[] = nodes.map(({ outpoint }) => ({ kind: 'node', outpoint }))
-    for (const outpoint of outpoints) {
+    for (const { txid, vout } of transaction.inputs.slice(0, INPUTS_CHECKED)) {
+      const outpoint = { txid, vout }
       if (nodes.some((each) => isSameOutpoint(each.outpoint, outpoint))) continue
       if ((await ordinals.output(outpoint)) === undefined) continue
       if (all || (await isFollowed(outpoint))) coins.push({ kind: 'ordinal', outpoint })
@@ -362,6 +386,10 @@ function isTooLarge(error: unknown): boolean {
     (error instanceof FollowError && error.code === 'TOO_LARGE') ||
     (error instanceof ChainSourceError && error.code === 'TOO_LARGE')
   )
+}
+
+function isTooMany(error: unknown): boolean {
+  return error instanceof FollowError && error.code === 'TOO_MANY'
 }
 
 function refusal(txid: string, why: string): FollowError {

@@ -144,6 +144,57 @@ test('where another mint is mined than the one that was seen unproven, it is fou
   expect(names?.join()).toContain(competing.txid)
 })
 
+test('wherever the node stands among the inputs of the one that was seen', async () => {
+  const { tree, service, crawl } = await world()
+  const { chain, headers } = tree
+  const outputs = Array.from({ length: 150 }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
+  const purse = chain.spend({ inputs: [], outputs })
+  headers.mine([purse])
+  const from = chain.node('b')
+  const coins = outputs.map((_, vout) => ({ transaction: purse, vout }))
+  const seen = chain.mint('bx', { from, funding: coins, nodeInputPosition: coins.length })
+  const competing = chain.mint('by', { from, funding: coins.slice(0, 1) })
+  service.know(tree.record(purse), tree.record(seen))
+  const dataDir = await folder()
+  await crawl(dataDir)
+  expect(factsIn(dataDir).graph_names?.join()).toContain(seen.txid)
+  headers.mine([competing])
+  service.forget(seen.txid)
+  service.know(tree.record(competing))
+  expect(await crawl(dataDir)).toMatchObject({ failures: [] })
+  const names = factsIn(dataDir).graph_names?.join() ?? ''
+  expect([names.includes(competing.txid), names.includes(seen.txid)]).toEqual([true, false])
+})
+
+test.each([
+  ['more transactions', { maxTransactions: 20, maxBytes: 1_000_000 }, 1],
+  ['more bytes', { maxTransactions: 1000, maxBytes: 100_000 }, 10_000],
+])(
+  'a mint in a block is followed if %s place its last output than a submission may have',
+  async (_, limits, bytes) => {
+    const { tree, service, crawl } = await world()
+    const { chain, headers } = tree
+    const lockingScript = new Uint8Array(bytes).fill(0x61)
+    const coins = Array.from({ length: 30 }, () =>
+      chain.spend({ inputs: [], outputs: [{ satoshis: 10, lockingScript }] }),
+    )
+    const mint = chain.mint('bx', {
+      funding: coins.map((transaction) => ({ transaction, vout: 0 })),
+      trailing: [
+        { satoshis: 290, lockingScript: OPEN_LOCK },
+        { satoshis: 1, lockingScript: OPEN_LOCK },
+      ],
+    })
+    const next = chain.mint('bxy', { funding: [] })
+    headers.mine([...coins, mint, next])
+    service.know(...[...coins, mint, next].map((each) => tree.record(each)))
+    const dataDir = await folder()
+    expect(await crawl(dataDir, { limits })).toMatchObject({ failures: [] })
+    const names = factsIn(dataDir).graph_names?.join() ?? ''
+    expect([names.includes(mint.txid), names.includes(next.txid)]).toEqual([true, true])
+  },
+)
+
 describe('a source that lies', () => {
   test.each<[string, string, (all: FollowWorld) => void]>([
     [
