@@ -97,7 +97,7 @@ export class FoundFiles {
   /**
    * The BEEFs that may admit a transaction, the most complete first: one assembled from all files, with the values of the
    * spent coins, which place its ordinals whether it is proven or not; then each file's own, because the proof in one may
-   * hold where that in another does not.
+   * hold where that in another does not; then the same without those values, which may exceed the limits of a submission.
    */
   async *beefsOf({ txid, sources, copies }: FoundTransaction): AsyncGenerator<Uint8Array, void> {
     const seen = new Set<string>()
@@ -105,15 +105,16 @@ export class FoundFiles {
       this.everyFile(),
       ...copies.filter(({ kind }) => kind !== 'raw').map((copy) => this.oneFile(copy)),
     ]
-    for (const reader of readers) {
-      const known: string[] = []
-      for (const source of sources) if ((await reader.get(source)) !== undefined) known.push(source)
-      const beef = await assembleBeef([...known, txid], reader)
-      if (beef === undefined) continue
-      const hash = Buffer.from(nativeHash256(beef)).toString('hex')
-      if (!seen.has(hash)) yield beef
-      seen.add(hash)
-    }
+    for (const placing of [sources, []])
+      for (const reader of readers) {
+        const known: string[] = []
+        for (const source of placing) if ((await reader.get(source)) !== undefined) known.push(source)
+        const beef = await assembleBeef([...known, txid], reader)
+        if (beef === undefined) continue
+        const hash = Buffer.from(nativeHash256(beef)).toString('hex')
+        if (!seen.has(hash)) yield beef
+        seen.add(hash)
+      }
   }
 
   private everyFile(): TransactionSource {

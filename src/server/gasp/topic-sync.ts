@@ -5,6 +5,7 @@ import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import type { OfferedOutput } from '../../gateway/sync/sync-messages.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
@@ -175,7 +176,11 @@ export class TopicSync {
     return [...offers.values()]
   }
 
-  private async collect({ outpoint }: Offer, stopping: AbortSignal): Promise<SyncGraph> {
+  private async collect(
+    { outpoint }: Offer,
+    stopping: AbortSignal,
+    topics = withOrdinals([this.options.topic]),
+  ): Promise<SyncGraph> {
     const { topic, engine, graph, limits } = this.options
     const late = new AbortController()
     const timer = setTimeout(
@@ -187,7 +192,7 @@ export class TopicSync {
       return await collectGraph({
         offered: outpoint,
         topic,
-        topics: withOrdinals([topic]),
+        topics,
         ask: (asked) => this.ask({ graph: outpoint, outpoint: asked }, signal),
         askSources: (admitted) => this.options.peer.sources(admitted, signal),
         managers: engine.managers,
@@ -216,21 +221,11 @@ export class TopicSync {
     { outpoint, score }: Offer,
     round: SyncRound & { collecting: Promise<SyncGraph> | undefined },
   ): Promise<void> {
-    const { topic, engine, proofs, graph, logger, url } = this.options
+    const { topic, graph, logger, url } = this.options
     const { tally } = round
     const { txid } = outpoint
     try {
-      const collected = await round.collecting
-      if (collected?.isEarly && this.open.triesOf(txid) < MAX_EARLY)
-        throw new IncompleteGraphError('the lookup service of the peer does not know the offered output yet')
-      if (collected !== undefined)
-        await takeGraph(collected, {
-          topics: withOrdinals([topic]),
-          engine,
-          proofs,
-          graph,
-          signal: round.signal,
-        })
+      await this.takeCollected({ outpoint, score }, round)
       if (!(await graph.admissions.isApplied(topic, txid)))
         throw new UnwantedGraphError('its topic admits none of the offered outputs')
       const winner = await graph.transactions.winnerOver(txid)
@@ -239,7 +234,7 @@ export class TopicSync {
       this.count('taken', tally)
       this.failures = 0
     } catch (error) {
-      const isUnwanted = error instanceof UnwantedGraphError || error instanceof SubmissionTooLargeError
+      const isUnwanted = isTooMuch(error)
       const isOpen =
         error instanceof BadGraphError ||
         error instanceof IncompleteGraphError ||
@@ -263,10 +258,32 @@ export class TopicSync {
     }
   }
 
+  private async takeCollected(
+    offer: Offer,
+    { collecting, signal }: SyncRound & { collecting: Promise<SyncGraph> | undefined },
+  ): Promise<void> {
+    const { topic, engine, proofs, graph } = this.options
+    const options = { engine, proofs, graph, signal }
+    try {
+      const collected = await collecting
+      if (collected?.isEarly && this.open.triesOf(offer.outpoint.txid) < MAX_EARLY)
+        throw new IncompleteGraphError('the lookup service of the peer does not know the offered output yet')
+      if (collected !== undefined) await takeGraph(collected, { ...options, topics: withOrdinals([topic]) })
+    } catch (error) {
+      // A mint needs nothing that places its ordinals: without that, it may be within the limits.
+      if (topic !== TOPICS.names || !isTooMuch(error)) throw error
+      await takeGraph(await this.collect(offer, signal, [topic]), { ...options, topics: [topic] })
+    }
+  }
+
   private count(result: keyof SyncTally, tally: SyncTally): void {
     tally[result]++
     this.options.emit({ kind: 'synced', result })
   }
+}
+
+function isTooMuch(error: unknown): error is UnwantedGraphError | SubmissionTooLargeError {
+  return error instanceof UnwantedGraphError || error instanceof SubmissionTooLargeError
 }
 
 function isScore(score: number): boolean {

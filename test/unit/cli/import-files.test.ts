@@ -5,9 +5,13 @@ import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { runImport } from '../../../src/cli/import.js'
 import { type FoundFiles, findTransactions, ImportError } from '../../../src/cli/import-files.js'
+import { readConfig } from '../../../src/server/config/config.js'
+import { type Node, openNode } from '../../../src/server/node.js'
+import { keptOutput } from '../../support/cli/commands.js'
 import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
-import { useServers } from '../../support/server/test-server.js'
+import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -217,4 +221,21 @@ test('what is held does not grow with the bytes of the files', async () => {
   collectGarbage()
   // 96 MiB were read, and 64 MiB are kept.
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(80 * 1024 ** 2)
+})
+
+test('a mint is imported without what places its ordinals if that is more than a submission may have', async () => {
+  const tree = new FakeChain()
+  const coins = Array.from({ length: 8 }, () =>
+    tree.spend({ inputs: [], outputs: [{ satoshis: 10, lockingScript: p2pkh(1) }] }),
+  )
+  const mint = tree.mint('a', { funding: coins.map((transaction) => ({ transaction, vout: 0 })) })
+  const paths = [await file(beefOf(mint, { with: [tree.genesis, ...coins] }))]
+  const env = { ...treeOf(tree.deployment), CHAIN_TRACKER: 'scripts-only', MAX_BEEF_TRANSACTIONS: '5' }
+  const config = readConfig({ ...env, DATA_DIR: await servers.folder() })
+  const open = (): Promise<Node> => openNode({ config, logger: SILENT })
+  const { output, written } = keptOutput()
+  const { signal } = new AbortController()
+  // The coins are nothing by themselves, and each is needed.
+  await runImport({ open, paths, trust: false, output, signal })
+  expect(await written()).toContain('admitted 2 of 10')
 })

@@ -51,6 +51,30 @@ function pathOf({ txid, height }: FakeTransaction): Uint8Array {
 const nameCount = async ({ node }: TestServer): Promise<number> =>
   (await node.graph.names.byPrefix({ prefix: '', limit: 1000 })).length
 
+test.each([
+  ['transactions of a submission', { MAX_BEEF_TRANSACTIONS: '5' }],
+  ['bytes of a graph', { MAX_SYNC_BYTES: String(1024 * 1024) }],
+])('a mint is taken without what places its ordinals if that is over a limit: %s', async (_, limits) => {
+  const world = new SyncedWorld()
+  const { chain } = world
+  const full = await host(world)
+  const lockingScript = new Uint8Array(200_000).fill(0x61)
+  const coins = Array.from({ length: 8 }, () =>
+    chain.spend({ inputs: [], outputs: [{ satoshis: 10, lockingScript }] }),
+  )
+  const mint = chain.mint('a', {
+    funding: coins.map((transaction) => ({ transaction, vout: 0 })),
+    trailing: [
+      { satoshis: 78, lockingScript: OPEN_LOCK },
+      { satoshis: 1, lockingScript: OPEN_LOCK },
+    ],
+  })
+  const next = chain.mint('ab')
+  await submitAll(full, [world.genesis, beefOf(mint, { with: coins }), beefOf(next)])
+  const late = await host(world, { SYNC_PEERS: full.url, ...limits })
+  await until(async () => (await nameCount(late)) === 2, 'both names have come')
+})
+
 test('a peer that breaks off half-way is asked again from where it was', async () => {
   const { world, full, front } = await peer(30)
   let given = 0
