@@ -2,7 +2,12 @@ import fc from 'fast-check'
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import { decodeMineNode, encodeMineNode, isClaimed, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
-import { encodeNameOutput, meetsDifficulty, proofOfWork } from '../../backend/src/protocol/mint.js'
+import {
+  encodeNameOutput,
+  meetsDifficulty,
+  ownerCommitment,
+  proofOfWork,
+} from '../../backend/src/protocol/mint.js'
 import { covenantChain, refusalByScript } from '../../test/support/mining/covenant-mints.js'
 import {
   type FakeChain,
@@ -17,8 +22,8 @@ import { type HeaderWorld, useHeaderWorlds } from '../../test/support/server/hea
 import { expectRuns } from '../histories/trial.js'
 import { Random } from '../random.js'
 
-// Whatever the first covenant of our own lets through, and a block holds, is followed: mints as perverse as the script
-// allows, mined, and submitted over HTTP in random order with repeats and a restart.
+// Whatever a covenant of our own lets through, and a block holds, is followed: mints as perverse as the script allows, mined,
+// and submitted over HTTP in random order with repeats and a restart.
 
 const worlds = useHeaderWorlds()
 
@@ -29,7 +34,7 @@ const deed = fc.record({
   node: fc.nat(),
   character: fc.nat(),
   /** Beyond the non-strict ones: five minimal pushes. */
-  unlocking: fc.nat(NON_STRICT.length + 2),
+  unlocking: fc.nat(100),
   version: fc.constantFrom(0, 1, 2, 3, 0x7fffffff, 0x80000000, 0xffffffff),
   lockTime: fc.constantFrom(0, 1, 499_999_999, 2_000_000_000, 0xffffffff),
   sequence: fc.constantFrom(0, 1, 0x80000000, 0xfffffffe, 0xffffffff),
@@ -44,6 +49,7 @@ const deed = fc.record({
 type Deed = typeof deed extends fc.Arbitrary<infer Value> ? Value : never
 
 const plan = fc.record({
+  covenantVersion: fc.constantFrom(1 as const, 2 as const),
   deeds: fc.array(deed, { minLength: 6, maxLength: 14 }),
   order: fc.nat(0xffff),
 })
@@ -75,13 +81,20 @@ class PerverseTree {
     const free = ['a', 'b', 'c'].filter((each) => !isClaimed(claimed, each.charCodeAt(0)))
     const character = free[of.character % free.length]
     if (character === undefined) return
-    const unlocking = NON_STRICT[of.unlocking]
+    const isFree = deployment.covenantVersion === 1
+    const forms = isFree ? NON_STRICT : NON_STRICT.filter(({ version }) => version === 1)
+    const unlocking = forms[of.unlocking % (forms.length + 3)]
+    const ownerLock = this.script(of.lock, domain + character)
+    const commitment = ownerCommitment({ domain, ownerLock, deployment })
+    const start = concatBytes(commitment, of.nonce)
     const coins = Array.from({ length: of.funding }, () => chain.madeUpCoin())
     const mint = chain.mint(domain + character, {
-      ...{ from, funding: coins, lockTime: of.lockTime, sequence: of.sequence },
-      version: unlocking?.version === 1 ? of.version : (unlocking?.version ?? of.version),
-      nonce: worked({ seed, character, start: of.nonce, difficulty: deployment.difficulty }),
-      ownerLock: this.script(of.lock, domain + character),
+      ...{ from, funding: coins, ownerLock, sequence: of.sequence },
+      ...(isFree && {
+        lockTime: of.lockTime,
+        version: unlocking?.version === 1 ? of.version : (unlocking?.version ?? of.version),
+      }),
+      nonce: worked({ seed, character, start, difficulty: deployment.difficulty }),
       nodeInputPosition: Math.min(of.position, coins.length),
       trailing: of.trailing.map(({ script, satoshis }): FakeOutput => {
         return { satoshis, lockingScript: this.script(script, domain + character) }
@@ -171,8 +184,8 @@ test('whatever the script lets through and a block holds is followed, in any ord
   await expectRuns({
     plan,
     runs: 12,
-    async run({ deeds, order }) {
-      const chain = covenantChain({ covenantVersion: 1 })
+    async run({ covenantVersion, deeds, order }) {
+      const chain = covenantChain({ covenantVersion })
       const tree = new PerverseTree(chain)
       for (const each of deeds) tree.grow(each)
       const { marker } = chain.deployment
@@ -193,7 +206,7 @@ test('whatever the script lets through and a block holds is followed, in any ord
       }
       await expectAnswers(world, tree)
       await world.server.stop()
-      return { mints: tree.mints.length }
+      return { [`mints of version ${covenantVersion}`]: tree.mints.length }
     },
   })
 }, 600_000)

@@ -1,6 +1,7 @@
 import type { LookupService } from '@bsv/overlay'
+import { concatBytes } from '../../../backend/src/protocol/bytes.js'
 import { NamesTopicManager } from '../../../src/plugin/index.js'
-import type { FakeTransaction } from '../protocol/fake-chain.js'
+import type { FakeTransaction, MintOverrides } from '../protocol/fake-chain.js'
 import { OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
 import { eventually, until } from '../server/waiting.js'
 import { ENGINE_VERSIONS, type EngineVersion } from './engines.js'
@@ -113,6 +114,34 @@ export function describePluginContract(
         await host.stored()
         await expectNames(host, mints)
       })
+    })
+
+    test('mints of any form that blocks hold are followed, sent last first', async () => {
+      const empty = { satoshis: 0, lockingScript: new Uint8Array() }
+      const forms: [string, MintOverrides][] = [
+        ['a', { trailing: new Array(9998).fill(empty) }],
+        ['b', { character: 'b\0' }],
+        ['c', { unlockingScript: (right) => concatBytes(Uint8Array.of(0x57), right) }],
+        ['d', {}],
+      ]
+      let from = wallet.chain.node('')
+      const mints: FakeTransaction[] = []
+      for (const [name, overrides] of forms) {
+        const mint = wallet.mint(name, { from, mined: true, ...overrides })
+        mints.push(mint)
+        const [restated] = mint.transaction.outputs
+        if (restated === undefined) throw new Error('a mint without outputs')
+        const { satoshis, lockingScript } = restated
+        from = { satoshis, lockingScript, outpoint: { txid: mint.txid, vout: 0 } }
+      }
+      const host = await start()
+      await submitAll(host, [...mints, wallet.chain.genesis].toReversed())
+      await host.stored()
+      const found: string[][] = []
+      for (const [name] of forms) found.push(await host.found('ls_names', { name }))
+      const [a, , c, d] = mints.map((mint) => [mint.outpoint(2)])
+      expect(found).toEqual([a, [], c, d])
+      expect(await host.found('ls_names', { node: '' })).toEqual([mints.at(-1)?.outpoint(0)])
     })
 
     describe.each([

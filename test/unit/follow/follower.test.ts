@@ -166,6 +166,20 @@ test('wherever the node stands among the inputs of the one that was seen', async
   expect([names.includes(competing.txid), names.includes(seen.txid)]).toEqual([true, false])
 })
 
+test('a mint with 10,001 outputs is followed as it is imported', async () => {
+  const { tree, service, crawl, imported } = await world()
+  const { chain, headers } = tree
+  const empty = { satoshis: 0, lockingScript: new Uint8Array() }
+  const wide = chain.mint('e', { funding: [], trailing: new Array(9998).fill(empty) })
+  const next = chain.mint('ef', { funding: [] })
+  headers.mine([wide, next])
+  tree.transactions.push(wide, next)
+  service.know(...[wide, next].map((each) => tree.record(each)))
+  const dataDir = await folder()
+  expect(await crawl(dataDir)).toMatchObject({ report: { mints: MINTS + 2 }, failures: [] })
+  expect(factsIn(dataDir)).toEqual(await imported())
+})
+
 test.each([
   ['more transactions', { maxTransactions: 20, maxBytes: 1_000_000 }, 1],
   ['more bytes', { maxTransactions: 1000, maxBytes: 100_000 }, 10_000],
