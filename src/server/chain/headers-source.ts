@@ -11,6 +11,7 @@ import { z } from 'zod'
 import type { Block } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { boundedHttpClient } from '../../client/bounded-fetch.js'
+import type { LastError } from '../../follow/errors.js'
 import type { Config } from '../config/config.js'
 import { LIMITS, type Limits } from '../config/limits.js'
 import {
@@ -134,7 +135,7 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
   private readonly listeners: ((tip: ChainTip) => void)[] = []
   private readonly streams: ChaintracksStreams | undefined
   private downSince: Date | undefined
-  private lastError: HeadersStatus['lastError']
+  private lastError: LastError | undefined
   private tip: number | undefined
   private probing: NodeJS.Timeout | undefined
   private isClosed = false

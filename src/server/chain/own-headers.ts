@@ -6,7 +6,8 @@ import type { Block } from '../../../backend/src/graph/records.js'
 import { timeOf } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
-import type { HeaderCheckpoint, HeaderSourceAddress } from '../config/header-settings.js'
+import type { HeaderSourceKind, SourceAddress } from '../../follow/source-address.js'
+import type { HeaderCheckpoint } from '../config/header-settings.js'
 import {
   type BlockHeaders,
   type ChainTip,
@@ -22,7 +23,7 @@ import { ChangedHeadersError, StoredHeaders } from './stored-headers.js'
 
 export interface OwnHeadersOptions {
   store: HeaderChain
-  sources: HeaderSourceAddress[]
+  sources: SourceAddress<HeaderSourceKind>[]
   checkpoint: HeaderCheckpoint
   network: 'main' | 'test'
   /** The timeout of a short request, in milliseconds. */
@@ -92,14 +93,18 @@ export class OwnHeaders implements BlockHeaders {
     this.stored = new StoredHeaders({ store, checkpoint, network })
     this.sync = new HeaderSync({ stored: this.stored, network, now })
     this.sources = sources.map(
-      (address) => new HeaderSource({ address, timeout, network, signal, logger, now }),
+      (address) =>
+        new HeaderSource({
+          ...{ address, timeout, network, signal, logger, now },
+          onTip: () => this.wake(),
+        }),
     )
   }
 
   /** Begins to follow the sources. */
   start(): void {
     this.running ??= this.run()
-    for (const source of this.sources) source.watch(() => this.wake())
+    for (const source of this.sources) source.watch()
   }
 
   get outage(): string | undefined {
@@ -173,7 +178,7 @@ export class OwnHeaders implements BlockHeaders {
         ...{ height: tip.height, hash: shownHash(tip.header), time: timeOf(tip.header), from },
       }),
       ...(this.lastError && { lastError: this.lastError }),
-      sources: this.sources.map((source) => source.status()),
+      sources: this.sources.map(({ client }) => client.status),
     }
   }
 
@@ -255,7 +260,8 @@ export class OwnHeaders implements BlockHeaders {
     try {
       this.opened = stored.load()
       await this.opened
-      const asked = sources.filter((source) => isForced || !source.isResting)
+      if (isForced) for (const { client } of sources) client.endRest()
+      const asked = sources.filter(({ isResting }) => !isResting)
       const tips = await Promise.all(asked.map((source) => source.try(() => source.fetcher.tip())))
       for (const [index, source] of asked.entries()) {
         const tip = tips[index]

@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import { HEADER_BYTES } from '../../../../backend/src/protocol/block-header.js'
+import type { HeaderSourceKind, SourceAddress } from '../../../../src/follow/source-address.js'
 import type { ChainTip } from '../../../../src/server/chain/chain-tracker.js'
 import { OwnHeaders, type OwnHeadersOptions } from '../../../../src/server/chain/own-headers.js'
 import { SharedHeaders } from '../../../../src/server/chain/shared-headers.js'
-import type { HeaderSourceAddress } from '../../../../src/server/config/header-settings.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
@@ -36,7 +36,7 @@ function clockAt(time: number): { now: () => number; pass(milliseconds: number):
 
 interface Source {
   service: HeaderService
-  address: HeaderSourceAddress
+  address: SourceAddress<HeaderSourceKind>
 }
 
 async function sourceOf(chain: HeaderChain, kind: Kind = 'junglebus'): Promise<Source> {
@@ -573,5 +573,10 @@ test('the path of a URL, which may be a key, is in no status and in no log', asy
   const { headers, records } = await openHeaders(chain, [keyed], { waits: false })
   await until(() => errorOf(headers) !== '')
   expect(JSON.stringify([headers.status(), records])).not.toContain('a-secret-key')
-  expect(records).toMatchObject([{ level: 40, source: address.url.replace(/^/, 'junglebus ') }])
+  expect(records).toMatchObject([
+    {
+      level: 40,
+      msg: expect.stringMatching(`^junglebus ${address.url} rests for 1 seconds: .* answered 500`),
+    },
+  ])
 })
