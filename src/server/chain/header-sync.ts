@@ -20,6 +20,8 @@ const PAGE = 10_000
 const PAGE_BELOW = 9900
 /** How far below the tip a branch is looked for, step by step, and so the deepest reorganisation that is followed. */
 const DEPTHS = [0, 10, 100, 1000, 10_000]
+/** How long one source is asked before it is the turn of the next, in milliseconds. Its last answer may take longer. */
+const TURN = 60_000
 /** The most headers of a branch that are held in memory until it has more work. */
 const MAX_BRANCH = 2 * PAGE
 
@@ -60,20 +62,22 @@ export class HeaderSync {
   }
 
   /**
-   * Follows a source to its tip. Of a branch that turns out to be invalid, the headers before that are kept if they have
-   * more work.
+   * Follows a source to its tip, as far as it comes in its turn. Of a branch that turns out to be invalid, the headers before
+   * that are kept if they have more work.
    *
    * @param options.onFork Called with the lowest height whose header was replaced, if the chain did not only grow.
+   * @returns Whether it got to the tip.
    * @throws ChainSourceError, InvalidHeadersError; ChangedHeadersError if another process changed the chain.
    */
   async follow(options: {
     fetcher: HeaderFetcher
     tip: SourceTip
     onFork: (height: number) => void
-  }): Promise<void> {
+  }): Promise<boolean> {
     const { fetcher, tip, onFork } = options
     const { stored, now } = this.options
-    if (await this.includes(tip)) return
+    const end = now() + TURN
+    if (await this.includes(tip)) return true
     const { from, page } = await this.meetingPage(fetcher, tip)
     const same = await this.sameAs(from, page)
     const ours = this.tipHeight()
@@ -102,7 +106,8 @@ export class HeaderSync {
         pending.push(next.subarray(0, (verifier.height - done) * HEADER_BYTES))
         await take()
       }
-      if (verifier.height >= tip.height) return
+      if (verifier.height >= tip.height) return true
+      if (now() > end) return false
       if (verifier.height - height > MAX_BRANCH)
         throw new ChainSourceError('BAD_ANSWER', `its branch from ${first} on has too little work`)
       const query = { from: verifier.height + 1, count: PAGE, previous: verifier.previous, tip: tip.height }
@@ -141,8 +146,12 @@ export class HeaderSync {
     fetcher: HeaderFetcher,
     { from, to, tip }: { from: number; to: number; tip: number },
   ): Promise<Uint8Array | undefined> {
+    const { now } = this.options
+    const end = now() + TURN
     const parts: Uint8Array[] = []
     for (let next = from; next <= to; ) {
+      if (now() > end)
+        throw new ChainSourceError('NO_ANSWER', `it is too slow with the headers from ${from} to ${to}`)
       const last = parts.at(-1)
       const known = last && { previous: lastHash(last) }
       const page = await fetcher.headers({ from: next, count: to - next + 1, tip, ...known })

@@ -46,6 +46,8 @@ export class HeaderService {
   delay = 0
   /** How many headers it gives at once. */
   page = PAGE
+  /** From which height on it gives headers, if not from the one that it is asked about. */
+  shift: ((from: number) => number) | undefined
   /** The tip that it knows, where it has not read the whole chain yet. */
   syncedTo: number | undefined
   /** Called with every question, before it is answered. */
@@ -159,7 +161,8 @@ export class HeaderService {
   }
 
   /** Headers in order from a height on. */
-  private headers(from: number, count: number): Header[] {
+  private headers(asked: number, count: number): Header[] {
+    const from = this.shift?.(asked) ?? asked
     const found: Header[] = []
     if (from < 0) return found
     for (const { header } of this.known()) {
