@@ -27,6 +27,8 @@ export interface SourceClientOptions {
   firstPause?: number
   /** The first rest after a failure, in milliseconds; it doubles with each further failure until an answer comes. */
   firstRest?: number
+  /** The longest rest of a source that does not answer, in milliseconds; 10 minutes by default. */
+  longestRest?: number
   /** How long a question waits for a source that rests, in milliseconds; beyond that it fails. */
   patience?: number
   /** The pace below which the source rests. */
@@ -176,26 +178,27 @@ export class SourceClient {
   }
 
   /**
-   * Runs work that takes several answers, which have to fit together. After a failure the source rests, twice as long after each
-   * further one until work succeeds.
+   * Runs work that takes several answers, which have to fit together. After a failure the source rests, up to 10 minutes and twice
+   * as long after each further one until work succeeds.
    *
-   * @param isFault Which errors are the fault of the source, beside ChainSourceErrors.
+   * @param options.isFault Which errors are the fault of the source, beside ChainSourceErrors.
+   * @param options.isPart Whether other work follows that has to succeed as well: then it rests as after any question.
    * @returns undefined after a failure.
    * @throws what is not its fault.
    */
   async attempt<Result>(
     work: () => Promise<Result>,
-    isFault: (error: unknown) => error is Error,
+    { isFault, isPart = false }: { isFault: (error: unknown) => error is Error; isPart?: boolean },
   ): Promise<Result | undefined> {
     try {
       const result = await work()
-      this.failedAttempts = 0
+      if (!isPart) this.failedAttempts = 0
       return result
     } catch (error) {
       if (this.signal.aborted || !(error instanceof ChainSourceError || isFault(error))) throw error
       if (error !== this.noted) this.note(error)
-      this.failedAttempts++
-      this.restFor(this.restOf(this.failedAttempts - 1), error)
+      if (isPart) this.restAfter(error)
+      else this.restFor(this.restOf(this.failedAttempts++, MAX_REST), error)
       return undefined
     }
   }
@@ -332,13 +335,13 @@ export class SourceClient {
   /** Rests longer each time. Questions that were open together fail together, which is one failure. */
   private restAfter(error: unknown): void {
     if (error instanceof RestError || this.rest > 0 || this.signal.aborted) return
-    this.restFor(this.restOf(this.rests), error)
+    this.restFor(this.restOf(this.rests, this.options.longestRest), error)
   }
 
   /** How long it rests after so many rests. */
-  private restOf(rests: number): number {
+  private restOf(rests: number, longest = MAX_REST): number {
     const { firstRest = DEFAULT_REST } = this.options
-    return Math.min(MAX_REST, firstRest * 2 ** rests)
+    return Math.min(longest, firstRest * 2 ** rests)
   }
 
   private restAsSlow(): void {

@@ -14,6 +14,8 @@ import { InvalidHeadersError } from './header-rules.js'
 
 /** How many requests a second a source gets at most: a round takes one or two, unless many headers are missing. */
 const RATE = 10
+/** The longest rest of a source that does not answer, in milliseconds: the host may be waiting for it. */
+const LONGEST_REST = 60_000
 /** Requests follow each other, except that a round may ask for the tip meanwhile. */
 const PARALLEL = 2
 
@@ -41,7 +43,7 @@ export class HeaderSource {
       url: kind === 'whatsonchain' ? whatsOnChainUrl(url, network) : url,
       ...{ timeout, signal, logger, now },
       // The next round asks again, and others are asked meanwhile.
-      ...{ tries: 1, patience: 0 },
+      ...{ tries: 1, patience: 0, longestRest: LONGEST_REST },
       // Each request has its own time.
       pace: new Pace({ within: Infinity, answers: 1 }),
     })
@@ -56,11 +58,16 @@ export class HeaderSource {
   /**
    * Runs work that asks the source.
    *
+   * @param options.isPart Whether more work follows, and all of it has to succeed.
    * @returns Its result; undefined if the source failed, which then rests.
    * @throws what is not the fault of the source.
    */
-  async try<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
-    return await this.client.attempt(work, (error) => error instanceof InvalidHeadersError)
+  async try<Result>(
+    work: () => Promise<Result>,
+    options: { isPart?: boolean } = {},
+  ): Promise<Result | undefined> {
+    const isFault = (error: unknown): error is Error => error instanceof InvalidHeadersError
+    return await this.client.attempt(work, { isFault, ...options })
   }
 
   /** Listens to the event streams of the source, if it has any. */

@@ -273,7 +273,9 @@ export class OwnHeaders implements BlockHeaders {
       await this.opened
       if (isForced) for (const { client } of sources) client.endRest()
       const asked = sources.filter(({ isResting }) => !isResting)
-      const tips = await Promise.all(asked.map((source) => source.try(() => source.fetcher.tip())))
+      const tips = await Promise.all(
+        asked.map((source) => source.try(() => source.fetcher.tip(), { isPart: true })),
+      )
       for (const [index, source] of asked.entries()) {
         const tip = tips[index]
         if (tip === undefined) continue

@@ -157,11 +157,14 @@ test('rests longer after each attempt that fails as a whole, although it answers
   const { client } = await setUp([[200, 'yes']], { firstRest: 1000, now: () => now })
   const isRangeError = (error: unknown): error is Error => error instanceof RangeError
   const attempt = (fails: boolean) =>
-    client.attempt(async () => {
-      await client.ask('/a', TEXT)
-      if (fails) throw new RangeError('the answers do not fit together')
-      return 'done'
-    }, isRangeError)
+    client.attempt(
+      async () => {
+        await client.ask('/a', TEXT)
+        if (fails) throw new RangeError('the answers do not fit together')
+        return 'done'
+      },
+      { isFault: isRangeError },
+    )
   const rests: number[] = []
   for (const fails of [true, true, true, false, true]) {
     expect(await attempt(fails)).toBe(fails ? undefined : 'done')
@@ -173,9 +176,9 @@ test('rests longer after each attempt that fails as a whole, although it answers
     failures: 4,
     lastError: { message: 'the answers do not fit together' },
   })
-  await expect(client.attempt(() => Promise.reject(new TypeError('ours')), isRangeError)).rejects.toThrow(
-    'ours',
-  )
+  await expect(
+    client.attempt(() => Promise.reject(new TypeError('ours')), { isFault: isRangeError }),
+  ).rejects.toThrow('ours')
 })
 
 test('messages have no path of its URL, which may be a key', async () => {

@@ -335,6 +335,29 @@ test('a busy source is left alone for as long as it asks', async () => {
   expect(errorOf(headers)).toContain('answered 429')
 })
 
+test('a source whose headers are invalid rests longer each time, although it answers; one that is away, a minute', async () => {
+  const clock = clockAt(Date.now())
+  const chain = new HeaderChain(0)
+  chain.grow(5)
+  const [liar, away] = [await sourceOf(chain, 'chaintracks'), await sourceOf(chain)]
+  const { headers } = await openHeaders(chain, [liar, away], { now: clock.now, height: 0 })
+  const foreign = new HeaderChain()
+  foreign.grow(60)
+  liar.service.chain = foreign
+  away.service.mood = 'fails'
+  const rests: number[][] = []
+  for (let rounds = 0; rounds < 12; rounds++) {
+    await headers.refresh()
+    rests.push((headers.status().sources ?? []).map(({ restingUntil = 0 }) => restingUntil - clock.now()))
+  }
+  expect(rests.slice(0, 3)).toEqual([
+    [1000, 1000],
+    [2000, 2000],
+    [4000, 4000],
+  ])
+  expect(rests.at(-1)).toEqual([600_000, 60_000])
+})
+
 test('while no source responds, nothing is refused, and what is known is confirmed', async () => {
   const clock = clockAt(Date.now())
   const chain = new HeaderChain()
