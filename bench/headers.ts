@@ -9,7 +9,7 @@ import { HeaderVerifier, shownHash } from '../src/server/chain/header-rules.js'
 import { StoredHeaders } from '../src/server/chain/stored-headers.js'
 import { openSqlite } from '../src/server/store/open-database.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
-import { median, timed } from './support.js'
+import { median, type Spent, spent } from './support.js'
 
 const HEADERS = 100_000
 /** As many as are fetched and written at once. */
@@ -32,7 +32,7 @@ export async function* headers(): AsyncGenerator<string> {
     roots.set(header.height, header.root)
   }
   const all = joinBytes(blocks.reverse())
-  const hashing = await timed(async () => {
+  const hashing = await spent(async () => {
     for (let index = 0; index < headerCount(all); index++) nativeHash256(headerAt(all, index))
   })
   const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
@@ -44,7 +44,7 @@ export async function* headers(): AsyncGenerator<string> {
     const checkpoint = { height: FIRST, hash: shownHash(first), work: 0n, minimumWork: 0n }
     const stored = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
     await stored.begin(first)
-    const took = await timed(async () => {
+    const took = await spent(async () => {
       const verifier = new HeaderVerifier({ before: first, height: FIRST, rule: stored.rule })
       for (let at = 1; at <= HEADERS; at += PAGE) {
         const page = all.subarray(at * HEADER_BYTES, Math.min(at + PAGE, HEADERS + 1) * HEADER_BYTES)
@@ -52,13 +52,13 @@ export async function* headers(): AsyncGenerator<string> {
         await stored.replaceFrom(FIRST + at, page)
       }
     })
-    const share = hashing / took
-    yield `${HEADERS} headers verified and stored in ${(took / 1000).toFixed(2)} s (wanted: below 10 s); ${(share * 100).toFixed(0)} % of it is hashing`
+    const share = hashing.cpu / took.cpu
+    yield `${HEADERS} headers verified and stored in ${seconds(took)} (wanted: below 10 s); ${(share * 100).toFixed(0)} % of the processor's time is hashing`
 
     const again = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
-    const opening = await timed(() => again.load())
-    yield `opened and checked again in ${(opening / 1000).toFixed(2)} s`
-    const times: Record<'read' | 'cached', number[]> = { read: [], cached: [] }
+    const opening = await spent(() => again.load())
+    yield `opened and checked again in ${seconds(opening)}`
+    const times: Record<'read' | 'cached', Spent[]> = { read: [], cached: [] }
     for (let turn = 0; turn < TURNS; turn++) {
       const opened = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
       await opened.load()
@@ -70,13 +70,21 @@ export async function* headers(): AsyncGenerator<string> {
             throw new Error(`the block at ${height} is not confirmed`)
         }
       }
-      times.read.push((await timed(lookUp)) / LOOKUPS)
-      times.cached.push((await timed(lookUp)) / LOOKUPS)
+      times.read.push(await spent(lookUp))
+      times.cached.push(await spent(lookUp))
     }
-    for (const [what, taken] of Object.entries(times))
-      yield `a proof, its block ${what}: ${median(taken).toFixed(4)} ms beside its hashes (wanted: below 0.1 ms)`
+    for (const [what, taken] of Object.entries(times)) {
+      const [wall, cpu] = (['wall', 'cpu'] as const).map((clock) =>
+        (median(taken.map((each) => each[clock])) / LOOKUPS).toFixed(4),
+      )
+      yield `a proof, its block ${what}: ${wall} ms beside its hashes, processor ${cpu} ms (wanted: below 0.1 ms)`
+    }
   } finally {
     await close()
     await rm(folder, { recursive: true })
   }
+}
+
+function seconds({ wall, cpu }: Spent): string {
+  return `${(wall / 1000).toFixed(2)} s, processor ${(cpu / 1000).toFixed(2)} s`
 }

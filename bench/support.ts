@@ -49,6 +49,20 @@ export function median(values: number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN
 }
 
+/** What some work took, in milliseconds. */
+export interface Spent {
+  wall: number
+  /** Of all threads of this process. */
+  cpu: number
+}
+
+export async function spent(work: () => unknown): Promise<Spent> {
+  const before = process.cpuUsage()
+  const wall = await timed(work)
+  const { user, system } = process.cpuUsage(before)
+  return { wall, cpu: (user + system) / 1000 }
+}
+
 /** How long `work` takes, in milliseconds. */
 export async function timed(work: () => unknown): Promise<number> {
   const start = process.hrtime.bigint()

@@ -8,7 +8,7 @@ import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { Admission } from './admission.js'
 import { type GatherLimits, gather } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
-import { FollowError, isOfBranch } from './errors.js'
+import { FollowError, isOfBranch, type LastError } from './errors.js'
 import { BoundedSource, missingAncestors } from './missing-ancestors.js'
 
 export interface AncestorsWorkerOptions {
@@ -37,7 +37,7 @@ export interface AncestorsStatus {
   fetched: number
   /** Ordinals for which no source has what is missing, or that exceed the limits. */
   holes: number
-  lastError?: { at: number; message: string }
+  lastError?: LastError
 }
 
 /** How many ordinals are worked on at once, and how many entries are read at once of each kind. */

@@ -17,6 +17,13 @@ export class ChainSourceError extends MultiCodeError<ChainSourceErrorCode> {
   override readonly name = 'ChainSourceError'
 }
 
+/** The last failure of a part of the host since the start, also if it works again. */
+export interface LastError {
+  /** In milliseconds since 1970. */
+  at: number
+  message: string
+}
+
 /** A list of chain sources cannot be parsed. The message begins with "must", for the name of the setting before it. */
 export class SourceAddressError extends CodedError {
   override readonly name = 'SourceAddressError'

@@ -6,7 +6,7 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { unlessAborted } from '../client/bounded-fetch.js'
 import { type ChainSource, parseSourced, parseSourcedProof } from './chain-source.js'
-import { ChainSourceError, isOutage } from './errors.js'
+import { ChainSourceError, isOutage, type LastError } from './errors.js'
 import type { FeedEntry, FeedPosition, JungleBusSource } from './junglebus.js'
 
 export interface FeedOptions {
@@ -37,7 +37,7 @@ export interface FeedStatus {
   /** How many transactions it brought since the start. */
   transactions: number
   failures: number
-  lastError?: { at: number; message: string }
+  lastError?: LastError
 }
 
 /** How many of the last blocks are read again after a new one: they may have changed, or were not indexed yet. */

@@ -5,7 +5,7 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { BranchFollower, type BranchOptions, type FollowReport } from './branch.js'
-import { FollowError, isOfBranch, isOutage } from './errors.js'
+import { FollowError, isOfBranch, isOutage, type LastError } from './errors.js'
 import { Retries } from './retries.js'
 import { type FollowedOrdinals, Sweep, type SweptStore } from './sweep.js'
 import { WorkQueue } from './work-queue.js'
@@ -33,7 +33,7 @@ export interface FollowStatus {
   unproven: number
   /** Branches that could not be followed since the start, counting every try. */
   failures: number
-  lastError?: { at: number; message: string }
+  lastError?: LastError
 }
 
 /** What to ask the source about: what spends a coin, or whether an unproven transaction is mined by now. */
@@ -73,7 +73,7 @@ export class Follower {
   private isUrgent = true
   private again: NodeJS.Timeout | undefined
   private pause = { until: 0, length: 0 }
-  private lastError: { at: number; message: string } | undefined
+  private lastError: LastError | undefined
   /** Set if it runs once, as a command: then an error that would make it wait ends it. */
   private onFatal: ((error: unknown) => void) | undefined
 

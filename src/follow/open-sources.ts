@@ -3,7 +3,7 @@ import type { SingleSource } from './chain-source.js'
 import { ChainSources, type ChainSourcesOptions } from './chain-sources.js'
 import { JungleBusSource } from './junglebus.js'
 import { OverlaySource } from './overlay-source.js'
-import { PUBLIC_SOURCES, type SourceAddress, type SourceKind, sourceName } from './source-address.js'
+import { rateOf, type SourceAddress, type SourceKind, sourceName } from './source-address.js'
 import type { SourceClientOptions } from './source-client.js'
 import { WhatsOnChainSource } from './whatsonchain.js'
 
@@ -24,8 +24,6 @@ export interface OpenSourcesOptions extends Pick<ChainSourcesOptions, 'verdict' 
 
 /** As many as the clients of JungleBus use (`DefaultMaxConcurrentRequests` of b-open-io/go-junglebus). */
 const DEFAULT_PARALLEL = 8
-/** What WhatsOnChain allows a client without a key (https://docs.taal.com/core-products/whatsonchain). */
-const WHATSONCHAIN_RATE = 3
 /** How often a request is tried. After that, the next source is asked, or this one after a rest. */
 const TRIES = { one: 3, several: 2 }
 
@@ -38,15 +36,15 @@ const CLIENTS: Readonly<Record<SourceKind, new (options: SourceClientOptions) =>
 /** Chain sources of a list, as one. Close it to close their connections. */
 export function openSources(options: OpenSourcesOptions): ChainSources {
   const { addresses, rate, parallel = DEFAULT_PARALLEL, timeout, firstRest, signal, logger } = options
-  const sources = addresses.map((address) => {
-    const isPublicExplorer = address.url === PUBLIC_SOURCES.whatsonchain
-    return new CLIENTS[address.kind]({
-      ...{ url: address.url, name: sourceName(address), parallel, timeout, firstRest, signal, logger },
-      rate: isPublicExplorer ? Math.min(rate, WHATSONCHAIN_RATE) : rate,
-      tries: addresses.length === 1 ? TRIES.one : TRIES.several,
-      // Meanwhile others are asked, and if there are none, all wait together.
-      patience: 0,
-    })
-  })
+  const sources = addresses.map(
+    (address) =>
+      new CLIENTS[address.kind]({
+        ...{ url: address.url, name: sourceName(address), parallel, timeout, firstRest, signal, logger },
+        rate: rateOf(address, rate),
+        tries: addresses.length === 1 ? TRIES.one : TRIES.several,
+        // Meanwhile others are asked, and if there are none, all wait together.
+        patience: 0,
+      }),
+  )
   return new ChainSources({ ...options, sources })
 }

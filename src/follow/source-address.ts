@@ -1,12 +1,16 @@
 import { SourceAddressError } from './errors.js'
 
-/** The services that a chain source can be. */
+/** The services that the chain can be followed by. */
 export const SOURCE_KINDS = ['junglebus', 'whatsonchain', 'overlay'] as const
 export type SourceKind = (typeof SOURCE_KINDS)[number]
 
-/** What a chain source is, and where. */
-export interface SourceAddress {
-  kind: SourceKind
+/** The services that block headers can be fetched from. */
+export const HEADER_SOURCE_KINDS = ['junglebus', 'whatsonchain', 'chaintracks'] as const
+export type HeaderSourceKind = (typeof HEADER_SOURCE_KINDS)[number]
+
+/** What a source is, and where. */
+export interface SourceAddress<Kind extends string = SourceKind> {
+  kind: Kind
   /** Without a slash at the end. */
   url: string
 }
@@ -17,21 +21,25 @@ export const PUBLIC_SOURCES = {
   whatsonchain: 'https://api.whatsonchain.com',
 } as const
 
+/** What WhatsOnChain allows a client without a key (https://docs.taal.com/core-products/whatsonchain). */
+const WHATSONCHAIN_RATE = 3
 /** How many sources a list may have. */
 const MAX_SOURCES = 10
 
 /**
- * Parses a list of chain sources, in order of preference: the names of public ones, `<kind>=<url>`, or a URL, which is a
- * JungleBus. `none` is the empty list.
+ * Parses a list of sources, in order of preference: the names of public ones, `<kind>=<url>`, or a URL, which is a JungleBus.
+ * `none` is the empty list.
  *
  * @throws SourceAddressError that quotes the part that is wrong.
  */
-export function parseSources(list: string): SourceAddress[] {
+export function parseSources(list: string): SourceAddress[]
+export function parseSources<Kind extends string>(list: string, kinds: readonly Kind[]): SourceAddress<Kind>[]
+export function parseSources(list: string, kinds: readonly string[] = SOURCE_KINDS): SourceAddress<string>[] {
   const parts = list.split(',').map((part) => part.trim())
   if (parts.length === 1 && parts[0] === 'none') return []
-  const sources = new Map<string, SourceAddress>()
+  const sources = new Map<string, SourceAddress<string>>()
   for (const part of parts.filter((part) => part !== '')) {
-    const source = parseSource(part)
+    const source = parseSource(part, kinds)
     sources.set(sourceName(source) + source.url, source)
   }
   if (sources.size === 0 || sources.size > MAX_SOURCES)
@@ -39,20 +47,34 @@ export function parseSources(list: string): SourceAddress[] {
   return [...sources.values()]
 }
 
-function parseSource(part: string): SourceAddress {
+function parseSource(part: string, kinds: readonly string[]): SourceAddress<string> {
   if (isPublic(part)) return { kind: part, url: PUBLIC_SOURCES[part] }
   const [, written = 'junglebus', address = ''] = /^(?:([a-z]+)=)?(.*)$/.exec(part) ?? []
-  const kind = SOURCE_KINDS.find((each) => each === written)
+  const kind = kinds.find((each) => each === written)
   if (kind === undefined || !isPlainUrl(address))
     throw new SourceAddressError(
-      `must be junglebus, whatsonchain, <kind>=<url> with kind ${SOURCE_KINDS.join(', ')}, or none; not ${shown(part)}`,
+      `must be junglebus, whatsonchain, <kind>=<url> with kind ${kinds.join(', ')}, or none; not ${shown(part)}`,
     )
   return { kind, url: address.replace(/\/+$/, '') }
 }
 
 /** Its kind and origin: a path may contain a key. */
-export function sourceName({ kind, url }: SourceAddress): string {
+export function sourceName({ kind, url }: SourceAddress<string>): string {
   return `${kind} ${new URL(url).origin}`
+}
+
+/** Where the routes of a WhatsOnChain are: below `/v1/bsv/<network>`, with which its URL may end. */
+export function whatsOnChainUrl(url: string, network: 'main' | 'test'): string {
+  return /\/v1\/bsv\/\w+$/.test(url) ? url : `${url}/v1/bsv/${network}`
+}
+
+/**
+ * The most requests a second to a source.
+ *
+ * @param rate That of the settings.
+ */
+export function rateOf({ url }: SourceAddress<string>, rate: number): number {
+  return url === PUBLIC_SOURCES.whatsonchain ? Math.min(rate, WHATSONCHAIN_RATE) : rate
 }
 
 function isPublic(name: string): name is keyof typeof PUBLIC_SOURCES {

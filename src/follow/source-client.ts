@@ -6,7 +6,7 @@ import { Agent, request } from 'undici'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { readBounded, withinTime } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
-import { ChainSourceError, isOutage } from './errors.js'
+import { ChainSourceError, isOutage, type LastError } from './errors.js'
 import { Pace } from './pace.js'
 import { RateLimit } from './rate-limit.js'
 
@@ -27,12 +27,16 @@ export interface SourceClientOptions {
   firstPause?: number
   /** The first rest after a failure, in milliseconds; it doubles with each further failure until an answer comes. */
   firstRest?: number
+  /** The longest rest of a source that does not answer, in milliseconds; 10 minutes by default. */
+  longestRest?: number
   /** How long a question waits for a source that rests, in milliseconds; beyond that it fails. */
   patience?: number
   /** The pace below which the source rests. */
   pace?: Pace
   /** Aborts all requests. */
   signal?: AbortSignal
+  /** The clock for rests, in milliseconds since 1970. */
+  now?: () => number
   logger?: Pick<Logger, 'info' | 'warn'>
 }
 
@@ -47,13 +51,15 @@ export interface SourceStatus {
   failures: number
   /** When it is asked again, in milliseconds since 1970. */
   restingUntil?: number
-  lastError?: { at: number; message: string }
+  lastError?: LastError
 }
 
 /** How to read the answer to a question. */
 export interface Query<Answer> {
   /** The longest body to read. */
   maxBytes: number
+  /** The timeout, in milliseconds; by default that of the client. */
+  timeout?: number
   /** The error code for a longer one; `BAD_ANSWER` by default. */
   tooLarge?: 'TOO_LARGE' | 'BAD_ANSWER'
   /** @throws ChainSourceError `BAD_ANSWER` */
@@ -70,7 +76,7 @@ const DEFAULT_PAUSE = 500
 const MAX_PAUSE = 30_000
 const DEFAULT_REST = 1000
 /** The longest rest, also if the service asks for a longer one, in milliseconds. */
-export const MAX_REST = 600_000
+const MAX_REST = 600_000
 /** The rest of a source that answers too slowly: another one is better. */
 const SLOW_REST = 60_000
 const DEFAULT_PATIENCE = 30_000
@@ -104,27 +110,33 @@ export class SourceClient {
   private failures = 0
   /** Unusable answers since the last usable one. */
   private badAnswers = 0
-  private lastError: SourceStatus['lastError']
+  private lastError: LastError | undefined
+  /** The error that was counted last. */
+  private noted: unknown
+  /** Failed attempts since the last successful one. */
+  private failedAttempts = 0
   /** How often it rested since the last answer. */
   private rests = 0
   /** In milliseconds since 1970. */
   private restsUntil = 0
   /** The last warning, and whether it answered since. */
   private warned: { at: number; isOver: boolean } | undefined
+  private readonly now: () => number
 
   constructor(private readonly options: SourceClientOptions) {
-    const { url, name, parallel, rate, pace, signal } = options
+    const { url, name, parallel, rate, pace, signal, now = () => Date.now() } = options
     this.url = url.replace(/\/+$/, '')
     this.name = name ?? new URL(url).origin
     this.queue = pLimit(parallel)
     this.limit = rate === undefined ? undefined : new RateLimit(rate)
     this.pace = pace ?? new Pace()
+    this.now = now
     this.signal = signal === undefined ? this.stop.signal : AbortSignal.any([signal, this.stop.signal])
   }
 
   get status(): SourceStatus {
     const { name, failures, lastError, restsUntil } = this
-    const isResting = restsUntil > Date.now()
+    const isResting = restsUntil > this.now()
     return {
       ...{ name, state: isResting ? 'resting' : 'ok', requests: this.asked.requests, failures },
       ...(isResting && { restingUntil: restsUntil }),
@@ -134,7 +146,7 @@ export class SourceClient {
 
   /** How much longer it rests, in milliseconds. */
   get rest(): number {
-    return Math.max(0, this.restsUntil - Date.now())
+    return Math.max(0, this.restsUntil - this.now())
   }
 
   /**
@@ -148,7 +160,7 @@ export class SourceClient {
     const { tries = DEFAULT_TRIES, firstPause = DEFAULT_PAUSE } = this.options
     return await this.queue(async () => {
       try {
-        return await pRetry(() => this.askOnce(this.url + path, query), {
+        return await pRetry(() => this.askOnce(path, query), {
           retries: tries - 1,
           minTimeout: firstPause,
           maxTimeout: MAX_PAUSE,
@@ -163,6 +175,37 @@ export class SourceClient {
         throw error
       }
     })
+  }
+
+  /**
+   * Runs work that takes several answers, which have to fit together. After a failure the source rests, up to 10 minutes and twice
+   * as long after each further one until work succeeds.
+   *
+   * @param options.isFault Which errors are the fault of the source, beside ChainSourceErrors.
+   * @param options.isPart Whether other work follows that has to succeed as well: then it rests as after any question.
+   * @returns undefined after a failure.
+   * @throws what is not its fault.
+   */
+  async attempt<Result>(
+    work: () => Promise<Result>,
+    { isFault, isPart = false }: { isFault: (error: unknown) => error is Error; isPart?: boolean },
+  ): Promise<Result | undefined> {
+    try {
+      const result = await work()
+      if (!isPart) this.failedAttempts = 0
+      return result
+    } catch (error) {
+      if (this.signal.aborted || !(error instanceof ChainSourceError || isFault(error))) throw error
+      if (error !== this.noted) this.note(error)
+      if (isPart) this.restAfter(error)
+      else this.restFor(this.restOf(this.failedAttempts++, MAX_REST), error)
+      return undefined
+    }
+  }
+
+  /** Ends its rest: it is asked again now. */
+  endRest(): void {
+    this.restsUntil = 0
   }
 
   /**
@@ -198,7 +241,7 @@ export class SourceClient {
     return new RestError('NO_ANSWER', `${this.name} rests for ${Math.ceil(rest / 1000)} seconds${why}`)
   }
 
-  private async askOnce<Answer>(url: string, query: Query<Answer>): Promise<Answer | undefined> {
+  private async askOnce<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
     const { patience = DEFAULT_PATIENCE } = this.options
     await this.rested(patience).catch((error: unknown) => {
       throw error instanceof ChainSourceError ? new AbortError(error) : error
@@ -207,7 +250,7 @@ export class SourceClient {
     if (pause > 0) await setTimeout(pause, undefined, { signal: this.signal })
     this.pace.begin()
     try {
-      return await this.answerTo(url, query)
+      return await this.answerTo(path, query)
     } catch (error) {
       const inner = error instanceof AbortError ? error.originalError : error
       if (inner instanceof ChainSourceError && !this.signal.aborted) this.note(inner)
@@ -218,10 +261,10 @@ export class SourceClient {
     }
   }
 
-  private async answerTo<Answer>(url: string, query: Query<Answer>): Promise<Answer | undefined> {
+  private async answerTo<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
     const { tooLarge = 'BAD_ANSWER', read, statuses } = query
     this.asked.requests++
-    const { status, retryAfter, body } = await this.send(url, query).catch((cause: unknown) => {
+    const { status, retryAfter, body } = await this.send(path, query).catch((cause: unknown) => {
       if (!(cause instanceof SourceError)) throw cause
       if (cause.code !== 'TOO_LARGE') throw new ChainSourceError('NO_ANSWER', cause.message, { cause })
       // It would be as long the next time.
@@ -236,19 +279,20 @@ export class SourceClient {
       this.answered(0)
       return statuses?.[status]
     }
-    const error = new ChainSourceError('NO_ANSWER', `${url} answered ${status}`)
+    const error = new ChainSourceError('NO_ANSWER', `${this.shown(path)} answered ${status}`)
     if (status !== 429 && status < 500) throw new AbortError(error)
-    const requested = requestedPause(retryAfter)
+    const requested = requestedPause(retryAfter, this.now())
     if (requested > 0) this.restFor(Math.min(requested, MAX_REST), error)
     throw error
   }
 
   /** Not with `fetch`: each transaction takes several requests, and most of the time would go into its streams. */
-  private async send(url: string, { maxBytes, json }: Query<unknown>): Promise<Answered> {
-    const { timeout = DEFAULT_TIMEOUT } = this.options
+  private async send(path: string, { maxBytes, json, ...query }: Query<unknown>): Promise<Answered> {
+    const { timeout = this.options.timeout ?? DEFAULT_TIMEOUT } = query
+    const url = this.shown(path)
     return await withinTime(url, { timeout, signal: this.signal }, async (signal) => {
       const isGet = json === undefined
-      const answer = await request(url, {
+      const answer = await request(this.url + path, {
         ...{ dispatcher: this.connections, signal },
         headers: isGet ? { accept: '*/*' } : { accept: '*/*', 'content-type': 'application/json' },
         ...(!isGet && { method: 'POST', body: JSON.stringify(json) }),
@@ -262,6 +306,11 @@ export class SourceClient {
     })
   }
 
+  /** The URL of a route for messages, without the path of the service, which may be a key. */
+  private shown(path: string): string {
+    return new URL(this.url).origin + path
+  }
+
   private answered(bytes: number): void {
     this.pace.answered(bytes)
     this.badAnswers = 0
@@ -271,17 +320,28 @@ export class SourceClient {
     this.options.logger?.info(`${this.name} answers again`)
   }
 
-  private note(error: ChainSourceError): void {
+  private note(error: Error): void {
     this.failures++
-    this.lastError = { at: Date.now(), message: error.message }
-    if (error.code === 'BAD_ANSWER' && ++this.badAnswers >= MAX_BAD_ANSWERS) this.restAfter(error)
+    this.noted = error
+    this.lastError = { at: this.now(), message: error.message }
+    if (
+      error instanceof ChainSourceError &&
+      error.code === 'BAD_ANSWER' &&
+      ++this.badAnswers >= MAX_BAD_ANSWERS
+    )
+      this.restAfter(error)
   }
 
   /** Rests longer each time. Questions that were open together fail together, which is one failure. */
   private restAfter(error: unknown): void {
-    const { firstRest = DEFAULT_REST } = this.options
     if (error instanceof RestError || this.rest > 0 || this.signal.aborted) return
-    this.restFor(Math.min(MAX_REST, firstRest * 2 ** this.rests), error)
+    this.restFor(this.restOf(this.rests, this.options.longestRest), error)
+  }
+
+  /** How long it rests after so many rests. */
+  private restOf(rests: number, longest = MAX_REST): number {
+    const { firstRest = DEFAULT_REST } = this.options
+    return Math.min(longest, firstRest * 2 ** rests)
   }
 
   private restAsSlow(): void {
@@ -293,11 +353,12 @@ export class SourceClient {
   }
 
   private restFor(milliseconds: number, error: unknown): void {
-    const until = Date.now() + milliseconds
+    const now = this.now()
+    const until = now + milliseconds
     if (until <= this.restsUntil) return
     // Further failures are in the status; a line for each would fill the log.
-    if (this.rests === 0 && Date.now() - (this.warned?.at ?? 0) >= QUIET) {
-      this.warned = { at: Date.now(), isOver: false }
+    if (this.rests === 0 && now - (this.warned?.at ?? 0) >= QUIET) {
+      this.warned = { at: now, isOver: false }
       this.options.logger?.warn(
         `${this.name} rests for ${Math.ceil(milliseconds / 1000)} seconds: ${messageOf(error)}`,
       )
@@ -326,8 +387,8 @@ interface Answered {
 }
 
 /** `Retry-After` in milliseconds: seconds, or a date (RFC 9110 10.2.3). 0 if it is missing or malformed. */
-function requestedPause(value: string | undefined): number {
+function requestedPause(value: string | undefined, now: number): number {
   if (value === undefined) return 0
-  const pause = /^\d{1,9}$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - Date.now()
+  const pause = /^\d{1,9}$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now
   return Number.isNaN(pause) ? 0 : Math.max(0, pause)
 }

@@ -11,6 +11,7 @@ import {
   withProof,
 } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
+import { whatsOnChainUrl } from './source-address.js'
 import { SourceClient, type SourceClientOptions } from './source-client.js'
 
 /** A spend is a short JSON object. */
@@ -34,9 +35,8 @@ export class WhatsOnChainSource implements SingleSource {
 
   /** @param options.url The origin, for the live chain, or a URL that ends with `/v1/bsv/<network>`. */
   constructor(options: SourceClientOptions) {
-    const url = options.url.replace(/\/+$/, '')
-    const isBelowNetwork = /\/v1\/bsv\/\w+$/.test(url)
-    this.client = new SourceClient({ ...options, url: isBelowNetwork ? url : `${url}/v1/bsv/main` })
+    const url = whatsOnChainUrl(options.url.replace(/\/+$/, ''), 'main')
+    this.client = new SourceClient({ ...options, url })
   }
 
   async transaction(

@@ -1,6 +1,8 @@
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { type Block, blockText, type SpendRecord } from '../../../backend/src/graph/records.js'
+import type { LastError } from '../../follow/errors.js'
+import type { SourceStatus } from '../../follow/source-client.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 
 /** What a chain tracker says of a block: its chain has it, has another at that height, or does not know of one there yet. */
@@ -20,17 +22,6 @@ export interface ChainTip {
   forkedAt?: number
 }
 
-/** What is known of one place that block headers come from. Times are in milliseconds since 1970. */
-export interface HeaderSourceStatus {
-  /** Kind and origin of the URL, without keys. */
-  name: string
-  state: 'ok' | 'resting'
-  requests: number
-  failures: number
-  restingUntil?: number
-  lastError?: { at: number; message: string }
-}
-
 export interface HeadersStatus {
   /** The tip, as far as it is known. */
   height?: number
@@ -39,9 +30,8 @@ export interface HeadersStatus {
   time?: number
   /** The lowest height whose header is stored; missing if none is stored. */
   from?: number
-  /** When the last failure was, in milliseconds since 1970, and what it was. */
-  lastError?: { at: number; message: string }
-  sources?: HeaderSourceStatus[]
+  lastError?: LastError
+  sources?: SourceStatus[]
 }
 
 /** Where block headers come from: a service that is asked, or a chain of our own. */

@@ -88,16 +88,17 @@ export class ChaintracksStreams {
       if (!ok || body === null) return
       reader = body.getReader()
       const decoder = new TextDecoder()
-      let text = ''
+      let line = ''
       for (let read = await reader.read(); !read.done; read = await reader.read()) {
         clearTimeout(timer)
         timer = setTimeout(cancel, idleTimeout)
-        text += decoder.decode(read.value, { stream: true })
-        const lines = text.split(/\r?\n/)
-        text = lines.pop() ?? ''
-        if (text.length > MAX_EVENT_BYTES) return
-        for (const line of lines) {
-          const [, data] = /^data: ?(.*)$/.exec(line) ?? []
+        // What was received before has no line break.
+        const [first = '', ...others] = decoder.decode(read.value, { stream: true }).split('\n')
+        const lines = [line + first, ...others]
+        line = lines.pop() ?? ''
+        if (line.length > MAX_EVENT_BYTES) return
+        for (const each of lines) {
+          const [, data] = /^data: ?(.*?)\r?$/.exec(each) ?? []
           if (data !== undefined) yield parsed(data)
         }
       }

@@ -7,9 +7,10 @@ import {
   previousOf,
 } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes, fromHex, joinBytes, readUtf8, reversed } from '../../../backend/src/protocol/bytes.js'
-import { type FetchedAnswer, fetchBounded, readJson } from '../../client/bounded-fetch.js'
-import type { HeaderSourceAddress } from '../config/header-settings.js'
-import { ChaintracksStreams } from './chaintracks-streams.js'
+import { readJson } from '../../client/bounded-fetch.js'
+import { ChainSourceError } from '../../follow/errors.js'
+import type { HeaderSourceKind } from '../../follow/source-address.js'
+import type { Query, SourceClient } from '../../follow/source-client.js'
 import { hashOf, shownHash } from './header-rules.js'
 
 /** The tip of a source's chain. `hash` is hex in display order. */
@@ -39,33 +40,11 @@ export interface HeaderFetcher {
   headers(query: HeadersQuery): Promise<Uint8Array | 'unlinked'>
 }
 
-/** A service did not answer as it should. */
-export class HeaderSourceError extends Error {
-  override readonly name = 'HeaderSourceError'
-  /** How long the service asks to be left alone, in milliseconds. */
-  readonly retryAfter: number | undefined
-
-  constructor(message: string, { retryAfter, ...options }: ErrorOptions & { retryAfter?: number } = {}) {
-    super(message, options)
-    this.retryAfter = retryAfter
-  }
-}
-
-export interface FetcherOptions {
-  /** The timeout of a request for a tip, in milliseconds. One for headers may take {@link PAGE_TIMES} as long. */
-  timeout: number
-  /** For WhatsOnChain. */
-  network: 'main' | 'test'
-  signal: AbortSignal
-}
-
+/** How many times as long as a tip a page may take. */
+export const PAGE_TIMES = 6
 /** Ten thousand headers take some 3.5 MB of JSON. */
-const PAGE_TIMES = 6
 const MAX_PAGE_BYTES = 8 * 1024 * 1024
 const MAX_TIP_BYTES = 64 * 1024
-
-/** The longest `Retry-After` that is honoured, in milliseconds. */
-const MAX_RETRY_AFTER = 3_600_000
 
 const height = z.int().nonnegative()
 const hash = z
@@ -94,32 +73,75 @@ type HeaderJson = z.output<typeof headerJson>
 const NO_PREVIOUS = new Uint8Array(32)
 const NONE = new Uint8Array(0)
 
-/** @param address Without a slash at the end. */
-export function openFetcher({ kind, url }: HeaderSourceAddress, options: FetcherOptions): HeaderFetcher {
-  if (kind === 'junglebus') return jungleBus(url, options)
-  return kind === 'chaintracks' ? chaintracks(url, options) : whatsOnChain(url, options)
+/**
+ * @param client Of the service, below whose URL the routes are.
+ * @param options.pageTimeout For many headers at once, in milliseconds.
+ */
+export function openFetcher(
+  kind: HeaderSourceKind,
+  client: SourceClient,
+  { pageTimeout: timeout }: { pageTimeout: number },
+): HeaderFetcher {
+  const questions = new Questions(client, timeout)
+  if (kind === 'junglebus') return jungleBus(questions)
+  return kind === 'chaintracks' ? chaintracks(questions) : whatsOnChain(questions)
 }
 
-/** The event streams of a source, which say when to ask; undefined if it has none. */
-export function openStreams(
-  { kind, url }: HeaderSourceAddress,
-  onTip: () => void,
-): ChaintracksStreams | undefined {
-  return kind === 'chaintracks' ? new ChaintracksStreams({ url, onTip }) : undefined
+/** The questions that a service of headers is asked. */
+class Questions {
+  constructor(
+    private readonly client: SourceClient,
+    private readonly timeout: number,
+  ) {}
+
+  /** The tip, in an answer of any shape; undefined for a 404. @throws ChainSourceError */
+  async tip<Shape extends z.ZodType>(path: string, shape: Shape): Promise<z.output<Shape> | undefined> {
+    return await this.client.ask(path, { maxBytes: MAX_TIP_BYTES, read: (body) => this.parsed(body, shape) })
+  }
+
+  /** JSON with many headers, or a list of where they are; undefined for a 404. @throws ChainSourceError */
+  async page<Shape extends z.ZodType>(path: string, shape: Shape): Promise<z.output<Shape> | undefined> {
+    return await this.client.ask(
+      path,
+      this.ofPage((body) => this.parsed(body, shape)),
+    )
+  }
+
+  /** Headers as bytes; undefined for a 404. @throws ChainSourceError */
+  async bytes(path: string): Promise<Uint8Array | undefined> {
+    return await this.client.ask(
+      path,
+      this.ofPage((body) => headersIn(body, this.client.name)),
+    )
+  }
+
+  /** @returns never: there is nothing where something must be. */
+  fail(what: string): never {
+    throw new ChainSourceError('BAD_ANSWER', `${this.client.name} ${what}`)
+  }
+
+  private ofPage<Answer>(read: (body: Uint8Array) => Answer): Query<Answer> {
+    return { maxBytes: MAX_PAGE_BYTES, timeout: this.timeout, read }
+  }
+
+  private parsed<Shape extends z.ZodType>(body: Uint8Array, shape: Shape): z.output<Shape> {
+    const { success, data, error } = shape.safeParse(readJson(body))
+    if (success) return data
+    const [issue] = error.issues
+    return this.fail(`answered something else: ${issue?.path.join('.')}: ${issue?.message}`.slice(0, 300))
+  }
 }
 
 /**
  * JungleBus (b-open-io/go-junglebus, `transports/http.go`): `GET /v1/block_header/tip` and
  * `/v1/block_header/list/{height}?limit=`, with at most 10,000. Headers lack the hash of the one before.
  */
-function jungleBus(url: string, options: FetcherOptions): HeaderFetcher {
+function jungleBus(questions: Questions): HeaderFetcher {
   const limit = 10_000
   const fetcher: HeaderFetcher = {
     async tip() {
-      return tipOf(
-        z.object({ height, hash }),
-        await getJson(`${url}/v1/block_header/tip`, tipBounds(options)),
-      )
+      const tip = await questions.tip('/v1/block_header/tip', z.object({ height, hash }))
+      return tip ?? questions.fail('has no tip')
     },
     async headers({ from, count, previous, tip }) {
       // Without the hash before the first, the header before it is asked for as well.
@@ -127,20 +149,18 @@ function jungleBus(url: string, options: FetcherOptions): HeaderFetcher {
       const first = isKnown ? from : from - 1
       const asked = Math.min(limit, count + from - first)
       const path = `/v1/block_header/list/${first}?limit=${asked}`
-      const listed = await getJson(url + path, pageBounds(options), 'or none')
-      const found = parsed(z.array(headerJson).max(asked).nullable(), listed ?? null, url) ?? []
+      const found = (await questions.page(path, z.array(headerJson).max(asked).nullable())) ?? []
       // The chain of a test network may begin at any height.
       if (!isKnown && found.length === 0)
         return await fetcher.headers({ from, count, previous: NO_PREVIOUS, tip })
       let before = previous ?? NO_PREVIOUS
       const headers: Uint8Array[] = []
       for (const [index, fields] of found.entries()) {
-        if (fields.height !== first + index) throw new HeaderSourceError(`${url} skips ${first + index}`)
+        if (fields.height !== first + index) questions.fail(`skips ${first + index}`)
         if (isKnown || index > 0) {
           const header = encoded(fields, before)
           if (header === undefined && index === 0) return 'unlinked'
-          if (header === undefined) throw new HeaderSourceError(`${url} has no chain at ${fields.height}`)
-          headers.push(header)
+          headers.push(header ?? questions.fail(`has no chain at ${fields.height}`))
         }
         before = reversed(fromHex(fields.hash))
       }
@@ -163,26 +183,18 @@ function encoded(
  * A Chaintracks server with version 2 of its routes: `GET /v2/tip` (in earlier releases `/v2/tip/header`), and
  * `/v2/headers?height=&count=`, which answers with bytes (in earlier releases hex in JSON).
  */
-function chaintracks(url: string, options: FetcherOptions): HeaderFetcher {
+function chaintracks(questions: Questions): HeaderFetcher {
   const limit = 2000
-  const value = z.object({ status: z.literal('success'), value: z.object({ height, hash }) })
+  const shape = z.object({ status: z.literal('success'), value: z.object({ height, hash }) })
   return {
     async tip() {
-      const answer =
-        (await getJson(`${url}/v2/tip`, tipBounds(options), 'or none')) ??
-        (await getJson(`${url}/v2/tip/header`, tipBounds(options)))
-      return tipOf(
-        value.transform((tip) => tip.value),
-        answer,
-      )
+      const answer = (await questions.tip('/v2/tip', shape)) ?? (await questions.tip('/v2/tip/header', shape))
+      return answer?.value ?? questions.fail('has no tip')
     },
     async headers({ from, count, previous }) {
-      const path = `/v2/headers?height=${from}&count=${Math.min(limit, count)}`
-      const answer = await get(url + path, pageBounds(options))
-      if (answer.status === 404) return NONE
-      const hex = z.object({ value: z.string() }).safeParse(answer.isJson ? readJson(answer.body) : undefined)
-      const headers = headersIn(hex.success ? hex.data.value : answer.body, url)
-      return linked(headers.subarray(0, Math.min(limit, count) * HEADER_BYTES), previous)
+      const most = Math.min(limit, count)
+      const headers = (await questions.bytes(`/v2/headers?height=${from}&count=${most}`)) ?? NONE
+      return linked(headers.subarray(0, most * HEADER_BYTES), previous)
     },
   }
 }
@@ -194,42 +206,40 @@ const FEW = 10
  * WhatsOnChain (bsv-blockchain/ts-stack, `WhatsOnChainServices.ts`): `GET /chain/info`, `/block/{height}/header`, and the
  * files that `/block/headers/resources` lists: `<first>_<last>_headers.bin`, and `latest` with what follows.
  */
-function whatsOnChain(origin: string, options: FetcherOptions): HeaderFetcher {
-  const url = `${origin}/v1/bsv/${options.network}`
-  const info = z.object({ blocks: height, bestblockhash: hash })
+function whatsOnChain(questions: Questions): HeaderFetcher {
+  const info = z
+    .object({ blocks: height, bestblockhash: hash })
+    .transform(({ blocks, bestblockhash }) => ({ height: blocks, hash: bestblockhash }))
   const withPrevious = headerJson.extend({ previousblockhash: hash.optional() })
+  const list = z.object({ files: z.array(z.string().max(1000)).max(10_000) })
   const single = async (height: number): Promise<Uint8Array> => {
-    const answer = await getJson(`${url}/block/${height}/header`, tipBounds(options), 'or none')
+    const answer = await questions.tip(`/block/${height}/header`, withPrevious)
     if (answer === undefined) return NONE
-    const { previousblockhash, ...fields } = parsed(withPrevious, answer, url)
+    const { previousblockhash, ...fields } = answer
     const before = previousblockhash === undefined ? NO_PREVIOUS : reversed(fromHex(previousblockhash))
     const header = fields.height === height ? encoded(fields, before) : undefined
-    if (header === undefined) throw new HeaderSourceError(`${url} has no header at ${height}`)
-    return header
+    return header ?? questions.fail(`has no header at ${height}`)
   }
+  const file = async (name: string): Promise<Uint8Array> =>
+    (await questions.bytes(`/block/headers/${name}`)) ?? questions.fail(`does not have its file ${name}`)
   const fileWith = async (height: number): Promise<{ first: number; headers: Uint8Array }> => {
-    const resources = await getJson(`${url}/block/headers/resources`, pageBounds(options))
-    const { files } = parsed(z.object({ files: z.array(z.string().max(1000)).max(10_000) }), resources, url)
+    const resources = await questions.page('/block/headers/resources', list)
+    const { files } = resources ?? questions.fail('lists no files of headers')
     let first = 0
-    for (const file of files) {
+    for (const each of files) {
       // The name alone: where the file is, is for the settings to say.
-      const [name, start, end] = /(\d{1,9})_(\d{1,9})_headers\.bin$/.exec(file) ?? []
+      const [name, start, end] = /(\d{1,9})_(\d{1,9})_headers\.bin$/.exec(each) ?? []
       if (name === undefined) continue
       const [from, to] = [Number(start), Number(end)]
-      if (from <= height && height <= to) {
-        const { body } = await get(`${url}/block/headers/${name}`, pageBounds(options))
-        return { first: from, headers: headersIn(body, url) }
-      }
+      if (from <= height && height <= to) return { first: from, headers: await file(name) }
       first = Math.max(first, to + 1)
     }
-    if (height < first) throw new HeaderSourceError(`${url} lists no file with ${height}`)
-    const { body } = await get(`${url}/block/headers/latest`, pageBounds(options))
-    return { first, headers: headersIn(body, url) }
+    if (height < first) questions.fail(`lists no file with ${height}`)
+    return { first, headers: await file('latest') }
   }
   return {
     async tip() {
-      const shape = info.transform(({ blocks, bestblockhash }) => ({ height: blocks, hash: bestblockhash }))
-      return tipOf(shape, await getJson(`${url}/chain/info`, tipBounds(options)))
+      return (await questions.tip('/chain/info', info)) ?? questions.fail('has no tip')
     },
     async headers({ from, count, previous, tip }) {
       if (Math.min(count, tip - from + 1) <= FEW) {
@@ -253,17 +263,22 @@ function linked(headers: Uint8Array, previous: Uint8Array | undefined): Uint8Arr
   return equalBytes(previousOf(headers), previous) ? headers : 'unlinked'
 }
 
-/** Headers as bytes, or as hex: services have changed from one to the other. */
-function headersIn(body: Uint8Array | string, url: string): Uint8Array {
-  const isText = body.length > 0 && typeof body !== 'string' && body.every(isHexDigit)
-  const text = typeof body === 'string' ? body : isText ? readUtf8(body) : undefined
+const inJson = z.object({ value: z.string() }).transform(({ value }) => value)
+
+/** Headers as bytes, or as hex, which may be in JSON: services have changed from one to the other. */
+function headersIn(body: Uint8Array, name: string): Uint8Array {
+  const { data } = body[0] === BRACE ? inJson.safeParse(readJson(body)) : {}
+  const text = data ?? (body.length > 0 && body.every(isHexDigit) ? readUtf8(body) : undefined)
   if (text !== undefined && !/^(?:[0-9a-f]{2})*$/i.test(text))
-    throw new HeaderSourceError(`${url} answered with something else than headers`)
-  const bytes = text === undefined ? (body as Uint8Array) : fromHex(text)
+    throw new ChainSourceError('BAD_ANSWER', `${name} answered with something else than headers`)
+  const bytes = text === undefined ? body : fromHex(text)
   if (bytes.length % HEADER_BYTES !== 0)
-    throw new HeaderSourceError(`${url} answered ${bytes.length} bytes, which are not headers`)
+    throw new ChainSourceError('BAD_ANSWER', `${name} answered ${bytes.length} bytes, which are not headers`)
   return bytes
 }
+
+/** The first byte of a JSON object. */
+const BRACE = 0x7b
 
 function isHexDigit(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x66) || (byte >= 0x41 && byte <= 0x46)
@@ -272,55 +287,4 @@ function isHexDigit(byte: number): boolean {
 /** The hash of the last of some headers, in internal order. */
 export function lastHash(headers: Uint8Array): Uint8Array {
   return hashOf(headerAt(headers, headerCount(headers) - 1))
-}
-
-interface Bounds {
-  timeout: number
-  maxBytes: number
-  signal: AbortSignal
-}
-
-function tipBounds({ timeout, signal }: FetcherOptions): Bounds {
-  return { timeout, maxBytes: MAX_TIP_BYTES, signal }
-}
-
-function pageBounds({ timeout, signal }: FetcherOptions): Bounds {
-  return { timeout: PAGE_TIMES * timeout, maxBytes: MAX_PAGE_BYTES, signal }
-}
-
-function tipOf(shape: z.ZodType<SourceTip>, answer: unknown): SourceTip {
-  return parsed(shape, answer, 'the source')
-}
-
-function parsed<Shape extends z.ZodType>(shape: Shape, answer: unknown, url: string): z.output<Shape> {
-  const { success, data, error } = shape.safeParse(answer)
-  if (success) return data
-  const [issue] = error.issues
-  throw new HeaderSourceError(
-    `${url} answered something else: ${issue?.path.join('.')}: ${issue?.message}`.slice(0, 300),
-  )
-}
-
-/** @returns undefined for a 404, if `none` says that it means that there is none. */
-async function getJson(url: string, bounds: Bounds, none?: 'or none'): Promise<unknown> {
-  const { status, body } = await get(url, bounds)
-  if (status === 404 && none !== undefined) return undefined
-  if (status !== 200) throw new HeaderSourceError(`${url} answered ${status}`)
-  return readJson(body)
-}
-
-/** @throws HeaderSourceError for any status but 200 and 404; SourceError. */
-async function get(url: string, bounds: Bounds): Promise<FetchedAnswer & { isJson: boolean }> {
-  const answer = await fetchBounded(url, {}, bounds)
-  const { status, headers, contentType } = answer
-  if (status === 200 || status === 404) return { ...answer, isJson: contentType === 'application/json' }
-  const retryAfter = requestedPause(headers.get('retry-after'))
-  throw new HeaderSourceError(`${url} answered ${status}`, retryAfter === undefined ? {} : { retryAfter })
-}
-
-/** `Retry-After` in milliseconds: seconds, or a date (RFC 9110 10.2.3). */
-function requestedPause(value: string | null): number | undefined {
-  if (value === null) return undefined
-  const pause = /^\s*\d{1,9}\s*$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now()
-  return pause > 0 ? Math.min(pause, MAX_RETRY_AFTER) : undefined
 }

@@ -1,105 +1,81 @@
 import type { Logger } from 'pino'
-import { messageOf } from '../../../backend/src/protocol/coded-error.js'
-import { SourceError } from '../../client/errors.js'
-import type { HeaderSourceAddress } from '../config/header-settings.js'
-import type { HeaderSourceStatus } from './chain-tracker.js'
-import type { ChaintracksStreams } from './chaintracks-streams.js'
-import { type HeaderFetcher, HeaderSourceError, openFetcher, openStreams } from './header-fetcher.js'
+import { Pace } from '../../follow/pace.js'
+import {
+  type HeaderSourceKind,
+  rateOf,
+  type SourceAddress,
+  sourceName,
+  whatsOnChainUrl,
+} from '../../follow/source-address.js'
+import { SourceClient } from '../../follow/source-client.js'
+import { ChaintracksStreams } from './chaintracks-streams.js'
+import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
 import { InvalidHeadersError } from './header-rules.js'
 
-/** How long a source rests after a failure, in milliseconds: at first; twice as long after each further one; and at most. */
-const FIRST_REST = 1000
-const LONGEST_REST = 600_000
+/** How many requests a second a source gets at most: a round takes one or two, unless many headers are missing. */
+const RATE = 10
+/** The longest rest of a source that does not answer, in milliseconds: the host may be waiting for it. */
+const LONGEST_REST = 60_000
+/** Requests follow each other, except that a round may ask for the tip meanwhile. */
+const PARALLEL = 2
 
-/** The faults of a source, other than those of this host. */
-const FAULTS = [HeaderSourceError, InvalidHeadersError, SourceError]
-
-/** A source of block headers with what is known of it: one that fails is left alone for a while. */
+/** A source of block headers: one that fails, or whose headers are invalid, rests. */
 export class HeaderSource {
-  /** Its kind and origin: a path may contain a key. */
-  readonly name: string
+  readonly client: SourceClient
   readonly fetcher: HeaderFetcher
-  private readonly counts = { requests: 0, failures: 0 }
-  /** Failures since the last success. */
-  private failed = 0
-  private restingUntil = 0
-  private lastError: HeaderSourceStatus['lastError']
-  private streams: ChaintracksStreams | undefined
+  private readonly streams: ChaintracksStreams | undefined
 
-  constructor(
-    private readonly options: {
-      address: HeaderSourceAddress
-      timeout: number
-      network: 'main' | 'test'
-      signal: AbortSignal
-      logger: Logger
-      now: () => number
-    },
-  ) {
-    const { address } = options
-    this.name = `${address.kind} ${new URL(address.url).origin}`
-    const { tip, headers } = openFetcher(address, options)
-    const counted = <Answer>(answer: Promise<Answer>): Promise<Answer> => {
-      this.counts.requests++
-      return answer
-    }
-    this.fetcher = { tip: () => counted(tip()), headers: (query) => counted(headers(query)) }
+  constructor(options: {
+    address: SourceAddress<HeaderSourceKind>
+    /** The timeout of a request for a tip, in milliseconds. One for headers may take {@link PAGE_TIMES} as long. */
+    timeout: number
+    /** For WhatsOnChain. */
+    network: 'main' | 'test'
+    signal: AbortSignal
+    logger: Logger
+    now: () => number
+    onTip: () => void
+  }) {
+    const { address, timeout, network, signal, logger, now, onTip } = options
+    const { kind, url } = address
+    this.client = new SourceClient({
+      ...{ name: sourceName(address), rate: rateOf(address, RATE), parallel: PARALLEL },
+      url: kind === 'whatsonchain' ? whatsOnChainUrl(url, network) : url,
+      ...{ timeout, signal, logger, now },
+      // The next round asks again, and others are asked meanwhile.
+      ...{ tries: 1, patience: 0, longestRest: LONGEST_REST },
+      // Each request has its own time.
+      pace: new Pace({ within: Infinity, answers: 1 }),
+    })
+    this.fetcher = openFetcher(kind, this.client, { pageTimeout: PAGE_TIMES * timeout })
+    if (kind === 'chaintracks') this.streams = new ChaintracksStreams({ url, onTip })
   }
 
   get isResting(): boolean {
-    return this.options.now() < this.restingUntil
+    return this.client.rest > 0
   }
 
   /**
    * Runs work that asks the source.
    *
+   * @param options.isPart Whether more work follows, and all of it has to succeed.
    * @returns Its result; undefined if the source failed, which then rests.
    * @throws what is not the fault of the source.
    */
-  async try<Result>(work: () => Promise<Result>): Promise<Result | undefined> {
-    try {
-      const result = await work()
-      this.failed = 0
-      this.restingUntil = 0
-      return result
-    } catch (error) {
-      if (this.options.signal.aborted || !FAULTS.some((fault) => error instanceof fault)) throw error
-      this.rest(error)
-      return undefined
-    }
-  }
-
-  status(): HeaderSourceStatus {
-    const { name, counts, isResting, restingUntil, lastError } = this
-    return {
-      ...{ name, state: isResting ? 'resting' : 'ok', ...counts },
-      ...(isResting && { restingUntil }),
-      ...(lastError && { lastError }),
-    }
+  async try<Result>(
+    work: () => Promise<Result>,
+    options: { isPart?: boolean } = {},
+  ): Promise<Result | undefined> {
+    const isFault = (error: unknown): error is Error => error instanceof InvalidHeadersError
+    return await this.client.attempt(work, { isFault, ...options })
   }
 
   /** Listens to the event streams of the source, if it has any. */
-  watch(onTip: () => void): void {
-    if (this.streams !== undefined || this.options.signal.aborted) return
-    this.streams = openStreams(this.options.address, onTip)
+  watch(): void {
     this.streams?.start()
   }
 
   async close(): Promise<void> {
-    await this.streams?.close()
-  }
-
-  private rest(error: unknown): void {
-    const { now, logger, address } = this.options
-    this.failed++
-    this.counts.failures++
-    const asked = error instanceof HeaderSourceError ? error.retryAfter : undefined
-    const usual = Math.min(LONGEST_REST, FIRST_REST * 2 ** (this.failed - 1))
-    this.restingUntil = now() + Math.max(usual, asked ?? 0)
-    const message = messageOf(error).replaceAll(address.url, new URL(address.url).origin)
-    this.lastError = { at: now(), message }
-    // A source that stays away is reported once.
-    const level = this.failed === 1 ? 'warn' : 'debug'
-    logger[level]({ source: this.name, reason: message }, 'a source of block headers failed')
+    await Promise.all([this.client.close(), this.streams?.close()])
   }
 }

@@ -1,6 +1,7 @@
 import { HEADER_BYTES, headerAt, headerCount } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes, joinBytes } from '../../../backend/src/protocol/bytes.js'
-import { type HeaderFetcher, HeaderSourceError, lastHash, type SourceTip } from './header-fetcher.js'
+import { ChainSourceError } from '../../follow/errors.js'
+import { type HeaderFetcher, lastHash, type SourceTip } from './header-fetcher.js'
 import {
   CONTEXT,
   firstUnlinked,
@@ -19,6 +20,8 @@ const PAGE = 10_000
 const PAGE_BELOW = 9900
 /** How far below the tip a branch is looked for, step by step, and so the deepest reorganisation that is followed. */
 const DEPTHS = [0, 10, 100, 1000, 10_000]
+/** How long one source is asked before it is the turn of the next, in milliseconds. Its last answer may take longer. */
+const TURN = 60_000
 /** The most headers of a branch that are held in memory until it has more work. */
 const MAX_BRANCH = 2 * PAGE
 
@@ -34,13 +37,13 @@ export class HeaderSync {
   /**
    * Begins with the checkpoint, and the headers before it that the rules of the next one look at.
    *
-   * @throws HeaderSourceError, InvalidHeadersError, SourceError
+   * @throws ChainSourceError, InvalidHeadersError
    */
   async begin(fetcher: HeaderFetcher, tip: SourceTip): Promise<void> {
     const { stored, network } = this.options
     const { height, hash } = stored.checkpoint
     if (tip.height < height)
-      throw new HeaderSourceError(`it is at ${tip.height}, below the checkpoint at ${height}`)
+      throw new ChainSourceError('BAD_ANSWER', `it is at ${tip.height}, below the checkpoint at ${height}`)
     const from = Math.max(0, height - CONTEXT + 1)
     // The chain of a test network may begin at its checkpoint.
     const wanted = await this.span(fetcher, { from, to: height, tip: tip.height })
@@ -49,27 +52,32 @@ export class HeaderSync {
     if (headers === undefined || last === undefined || shownHash(last) !== hash)
       throw new InvalidHeadersError(`it does not have the block of the checkpoint at ${height}`)
     if (wanted === undefined && height > 0 && targetRuleOf(last, network) !== 'fixed')
-      throw new HeaderSourceError(`it does not have the ${CONTEXT} headers up to the checkpoint at ${height}`)
+      throw new ChainSourceError(
+        'BAD_ANSWER',
+        `it does not have the ${CONTEXT} headers up to the checkpoint at ${height}`,
+      )
     if ((await firstUnlinked(headers, {})) !== undefined)
       throw new InvalidHeadersError(`its headers below the checkpoint at ${height} are not linked`)
     await stored.begin(headers)
   }
 
   /**
-   * Follows a source to its tip. Of a branch that turns out to be invalid, the headers before that are kept if they have
-   * more work.
+   * Follows a source to its tip, as far as it comes in its turn. Of a branch that turns out to be invalid, the headers before
+   * that are kept if they have more work.
    *
    * @param options.onFork Called with the lowest height whose header was replaced, if the chain did not only grow.
-   * @throws HeaderSourceError, InvalidHeadersError, SourceError; ChangedHeadersError if another process changed the chain.
+   * @returns Whether it got to the tip.
+   * @throws ChainSourceError, InvalidHeadersError; ChangedHeadersError if another process changed the chain.
    */
   async follow(options: {
     fetcher: HeaderFetcher
     tip: SourceTip
     onFork: (height: number) => void
-  }): Promise<void> {
+  }): Promise<boolean> {
     const { fetcher, tip, onFork } = options
     const { stored, now } = this.options
-    if (await this.includes(tip)) return
+    const end = now() + TURN
+    if (await this.includes(tip)) return true
     const { from, page } = await this.meetingPage(fetcher, tip)
     const same = await this.sameAs(from, page)
     const ours = this.tipHeight()
@@ -98,13 +106,17 @@ export class HeaderSync {
         pending.push(next.subarray(0, (verifier.height - done) * HEADER_BYTES))
         await take()
       }
-      if (verifier.height >= tip.height) return
+      if (verifier.height >= tip.height) return true
+      if (now() > end) return false
       if (verifier.height - height > MAX_BRANCH)
-        throw new HeaderSourceError(`its branch from ${first} on has too little work`)
+        throw new ChainSourceError('BAD_ANSWER', `its branch from ${first} on has too little work`)
       const query = { from: verifier.height + 1, count: PAGE, previous: verifier.previous, tip: tip.height }
       const more = await fetcher.headers(query)
       if (more === 'unlinked' || more.length === 0)
-        throw new HeaderSourceError(`its tip is at ${tip.height}, and its chain ends at ${verifier.height}`)
+        throw new ChainSourceError(
+          'BAD_ANSWER',
+          `its tip is at ${tip.height}, and its chain ends at ${verifier.height}`,
+        )
       next = more
     }
   }
@@ -113,7 +125,7 @@ export class HeaderSync {
    * Adds headers below the lowest one, which are valid because they are linked to it.
    *
    * @returns Whether the source had any.
-   * @throws HeaderSourceError, InvalidHeadersError, SourceError; ChangedHeadersError if another process was first.
+   * @throws ChainSourceError, InvalidHeadersError; ChangedHeadersError if another process was first.
    */
   async extendBelow(fetcher: HeaderFetcher): Promise<boolean> {
     const { stored } = this.options
@@ -134,14 +146,18 @@ export class HeaderSync {
     fetcher: HeaderFetcher,
     { from, to, tip }: { from: number; to: number; tip: number },
   ): Promise<Uint8Array | undefined> {
+    const { now } = this.options
+    const end = now() + TURN
     const parts: Uint8Array[] = []
     for (let next = from; next <= to; ) {
+      if (now() > end)
+        throw new ChainSourceError('NO_ANSWER', `it is too slow with the headers from ${from} to ${to}`)
       const last = parts.at(-1)
       const known = last && { previous: lastHash(last) }
       const page = await fetcher.headers({ from: next, count: to - next + 1, tip, ...known })
       if (page.length === 0 && next === from) return undefined
       if (page === 'unlinked' || page.length === 0 || next + headerCount(page) - 1 > to)
-        throw new HeaderSourceError(`it does not have the headers from ${next} to ${to}`)
+        throw new ChainSourceError('BAD_ANSWER', `it does not have the headers from ${next} to ${to}`)
       parts.push(page)
       next += headerCount(page)
     }
@@ -166,7 +182,10 @@ export class HeaderSync {
     const { stored } = this.options
     const lowest = stored.checkpoint.height + 1
     if (tip.height < lowest)
-      throw new HeaderSourceError(`it is at ${tip.height}, and the checkpoint is at ${lowest - 1}`)
+      throw new ChainSourceError(
+        'BAD_ANSWER',
+        `it is at ${tip.height}, and the checkpoint is at ${lowest - 1}`,
+      )
     for (const depth of DEPTHS) {
       const from = Math.max(lowest, Math.min(this.tipHeight() + 1, tip.height) - depth)
       const previous = hashOf(await stored.header(from - 1))
@@ -175,10 +194,16 @@ export class HeaderSync {
       if (page === 'unlinked')
         throw new InvalidHeadersError(`its chain does not contain the checkpoint at ${lowest - 1}`)
       if (page.length === 0)
-        throw new HeaderSourceError(`its tip is at ${tip.height}, and it has no header at ${from}`)
+        throw new ChainSourceError(
+          'BAD_ANSWER',
+          `its tip is at ${tip.height}, and it has no header at ${from}`,
+        )
       return { from, page }
     }
-    throw new HeaderSourceError(`its chain leaves ours more than ${DEPTHS.at(-1)} blocks below the tip`)
+    throw new ChainSourceError(
+      'BAD_ANSWER',
+      `its chain leaves ours more than ${DEPTHS.at(-1)} blocks below the tip`,
+    )
   }
 
   /** How many headers at the start of a page are stored. */

@@ -11,6 +11,7 @@ import { z } from 'zod'
 import type { Block } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { boundedHttpClient } from '../../client/bounded-fetch.js'
+import type { LastError } from '../../follow/errors.js'
 import type { Config } from '../config/config.js'
 import { LIMITS, type Limits } from '../config/limits.js'
 import {
@@ -105,7 +106,7 @@ function chaintracks(url: string): Dialect {
   }
 }
 
-/** How long after a failure the tracker is probed, in milliseconds. */
+/** How long after a failure the tracker is probed, and for how long an answer is recent, in milliseconds. */
 const PROBE_INTERVAL = 5000
 
 /** The longest response that is read, in bytes: the longest that is requested, ten headers, has some 5 KB. */
@@ -134,8 +135,11 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
   private readonly listeners: ((tip: ChainTip) => void)[] = []
   private readonly streams: ChaintracksStreams | undefined
   private downSince: Date | undefined
-  private lastError: HeadersStatus['lastError']
+  private lastError: LastError | undefined
   private tip: number | undefined
+  /** When the last answer came, or failed to. */
+  private askedAt = 0
+  private isProbing = false
   private probing: NodeJS.Timeout | undefined
   private isClosed = false
 
@@ -151,8 +155,12 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
     this.queue = pLimit(limits?.maxTrackerRequests ?? LIMITS.maxTrackerRequests.usual)
   }
 
-  /** Why proofs cannot be checked: the last request failed. Undefined if it succeeded. */
+  /**
+   * Why proofs cannot be checked: the last request failed. Undefined if it succeeded. If that was not recently, the tracker is
+   * probed for the next time, as nobody may submit anything meanwhile.
+   */
   get outage(): string | undefined {
+    if (Date.now() - this.askedAt > PROBE_INTERVAL) this.probe()
     const since = this.downSince?.toISOString()
     return since && `the chain tracker ${this.name} has not responded since ${since}`
   }
@@ -234,8 +242,10 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
     try {
       const answer = await question()
       this.downSince = undefined
+      this.askedAt = Date.now()
       return answer
     } catch (cause) {
+      this.askedAt = Date.now()
       this.downSince ??= new Date()
       this.lastError = { at: Date.now(), message: messageOf(cause) }
       this.probeLater()
@@ -248,8 +258,18 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
     if (this.isClosed) return
     clearTimeout(this.probing)
     this.probing = setTimer(() => {
-      if (this.downSince !== undefined) this.currentHeight().catch(() => {})
+      if (this.downSince !== undefined) this.probe()
     }, PROBE_INTERVAL).unref()
+  }
+
+  private probe(): void {
+    if (this.isClosed || this.isProbing) return
+    this.isProbing = true
+    this.currentHeight()
+      .catch(() => {})
+      .finally(() => {
+        this.isProbing = false
+      })
   }
 }
 

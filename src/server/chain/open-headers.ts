@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
 import type { Config } from '../config/config.js'
-import { checkpointOf, headerSourcesOf } from '../config/header-settings.js'
+import { checkpointOf } from '../config/header-settings.js'
 import type { BlockHeaders } from './chain-tracker.js'
 import { openHeadersSource } from './headers-source.js'
 import { OwnHeaders } from './own-headers.js'
@@ -21,9 +21,9 @@ export function openBlockHeaders(options: {
   const { config, store, logger, isSecond = false } = options
   if (config.chainTracker !== 'headers') return openHeadersSource(config)
   const { network, chainTrackerTimeoutMs: timeout, headersPollMs: pollInterval } = config
+  const { headersSources: sources } = config
   const checkpoint = checkpointOf(config)
   if (isSecond) return new SharedHeaders({ store, checkpoint, network })
-  const sources = headerSourcesOf(config)
   const headers = new OwnHeaders({ store, sources, checkpoint, network, timeout, pollInterval, logger })
   headers.start()
   return headers

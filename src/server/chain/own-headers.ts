@@ -6,7 +6,8 @@ import type { Block } from '../../../backend/src/graph/records.js'
 import { timeOf } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
-import type { HeaderCheckpoint, HeaderSourceAddress } from '../config/header-settings.js'
+import type { HeaderSourceKind, SourceAddress } from '../../follow/source-address.js'
+import type { HeaderCheckpoint } from '../config/header-settings.js'
 import {
   type BlockHeaders,
   type ChainTip,
@@ -22,7 +23,7 @@ import { ChangedHeadersError, StoredHeaders } from './stored-headers.js'
 
 export interface OwnHeadersOptions {
   store: HeaderChain
-  sources: HeaderSourceAddress[]
+  sources: SourceAddress<HeaderSourceKind>[]
   checkpoint: HeaderCheckpoint
   network: 'main' | 'test'
   /** The timeout of a short request, in milliseconds. */
@@ -43,11 +44,13 @@ const MISSED_TIME = 60_000
 const LOG_INTERVAL = 60_000
 /** How long to wait until the sources are asked again for headers below the lowest, if none has any, in milliseconds. */
 const BELOW_DELAY = 3_600_000
-/** A block so far above the tip does not exist yet, nor within a minute another one. */
+/** A block so far above the tip does not exist yet, nor another one for each minute since then. */
 const SOON = 6
 const MINUTE = 60_000
 /** A block that the chain does not have at a height near the tip may be in a branch that has won since the last round. */
 const NEAR_TIP = 100
+/** The least time from one round to the next that a stream starts, in milliseconds. */
+const STREAM_PAUSE = 1000
 /** How long the answers of the sources count as recent, in milliseconds: strangers cannot have them asked more often. */
 const RECENT = 5000
 
@@ -92,14 +95,18 @@ export class OwnHeaders implements BlockHeaders {
     this.stored = new StoredHeaders({ store, checkpoint, network })
     this.sync = new HeaderSync({ stored: this.stored, network, now })
     this.sources = sources.map(
-      (address) => new HeaderSource({ address, timeout, network, signal, logger, now }),
+      (address) =>
+        new HeaderSource({
+          ...{ address, timeout, network, signal, logger, now },
+          onTip: () => this.wake(),
+        }),
     )
   }
 
   /** Begins to follow the sources. */
   start(): void {
     this.running ??= this.run()
-    for (const source of this.sources) source.watch(() => this.wake())
+    for (const source of this.sources) source.watch()
   }
 
   get outage(): string | undefined {
@@ -133,10 +140,10 @@ export class OwnHeaders implements BlockHeaders {
     if (verdict === 'no' && height > (this.stored.tip?.height ?? 0) - NEAR_TIP && (await this.refreshIfOld()))
       verdict = await this.verdict({ root, height })
     if (verdict !== 'unknown') return verdict === 'yes'
-    const { outage, stored, checkedAt = 0 } = this
-    const passed = (this.now() - checkedAt) / MINUTE
-    // No chain has come so far since the sources were asked.
-    if (outage === undefined && height > (stored.tip?.height ?? 0) + SOON + passed) return false
+    const { outage, stored } = this
+    // No chain has come so far since the last block, or since the sources were asked: they may have withheld what is newer.
+    if (outage === undefined && height > (stored.tip?.height ?? 0) + SOON + this.sinceTip / MINUTE)
+      return false
     throw new ChainTrackerError(
       `the block header at ${height} is not known yet${outage ? `: ${outage}` : ''}`,
     )
@@ -156,6 +163,13 @@ export class OwnHeaders implements BlockHeaders {
     if (this.checkedAt !== undefined) await this.rounds.runExclusive(() => this.round({ isForced: true }))
   }
 
+  /** For how long there may be newer blocks than the tip, in milliseconds. */
+  private get sinceTip(): number {
+    const { checkedAt = 0, stored } = this
+    const minedAt = stored.tip === undefined ? 0 : timeOf(stored.tip.header) * 1000
+    return this.now() - Math.min(checkedAt, minedAt)
+  }
+
   /** Asks the sources if the last answer is not recent, as many callers as there are once. @returns Whether it was not. */
   private async refreshIfOld(): Promise<boolean> {
     const isOld = (): boolean => this.now() - (this.checkedAt ?? this.now()) > RECENT
@@ -173,7 +187,7 @@ export class OwnHeaders implements BlockHeaders {
         ...{ height: tip.height, hash: shownHash(tip.header), time: timeOf(tip.header), from },
       }),
       ...(this.lastError && { lastError: this.lastError }),
-      sources: this.sources.map((source) => source.status()),
+      sources: this.sources.map(({ client }) => client.status),
     }
   }
 
@@ -192,19 +206,21 @@ export class OwnHeaders implements BlockHeaders {
   private async run(): Promise<void> {
     const { signal } = this.stopping
     const { pollInterval } = this.options
-    for (let roundAt = 0; !signal.aborted; ) {
+    let [roundAt, soonest] = [0, 0]
+    while (!signal.aborted) {
       const now = this.now()
       if (now >= roundAt) {
         await this.rounds.runExclusive(() => this.round())
         this.endRound()
         const pause = this.checkedAt === undefined ? this.retryDelay : pollInterval || Infinity
         roundAt = this.now() + pause
+        soonest = this.now() + STREAM_PAUSE
       } else if (this.isIncomplete && now >= this.belowAt) {
         await this.rounds.runExclusive(() => this.extendBelow())
       } else {
         const until = this.isIncomplete ? Math.min(roundAt, this.belowAt) : roundAt
         await this.pause(until - now)
-        if (this.isWoken) roundAt = 0
+        if (this.isWoken) roundAt = Math.min(roundAt, soonest)
         this.isWoken = false
       }
     }
@@ -255,8 +271,11 @@ export class OwnHeaders implements BlockHeaders {
     try {
       this.opened = stored.load()
       await this.opened
-      const asked = sources.filter((source) => isForced || !source.isResting)
-      const tips = await Promise.all(asked.map((source) => source.try(() => source.fetcher.tip())))
+      if (isForced) for (const { client } of sources) client.endRest()
+      const asked = sources.filter(({ isResting }) => !isResting)
+      const tips = await Promise.all(
+        asked.map((source) => source.try(() => source.fetcher.tip(), { isPart: true })),
+      )
       for (const [index, source] of asked.entries()) {
         const tip = tips[index]
         if (tip === undefined) continue
@@ -278,36 +297,33 @@ export class OwnHeaders implements BlockHeaders {
     { fetcher }: HeaderSource,
     tip: SourceTip,
     onFork: (height: number) => void,
-  ): Promise<true> {
+  ): Promise<boolean> {
     const { stored, sync } = this
     this.best = tip.height
     const progress = setInterval(() => this.logProgress(), LOG_INTERVAL).unref()
     try {
       if (stored.tip === undefined) await sync.begin(fetcher, tip)
-      await sync.follow({ fetcher, tip, onFork })
-      return true
+      return await sync.follow({ fetcher, tip, onFork })
     } finally {
       clearInterval(progress)
     }
   }
 
-  /** Adds headers below the lowest one, from the first source that has some. */
+  /** Adds headers below the lowest one, from the first source that has some. After a failure, a round may come first. */
   private async extendBelow(): Promise<void> {
     const { stored, sync, sources } = this
     const { logger } = this.options
     this.belowAt = this.now() + BELOW_DELAY
     try {
-      for (const source of sources) {
-        const hasSome = source.isResting
-          ? undefined
-          : await source.try(() => sync.extendBelow(source.fetcher))
-        if (hasSome) {
-          this.belowAt = 0
-          if (stored.from === 0) logger.info({ height: stored.tip?.height }, 'all block headers are stored')
-          return
-        }
-        if (source.isResting) this.belowAt = this.now() + this.retryDelay
+      for (const source of sources.filter(({ isResting }) => !isResting)) {
+        const hasSome = await source.try(() => sync.extendBelow(source.fetcher))
+        if (hasSome === false) continue
+        this.belowAt = 0
+        if (hasSome && stored.from === 0)
+          logger.info({ height: stored.tip?.height }, 'all block headers are stored')
+        return
       }
+      if (sources.some(({ isResting }) => isResting)) this.belowAt = this.now() + this.retryDelay
     } catch (error) {
       this.belowAt = this.now() + this.retryDelay
       if (!this.stopping.signal.aborted) this.failed(error)

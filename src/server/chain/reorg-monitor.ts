@@ -44,6 +44,8 @@ export class ReorgMonitor {
   /** Whether the last round failed: then a new tip starts the next one. */
   private hasFailed = false
   private wake: () => void = () => {}
+  /** The lowest height that a reorganisation was reported from and that no round has begun at yet. */
+  private forkedAt: number | undefined
 
   constructor(private readonly options: ReorgMonitorOptions) {}
 
@@ -74,10 +76,17 @@ export class ReorgMonitor {
     return await this.rounds.runExclusive(() => this.check(from))
   }
 
-  /** The chain was reorganised from a height on. */
+  /** The chain was reorganised from a height on. Reports that arrive during a round share the next one. */
   private async checkFork(height: number): Promise<void> {
+    const isWaiting = this.forkedAt !== undefined
+    this.forkedAt = Math.min(height, this.forkedAt ?? height)
+    if (isWaiting) return
     try {
-      await this.rounds.runExclusive(() => this.check(height))
+      await this.rounds.runExclusive(() => {
+        const from = this.forkedAt
+        this.forkedAt = undefined
+        return this.check(from)
+      })
     } catch (error) {
       this.failed(error)
     }

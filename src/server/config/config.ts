@@ -14,10 +14,15 @@ import {
   type TermsOverrides,
   termsOf,
 } from '../../../backend/src/protocol/profile.js'
-import { SourceAddressError } from '../../follow/errors.js'
-import { parseSources, type SourceAddress } from '../../follow/source-address.js'
+import {
+  HEADER_SOURCE_KINDS,
+  type HeaderSourceKind,
+  parseSources,
+  SOURCE_KINDS,
+  type SourceAddress,
+} from '../../follow/source-address.js'
 import { ConfigError } from './errors.js'
-import { chainTracker, headersCheckpoint, headersSources } from './header-settings.js'
+import { chainTracker, headersCheckpoint, headersSourcesOf, sourceList } from './header-settings.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'
 import { misspelledSettings, parseSettings, wholeNumber } from './settings.js'
@@ -30,16 +35,6 @@ const outpoint = z.string().transform((text, context): Outpoint => {
   } catch (error) {
     if (!(error instanceof PointerError)) throw error
     context.addIssue('must be an outpoint, <txid>_<vout>')
-    return z.NEVER
-  }
-})
-
-const sources = z.string().transform((list, context): SourceAddress[] => {
-  try {
-    return parseSources(list)
-  } catch (error) {
-    if (!(error instanceof SourceAddressError)) throw error
-    context.addIssue(error.message)
     return z.NEVER
   }
 })
@@ -118,14 +113,16 @@ const settings = {
     .regex(/^[a-z0-9-]{1,32}$/, 'must be 1 to 32 characters of a-z 0-9 -')
     .optional(),
   chainTracker: chainTracker.optional(),
-  /** Where the headers of a chain of our own come from; undefined: the public services. */
-  headersSources: headersSources.optional(),
+  /** Where the headers of a chain of our own come from, if not from the chain sources. */
+  headersSources: sourceList(HEADER_SOURCE_KINDS)
+    .refine(({ length }) => length > 0, 'must name a source')
+    .optional(),
   /** The block that it must have; undefined: that of the network. */
   headersCheckpoint: headersCheckpoint.optional(),
   /** How long a response of the chain tracker may take. */
   chainTrackerTimeoutMs: wholeNumber(1, 600_000).default(10_000),
   /** The services that the host follows the chain by, in order of preference; empty: it does not. */
-  chainSources: sources.optional(),
+  chainSources: sourceList(SOURCE_KINDS).optional(),
   /** The most requests a second to each. */
   chainSourceRate: wholeNumber(1, 10_000).default(10),
   /** The subscription at the first JungleBus among them that names transactions to look at. */
@@ -224,6 +221,7 @@ export interface Config
    */
   chainTracker: string
   chainSources: SourceAddress[]
+  headersSources: SourceAddress<HeaderSourceKind>[]
   limits: Limits
   /** Settings of other overlay hosts that are set, and that this release does not use. */
   unused: string[]
@@ -287,6 +285,7 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     seed: canSeed && seed !== 'none',
     chainTracker,
     chainSources,
+    headersSources: headersSourcesOf(others),
     limits: readLimits(set),
     unused: UNUSED_SETTINGS.filter((name) => name in set),
     warnings: misspelled.map(

@@ -1,13 +1,14 @@
 import { z } from 'zod'
+import { SourceAddressError } from '../../follow/errors.js'
+import {
+  HEADER_SOURCE_KINDS,
+  type HeaderSourceKind,
+  PUBLIC_SOURCES,
+  parseSources,
+  type SourceAddress,
+} from '../../follow/source-address.js'
 
-/** The services that block headers are fetched from. */
-const KINDS = ['junglebus', 'whatsonchain', 'chaintracks'] as const
-
-export interface HeaderSourceAddress {
-  kind: (typeof KINDS)[number]
-  /** Without a slash at the end. */
-  url: string
-}
+type HeaderSourceAddress = SourceAddress<HeaderSourceKind>
 
 /** A block that the chain must have. */
 export interface HeaderCheckpoint {
@@ -19,12 +20,6 @@ export interface HeaderCheckpoint {
   /** The least work of a chain that is believed above the checkpoint. */
   minimumWork: bigint
 }
-
-/** The services that anybody may ask for the live chain, in the order in which they are asked. */
-const PUBLIC: HeaderSourceAddress[] = [
-  { kind: 'junglebus', url: 'https://junglebus.gorillapool.io' },
-  { kind: 'whatsonchain', url: 'https://api.whatsonchain.com' },
-]
 
 /**
  * The checkpoints of both networks. Source: the table of bulk header files that Chaintracks verifies downloads by
@@ -50,37 +45,17 @@ const CHECKPOINTS: Record<'main' | 'test', HeaderCheckpoint> = {
   },
 }
 
-/** How many sources a list may have. */
-const MAX_SOURCES = 10
-
-/** `HEADERS_SOURCES`: `junglebus` and `whatsonchain`, the public ones, or `<kind>=<url>`, separated by commas. */
-export const headersSources = z.string().transform((list, context): HeaderSourceAddress[] => {
-  const sources = list
-    .split(',')
-    .map((part) => part.trim())
-    .filter((part) => part !== '')
-    .map(sourceOf)
-  if (sources.length > 0 && sources.length <= MAX_SOURCES && sources.every((source) => source !== undefined))
-    return sources
-  context.addIssue(
-    `must be up to ${MAX_SOURCES} of junglebus, whatsonchain and <kind>=<url> with kind ${KINDS.join(', ')}, separated by commas`,
-  )
-  return z.NEVER
-})
-
-function sourceOf(part: string): HeaderSourceAddress | undefined {
-  const known = PUBLIC.find(({ kind }) => kind === part)
-  if (known !== undefined) return known
-  const [, written, url = ''] = /^([a-z]+)=(.*)$/.exec(part) ?? []
-  const kind = KINDS.find((each) => each === written)
-  return kind === undefined || !isPlainUrl(url) ? undefined : { kind, url: url.replace(/\/+$/, '') }
-}
-
-/** Whether paths can be appended to a URL. */
-function isPlainUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, search, hash, username, password } = new URL(text)
-  return /^https?:$/.test(protocol) && search + hash + username + password === ''
+/** A list of sources of some kinds, such as `CHAIN_SOURCES`. */
+export function sourceList<Kind extends string>(kinds: readonly Kind[]) {
+  return z.string().transform((list, context): SourceAddress<Kind>[] => {
+    try {
+      return parseSources(list, kinds)
+    } catch (error) {
+      if (!(error instanceof SourceAddressError)) throw error
+      context.addIssue(error.message)
+      return z.NEVER
+    }
+  })
 }
 
 /** `HEADERS_CHECKPOINT`: `<height>:<hash>:<work>`, with the work in hex; without it, only work above the block counts. */
@@ -103,17 +78,30 @@ export const chainTracker = z.string().refine((text) => {
   return URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
 }, 'must be headers, scripts-only, whatsonchain, the URL of a headers service, or chaintracks=<url>')
 
-/** Where headers are fetched from. The public services have the headers of the main network; WhatsOnChain has both. */
-export function headerSourcesOf({ headersSources: set, network }: HeaderSettings): HeaderSourceAddress[] {
-  return set ?? PUBLIC.filter(({ kind }) => network === 'main' || kind === 'whatsonchain')
-}
-
-export function checkpointOf({ headersCheckpoint: set, network }: HeaderSettings): HeaderCheckpoint {
-  return set ?? CHECKPOINTS[network]
-}
-
-interface HeaderSettings {
+/**
+ * Where headers are fetched from: what `HEADERS_SOURCES` names, else the services of `CHAIN_SOURCES` that have headers, else the
+ * public ones. The public JungleBus has those of the main network alone.
+ */
+export function headersSourcesOf(set: {
   headersSources?: HeaderSourceAddress[] | undefined
+  chainSources?: SourceAddress[] | undefined
+  network: 'main' | 'test'
+}): HeaderSourceAddress[] {
+  const { headersSources = [], chainSources = [], network } = set
+  if (headersSources.length > 0) return headersSources
+  const serves = (source: SourceAddress): source is SourceAddress & HeaderSourceAddress =>
+    isHeaderKind(source.kind) && (network === 'main' || source.url !== PUBLIC_SOURCES.junglebus)
+  const followed = chainSources.filter(serves)
+  return followed.length > 0 ? followed : parseSources('junglebus,whatsonchain').filter(serves)
+}
+
+function isHeaderKind(kind: string): kind is HeaderSourceKind {
+  return HEADER_SOURCE_KINDS.some((each) => each === kind)
+}
+
+export function checkpointOf(settings: {
   headersCheckpoint?: HeaderCheckpoint | undefined
   network: 'main' | 'test'
+}): HeaderCheckpoint {
+  return settings.headersCheckpoint ?? CHECKPOINTS[settings.network]
 }

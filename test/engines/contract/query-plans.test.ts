@@ -1,9 +1,11 @@
 import { jest } from '@jest/globals'
 import type { Knex } from 'knex'
+import { WHOLE_TRANSACTION } from '../../../backend/src/graph/ancestor-queue.js'
 import { attribute } from '../../../backend/src/graph/attributes.js'
 import { TIP } from '../../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../../backend/src/graph/map-coder.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
+import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { formatPosition } from '../../../backend/src/storage/rebuild/index-maintenance.js'
 import { hashColumn, outpointColumns } from '../../../backend/src/storage/rows/columns.js'
@@ -15,6 +17,7 @@ import {
 } from '../../../backend/src/storage/sql/database.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
+import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
 import { EXPLAINS, type Step } from '../../support/storage/query-plans.js'
 import { watchedReader, watchedWriter } from '../../support/storage/sql-store.js'
 import { onEachSqlEngine } from '../../support/storage/stores.js'
@@ -32,6 +35,12 @@ const map = encodeMap([{ command: 'SET', entries: [['a', '1']] }])
 const STEPS = 500
 const step = (number: number) => ({ txid: number.toString(16).padStart(64, '0'), vout: 0 })
 const tip = step(STEPS)
+
+/** An output that moved from one that is not stored. */
+const incomplete = { txid: '12'.repeat(32), vout: 0 }
+const withoutAncestor = { outpoint: incomplete, satoshis: 1, previous: { txid: '13'.repeat(32), vout: 0 } }
+
+const queueIn = ({ database }: SqlGraphStore): StoredAncestorQueue => new StoredAncestorQueue(database)
 
 /** The rows of an ordinal that was passed on and on. */
 const passedOn = Array.from({ length: STEPS }, (_, at) => ({
@@ -79,7 +88,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
       graphRecords({
         nodes: [{ outpoint, domain: '' }],
         names: [{ outpoint, name: 'a' }],
-        outputs: [{ outpoint, satoshis: 1, content, mapLength: map.length }],
+        outputs: [{ outpoint, satoshis: 1, content, mapLength: map.length }, withoutAncestor],
         maps: [{ outpoint, bytes: map }],
       }),
     )
@@ -163,6 +172,14 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     ['blockedPage', (store) => store.blocklist.page({ limit: 10, after: { kind: 'name', value: 'a' } })],
     ['lastInteraction', (store) => store.interactions.last('https://a.example', 'tm_names')],
     ['setting', (store) => store.settings.get('genesis')],
+    ['due ancestors', (store) => queueIn(store).due({ now: STEPS, limit: 10 })],
+    ['nextDue', (store) => queueIn(store).nextDue()],
+    ['ancestor counts', (store) => queueIn(store).count(10)],
+    ['isWaiting', (store) => queueIn(store).isWaiting(incomplete)],
+    ['isWaiting of a transaction', (store) => queueIn(store).isWaiting({ txid, vout: WHOLE_TRANSACTION })],
+    ['header range', (store) => store.headers.range()],
+    ['a header', (store) => store.headers.read({ from: 2345, count: 1 })],
+    ['headers', (store) => store.headers.read({ from: 2345, count: 1000 })],
   ])('%s is answered from an index', async (_, ask) => {
     await ask(store)
     const steps = await plans()
@@ -203,6 +220,14 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])
   })
 
+  test('ancestors that are due, and headers, are read in the order of an index', async () => {
+    await queueIn(store).due({ now: STEPS, limit: 10 })
+    await queueIn(store).nextDue()
+    await store.headers.range()
+    await store.headers.read({ from: 2345, count: 1000 })
+    expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])
+  })
+
   test('a step of an ordinal is found without sorting its life', async () => {
     expect(await store.ordinals.at(outpoint, TIP)).toMatchObject({ sequence: STEPS, tip: true })
     expect(await store.ordinals.currentOutput(outpoint)).toEqual(tip)
@@ -240,6 +265,14 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     expect(await own.disprove({ height: 7, root: txid })).toBe(1)
     await own.evict(outpoint)
     await own.blocklist.remove({ kind: 'outpoint', value: formatOutpoint(outpoint) })
+    await own.record(graphRecords({ outputs: [withoutAncestor] }))
+    for (const entry of await queueIn(own).due({ now: STEPS, limit: 10 }))
+      await queueIn(own).postpone(entry, { due: STEPS })
+    const header = Buffer.alloc(HEADER_BYTES)
+    const end = await own.headers.range()
+    const last = end && (await own.headers.read({ from: end.to, count: 1 }))
+    expect(await own.headers.replaceFrom({ height: 5000, headers: header, tip: last })).toBe(true)
+    expect(await own.headers.addBelow({ to: (end?.from ?? 5000) - 1, headers: header })).toBe(true)
     const read = asked.filter(({ sql }) => /^(select|update|delete)/i.test(sql))
     expect(read.length).toBeGreaterThan(50)
     for (const { sql, values } of read) {

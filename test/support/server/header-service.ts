@@ -22,7 +22,7 @@ const SOMETHING_ELSE = { message: 'welcome' }
 /** How far above its tip the Block Headers Service does not say no, but that it cannot tell. */
 const SOON = 6
 
-/** How many headers JungleBus and Chaintracks give at once, and WhatsOnChain has in a file. */
+/** How many headers JungleBus gives at once, and WhatsOnChain has in a file. */
 const PAGE = 10_000
 const FILE = 1000
 
@@ -44,6 +44,10 @@ export class HeaderService {
   readonly streams = new Map<string, Set<ServerResponse>>()
   /** Milliseconds before it answers. */
   delay = 0
+  /** How many headers it gives at once. */
+  page = PAGE
+  /** From which height on it gives headers, if not from the one that it is asked about. */
+  shift: ((from: number) => number) | undefined
   /** The tip that it knows, where it has not read the whole chain yet. */
   syncedTo: number | undefined
   /** Called with every question, before it is answered. */
@@ -126,11 +130,11 @@ export class HeaderService {
       if (pathname === '/v1/bsv/main/chain/info')
         return [200, { chain: 'main', blocks: tip.height, bestblockhash: tip.hash }]
       if (from !== undefined) {
-        const headers = this.headers(Number(from), Math.min(PAGE, Number(searchParams.get('limit'))))
+        const headers = this.headers(Number(from), Math.min(this.page, Number(searchParams.get('limit'))))
         return [200, headers.map(jungleBusHeader)]
       }
       if (pathname === '/v2/headers') {
-        const count = Math.min(PAGE, Number(searchParams.get('count')))
+        const count = Math.min(this.page, Number(searchParams.get('count')))
         return [200, bytesOf(this.headers(Number(searchParams.get('height')), count))]
       }
       if (first !== undefined)
@@ -157,7 +161,8 @@ export class HeaderService {
   }
 
   /** Headers in order from a height on. */
-  private headers(from: number, count: number): Header[] {
+  private headers(asked: number, count: number): Header[] {
+    const from = this.shift?.(asked) ?? asked
     const found: Header[] = []
     if (from < 0) return found
     for (const { header } of this.known()) {

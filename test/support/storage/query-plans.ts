@@ -97,6 +97,17 @@ async function fill(writer: Knex): Promise<void> {
     graph_applied: { txid: hash(''), topic: `'tm_names'` },
     graph_blocked: { kind: `'name'`, value: `concat('name', seq)`, reason: `''`, since: '0' },
     graph_interactions: { host: `concat('host', seq)`, topic: `'tm_names'`, since: '0' },
+    graph_ancestors: {
+      txid: hash(''),
+      vout: '0',
+      hole: 'seq % 2',
+      due: 'seq',
+      arrival: 'seq',
+      tries: '1',
+      transactions: '0',
+      bytes: '0',
+    },
+    graph_headers: { position: '20 + seq', height: '2000 + 100 * seq', headers: `repeat('x', 8000)` },
     graph_settings: { name: `concat('name', seq)`, value: `''` },
   }
   for (const [table, columns] of Object.entries(tables)) {

@@ -151,3 +151,40 @@ test('rests if it is too slow, but its answer counts', async () => {
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
   expect(lines[0]).toContain('is too slow: fewer than 2 answers in 1 seconds')
 })
+
+test('rests longer after each attempt that fails as a whole, although it answers', async () => {
+  let now = 1_000_000
+  const { client } = await setUp([[200, 'yes']], { firstRest: 1000, now: () => now })
+  const isRangeError = (error: unknown): error is Error => error instanceof RangeError
+  const attempt = (fails: boolean) =>
+    client.attempt(
+      async () => {
+        await client.ask('/a', TEXT)
+        if (fails) throw new RangeError('the answers do not fit together')
+        return 'done'
+      },
+      { isFault: isRangeError },
+    )
+  const rests: number[] = []
+  for (const fails of [true, true, true, false, true]) {
+    expect(await attempt(fails)).toBe(fails ? undefined : 'done')
+    rests.push(client.rest)
+    now += client.rest
+  }
+  expect(rests).toEqual([1000, 2000, 4000, 0, 1000])
+  expect(client.status).toMatchObject({
+    failures: 4,
+    lastError: { message: 'the answers do not fit together' },
+  })
+  await expect(
+    client.attempt(() => Promise.reject(new TypeError('ours')), { isFault: isRangeError }),
+  ).rejects.toThrow('ours')
+})
+
+test('messages have no path of its URL, which may be a key', async () => {
+  const { client } = await setUp([[200, 'x'.repeat(101)], [500]])
+  for (const message of [/\d\/a answered more than 100 bytes$/, /\d\/a answered 500$/]) {
+    await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ message: expect.stringMatching(message) })
+    expect(client.status.lastError?.message).not.toContain('base')
+  }
+})

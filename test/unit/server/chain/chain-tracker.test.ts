@@ -1,3 +1,4 @@
+import { jest } from '@jest/globals'
 import { OP } from '../../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
 import type { Verdict } from '../../../../src/server/chain/chain-tracker.js'
@@ -446,4 +447,21 @@ describe('of a service that is hostile', () => {
     expect(asked).toBe(0)
     await Promise.all([inside.close(), service.close()])
   })
+})
+
+test('a tracker that nobody asked for a while is probed when readiness is read, by as many as do once', async () => {
+  const { url: chainTracker, service } = await services.start(new HeaderChain())
+  const source = openHeadersSource({ chainTracker, chainTrackerTimeoutMs: 5000, network: 'main' })
+  if (source === undefined) throw new Error('no source of headers')
+  await source.currentHeight()
+  service.mood = 'fails'
+  expect(source.outage).toBeUndefined()
+  expect(service.asked).toHaveLength(1)
+  const later = Date.now() + 6000
+  const clock = jest.spyOn(Date, 'now').mockImplementation(() => later)
+  for (let reads = 0; reads < 10; reads++) expect(source.outage).toBeUndefined()
+  clock.mockRestore()
+  await until(() => source.outage?.includes('has not responded since'))
+  expect(service.asked).toHaveLength(2)
+  await source.close()
 })

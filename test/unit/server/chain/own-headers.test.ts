@@ -1,13 +1,14 @@
 import type { ServerResponse } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import { HEADER_BYTES } from '../../../../backend/src/protocol/block-header.js'
+import type { HeaderSourceKind, SourceAddress } from '../../../../src/follow/source-address.js'
 import type { ChainTip } from '../../../../src/server/chain/chain-tracker.js'
 import { OwnHeaders, type OwnHeadersOptions } from '../../../../src/server/chain/own-headers.js'
 import { SharedHeaders } from '../../../../src/server/chain/shared-headers.js'
-import type { HeaderSourceAddress } from '../../../../src/server/config/header-settings.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
-import { until } from '../../../support/server/waiting.js'
+import { loopTurns, until } from '../../../support/server/waiting.js'
 import type { OpenedSqlStore } from '../../../support/storage/sql-store.js'
 import { sqlite } from '../../../support/storage/sql-store.js'
 
@@ -36,7 +37,7 @@ function clockAt(time: number): { now: () => number; pass(milliseconds: number):
 
 interface Source {
   service: HeaderService
-  address: HeaderSourceAddress
+  address: SourceAddress<HeaderSourceKind>
 }
 
 async function sourceOf(chain: HeaderChain, kind: Kind = 'junglebus'): Promise<Source> {
@@ -334,6 +335,29 @@ test('a busy source is left alone for as long as it asks', async () => {
   expect(errorOf(headers)).toContain('answered 429')
 })
 
+test('a source whose headers are invalid rests longer each time, although it answers; one that is away, a minute', async () => {
+  const clock = clockAt(Date.now())
+  const chain = new HeaderChain(0)
+  chain.grow(5)
+  const [liar, away] = [await sourceOf(chain, 'chaintracks'), await sourceOf(chain)]
+  const { headers } = await openHeaders(chain, [liar, away], { now: clock.now, height: 0 })
+  const foreign = new HeaderChain()
+  foreign.grow(60)
+  liar.service.chain = foreign
+  away.service.mood = 'fails'
+  const rests: number[][] = []
+  for (let rounds = 0; rounds < 12; rounds++) {
+    await headers.refresh()
+    rests.push((headers.status().sources ?? []).map(({ restingUntil = 0 }) => restingUntil - clock.now()))
+  }
+  expect(rests.slice(0, 3)).toEqual([
+    [1000, 1000],
+    [2000, 2000],
+    [4000, 4000],
+  ])
+  expect(rests.at(-1)).toEqual([600_000, 60_000])
+})
+
 test('while no source responds, nothing is refused, and what is known is confirmed', async () => {
   const clock = clockAt(Date.now())
   const chain = new HeaderChain()
@@ -352,9 +376,9 @@ test('while no source responds, nothing is refused, and what is known is confirm
 })
 
 test('a height that no chain can have reached by now is refused', async () => {
-  const clock = clockAt(Date.now())
   const chain = new HeaderChain()
   chain.grow(5)
+  const clock = clockAt(chain.bestTip.time * 1000)
   const { headers } = await openHeaders(chain, [await sourceOf(chain)], { now: clock.now })
   const ask = (height: number) => headers.isValidRootForHeight('ab'.repeat(32), height)
   await expect(ask(FIRST + 11)).rejects.toMatchObject({ code: 'NOT_READY' })
@@ -537,6 +561,166 @@ test('a proof of a branch that has won since the last round is checked after ano
   expect(source.service.asked.slice(length).filter((question) => question.endsWith('/tip'))).toHaveLength(1)
 })
 
+describe.each(KINDS)('a %s that is hostile', (kind) => {
+  /** Which page something happens at: WhatsOnChain has few headers in one file. */
+  const FIRST_PAGES = { junglebus: 4, chaintracks: 4, whatsonchain: 1 }
+  const html = '<!doctype html><title>Not what was asked for</title>'
+  const json = { 'Content-Type': 'application/json' }
+
+  test.each<[string, (response: ServerResponse, other: string) => void, RegExp]>([
+    ['redirects', (response, other) => response.writeHead(302, { Location: other }).end(), /answered 302/],
+    [
+      'sends a page of HTML',
+      (response) => response.writeHead(200, { 'Content-Type': 'text/html' }).end(html),
+      /answered/,
+    ],
+    [
+      'sends what inflates to a hundred times as much',
+      (response) =>
+        response
+          .writeHead(200, { ...json, 'Content-Encoding': 'gzip' })
+          .end(gzipSync(Buffer.alloc(32_000_000))),
+      /answered/,
+    ],
+    [
+      'drips',
+      (response) => {
+        response.writeHead(200, json)
+        const drip = setInterval(() => response.write(' '), 20)
+        response.on('close', () => clearInterval(drip))
+      },
+      /took longer than/,
+    ],
+    [
+      'breaks off',
+      (response) => response.writeHead(200, { 'Content-Length': 900 }).write('[', () => response.destroy()),
+      /does not answer/,
+    ],
+  ])('and %s, is left alone while another one is followed', async (_, lie, message) => {
+    const chain = new HeaderChain()
+    chain.grow(20)
+    const [hostile, honest] = [await sourceOf(chain, kind), await sourceOf(chain)]
+    const isPage = (url: string): boolean => /list|\/v2\/headers|resources|\/\d+\/header$/.test(url)
+    const questions: string[] = []
+    hostile.service.onResponse = (url, response) => {
+      questions.push(url)
+      if (!isPage(url)) return false
+      lie(response, `${honest.address.url}/elsewhere`)
+      return true
+    }
+    const { headers } = await openHeaders(chain, [hostile, honest], { timeout: 500 })
+    expect(headers.status()).toMatchObject({
+      hash: chain.bestTip.hash,
+      sources: [{ state: 'resting' }, { state: 'ok' }],
+    })
+    expect(errorOf(headers)).toMatch(message)
+    expect(honest.service.asked.filter((url) => url.includes('elsewhere'))).toEqual([])
+    expect(questions.filter(isPage)).toHaveLength(1)
+  })
+
+  test.each<[string, (from: number) => number]>([
+    ['repeats a page', (from) => from - 60],
+    ['skips a page', (from) => from + 60],
+    ['answers from the height above', (from) => from + 1],
+    ['answers from the height below', (from) => from - 1],
+  ])('and %s, is not believed, and what it had before is kept', async (_, shift) => {
+    const chain = new HeaderChain()
+    chain.grow(5)
+    const source = await sourceOf(chain, kind)
+    const { headers, verdict, tips } = await openHeaders(chain, [source])
+    chain.grow(300)
+    source.service.page = 60
+    let nth = 0
+    source.service.shift = (from) => (++nth < FIRST_PAGES[kind] ? from : shift(from))
+    await headers.refresh()
+    const { height = 0 } = headers.status()
+    expect(height).toBeLessThan(chain.bestTip.height)
+    expect(errorOf(headers)).not.toBe('')
+    expect(await verdict(height)).toBe('yes')
+    source.service.shift = undefined
+    await headers.refresh()
+    expect(headers.status()).toMatchObject({ hash: chain.bestTip.hash, height: FIRST + 305 })
+    expect(tips.filter(({ forkedAt }) => forkedAt !== undefined)).toEqual([])
+  })
+
+  test('a reorganisation while it is fetched is followed', async () => {
+    const chain = new HeaderChain()
+    chain.grow(400)
+    const source = await sourceOf(chain, kind)
+    source.service.page = 60
+    let pages = 0
+    source.service.onQuestion = (question) => {
+      if (/list|\/v2\/headers|resources/.test(question) && ++pages === FIRST_PAGES[kind])
+        chain.reorg(longer(chain, 350))
+    }
+    const { headers, verdict } = await openHeaders(chain, [source])
+    await until(() => headers.status().hash === chain.bestTip.hash)
+    for (const height of [FIRST + 49, FIRST + 51, FIRST + 120, FIRST + 401])
+      expect(await verdict(height)).toBe('yes')
+  })
+})
+
+describe('a source with valid headers that gives them so slowly that it would take days', () => {
+  /** A source that gives two headers at a time, each after a minute of the clock. */
+  async function dripOf(chain: HeaderChain, clock: { pass(milliseconds: number): void }): Promise<Source> {
+    const drip = await sourceOf(chain)
+    drip.service.page = 2
+    drip.service.onQuestion = (question) => question.includes('/list/') && clock.pass(60_000)
+    return drip
+  }
+
+  test('does not keep another one waiting', async () => {
+    const clock = clockAt(Date.now())
+    const chain = new HeaderChain()
+    chain.grow(300)
+    const drip = await dripOf(chain, clock)
+    const { headers } = await openHeaders(chain, [drip, await sourceOf(chain)], { now: clock.now })
+    expect(headers.status().hash).toBe(chain.bestTip.hash)
+    expect(drip.service.asked.length).toBeLessThan(10)
+  })
+
+  test('does not keep new blocks waiting for those below the checkpoint', async () => {
+    const clock = clockAt(Date.now())
+    const chain = new HeaderChain(0)
+    chain.grow(1000)
+    const [drip, honest] = [await dripOf(chain, clock), await sourceOf(chain)]
+    const { headers } = await openHeaders(chain, [drip, honest], { now: clock.now, height: 990 })
+    await until(() => headers.status().from === 0)
+    expect(errorOf(headers, 0)).toContain('is too slow')
+    expect(drip.service.asked.length).toBeLessThan(20)
+  })
+})
+
+test('a stream that has something to say all the time does not have the sources asked all the time', async () => {
+  const clock = clockAt(Date.now())
+  const chain = new HeaderChain()
+  chain.grow(5)
+  const [flood, other] = [await sourceOf(chain, 'chaintracks'), await sourceOf(chain)]
+  const { headers } = await openHeaders(chain, [flood, other], { now: clock.now })
+  await until(() => flood.service.streams.get('/v2/tip/stream')?.size)
+  await loopTurns()
+  const { length } = other.service.asked
+  for (let height = 0; height < 50; height++) {
+    flood.service.send('/v2/tip/stream', { height, hash: 'ab'.repeat(32) })
+    await loopTurns()
+  }
+  expect(other.service.asked).toHaveLength(length)
+  clock.pass(1000)
+  chain.grow(1)
+  flood.service.send('/v2/tip/stream', chain.bestTip)
+  await until(() => headers.status().hash === chain.bestTip.hash)
+})
+
+test('a block far above the tip is not refused while the last block is old: the sources may withhold those between', async () => {
+  const chain = new HeaderChain()
+  chain.grow(5)
+  const clock = clockAt(chain.bestTip.time * 1000 + 1_200_000)
+  const { headers } = await openHeaders(chain, [await sourceOf(chain)], { now: clock.now })
+  const ask = (height: number) => headers.isValidRootForHeight('ab'.repeat(32), height)
+  await expect(ask(FIRST + 31)).rejects.toMatchObject({ code: 'NOT_READY' })
+  expect(await ask(FIRST + 32)).toBe(false)
+})
+
 test('an answer without end is not read on, and one that never comes ends with its time', async () => {
   const chain = new HeaderChain()
   chain.grow(20)
@@ -573,5 +757,10 @@ test('the path of a URL, which may be a key, is in no status and in no log', asy
   const { headers, records } = await openHeaders(chain, [keyed], { waits: false })
   await until(() => errorOf(headers) !== '')
   expect(JSON.stringify([headers.status(), records])).not.toContain('a-secret-key')
-  expect(records).toMatchObject([{ level: 40, source: address.url.replace(/^/, 'junglebus ') }])
+  expect(records).toMatchObject([
+    {
+      level: 40,
+      msg: expect.stringMatching(`^junglebus ${address.url} rests for 1 seconds: .* answered 500`),
+    },
+  ])
 })

@@ -1,4 +1,6 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import type { BlockHeaders, ChainTip, ProofVerifier } from '../../../../src/server/chain/chain-tracker.js'
+import { ReorgMonitor, type ReorgMonitorOptions } from '../../../../src/server/chain/reorg-monitor.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import {
   type FakeTransaction,
@@ -8,7 +10,7 @@ import {
 } from '../../../support/protocol/fake-chain.js'
 import type { Mood } from '../../../support/server/header-service.js'
 import { type HeaderWorld, IMPATIENT, useHeaderWorlds } from '../../../support/server/header-world.js'
-import { posted } from '../../../support/server/test-server.js'
+import { posted, SILENT } from '../../../support/server/test-server.js'
 import { until } from '../../../support/server/waiting.js'
 
 // A chain that forks, and what becomes of the proofs that lead to blocks of the branch it left (docs/proofs.md).
@@ -319,4 +321,38 @@ test('a server that ends waits for no tracker', async () => {
   await until(async () => world.service.asked.at(-1) === 'tip')
   await world.server.stop()
   expect((await answer).status).toBe(503)
+})
+
+test('reorganisations that are reported during a round share the next one, from the lowest height on', async () => {
+  const listeners: ((tip: ChainTip) => void)[] = []
+  let asked = 0
+  let answer = (_: number): void => {}
+  const heights: number[] = []
+  const blocks = { from: async ({ from }: { from: number }) => heights.push(from) && [] }
+  const headers = {
+    onTip: (listener: (tip: ChainTip) => void) => listeners.push(listener),
+    currentHeight: () => {
+      asked++
+      return new Promise<number>((resolve) => {
+        answer = resolve
+      })
+    },
+  }
+  const monitor = new ReorgMonitor({
+    headers: headers as unknown as BlockHeaders,
+    proofs: {} as ProofVerifier,
+    graph: { blocks, settings: new Map() } as unknown as ReorgMonitorOptions['graph'],
+    ...{ reorgDepth: 10, pollInterval: 0, logger: SILENT, runLocked: (write) => write() },
+  })
+  monitor.start()
+  await until(() => asked === 1)
+  for (let forkedAt = 1000; forkedAt >= 500; forkedAt--)
+    for (const listener of listeners) listener({ height: 1000, forkedAt })
+  answer(1000)
+  await until(() => asked === 2)
+  answer(1000)
+  await until(() => heights.length === 2)
+  expect(heights).toEqual([991, 500])
+  await monitor.stop()
+  expect(asked).toBe(2)
 })

@@ -26,6 +26,10 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     chainTrackerTimeoutMs: 10_000,
     chainSources: [],
     chainSourceRate: 10,
+    headersSources: [
+      { kind: 'junglebus', url: 'https://junglebus.gorillapool.io' },
+      { kind: 'whatsonchain', url: 'https://api.whatsonchain.com' },
+    ],
     followOrdinals: 'names',
     followPollMs: 60_000,
     headersPollMs: 60_000,
@@ -66,6 +70,31 @@ test('the live tree is followed by the public JungleBus unless another source is
   expect(readConfig({ PROFILE: 'mainnet' }).chainSources).toEqual(junglebus)
   expect(readConfig({ PROFILE: 'mainnet', CHAIN_SOURCES: 'none' }).chainSources).toEqual([])
   expect(readConfig({ PROFILE: 'mainnet', GENESIS: `${txid}_0` }).chainSources).toEqual([])
+})
+
+test.each<[string, Record<string, string>, string[]]>([
+  ['are public services', {}, ['junglebus https://junglebus.g', 'whatsonchain https://api.w']],
+  ['of the test network have its headers', { NETWORK: 'test' }, ['whatsonchain https://api.w']],
+  [
+    'are the chain sources that have headers',
+    { CHAIN_SOURCES: 'overlay=https://a.example,whatsonchain,junglebus=http://127.0.0.1:1' },
+    ['whatsonchain https://api.w', 'junglebus http://127.0.0.1:1'],
+  ],
+  [
+    'are public services if no chain source has headers',
+    { CHAIN_SOURCES: 'overlay=https://a.example' },
+    ['junglebus https://junglebus.g', 'whatsonchain https://api.w'],
+  ],
+  [
+    'are those that are set',
+    { CHAIN_SOURCES: 'whatsonchain', HEADERS_SOURCES: 'chaintracks=https://b.example' },
+    ['chaintracks https://b.example'],
+  ],
+])('the sources of headers %s', (_, env, expected) => {
+  const { headersSources } = readConfig({ PROFILE: 'mainnet', ...env })
+  expect(headersSources.map(({ kind, url }) => `${kind} ${url}`)).toEqual(
+    expected.map((start) => expect.stringContaining(start)),
+  )
 })
 
 test('a subscription needs a JungleBus', () => {
@@ -122,6 +151,11 @@ test.each<[string, string, Partial<Config>]>([
         { kind: 'overlay', url: 'https://a.example/base' },
         { kind: 'junglebus', url: 'http://127.0.0.1:9000' },
       ],
+      headersSources: [
+        { kind: 'junglebus', url: 'https://junglebus.gorillapool.io' },
+        { kind: 'whatsonchain', url: 'https://api.whatsonchain.com' },
+        { kind: 'junglebus', url: 'http://127.0.0.1:9000' },
+      ],
     },
   ],
   ['CHAIN_SOURCE_RATE', '3', { chainSourceRate: 3 }],
@@ -130,8 +164,16 @@ test.each<[string, string, Partial<Config>]>([
   ['ARC_CALLBACK_TOKEN', 'a-token-of-the-processor', { arcCallbackToken: 'a-token-of-the-processor' }],
   ['NETWORK', 'main', { network: 'main' }],
   ['NETWORK', 'mainnet', { network: 'main' }],
-  ['NETWORK', 'test', { network: 'test' }],
-  ['NETWORK', 'testnet', { network: 'test' }],
+  [
+    'NETWORK',
+    'test',
+    { network: 'test', headersSources: [{ kind: 'whatsonchain', url: 'https://api.whatsonchain.com' }] },
+  ],
+  [
+    'NETWORK',
+    'testnet',
+    { network: 'test', headersSources: [{ kind: 'whatsonchain', url: 'https://api.whatsonchain.com' }] },
+  ],
   ['HOSTING_URL', 'https://names.example', { hostingUrl: 'https://names.example' }],
   [
     'SYNC_PEERS',
@@ -226,7 +268,8 @@ test.each([
       ',',
       'overlay=https://a.example',
       'junglebus=x',
-      'https://a.example',
+      'none',
+      'https://a.example?key=1',
       'chaintracks=https://a.example?key=1',
     ],
   ],

@@ -1,0 +1,15 @@
+import { join } from 'node:path'
+import { builtPackage } from '../../support/cli/built-package.js'
+import { useHeaderServices } from '../../support/server/header-service.js'
+import { expectHeadersOutliveKills, longHeaderChain } from '../../support/server/killed-headers.js'
+import { useServers } from '../../support/server/test-server.js'
+
+const services = useHeaderServices()
+const servers = useServers()
+
+test('headers are linked and complete, though processes that store them are killed', async () => {
+  const main = join(await builtPackage(), 'dist/src/cli/main.js')
+  const chain = longHeaderChain()
+  const env = { DATA_DIR: await servers.folder() }
+  await expectHeadersOutliveKills({ main, env, started: await services.start(chain), chain, kills: 4 })
+}, 600_000)

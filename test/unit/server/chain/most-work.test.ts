@@ -1,0 +1,159 @@
+import { createHash } from 'node:crypto'
+import { jest } from '@jest/globals'
+import { encodeHeader, HEADER_BYTES, workOf } from '../../../../backend/src/protocol/block-header.js'
+import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
+import type { HeaderFetcher, SourceTip } from '../../../../src/server/chain/header-fetcher.js'
+import { sqlite } from '../../../support/storage/sql-store.js'
+
+// Branches under the difficulty adjustment of mainnet, where the longer one may have less work. Nobody could mine them for a
+// test: here, every hash meets a target of that kind.
+
+const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
+/** In internal order, the last bytes are the highest. */
+const easyHash = (bytes: Uint8Array): Buffer => sha256(bytes).fill(0, 20)
+jest.unstable_mockModule('../../../../backend/src/graph/native-hash.js', () => ({
+  sha256,
+  nativeHash256: easyHash,
+}))
+const { CONTEXT, nextBits, shownHash } = await import('../../../../src/server/chain/header-rules.js')
+const { HeaderSync } = await import('../../../../src/server/chain/header-sync.js')
+const { StoredHeaders } = await import('../../../../src/server/chain/stored-headers.js')
+
+const BITS = 0x1800b31d
+const FIRST = 900_000 - CONTEXT
+const CHECKPOINT = 900_000
+const EASIEST = 0x1d00ffff
+
+const closing: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const each of closing.splice(0)) await each.close()
+})
+
+/** A chain of headers from {@link FIRST} on, as a source of headers. */
+class MadeChain {
+  private constructor(
+    private readonly headers: Uint8Array[],
+    private readonly known: { time: number; work: bigint; bits: number }[],
+  ) {}
+
+  static upToCheckpoint(): MadeChain {
+    return new MadeChain([], []).extend(CHECKPOINT - FIRST + 1, 600)
+  }
+
+  get tip(): SourceTip {
+    return { height: FIRST + this.headers.length - 1, hash: shownHash(this.headers.at(-1) as Uint8Array) }
+  }
+
+  get work(): bigint {
+    return this.known.at(-1)?.work ?? 0n
+  }
+
+  /** The same chain up to a height. */
+  upTo(height: number): MadeChain {
+    const count = height - FIRST + 1
+    return new MadeChain(this.headers.slice(0, count), this.known.slice(0, count))
+  }
+
+  /** Adds blocks that are some seconds apart, with the bits that the chain asks for or others. */
+  extend(count: number, apart: number, given?: number): this {
+    for (let left = count; left > 0; left--) {
+      const { known, headers } = this
+      const { time: before = 1_700_000_000, work = 0n } = known.at(-1) ?? {}
+      const time = before + apart
+      const asked = { known, rule: 'main', bits: BITS, time } as const
+      const bits = given ?? (known.length < CONTEXT ? BITS : nextBits(asked))
+      const last = headers.at(-1)
+      const previous = last === undefined ? '00'.repeat(32) : shownHash(last)
+      headers.push(
+        encodeHeader({ version: apart, previous, root: 'ab'.repeat(32), time, bits, nonce: headers.length }),
+      )
+      known.push({ time, bits, work: work + workOf(bits) })
+    }
+    return this
+  }
+
+  fetcher: HeaderFetcher = {
+    tip: async () => this.tip,
+    headers: async ({ from, count, previous }) => {
+      const page = joinBytes(this.headers.slice(from - FIRST, from - FIRST + count))
+      const isLinked = previous === undefined || Buffer.from(previous).equals(page.subarray(4, 36))
+      return page.length >= HEADER_BYTES && !isLinked ? 'unlinked' : page
+    },
+  }
+}
+
+async function setUp() {
+  const { store, close } = await sqlite.open()
+  closing.push({ close })
+  const base = MadeChain.upToCheckpoint()
+  const checkpoint = { height: CHECKPOINT, hash: base.tip.hash, work: 0n, minimumWork: 0n }
+  const stored = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
+  const sync = new HeaderSync({ stored, network: 'main', now: () => 4_000_000_000_000 })
+  await sync.begin(base.fetcher, base.tip)
+  const forks: number[] = []
+  const follow = async ({ fetcher, tip }: MadeChain): Promise<void> => {
+    await sync.follow({ fetcher, tip, onFork: (height) => forks.push(height) })
+  }
+  const isAt = ({ tip }: MadeChain): void => {
+    expect(stored.tip?.height).toBe(tip.height)
+    expect(stored.tip && shownHash(stored.tip.header)).toBe(tip.hash)
+  }
+  return { base, stored, follow, isAt, forks }
+}
+
+test('a longer branch with less work does not replace a shorter one, and is replaced by it', async () => {
+  const { base, follow, isAt, forks } = await setUp()
+  const honest = base.upTo(CHECKPOINT).extend(700, 600)
+  const easier = honest.upTo(CHECKPOINT + 100).extend(700, 1200)
+  expect(easier.tip.height).toBeGreaterThan(honest.tip.height)
+  expect(easier.work).toBeLessThan(honest.work)
+  await follow(honest)
+  await follow(easier)
+  isAt(honest)
+  expect(forks).toEqual([])
+
+  const other = await setUp()
+  await other.follow(easier)
+  other.isAt(easier)
+  await other.follow(honest)
+  other.isAt(honest)
+  expect(other.forks).toEqual([CHECKPOINT + 101])
+})
+
+test('a branch counts as soon as it has more work', async () => {
+  const { base, follow, isAt, forks } = await setUp()
+  const honest = base.upTo(CHECKPOINT).extend(700, 600)
+  const easier = honest.upTo(CHECKPOINT + 100).extend(700, 1200)
+  await follow(honest)
+  while (easier.work <= honest.work) {
+    await follow(easier)
+    isAt(honest)
+    easier.extend(150, 300)
+  }
+  await follow(easier)
+  isAt(easier)
+  expect(forks).toEqual([CHECKPOINT + 101])
+})
+
+test.each([
+  ['the checkpoint', CHECKPOINT],
+  ['near the tip', CHECKPOINT + 690],
+])('a long branch of the least difficulty from %s on is refused at its first block', async (_, height) => {
+  const { base, follow, isAt, forks } = await setUp()
+  const honest = base.upTo(CHECKPOINT).extend(700, 600)
+  await follow(honest)
+  const spam = honest.upTo(height).extend(5000, 600, EASIEST)
+  await expect(follow(spam)).rejects.toThrow(`the header at ${height + 1} has the target 1d00ffff`)
+  isAt(honest)
+  expect(forks).toEqual([])
+})
+
+test('a branch that leaves the chain below the checkpoint is not followed, whatever work it has', async () => {
+  const { base, follow, isAt } = await setUp()
+  const honest = base.upTo(CHECKPOINT).extend(20, 600)
+  await follow(honest)
+  const below = base.upTo(CHECKPOINT - 5).extend(500, 300)
+  expect(below.work).toBeGreaterThan(honest.work)
+  await expect(follow(below)).rejects.toThrow(`its chain does not contain the checkpoint at ${CHECKPOINT}`)
+  isAt(honest)
+})
