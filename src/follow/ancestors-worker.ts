@@ -2,14 +2,13 @@ import pLimit from 'p-limit'
 import type { Logger } from 'pino'
 import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
-import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { Admission } from './admission.js'
 import { type GatherLimits, gather } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
-import { FollowError, isOfBranch, type LastError } from './errors.js'
-import { BoundedSource, missingAncestors } from './missing-ancestors.js'
+import { FollowError, isOfBranch, isTooLarge, type LastError } from './errors.js'
+import { BoundedSource, type MissingAncestor, missingAncestors, SharedSource } from './missing-ancestors.js'
 
 export interface AncestorsWorkerOptions {
   queue: AncestorQueue
@@ -22,6 +21,8 @@ export interface AncestorsWorkerOptions {
   /** The limits of a submission. */
   limits: GatherLimits
   logger: Logger
+  /** The longest transaction that is fetched beside others, in bytes; 16 MiB by default. A longer one is fetched alone. */
+  small?: number
   /** The least time between two looks at a queue in which nothing is due, in milliseconds; 1000 by default. */
   pause?: number
   /** How long the worker rests when a source does not answer, in milliseconds; 30,000 by default. */
@@ -45,6 +46,8 @@ const PARALLEL = 4
 const PAGE = 16
 /** What is fetched for an ordinal before it is admitted and others have their turn. */
 const BATCH = { maxTransactions: 100, maxBytes: 16 * 1024 * 1024 }
+/** The longest transaction that is fetched while others are, in bytes. */
+const SMALL = 16 * 1024 * 1024
 /** When nothing was found: the first delay, the factor of each further one, and the longest; in milliseconds. */
 const FIRST_DELAY = 5000
 const DELAY_FACTOR = 4
@@ -70,7 +73,12 @@ export class AncestorsWorker {
   private fetched = 0
   private lastError: AncestorsStatus['lastError']
 
-  constructor(private readonly options: AncestorsWorkerOptions) {}
+  private readonly source: SharedSource
+  private readonly large = pLimit(1)
+
+  constructor(private readonly options: AncestorsWorkerOptions) {
+    this.source = new SharedSource(options.source, { forget: FIRST_DELAY, now: () => this.now })
+  }
 
   start(): void {
     this.running ??= this.run()
@@ -106,9 +114,7 @@ export class AncestorsWorker {
       let idle = rest
       try {
         const entries = await queue.due({ now: this.now, limit: PAGE })
-        const ends = await Promise.allSettled(
-          entries.map((entry) => this.branches(() => this.unlessStopped(entry))),
-        )
+        const ends = await Promise.allSettled(entries.map((entry) => this.branches(() => this.work(entry))))
         this.counts = await queue.count(MAX_COUNTED)
         const failed = ends.find((end) => end.status === 'rejected')
         if (failed !== undefined) throw failed.reason
@@ -142,60 +148,83 @@ export class AncestorsWorker {
     await sleep(time - Math.min(least, time), () => signal.aborted || (wakes && this.isNotified))
   }
 
-  private async unlessStopped(entry: AncestorEntry): Promise<void> {
-    if (!this.stopping.signal.aborted) await this.work(entry)
+  /** Works on an ordinal beside others, or alone if that takes a long transaction. */
+  private async work(entry: AncestorEntry): Promise<void> {
+    const { limits, small = SMALL } = this.options
+    const within = { ...limits, maxBytes: Math.min(limits.maxBytes, small) }
+    if ((await this.advance(entry, within)) === 'too large')
+      await this.large(() => this.advance(entry, limits))
   }
 
-  /** Fetches and admits one batch. @throws errors that are not the fault of the ordinal. */
-  private async work(entry: AncestorEntry): Promise<void> {
-    const { store, source, queue, limits, perOrdinal } = this.options
-    const { fetched } = entry
-    const bounded = new BoundedSource(source, {
-      maxTransactions: perOrdinal.maxTransactions - fetched.transactions,
-      maxBytes: perOrdinal.maxBytes - fetched.bytes,
+  /**
+   * Fetches and admits one batch.
+   *
+   * @returns 'too large' if nothing can be done within `limits`, but may be within those of a submission.
+   * @throws errors that are not the fault of the ordinal.
+   */
+  private async advance(entry: AncestorEntry, limits: GatherLimits): Promise<'done' | 'too large'> {
+    if (this.stopping.signal.aborted) return 'done'
+    const { store, perOrdinal } = this.options
+    const source = new BoundedSource(this.source, {
+      maxTransactions: perOrdinal.maxTransactions - entry.fetched.transactions,
+      maxBytes: perOrdinal.maxBytes - entry.fetched.bytes,
     })
-    let isFound = false
-    let failure: Error | undefined
+    const missing = await missingAncestors(entry, { store, source, batch: BATCH, limits })
+    const { transactions, bytes } = source.fetched
+    const mayBeLarger = limits.maxBytes < this.options.limits.maxBytes
+    if (transactions === 0 && mayBeLarger && isTooLarge(missing.failure)) return 'too large'
+    this.fetched += transactions
+    let failure: unknown = missing.failure
     try {
-      const missing = await missingAncestors(entry, { store, source: bounded, batch: BATCH, limits })
-      failure = missing.failure
       // Oldest first: each is admitted after what it received.
-      for (const record of missing.transactions.toReversed()) {
-        if (this.stopping.signal.aborted) return
-        await this.admit(record, bounded)
+      for (const ancestor of missing.ancestors.toReversed()) {
+        if (this.stopping.signal.aborted) return 'done'
+        await this.admit(ancestor, source)
       }
-      isFound = bounded.fetched.transactions > 0 && missing.transactions.length > 0
     } catch (error) {
-      if (!isOfBranch(error)) throw error
       failure = error
-    } finally {
-      this.fetched += bounded.fetched.transactions
     }
-    if (failure !== undefined) this.note(failure)
-    const total = {
-      transactions: fetched.transactions + bounded.fetched.transactions,
-      bytes: fetched.bytes + bounded.fetched.bytes,
+    // What was fetched counts, whatever became of it: otherwise an ordinal that fails each time has no limit.
+    const fetched = {
+      transactions: entry.fetched.transactions + transactions,
+      bytes: entry.fetched.bytes + bytes,
     }
-    if (isFound) await queue.postpone({ ...entry, hole: false, tries: 0, fetched: total }, { due: 0 })
+    const isFound = transactions > 0 && failure === missing.failure
+    await this.postpone({ ...entry, fetched }, { isFound, failure })
+    return 'done'
+  }
+
+  /**
+   * Decides when to go on.
+   *
+   * @param attempt.isFound Whether something was fetched and admitted.
+   * @throws the failure if it is not the fault of the ordinal.
+   */
+  private async postpone(
+    entry: AncestorEntry,
+    { isFound, failure }: { isFound: boolean; failure: unknown },
+  ): Promise<void> {
+    const { queue, store } = this.options
+    const isOutage = failure !== undefined && !isOfBranch(failure)
+    if (failure !== undefined && !isOutage) this.note(failure)
+    if (isFound) await queue.postpone({ ...entry, hole: false, tries: 0 }, { due: 0 })
+    else if (isOutage) await queue.postpone(entry, { due: 0 })
     else if (failure === undefined && (await store.backlog.isBehind()))
       await queue.postpone(entry, { due: this.now + BEHIND_DELAY })
     else {
       const delay = Math.min(FIRST_DELAY * DELAY_FACTOR ** entry.tries, MAX_DELAY)
-      const tried = { ...entry, hole: true, tries: entry.tries + 1 }
-      await queue.postpone(tried, { due: this.now + delay })
+      await queue.postpone({ ...entry, hole: true, tries: entry.tries + 1 }, { due: this.now + delay })
     }
+    if (isOutage) throw failure
   }
 
   /** @throws FollowError if the node refuses it. */
-  private async admit(record: TransactionRecord, source: BoundedSource): Promise<void> {
+  private async admit({ record, sources }: MissingAncestor, source: BoundedSource): Promise<void> {
     const { store, admit, limits } = this.options
-    const beef = await gather(record, { store, source, limits })
-      .then((gathered) => gathered.beef)
-      .catch((error: unknown) => {
-        // What is proven is admitted without its parents, too, and placed later.
-        if (record.proof === undefined || !isOfBranch(error)) throw error
-        return encodeBeef([record])
-      })
+    const beef =
+      record.proof === undefined
+        ? (await gather(record, { store, source, limits })).beef
+        : encodeBeef([...sources, record])
     const admission = await admit({ txid: record.txid, beef })
     if (admission.kind === 'refused')
       throw new FollowError('REFUSED', `${record.txid} was refused: ${admission.why}`)

@@ -7,7 +7,7 @@ import { readTransaction, type TransactionView } from '../../backend/src/protoco
 import type { Admission } from './admission.js'
 import { type Gathered, type GatherLimits, gather } from './ancestors.js'
 import { type ChainSource, spends } from './chain-source.js'
-import { ChainSourceError, FollowError } from './errors.js'
+import { ChainSourceError, FollowError, isTooLarge } from './errors.js'
 import type { FollowedOrdinals, SweptStore } from './sweep.js'
 
 /** The node that a follower submits to. */
@@ -379,13 +379,6 @@ const NOTHING: Found = { coins: [], isComplete: true }
 interface Brought {
   admission: Admission
   isComplete: boolean
-}
-
-function isTooLarge(error: unknown): boolean {
-  return (
-    (error instanceof FollowError && error.code === 'TOO_LARGE') ||
-    (error instanceof ChainSourceError && error.code === 'TOO_LARGE')
-  )
 }
 
 function isTooMany(error: unknown): boolean {

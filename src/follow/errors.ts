@@ -59,3 +59,11 @@ export function isOutage(error: unknown): boolean {
 export function isOfBranch(error: unknown): error is FollowError | ChainSourceError {
   return error instanceof FollowError || (error instanceof ChainSourceError && !isOutage(error))
 }
+
+/** Whether a transaction, or the ancestors that verify it, exceed a limit. */
+export function isTooLarge(error: unknown): boolean {
+  return (
+    (error instanceof FollowError && error.code === 'TOO_LARGE') ||
+    (error instanceof ChainSourceError && error.code === 'TOO_LARGE')
+  )
+}

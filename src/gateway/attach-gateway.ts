@@ -6,6 +6,7 @@ import { CONTENT_PATH, contentHandler } from './content/content.js'
 import { GATEWAY_LIMITS } from './gateway-limits.js'
 import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
 import { errorResponse } from './http/error-response.js'
+import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
 import { metadataRoutes } from './metadata/metadata.js'
@@ -46,10 +47,11 @@ export function attachGateway(
   const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
   const maxPathBytes = Math.max(limits.maxDirectoryPathBytes, maxDirectoryBytes)
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
-  const store = new BlocklistFilter(graph)
+  const all = new BlocklistFilter(graph)
+  const pending = options.ancestors && new PendingOrigins(graph, options.ancestors)
+  const store = pending?.over(all) ?? all
   const policy = sandboxPolicy(options.contentPolicy)
-  const { isOriginPending } = options
-  const errors = errorResponse({ logger, ...(isOriginPending && { isOriginPending }) })
+  const errors = errorResponse({ logger, ...(pending && { pending }) })
   const origins = options.crossOrigin === false ? [] : [crossOrigin()]
   const routes = Router()
   for (const handler of origins) {
@@ -62,7 +64,8 @@ export function attachGateway(
   routes
     .use(
       namesRoutes({
-        store,
+        // A name has a record, wherever it went.
+        store: all,
         network,
         prefixes: profile.namesPrefixes,
         genesis,

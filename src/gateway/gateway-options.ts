@@ -5,6 +5,7 @@ import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import type { GatewayLimits } from './gateway-limits.js'
 import type { ErrorLogger } from './http/errors.js'
+import type { MissingAncestors } from './http/pending-origins.js'
 
 /** The stores that the routes read. */
 export interface GatewayStores {
@@ -24,8 +25,8 @@ export interface GatewayOptions {
   limits?: Partial<GatewayLimits>
   /** Whether these routes set CORS headers; `false` if the host does. */
   crossOrigin?: boolean
-  /** Whether the origin of an output is unknown, and its missing ancestors are on the way. */
-  isOriginPending?: (outpoint: Outpoint) => Promise<boolean>
+  /** If missing, the host fetches no missing ancestors of ordinals. */
+  ancestors?: MissingAncestors
   /** Logs internal errors, which clients do not see; standard output in JSON by default. */
   logger?: ErrorLogger
 }

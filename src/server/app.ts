@@ -1,10 +1,10 @@
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
 import { errorResponse } from '../gateway/http/error-response.js'
 import { NotFoundError } from '../gateway/http/errors.js'
+import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
@@ -48,7 +48,7 @@ export interface AppOptions {
   /** Reasons why the host is not ready; the index and the chain tracker are added. */
   readiness?: Readiness
   /** See `GatewayOptions`. */
-  isOriginPending?: (outpoint: Outpoint) => Promise<boolean>
+  ancestors?: MissingAncestors
   /** Whether the index matches the admitted set; by default, it does. */
   index?: () => IndexStatus
   /** The parts that know the chain and follow it, for `/health`. */
@@ -113,7 +113,7 @@ export function createApp(options: AppOptions): Express {
       crossOrigin: false,
       logger,
       bodies,
-      ...(options.isOriginPending && { isOriginPending: options.isOriginPending }),
+      ...(options.ancestors && { ancestors: options.ancestors }),
     },
   )
   return app

@@ -100,7 +100,7 @@ export async function startServer({
     ...(reorgMonitor && { reorgMonitor }),
     ...(minePage && { minePage }),
     ...(large && { submit: large.submit }),
-    ...(following && { isOriginPending: (outpoint) => node.ancestors.isWaiting(outpoint) }),
+    ...(following && { ancestors: node.ancestors }),
   })
   const onEnd = (ended: EndedRequest): void => {
     if (ended.code === 'STORE_FULL') space.found()

@@ -46,4 +46,6 @@ export interface AncestorQueue {
   postpone(entry: AncestorEntry, next: { due: number }): Promise<void>
   /** Whether the origin of an output is unknown, and something can still be done for it. */
   isWaiting(outpoint: Outpoint): Promise<boolean>
+  /** Whether it is unknown where the ordinals went that a transaction spends, and something can still be done for it. */
+  isUnplaced(txid: string): Promise<boolean>
 }

@@ -1,6 +1,5 @@
 import type { ErrorRequestHandler, Request, Response } from 'express'
 import { LRUCache } from 'lru-cache'
-import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import {
   type Answer,
   answerFor,
@@ -10,6 +9,7 @@ import {
   OriginUnknownError,
 } from './errors.js'
 import { ReaderLeftError } from './long-read.js'
+import type { PendingOrigins } from './pending-origins.js'
 import { sendJson } from './send-body.js'
 
 /** Headers of the body that is not sent; they may be set already. */
@@ -19,19 +19,19 @@ export interface ErrorResponseOptions {
   logger: ErrorLogger
   /** Add the fields that overlay clients expect (`spec/http.md`, Overlay). */
   overlay?: boolean
-  /** See `GatewayOptions`. Only asked when nothing was found. */
-  isOriginPending?: (outpoint: Outpoint) => Promise<boolean>
+  /** Only asked when nothing was found. */
+  pending?: PendingOrigins
 }
 
 /** Sends every error in the one shape that all routes share. */
 export function errorResponse({
   logger,
   overlay = false,
-  isOriginPending = async () => false,
+  pending,
 }: ErrorResponseOptions): ErrorRequestHandler {
   const specific = async (error: unknown): Promise<unknown> => {
-    const isPending = error instanceof OriginUnknownError && (await isOriginPending(error.outpoint))
-    return isPending ? new OriginPendingError() : error
+    if (!(error instanceof OriginUnknownError)) return error
+    return (await pending?.isPending(error.outpoint)) ? new OriginPendingError() : error
   }
   return async (thrown: unknown, request, response: Response, _next) => {
     const error = await specific(thrown).catch((failure: unknown) => failure)

@@ -76,7 +76,7 @@ export class OriginUnknownError extends NotFoundError {
 /** When to ask again for an ordinal whose missing ancestors are on the way, in seconds: a source takes some for each. */
 const ORIGIN_RETRY = 10
 
-/** The same while the missing ancestors are on the way. */
+/** Where an ordinal came from, or where it went, follows from transactions that are being fetched. */
 export class OriginPendingError extends AnswerError {
   override readonly name = 'OriginPendingError'
   readonly code = 'ORIGIN_PENDING'
@@ -84,7 +84,7 @@ export class OriginPendingError extends AnswerError {
 
   constructor() {
     super(
-      'the origin of this ordinal is not known here yet: its missing ancestors are being fetched; try again',
+      'where this ordinal came from or went is not known here yet: what is missing is being fetched; try again',
     )
   }
 }

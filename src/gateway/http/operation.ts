@@ -62,7 +62,7 @@ export const STORE_ERRORS: Errors = {
 
 /** The error of operations that answer by the origin of an ordinal. */
 export const ORIGIN_PENDING =
-  'The origin of the ordinal is not known here yet: the host is fetching what is missing. `Retry-After` says when to ask again.'
+  'Where the ordinal came from or went is not known here yet: the host is fetching what is missing. `Retry-After` says when to ask again.'
 
 /** The request header of operations that refuse service workers. */
 export const SERVICE_WORKER = z.object({

@@ -5,7 +5,7 @@ import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
-import { NotFoundError, OriginUnknownError, TooLargeError } from '../http/errors.js'
+import { NotFoundError, OriginPendingError, OriginUnknownError, TooLargeError } from '../http/errors.js'
 import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, validate } from '../http/schemas.js'
@@ -76,7 +76,7 @@ function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandle
   }
 }
 
-/** In a list, blocked outputs are missing. */
+/** In a list, what is blocked or pending is missing. */
 async function servedRecord(
   options: MetadataOptions,
   reference: ReturnType<typeof parseContentReference>,
@@ -84,7 +84,7 @@ async function servedRecord(
   try {
     return await metadataRecord(options, reference)
   } catch (error) {
-    if (error instanceof BlockedError) return undefined
+    if (error instanceof BlockedError || error instanceof OriginPendingError) return undefined
     throw error
   }
 }

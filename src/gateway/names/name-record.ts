@@ -31,7 +31,9 @@ export const nameRecordShape = z
           .meta({ pattern: '^([0-9a-f]{2})*$' })
           .optional()
           .describe('The locking script. Absent if it is over 64 KiB, or too far into a large transaction.'),
-        spent: z.boolean().describe('Whether it was spent, and the ordinal lost.'),
+        spent: z
+          .boolean()
+          .describe('Whether it was spent: the ordinal is lost, or this host does not know where it went.'),
       })
       .optional()
       .describe('Where its ordinal is now. Absent if this host does not follow the ordinals of names.'),

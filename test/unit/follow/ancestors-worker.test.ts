@@ -1,11 +1,9 @@
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { AncestorsWorkerOptions } from '../../../src/follow/ancestors-worker.js'
-import { AncestorsWorker } from '../../../src/follow/ancestors-worker.js'
 import { ChainSourceError } from '../../../src/follow/errors.js'
-import { admitBeef } from '../../../src/server/submission/admit.js'
+import { HEIGHT, proven, workerOver } from '../../support/follow/ancestors-world.js'
 import { useJungleBuses } from '../../support/follow/junglebus.js'
-import { recordOf } from '../../support/protocol/block.js'
 import {
   beefOf,
   FakeChain,
@@ -13,20 +11,13 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import {
-  type Environment,
-  SILENT,
-  type TestServer,
-  treeOf,
-  useServers,
-} from '../../support/server/test-server.js'
+import { type Environment, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 
 const servers = useServers()
 const junglebuses = useJungleBuses()
 
 const TOPICS = ['tm_ordinals']
-const HEIGHT = 800_000
 
 /** An ordinal: the coin that pays for it, its inscription, and its transfers; `inscribed` ones are inscribed again. */
 function ordinal(chain: FakeChain, steps: number, inscribed: (step: number) => boolean = () => false) {
@@ -57,8 +48,6 @@ async function follow(chain: FakeChain, env: Environment = {}) {
   })
   return { server, service }
 }
-
-const proven = (transaction: FakeTransaction) => recordOf(transaction, HEIGHT)
 
 const sequenceOf = async (server: TestServer, transaction: FakeTransaction, sequence: number) =>
   await server.ask(`/content/${transaction.outpoint(0)}:${sequence}`)
@@ -158,38 +147,6 @@ test('without a source, what cannot be placed is not found', async () => {
   expect(answer.headers['retry-after']).toBeUndefined()
 })
 
-/** A worker over a node that does not follow by itself, with a clock and a source of its own. */
-async function workerOver(server: TestServer, options: Partial<AncestorsWorkerOptions> = {}) {
-  const known = new Map<string, FakeTransaction>()
-  const asked: string[] = []
-  const clock = { now: 1_000_000 }
-  const { node } = server
-  const create = () =>
-    new AncestorsWorker({
-      queue: node.ancestors,
-      store: node.graph,
-      source: {
-        transaction: async (txid) => {
-          asked.push(txid)
-          const found = known.get(txid)
-          return found && proven(found)
-        },
-      },
-      admit: ({ txid, beef }) => admitBeef(node, { txid, beef: () => beef }),
-      perOrdinal: { maxTransactions: 1000, maxBytes: 1_000_000 },
-      limits: { maxTransactions: 100, maxBytes: 1_000_000 },
-      logger: SILENT,
-      pause: 0,
-      rest: 0,
-      now: () => clock.now,
-      ...options,
-    })
-  const know = (...transactions: FakeTransaction[]): void => {
-    for (const transaction of transactions) known.set(transaction.txid, transaction)
-  }
-  return { asked, clock, know, create }
-}
-
 /** A node that holds the tip of an ordinal, inscribed again, and nothing before it. */
 async function withTip(steps: number, options: Partial<AncestorsWorkerOptions> = {}) {
   const chain = new FakeChain()
@@ -262,20 +219,16 @@ test('an ordinal with more ancestors than the limit is given up', async () => {
 
 test('a source that does not answer makes no hole', async () => {
   let isDown = true
-  const { create, know, coin, transactions, isPlaced } = await withTip(2)
+  const { create, hooks, know, coin, transactions, isPlaced } = await withTip(2)
   const [origin] = transactions
   if (origin === undefined) throw new Error('no ordinal')
   know(coin, origin)
   const worker = create()
-  const { options } = worker as unknown as { options: AncestorsWorkerOptions }
-  const { source } = options
   let refused = 0
-  options.source = {
-    transaction: async (txid, limits) => {
-      if (!isDown) return await source.transaction(txid, limits)
-      refused++
-      throw new ChainSourceError('NO_ANSWER', 'the source is down')
-    },
+  hooks.onQuestion = async () => {
+    if (!isDown) return
+    refused++
+    throw new ChainSourceError('NO_ANSWER', 'the source is down')
   }
   worker.start()
   await until(() => refused > 2)

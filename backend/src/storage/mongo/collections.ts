@@ -134,7 +134,7 @@ export const COLLECTIONS = {
   },
   graph_ancestors: {
     idOf: outputId,
-    indexes: [['hole', 'due', 'arrival']],
+    indexes: [['hole', 'due', 'arrival'], ['txid']],
   },
   graph_hook_notes: {
     nullable: ['topic', 'spender', 'beef'],

@@ -5,7 +5,7 @@ import {
   WHOLE_TRANSACTION,
 } from '../../graph/ancestor-queue.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { isComplete, lineageOf, outpointColumns, outpointOf } from '../rows/columns.js'
+import { hashColumn, isComplete, lineageOf, outpointColumns, outpointOf } from '../rows/columns.js'
 import { anyOutpoint, inLineage, type Row, type RowDatabase, type RowReader } from '../rows/rows.js'
 
 const QUEUE = 'graph_ancestors'
@@ -70,6 +70,11 @@ export class StoredAncestorQueue implements AncestorQueue {
     const first = await firstOf(this.database, outpoint)
     const row = first && (await this.database.first(QUEUE, outpointColumns(first), { fields: ['hole'] }))
     return row !== undefined && Number(row.hole) === 0
+  }
+
+  async isUnplaced(txid: string): Promise<boolean> {
+    const waiting = { txid: hashColumn(txid), hole: false }
+    return (await this.database.first(QUEUE, waiting, { fields: ['vout'] })) !== undefined
   }
 }
 

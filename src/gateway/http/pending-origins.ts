@@ -1,0 +1,80 @@
+import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
+import { type GraphReader, type OrdinalStep, TIP } from '../../../backend/src/graph/graph-store.js'
+import { storedOutput } from '../../../backend/src/graph/stored-transaction.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { OriginPendingError } from './errors.js'
+
+/** What is known of the transactions that are being fetched to place ordinals. */
+export type MissingAncestors = Pick<AncestorQueue, 'isWaiting' | 'isUnplaced'>
+
+/** An output that may receive an ordinal and is not admitted yet has a short lock; one further into a transaction is not read. */
+const REACH = { longest: 64 * 1024, chunks: 16 }
+
+/**
+ * Whether something about an ordinal is unknown while the host fetches it, for all routes that answer by its origin, its later
+ * steps or its tip (`docs/provenance.md`, Missing ancestors).
+ */
+export class PendingOrigins {
+  /** @param store With blocked outputs: what is blocked is refused elsewhere. */
+  constructor(
+    private readonly store: GraphReader,
+    private readonly ancestors: MissingAncestors,
+  ) {}
+
+  /** Whether what was not found of the ordinal in an output may be found later. */
+  async isPending(outpoint: Outpoint): Promise<boolean> {
+    const { ancestors, store } = this
+    if (await ancestors.isWaiting(outpoint)) return true
+    if ((await store.ordinals.output(outpoint)) === undefined) return await this.mayReceive(outpoint)
+    return await this.isMoving(await store.ordinals.at(outpoint, TIP))
+  }
+
+  /**
+   * A store where reading the tip of an ordinal throws while it is unknown where the ordinal went, and so does a stream that
+   * reaches the tip: half of it would look complete.
+   */
+  over(store: GraphReader): GraphReader {
+    const { ordinals, transactions, names, metadata, attributes, content, streams } = store
+    return {
+      ...{ transactions, names, metadata, attributes, content },
+      consistent: (read, cache) => store.consistent(read, cache),
+      streams: {
+        chunks: (query, from) => streams.chunks(query, from),
+        summary: async (query) => {
+          const summary = await streams.summary(query)
+          const tip = summary && (await this.store.ordinals.at(query.outpoint, TIP))
+          if (tip?.output.content !== undefined && (await this.isMoving(tip))) throw new OriginPendingError()
+          return summary
+        },
+      },
+      ordinals: {
+        output: (outpoint) => ordinals.output(outpoint),
+        firstContentOutput: (txid) => ordinals.firstContentOutput(txid),
+        currentOutput: (outpoint) => ordinals.currentOutput(outpoint),
+        lineage: (outpoint) => ordinals.lineage(outpoint),
+        at: async (outpoint, sequence) => {
+          const step = await ordinals.at(outpoint, sequence)
+          if (sequence === TIP && (await this.isMoving(step))) throw new OriginPendingError()
+          return step
+        },
+      },
+    }
+  }
+
+  /** Whether a stored transaction that is not placed yet may move an ordinal into an output. */
+  private async mayReceive(outpoint: Outpoint): Promise<boolean> {
+    if (!(await this.ancestors.isUnplaced(outpoint.txid))) return false
+    return (await storedOutput(outpoint, this.store.transactions, REACH))?.satoshis === 1
+  }
+
+  /**
+   * Whether a mined transaction spends the last known output of an ordinal and is not placed yet. An unmined one counts for
+   * nothing: it may never be mined.
+   */
+  private async isMoving(tip: OrdinalStep | undefined): Promise<boolean> {
+    const { transactions } = this.store
+    const spender = tip && (await transactions.spenderOf(tip.output.outpoint))
+    if (spender === undefined || (await transactions.heightOf(spender)) === undefined) return false
+    return await this.ancestors.isUnplaced(spender)
+  }
+}

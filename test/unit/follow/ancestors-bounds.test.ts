@@ -1,0 +1,144 @@
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import type { AncestorsWorkerOptions } from '../../../src/follow/ancestors-worker.js'
+import { ChainSourceError } from '../../../src/follow/errors.js'
+import { proven, workerOver } from '../../support/follow/ancestors-world.js'
+import {
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+} from '../../support/protocol/fake-chain.js'
+import { treeOf, useServers } from '../../support/server/test-server.js'
+import { loopTurns, until } from '../../support/server/waiting.js'
+
+const servers = useServers()
+const SETTINGS = { CHAIN_TRACKER: 'scripts-only', FOLLOW_ORDINALS: 'none', CHAIN_SOURCES: 'none' }
+const coin = (satoshis: number) => ({ satoshis, lockingScript: OPEN_LOCK })
+const inscribed = {
+  satoshis: 1,
+  lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8('an ordinal'), lock: OPEN_LOCK }),
+}
+
+/** A transaction that inscribes ordinals behind coins of so many transactions. */
+function behindCoins({ parents, ordinals = 1 }: { parents: number; ordinals?: number }) {
+  const chain = new FakeChain()
+  const coins = Array.from({ length: parents }, () =>
+    chain.spend({ inputs: [chain.madeUpCoin()], outputs: [coin(10)] }),
+  )
+  const subject = chain.spend({
+    inputs: coins.map((transaction) => ({ transaction, vout: 0 })),
+    outputs: [coin(10 * parents - 1), ...Array.from({ length: ordinals }, () => inscribed)],
+  })
+  return { chain, coins, subject }
+}
+
+async function worldOf(
+  { chain, subject }: { chain: FakeChain; subject: FakeTransaction },
+  options: Partial<AncestorsWorkerOptions> = {},
+) {
+  const server = await servers.start({ ...treeOf(chain.deployment), ...SETTINGS })
+  const world = await workerOver(server, options)
+  const submit = async (...transactions: FakeTransaction[]) => {
+    for (const each of transactions)
+      expect((await server.submit(encodeBeef([proven(each)]), ['tm_ordinals'])).status).toBe(200)
+  }
+  await submit(subject)
+  const isPlaced = async () =>
+    (await server.node.graph.ordinals.at({ txid: subject.txid, vout: 1 }, 0)) !== undefined
+  return { ...world, server, submit, isPlaced }
+}
+
+test('an ordinal behind more coins than a submission may have transactions is placed, each fetched once', async () => {
+  const made = behindCoins({ parents: 350 })
+  const { know, create, asked, isPlaced } = await worldOf(made)
+  know(...made.coins)
+  const worker = create()
+  worker.start()
+  await until(async () => (await isPlaced()) || worker.status().holes > 0)
+  await worker.stop()
+  expect(await isPlaced()).toBe(true)
+  expect(asked.length).toBe(350)
+})
+
+test('what was fetched is not fetched again if the source fails, or lacks one of the coins for a while', async () => {
+  const made = behindCoins({ parents: 350 })
+  const { know, create, asked, clock, hooks, isPlaced } = await worldOf(made)
+  const [lacking, failing] = [made.coins[330], made.coins[40]]
+  let failures = 0
+  hooks.onQuestion = async (txid) => {
+    if (txid === failing?.txid && failures++ < 3)
+      throw new ChainSourceError('NO_ANSWER', 'the source is down')
+  }
+  know(...made.coins.filter((each) => each !== lacking))
+  const worker = create()
+  worker.start()
+  await until(() => worker.status().holes > 0)
+  know(...made.coins)
+  clock.now += 5000
+  worker.notify()
+  await until(isPlaced)
+  await worker.stop()
+  expect(new Set(asked).size).toBe(350)
+  expect(asked.length).toBe(350 + 3 + 1)
+})
+
+test('what is fetched in vain counts', async () => {
+  const made = behindCoins({ parents: 350 })
+  const { know, create, asked, clock } = await worldOf(made, {
+    perOrdinal: { maxTransactions: 250, maxBytes: 1_000_000 },
+    admit: async () => ({ kind: 'refused', why: 'the node does not want it' }),
+  })
+  know(...made.coins)
+  const worker = create()
+  worker.start()
+  for (const total of [100, 200, 250, 250]) {
+    await until(() => asked.length === total && worker.status().lastError?.at === clock.now)
+    clock.now += 24 * 3_600_000
+    worker.notify()
+  }
+  await worker.stop()
+})
+
+test('large transactions are fetched one at a time', async () => {
+  const chain = new FakeChain()
+  const large = [1, 2, 3, 4].map((fill) =>
+    chain.spend({
+      inputs: [chain.madeUpCoin()],
+      outputs: [coin(10), { satoshis: 0, lockingScript: new Uint8Array(5000).fill(fill) }],
+    }),
+  )
+  const subjects = large.map((transaction) =>
+    chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [coin(9), inscribed] }),
+  )
+  const [subject, ...others] = subjects
+  if (subject === undefined) throw new Error('no ordinal')
+  const { know, create, hooks, server, submit, isPlaced } = await worldOf({ chain, subject }, { small: 2000 })
+  know(...large)
+  await submit(...others)
+  let [atOnce, most] = [0, 0]
+  hooks.onQuestion = async (_, { maxBytes }) => {
+    if (maxBytes <= 2000) return
+    most = Math.max(most, ++atOnce)
+    await loopTurns()
+    atOnce--
+  }
+  const worker = create()
+  worker.start()
+  await until(isPlaced)
+  await until(() => worker.status().fetched === 4)
+  await worker.stop()
+  for (const { txid } of subjects)
+    expect(await server.node.graph.ordinals.at({ txid, vout: 1 }, 0)).toBeDefined()
+  expect(most).toBe(1)
+})
+
+test('of ordinals that wait for one transaction, that is asked for once', async () => {
+  const made = behindCoins({ parents: 10, ordinals: 60 })
+  const { create, asked } = await worldOf(made)
+  const worker = create()
+  worker.start()
+  await until(() => worker.status().holes === 60)
+  await worker.stop()
+  expect(asked.length).toBe(1)
+})
