@@ -14,6 +14,7 @@ import { openNode } from '../src/server/node.js'
 import { verifySubmission } from '../src/server/submission/verify-submission.js'
 import type { ChainStatus } from '../src/server/telemetry/chain-status.js'
 import type { BareReady } from './bare-server.js'
+import type { HostUsage } from './follow-server.js'
 import type { SourceReady } from './follow-source.js'
 import { withProcess } from './load.js'
 import { MinedTree } from './mined-tree.js'
@@ -40,22 +41,27 @@ const SYNCS = 50
 /**
  * Catching up from an empty store with a source in another process: the share of our own work, its cost per mint and its
  * memory; reads of 4 KiB meanwhile; and how soon a name resolves once a block has it. `npm run bench follow 14000` catches up with
- * a tree as large as the live one, and `follow 14000 200` at so many requests a second.
+ * a tree as large as the live one, `follow 14000 200` at so many requests a second, and `follow reads` only reads meanwhile.
  */
 export async function* follow(within: string[]): AsyncGenerator<string> {
   const [mints = MINTS, rate = RATE] = within.filter((each) => /^\d+$/.test(each)).map(Number)
+  const onlyReads = within.includes('reads')
   const ofSource = [String(mints), String(LATENCY)]
   yield* withProcess('./follow-source.js', ofSource, async function* (source: SourceReady, process) {
     const folders = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'minetree-bench-'))))
     const [folder = '', other = ''] = folders
-    let minted = mints
     const mint: Mint = async (name) => {
-      minted++
       process.send(name)
       await once(process, 'message')
     }
     const beyond = `from a block to a resolvable name, beyond ${seconds(POLL)}`
     try {
+      if (onlyReads || mints <= MINTS)
+        // Once it has caught up, it does nothing.
+        yield* withHost({ source, folder: other, rate, poll: HOUR }, async function* (host) {
+          yield* readMeanwhile(host, { mints, files: source.files })
+        })
+      if (onlyReads) return
       let samples: Sample[] = []
       yield* withHost({ source, folder, rate, poll: POLL }, async function* (host) {
         samples = await catchUp(host, mints)
@@ -73,10 +79,6 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
         await timeToResolve(host, { names: ['yza'], mint })
         const names = LATE.slice(3).map((letter) => `y${letter}a`)
         yield `${beyond}, at any node, with a feed: ${await timeToResolve(host, { names, mint })} (wanted: 2)`
-      })
-      // Once it has caught up, it does nothing.
-      yield* withHost({ source, folder: other, rate, poll: HOUR }, async function* (host) {
-        yield* readMeanwhile(host, { mints: minted, files: source.files })
       })
     } finally {
       await Promise.all(folders.map((each) => rm(each, { recursive: true, force: true })))
@@ -232,26 +234,29 @@ async function* readMeanwhile(
     async function* ([bare = '']: BareReady) {
       const urls = { host: host.url, bare }
       let isDone = false
+      await usage(host, 'begin')
       const following = catchUp(host, mints).finally(() => {
         isDone = true
       })
       const busy = await readTimes(urls, { paths, goOn: () => !isDone })
       await following
-      const memory = await memoryOf(host)
+      const meanwhile = await usage(host, 'begin')
       const idle = await readTimes(urls, { paths, goOn: (count) => count < IDLE_READS })
+      const still = await usage(host)
       const shown = (times: number[]): string =>
         `half within ${at(times, 0.5).toFixed(2)} ms, 99 of 100 within ${at(times, 0.99).toFixed(1)}`
       yield `${busy.host.length} reads of 4 KiB meanwhile: ${shown(busy.host)} (wanted: 20); idle: ${shown(idle.host)}`
       yield `of a bare Express route at the same times: ${shown(busy.bare)}; idle: ${shown(idle.bare)}`
       const ratio = (of: 'host' | 'bare'): string => (at(busy[of], 0.5) / at(idle[of], 0.5)).toFixed(2)
       yield `median with that of an idle host: ${ratio('host')} (wanted: at most 1.3), of bare Express: ${ratio('bare')}`
+      yield `the main thread meanwhile: ${shownThread(meanwhile)}; idle: ${shownThread(still)}`
       yield `a write of 18 KiB with its sync, which a mint takes as well: ${(await timeToSync()).toFixed(1)} ms`
-      yield `memory at most: ${memory.toFixed(0)} MiB (wanted: below 512)`
+      yield `memory at most: ${(still.maxRSS / 1024).toFixed(0)} MiB (wanted: below 512)`
     },
   )
 }
 
-/** How long a disk takes to write and sync as many bytes as a mint has, in milliseconds; no read is answered meanwhile. */
+/** How long a disk takes to write and sync as many bytes as a mint has, in milliseconds. */
 async function timeToSync(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
   const file = await open(join(folder, 'synced'), 'w')
@@ -311,10 +316,14 @@ async function memoryOf(host: Host): Promise<number> {
   return (await usage(host)).maxRSS / 1024
 }
 
-async function usage({ process }: Host): Promise<NodeJS.ResourceUsage> {
-  process.send('usage')
-  const [used] = (await once(process, 'message')) as [NodeJS.ResourceUsage]
+async function usage({ process }: Host, message: 'usage' | 'begin' = 'usage'): Promise<HostUsage> {
+  process.send(message)
+  const [used] = (await once(process, 'message')) as [HostUsage]
   return used
+}
+
+function shownThread({ busy, late: { usually, atMost } }: HostUsage): string {
+  return `busy ${(busy * 100).toFixed(0)} % of the time, late by ${usually.toFixed(1)} ms in 1 of 100 turns, at most ${atMost.toFixed(0)}`
 }
 
 function seconds(milliseconds: number): string {
