@@ -18,7 +18,7 @@ import type { HostUsage } from './follow-server.js'
 import type { SourceReady } from './follow-source.js'
 import { withProcess } from './load.js'
 import { MinedTree } from './mined-tree.js'
-import { configFor, median, SILENT, timed } from './support.js'
+import { configFor, inLineOf, median, SILENT, timed } from './support.js'
 
 /** Mints of the tree, without an argument. */
 const MINTS = 2000
@@ -231,23 +231,33 @@ async function* readMeanwhile(
   yield* withProcess(
     './bare-server.js',
     [`${host.url}${paths[0]}`],
-    async function* ([bare = '']: BareReady) {
-      const urls = { host: host.url, bare }
+    async function* ([bare = '']: BareReady, { pid: barePid = 0 }) {
+      const servers = {
+        host: { url: host.url, pid: host.process.pid ?? 0 },
+        bare: { url: bare, pid: barePid },
+      }
       let isDone = false
       await usage(host, 'begin')
       const following = catchUp(host, mints).finally(() => {
         isDone = true
       })
-      const busy = await readTimes(urls, { paths, goOn: () => !isDone })
+      const busy = await readTimes(servers, { paths, goOn: () => !isDone })
       await following
       const meanwhile = await usage(host, 'begin')
-      const idle = await readTimes(urls, { paths, goOn: (count) => count < IDLE_READS })
+      const idle = await readTimes(servers, { paths, goOn: (count) => count < IDLE_READS })
       const still = await usage(host)
-      const shown = (times: number[]): string =>
-        `half within ${at(times, 0.5).toFixed(2)} ms, 99 of 100 within ${at(times, 0.99).toFixed(1)}`
+      const shown = (reads: Read[]): string => {
+        const [half, most, owed] = [at(reads, 0.5), at(reads, 0.99), at(reads, 0.99, 'owed')]
+        return `half within ${half.toFixed(2)} ms, 99 of 100 within ${most.toFixed(1)} (${owed.toFixed(1)} with a core)`
+      }
       yield `${busy.host.length} reads of 4 KiB meanwhile: ${shown(busy.host)} (wanted: 20); idle: ${shown(idle.host)}`
       yield `of a bare Express route at the same times: ${shown(busy.bare)}; idle: ${shown(idle.bare)}`
-      const ratio = (of: 'host' | 'bare'): string => (at(busy[of], 0.5) / at(idle[of], 0.5)).toFixed(2)
+      const ratio = (of: 'host' | 'bare'): string => {
+        const [whole, owed] = (['took', 'owed'] as const).map(
+          (time) => at(busy[of], 0.5, time) / at(idle[of], 0.5, time),
+        )
+        return `${whole?.toFixed(2)} (${owed?.toFixed(2)} with a core)`
+      }
       yield `median with that of an idle host: ${ratio('host')} (wanted: at most 1.3), of bare Express: ${ratio('bare')}`
       yield `the main thread meanwhile: ${shownThread(meanwhile)}; idle: ${shownThread(still)}`
       yield `a write of 18 KiB with its sync, which a mint takes as well: ${(await timeToSync()).toFixed(1)} ms`
@@ -277,23 +287,37 @@ async function timeToSync(): Promise<number> {
   }
 }
 
-/** How long reads take that are sent to servers by turns, one after another; sorted. */
+interface Read {
+  /** How long it took, in milliseconds. */
+  took: number
+  /** Without the time in which the server or this process had work, and the machine ran others on all cores. */
+  owed: number
+}
+
+interface Server {
+  url: string
+  pid: number
+}
+
+/** How long reads take that are sent to servers by turns, one after another. */
 async function readTimes<Name extends string>(
-  urls: Record<Name, string>,
+  servers: Record<Name, Server>,
   { paths, goOn }: { paths: string[]; goOn: (count: number) => boolean },
-): Promise<Record<Name, number[]>> {
+): Promise<Record<Name, Read[]>> {
   const agent = new Agent({ keepAlive: true })
-  const all = Object.entries<string>(urls).map(([name, url]) => ({ name, url, times: [] as number[] }))
+  const all = Object.entries<Server>(servers).map(([name, server]) => ({ name, server, reads: [] as Read[] }))
   for (let count = 0; goOn(count); count++) {
     const path = paths[count % paths.length]
-    for (const { url, times } of all) {
-      times.push(await timed(() => read(`${url}${path}`, agent)))
+    for (const { server, reads } of all) {
+      const inLine = (): number => inLineOf(server.pid) + inLineOf(process.pid)
+      const before = inLine()
+      const took = await timed(() => read(`${server.url}${path}`, agent))
+      reads.push({ took, owed: Math.max(0, took - (inLine() - before)) })
       await setTimeout(READ_EVERY)
     }
   }
   agent.destroy()
-  const sorted = all.map(({ name, times }) => [name, times.sort((one, other) => one - other)])
-  return Object.fromEntries(sorted) as Record<Name, number[]>
+  return Object.fromEntries(all.map(({ name, reads }) => [name, reads])) as Record<Name, Read[]>
 }
 
 async function read(url: string, agent: Agent): Promise<void> {
@@ -303,7 +327,9 @@ async function read(url: string, agent: Agent): Promise<void> {
   if (response.statusCode !== 200) throw new Error(`${url} was answered ${response.statusCode}`)
 }
 
-function at(sorted: number[], share: number): number {
+/** Within what time so large a share of reads was answered. */
+function at(reads: Read[], share: number, time: keyof Read = 'took'): number {
+  const sorted = reads.map((each) => each[time]).sort((one, other) => one - other)
   return sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN
 }
 
