@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import type { HostileRequest } from '../test/system/costs/attack.js'
 import { HonestSubmissions } from '../test/system/costs/honest.js'
+import { inLineOf } from './support.js'
 
 /** The orders of this process. */
 export type ReaderOrder =
@@ -137,19 +137,6 @@ class Honest {
     const owed = Math.max(0, ...this.waits.map((each) => each.owed))
     const idle = await this.idle.longest()
     return { reads: this.reads, longest, owed, idle, submissions: this.submissions }
-  }
-}
-
-/**
- * How long the main thread of a process has had work without a core to do it on, in milliseconds (`proc(5)`, schedstat); 0
- * where the process is gone, or the system does not tell.
- */
-function inLineOf(pid: number): number {
-  try {
-    const [, nanoseconds] = readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')
-    return Number(nanoseconds) / 1e6
-  } catch {
-    return 0
   }
 }
 

@@ -14,10 +14,11 @@ import { openNode } from '../src/server/node.js'
 import { verifySubmission } from '../src/server/submission/verify-submission.js'
 import type { ChainStatus } from '../src/server/telemetry/chain-status.js'
 import type { BareReady } from './bare-server.js'
+import type { HostUsage } from './follow-server.js'
 import type { SourceReady } from './follow-source.js'
 import { withProcess } from './load.js'
 import { MinedTree } from './mined-tree.js'
-import { configFor, median, SILENT, timed } from './support.js'
+import { configFor, inLineOf, median, SILENT, timed } from './support.js'
 
 /** Mints of the tree, without an argument. */
 const MINTS = 2000
@@ -40,22 +41,27 @@ const SYNCS = 50
 /**
  * Catching up from an empty store with a source in another process: the share of our own work, its cost per mint and its
  * memory; reads of 4 KiB meanwhile; and how soon a name resolves once a block has it. `npm run bench follow 14000` catches up with
- * a tree as large as the live one, and `follow 14000 200` at so many requests a second.
+ * a tree as large as the live one, `follow 14000 200` at so many requests a second, and `follow reads` only reads meanwhile.
  */
 export async function* follow(within: string[]): AsyncGenerator<string> {
   const [mints = MINTS, rate = RATE] = within.filter((each) => /^\d+$/.test(each)).map(Number)
+  const onlyReads = within.includes('reads')
   const ofSource = [String(mints), String(LATENCY)]
   yield* withProcess('./follow-source.js', ofSource, async function* (source: SourceReady, process) {
     const folders = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'minetree-bench-'))))
     const [folder = '', other = ''] = folders
-    let minted = mints
     const mint: Mint = async (name) => {
-      minted++
       process.send(name)
       await once(process, 'message')
     }
     const beyond = `from a block to a resolvable name, beyond ${seconds(POLL)}`
     try {
+      if (onlyReads || mints <= MINTS)
+        // Once it has caught up, it does nothing.
+        yield* withHost({ source, folder: other, rate, poll: HOUR }, async function* (host) {
+          yield* readMeanwhile(host, { mints, files: source.files })
+        })
+      if (onlyReads) return
       let samples: Sample[] = []
       yield* withHost({ source, folder, rate, poll: POLL }, async function* (host) {
         samples = await catchUp(host, mints)
@@ -73,10 +79,6 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
         await timeToResolve(host, { names: ['yza'], mint })
         const names = LATE.slice(3).map((letter) => `y${letter}a`)
         yield `${beyond}, at any node, with a feed: ${await timeToResolve(host, { names, mint })} (wanted: 2)`
-      })
-      // Once it has caught up, it does nothing.
-      yield* withHost({ source, folder: other, rate, poll: HOUR }, async function* (host) {
-        yield* readMeanwhile(host, { mints: minted, files: source.files })
       })
     } finally {
       await Promise.all(folders.map((each) => rm(each, { recursive: true, force: true })))
@@ -229,29 +231,42 @@ async function* readMeanwhile(
   yield* withProcess(
     './bare-server.js',
     [`${host.url}${paths[0]}`],
-    async function* ([bare = '']: BareReady) {
-      const urls = { host: host.url, bare }
+    async function* ([bare = '']: BareReady, { pid: barePid = 0 }) {
+      const servers = {
+        host: { url: host.url, pid: host.process.pid ?? 0 },
+        bare: { url: bare, pid: barePid },
+      }
       let isDone = false
+      await usage(host, 'begin')
       const following = catchUp(host, mints).finally(() => {
         isDone = true
       })
-      const busy = await readTimes(urls, { paths, goOn: () => !isDone })
+      const busy = await readTimes(servers, { paths, goOn: () => !isDone })
       await following
-      const memory = await memoryOf(host)
-      const idle = await readTimes(urls, { paths, goOn: (count) => count < IDLE_READS })
-      const shown = (times: number[]): string =>
-        `half within ${at(times, 0.5).toFixed(2)} ms, 99 of 100 within ${at(times, 0.99).toFixed(1)}`
+      const meanwhile = await usage(host, 'begin')
+      const idle = await readTimes(servers, { paths, goOn: (count) => count < IDLE_READS })
+      const still = await usage(host)
+      const shown = (reads: Read[]): string => {
+        const [half, most, owed] = [at(reads, 0.5), at(reads, 0.99), at(reads, 0.99, 'owed')]
+        return `half within ${half.toFixed(2)} ms, 99 of 100 within ${most.toFixed(1)} (${owed.toFixed(1)} with a core)`
+      }
       yield `${busy.host.length} reads of 4 KiB meanwhile: ${shown(busy.host)} (wanted: 20); idle: ${shown(idle.host)}`
       yield `of a bare Express route at the same times: ${shown(busy.bare)}; idle: ${shown(idle.bare)}`
-      const ratio = (of: 'host' | 'bare'): string => (at(busy[of], 0.5) / at(idle[of], 0.5)).toFixed(2)
+      const ratio = (of: 'host' | 'bare'): string => {
+        const [whole, owed] = (['took', 'owed'] as const).map(
+          (time) => at(busy[of], 0.5, time) / at(idle[of], 0.5, time),
+        )
+        return `${whole?.toFixed(2)} (${owed?.toFixed(2)} with a core)`
+      }
       yield `median with that of an idle host: ${ratio('host')} (wanted: at most 1.3), of bare Express: ${ratio('bare')}`
+      yield `the main thread meanwhile: ${shownThread(meanwhile)}; idle: ${shownThread(still)}`
       yield `a write of 18 KiB with its sync, which a mint takes as well: ${(await timeToSync()).toFixed(1)} ms`
-      yield `memory at most: ${memory.toFixed(0)} MiB (wanted: below 512)`
+      yield `memory at most: ${(still.maxRSS / 1024).toFixed(0)} MiB (wanted: below 512)`
     },
   )
 }
 
-/** How long a disk takes to write and sync as many bytes as a mint has, in milliseconds; no read is answered meanwhile. */
+/** How long a disk takes to write and sync as many bytes as a mint has, in milliseconds. */
 async function timeToSync(): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
   const file = await open(join(folder, 'synced'), 'w')
@@ -272,23 +287,37 @@ async function timeToSync(): Promise<number> {
   }
 }
 
-/** How long reads take that are sent to servers by turns, one after another; sorted. */
+interface Read {
+  /** How long it took, in milliseconds. */
+  took: number
+  /** Without the time in which the server or this process had work, and the machine ran others on all cores. */
+  owed: number
+}
+
+interface Server {
+  url: string
+  pid: number
+}
+
+/** How long reads take that are sent to servers by turns, one after another. */
 async function readTimes<Name extends string>(
-  urls: Record<Name, string>,
+  servers: Record<Name, Server>,
   { paths, goOn }: { paths: string[]; goOn: (count: number) => boolean },
-): Promise<Record<Name, number[]>> {
+): Promise<Record<Name, Read[]>> {
   const agent = new Agent({ keepAlive: true })
-  const all = Object.entries<string>(urls).map(([name, url]) => ({ name, url, times: [] as number[] }))
+  const all = Object.entries<Server>(servers).map(([name, server]) => ({ name, server, reads: [] as Read[] }))
   for (let count = 0; goOn(count); count++) {
     const path = paths[count % paths.length]
-    for (const { url, times } of all) {
-      times.push(await timed(() => read(`${url}${path}`, agent)))
+    for (const { server, reads } of all) {
+      const inLine = (): number => inLineOf(server.pid) + inLineOf(process.pid)
+      const before = inLine()
+      const took = await timed(() => read(`${server.url}${path}`, agent))
+      reads.push({ took, owed: Math.max(0, took - (inLine() - before)) })
       await setTimeout(READ_EVERY)
     }
   }
   agent.destroy()
-  const sorted = all.map(({ name, times }) => [name, times.sort((one, other) => one - other)])
-  return Object.fromEntries(sorted) as Record<Name, number[]>
+  return Object.fromEntries(all.map(({ name, reads }) => [name, reads])) as Record<Name, Read[]>
 }
 
 async function read(url: string, agent: Agent): Promise<void> {
@@ -298,7 +327,9 @@ async function read(url: string, agent: Agent): Promise<void> {
   if (response.statusCode !== 200) throw new Error(`${url} was answered ${response.statusCode}`)
 }
 
-function at(sorted: number[], share: number): number {
+/** Within what time so large a share of reads was answered. */
+function at(reads: Read[], share: number, time: keyof Read = 'took'): number {
+  const sorted = reads.map((each) => each[time]).sort((one, other) => one - other)
   return sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN
 }
 
@@ -311,10 +342,14 @@ async function memoryOf(host: Host): Promise<number> {
   return (await usage(host)).maxRSS / 1024
 }
 
-async function usage({ process }: Host): Promise<NodeJS.ResourceUsage> {
-  process.send('usage')
-  const [used] = (await once(process, 'message')) as [NodeJS.ResourceUsage]
+async function usage({ process }: Host, message: 'usage' | 'begin' = 'usage'): Promise<HostUsage> {
+  process.send(message)
+  const [used] = (await once(process, 'message')) as [HostUsage]
   return used
+}
+
+function shownThread({ busy, late: { usually, atMost } }: HostUsage): string {
+  return `busy ${(busy * 100).toFixed(0)} % of the time, late by ${usually.toFixed(1)} ms in 1 of 100 turns, at most ${atMost.toFixed(0)}`
 }
 
 function seconds(milliseconds: number): string {

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -68,4 +69,17 @@ export async function timed(work: () => unknown): Promise<number> {
   const start = process.hrtime.bigint()
   await work()
   return Number(process.hrtime.bigint() - start) / 1e6
+}
+
+/**
+ * How long the main thread of a process has had work without a core to do it on, in milliseconds (`proc(5)`, schedstat); 0
+ * where the process is gone, or the system does not tell.
+ */
+export function inLineOf(pid: number): number {
+  try {
+    const [, nanoseconds] = readFileSync(`/proc/${pid}/schedstat`, 'latin1').split(' ')
+    return Number(nanoseconds) / 1e6
+  } catch {
+    return 0
+  }
 }

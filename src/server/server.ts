@@ -69,7 +69,7 @@ export async function startServer({
   const reorgMonitor = reorgMonitorOf(node, logger)
   const { engine } = node.overlay
   const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
-  const following = openFollowing({ node, logger, submit: large?.submit })
+  const following = openFollowing({ node, logger, submit: large?.submitInWorker })
   const { onWritten } = engine.writeLock
   engine.writeLock.onWritten = () => {
     onWritten()

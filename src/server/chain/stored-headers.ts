@@ -64,8 +64,6 @@ export class StoredHeaders {
       store: HeaderChain
       checkpoint: HeaderCheckpoint
       network: 'main' | 'test'
-      /** Whether another thread of this process writes; then nothing is repaired here. */
-      isReader?: boolean
     },
   ) {
     this.store = options.store
@@ -190,12 +188,12 @@ export class StoredHeaders {
   /** Checks everything from the checkpoint on, and some headers below it. */
   private async check({ from, to }: HeaderRange): Promise<void> {
     const { checkpoint } = this
-    const { isReader = false, network } = this.options
+    const { network } = this.options
     const start = await this.store.read({ from: checkpoint.height, count: 1 })
     this.forget()
     const isValid = start.length > 0 && shownHash(start) === checkpoint.hash
     if (!isValid || !(await this.isLinkedBelow(from, start))) {
-      if (!isReader) await this.store.clear()
+      await this.store.clear()
       return
     }
     this.rule = targetRuleOf(start, network)
@@ -209,7 +207,6 @@ export class StoredHeaders {
         continue
       }
       this.extended(headers.subarray(0, bad * HEADER_BYTES))
-      if (isReader) return
       const tip = await this.store.read({ from: to, count: 1 })
       await this.store.replaceFrom({ height: this.tip.height + 1, headers: new Uint8Array(0), tip })
       return

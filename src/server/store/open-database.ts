@@ -1,5 +1,6 @@
 import { access, constants, mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import createKnex, { type Knex } from 'knex'
 import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Libsql from 'libsql'
@@ -14,6 +15,9 @@ export type { Database }
 
 /** More than the store has distinct statements, except for long lists. */
 const STATEMENTS = 500
+/** How long a write waits for that of another thread, and how long between two attempts, in milliseconds. */
+const PATIENCE = 60_000
+const RETRY_EVERY = 2
 
 /** The part of libsql that is used here, in simpler types than its own. */
 interface Statement {
@@ -26,6 +30,7 @@ interface Connection {
   prepare(sql: string): Statement
   exec(sql: string): void
   close(): void
+  readonly inTransaction: boolean
 }
 
 const LibsqlConnection = Libsql as unknown as new (filename: string) => Connection
@@ -58,16 +63,22 @@ class LibsqlClient extends BetterSqlite3Client {
   }
 
   /**
+   * A transaction takes the write lock when it begins: it could not be upgraded after a commit of another thread. If another
+   * thread has the lock, this one stays free while it waits.
+   *
    * SQLite rolls a transaction back by itself if the disk is full. knex's own rollback then fails, and knex would report that
    * error instead of the cause.
    */
-  override async _query<Query extends { sql: string }>(connection: unknown, query: Query): Promise<Query> {
-    try {
-      return await super._query(connection, query)
-    } catch (error) {
-      const isUndone = query.sql === 'ROLLBACK' && /no transaction is active/.test(String(error))
-      if (isUndone) return query
-      throw error
+  override async _query<Query extends { sql: string }>(connection: Connection, query: Query): Promise<Query> {
+    if (query.sql === 'BEGIN;') query.sql = 'BEGIN IMMEDIATE;'
+    for (const end = performance.now() + PATIENCE; ; await sleep(RETRY_EVERY)) {
+      try {
+        return await super._query(connection, query)
+      } catch (error) {
+        const isUndone = query.sql === 'ROLLBACK' && /no transaction is active/.test(String(error))
+        if (isUndone) return query
+        if (!isBusy(error) || connection.inTransaction || performance.now() > end) throw error
+      }
     }
   }
 
@@ -200,10 +211,14 @@ function lock(folder: string): () => void {
     connection.exec('pragma busy_timeout = 0; begin exclusive;')
   } catch (cause) {
     connection.close()
-    if (!(cause instanceof Error && 'code' in cause && cause.code === 'SQLITE_BUSY')) throw cause
+    if (!isBusy(cause)) throw cause
     throw new Error('another minetree process has it open', { cause })
   }
   return () => connection.close()
+}
+
+function isBusy(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
 }
 
 /** @throws Error with a readable message: libsql gives only the number of the error. */
@@ -226,7 +241,7 @@ function connectWriter(filename: string): Knex {
       max: 1,
       afterCreate: (connection: Connection, done: (error?: unknown) => void) => {
         // FULL: what was acknowledged survives a power loss; in WAL mode that costs one sync a commit.
-        connection.exec('pragma synchronous = full; pragma busy_timeout = 5000;')
+        connection.exec('pragma synchronous = full;')
         done()
       },
     },

@@ -3,13 +3,20 @@ import type { STEAK } from '@bsv/sdk'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
 import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/errors.js'
+import { shareHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
 import type { CachingStore } from '../store/caching-store.js'
 import { WorkerEndedError } from './errors.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import { type Submission, type Submit, submissionPriority } from './submission-queue.js'
-import type { LogRecord, SubmissionTask, WorkerReport, WorkerRequest } from './submission-worker.js'
+import type {
+  LogRecord,
+  SubmissionTask,
+  WorkerData,
+  WorkerReport,
+  WorkerRequest,
+} from './submission-worker.js'
 
 /** From how many bytes on a BEEF is large: parsing and hashing it blocks a thread, the longer the larger it is. */
 const LARGE = 64 * 1024
@@ -34,8 +41,9 @@ interface LargeSubmissionsOptions {
 }
 
 /**
- * Verifies and admits large submissions in a worker thread, so that readers are answered meanwhile. That thread also runs
- * the expensive scripts of small submissions. Verification takes no lock; the write does, here, for both threads.
+ * Verifies and admits large submissions in a worker thread, and those that nobody waits for, so that readers are answered
+ * meanwhile: there, no reader waits for the disk at the end of a write. That thread also runs the expensive scripts of small
+ * submissions. Verification takes no lock; the write does, here, for both threads.
  */
 export class LargeSubmissions {
   private readonly capacity = new Semaphore(LARGE_AT_ONCE)
@@ -47,9 +55,18 @@ export class LargeSubmissions {
 
   /** Submits small transactions in this thread, and large ones in the worker. */
   readonly submit: Submit = async (submission) => {
-    const { length } = submission.beef
-    if (length < LARGE) return await this.options.node.overlay.engine.submit(submission)
-    const weight = Math.min(Math.ceil(length / MiB), LARGE_AT_ONCE)
+    const { overlay, graph } = this.options.node
+    if (submission.beef.length < LARGE) return await overlay.engine.submit(submission)
+    try {
+      return await this.submitInWorker(submission)
+    } finally {
+      await graph.blocklist.refresh()
+    }
+  }
+
+  /** Submits in the worker, whatever the size: for those who follow the chain, not for clients, who wait for an answer. */
+  readonly submitInWorker: Submit = async (submission) => {
+    const weight = Math.min(Math.ceil(submission.beef.length / MiB), LARGE_AT_ONCE)
     return await this.capacity.runExclusive(
       () => this.withThread((thread) => this.submitIn(thread, submission)),
       weight,
@@ -73,17 +90,15 @@ export class LargeSubmissions {
     const { beef, ahead } = submission
     const priority = submissionPriority({ bytes: beef.length, ahead })
     const verified = await thread.verify(submission)
+    let isTaken = false
     const admit = async (): Promise<STEAK> => {
-      try {
-        return await graph.writing(() => thread.admit(verified))
-      } finally {
-        await graph.blocklist.refresh()
-      }
+      isTaken = true
+      return await graph.writing(() => thread.admit(verified))
     }
     try {
       return await overlay.engine.writeLock.run(admit, priority)
     } finally {
-      thread.drop(verified)
+      if (!isTaken) thread.drop(verified)
     }
   }
 
@@ -133,8 +148,11 @@ class WorkerThread {
   constructor(options: LargeSubmissionsOptions & { onEnd: () => void }) {
     const { config, node, logger, onEnd } = options
     const heap = Math.ceil((config.limits.maxProvenInputs * BYTES_PER_INPUT) / MiB)
+    const { headers } = node.overlay.proofs
+    const headersPort = headers && shareHeaders(headers)
     this.worker = new Worker(options.worker, {
-      workerData: config,
+      workerData: { config, headersPort } satisfies WorkerData,
+      transferList: headersPort ? [headersPort] : [],
       resourceLimits: { maxOldGenerationSizeMb: Math.max(MAX_HEAP_MIB, heap) },
     })
     this.worker.on('message', (report: WorkerReport) => {

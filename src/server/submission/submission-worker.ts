@@ -1,10 +1,10 @@
-import { parentPort, workerData } from 'node:worker_threads'
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { pino } from 'pino'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { type Answer, answerFor } from '../../gateway/http/errors.js'
-import { openBlockHeaders } from '../chain/open-headers.js'
+import { SharedHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
 import { openStores } from '../store/stores.js'
 import { verdictOf } from './errors.js'
@@ -19,6 +19,12 @@ export type SubmissionTask =
   | { kind: 'verify'; submission: Submission }
   | { kind: 'admit'; verified: number }
   | { kind: 'drop'; verified: number }
+
+export interface WorkerData {
+  config: Config
+  /** Where block headers are asked for ({@link SharedHeaders}); undefined if proofs are not checked. */
+  headersPort: MessagePort | undefined
+}
 
 /** The messages that this thread receives, and those that it posts. */
 export type WorkerRequest = SubmissionTask & { id: number }
@@ -44,7 +50,8 @@ export interface LogRecord {
 const port = parentPort
 if (port === null) throw new Error('submission-worker runs in a worker thread only')
 const report = (message: WorkerReport): void => port.postMessage(message)
-const config = workerData as Config
+const { config, headersPort } = workerData as WorkerData
+const headers = headersPort && new SharedHeaders(headersPort)
 const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
@@ -57,7 +64,6 @@ async function open(): Promise<Overlay> {
     onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
     isSecond: true,
   })
-  const headers = openBlockHeaders({ config, store: graph.headers, logger, isSecond: true })
   const overlay = createOverlay({ config, graph, outbox, held, headers, retries: false, logger })
   overlay.onEvent((event) => report({ event: postable(event) }))
   return overlay
