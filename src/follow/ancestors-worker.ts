@@ -43,7 +43,7 @@ export interface AncestorsStatus {
 
 /** How many ordinals are worked on at once, and how many entries are read at once of each kind. */
 const PARALLEL = 4
-const PAGE = 16
+const PAGE = 8
 /** What is fetched for an ordinal before it is admitted and others have their turn. */
 const BATCH = { maxTransactions: 100, maxBytes: 16 * 1024 * 1024 }
 /** The longest transaction that is fetched while others are, in bytes. */
@@ -52,6 +52,8 @@ const SMALL = 16 * 1024 * 1024
 const FIRST_DELAY = 5000
 const DELAY_FACTOR = 4
 const MAX_DELAY = 24 * 3_600_000
+/** The longest delay if a source did not answer: it may be that it never does for this transaction. */
+const MAX_OUTAGE_DELAY = 600_000
 /** What is due again while earlier writes leave work behind, in milliseconds. */
 const BEHIND_DELAY = 1000
 /** The longest time between two looks at the queue, which other processes may fill, in milliseconds. */
@@ -117,7 +119,9 @@ export class AncestorsWorker {
         const ends = await Promise.allSettled(entries.map((entry) => this.branches(() => this.work(entry))))
         this.counts = await queue.count(MAX_COUNTED)
         const failed = ends.find((end) => end.status === 'rejected')
-        if (failed !== undefined) throw failed.reason
+        // A source may answer for other ordinals.
+        if (failed !== undefined && ends.every((end) => end.status === 'rejected')) throw failed.reason
+        if (failed !== undefined) this.note(failed.reason)
         if (entries.length > 0) continue
         const due = await queue.nextDue()
         idle = Math.max(pause, Math.min((due ?? Number.POSITIVE_INFINITY) - this.now, MAX_IDLE))
@@ -207,13 +211,17 @@ export class AncestorsWorker {
     const { queue, store } = this.options
     const isOutage = failure !== undefined && !isOfBranch(failure)
     if (failure !== undefined && !isOutage) this.note(failure)
-    if (isFound) await queue.postpone({ ...entry, hole: false, tries: 0 }, { due: 0 })
-    else if (isOutage) await queue.postpone(entry, { due: 0 })
+    const { now } = this
+    if (isFound) await queue.postpone({ ...entry, hole: false, tries: 0 }, { due: now })
     else if (failure === undefined && (await store.backlog.isBehind()))
-      await queue.postpone(entry, { due: this.now + BEHIND_DELAY })
+      await queue.postpone(entry, { due: now + BEHIND_DELAY })
     else {
-      const delay = Math.min(FIRST_DELAY * DELAY_FACTOR ** entry.tries, MAX_DELAY)
-      await queue.postpone({ ...entry, hole: true, tries: entry.tries + 1 }, { due: this.now + delay })
+      const delay = Math.min(
+        FIRST_DELAY * DELAY_FACTOR ** entry.tries,
+        isOutage ? MAX_OUTAGE_DELAY : MAX_DELAY,
+      )
+      const tries = entry.tries + 1
+      await queue.postpone({ ...entry, hole: entry.hole || !isOutage, tries }, { due: now + delay })
     }
     if (isOutage) throw failure
   }

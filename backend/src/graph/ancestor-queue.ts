@@ -30,8 +30,9 @@ export interface AncestorCounts {
 
 export interface AncestorQueue {
   /**
-   * Entries whose time has come, those never tried first, oldest first. Up to `limit` that wait, and as many holes: strangers
-   * may add any number, and neither kind keeps the other out.
+   * Entries whose time has come, up to `limit` of each kind: of those never tried the oldest and the newest, of those that were
+   * tried the ones that wait longest, and of holes. Strangers may add any number, and no kind keeps the others out: what comes
+   * after a flood does not wait for its end.
    */
   due(query: { now: number; limit: number }): Promise<AncestorEntry[]>
   /** When the next entry is due, in milliseconds since 1970; undefined if there is none. */

@@ -73,6 +73,11 @@ test('what was fetched is not fetched again if the source fails, or lacks one of
   know(...made.coins.filter((each) => each !== lacking))
   const worker = create()
   worker.start()
+  for (let failed = 1; failed <= 3; failed++) {
+    await until(() => failures === failed && worker.status().lastError?.at === clock.now)
+    clock.now += 600_000
+    worker.notify()
+  }
   await until(() => worker.status().holes > 0)
   know(...made.coins)
   clock.now += 5000
@@ -131,6 +136,76 @@ test('large transactions are fetched one at a time', async () => {
   for (const { txid } of subjects)
     expect(await server.node.graph.ordinals.at({ txid, vout: 1 }, 0)).toBeDefined()
   expect(most).toBe(1)
+})
+
+test('what comes after a flood does not wait for its end', async () => {
+  const chain = new FakeChain()
+  const lone = () => {
+    const parent = chain.spend({ inputs: [chain.madeUpCoin()], outputs: [coin(10)] })
+    const subject = chain.spend({ inputs: [{ transaction: parent, vout: 0 }], outputs: [coin(9), inscribed] })
+    return { parent, subject }
+  }
+  const [first, ...flood] = Array.from({ length: 120 }, lone)
+  const last = lone()
+  if (first === undefined) throw new Error('no ordinal')
+  const { know, create, asked, submit, clock } = await worldOf({ chain, subject: first.subject })
+  for (const { subject } of flood) await submit(subject)
+  await loopTurns()
+  await submit(last.subject)
+  know(first.parent, last.parent)
+  const worker = create()
+  worker.start()
+  await until(() => worker.status().holes === flood.length)
+  const places = [first, last].map(({ parent }) => asked.indexOf(parent.txid))
+  expect(Math.max(...places)).toBeLessThan(20)
+  // Nor do new ones wait for what is tried again.
+  const next = lone()
+  clock.now += 5000
+  await submit(next.subject)
+  const before = asked.length
+  worker.notify()
+  await until(() => asked.length === before + flood.length + 1)
+  await worker.stop()
+  expect(asked.indexOf(next.parent.txid) - before).toBeLessThan(20)
+})
+
+test('a transaction that a source never answers for stops no other, and is asked for after growing delays', async () => {
+  const { chain, subject, coins } = behindCoins({ parents: 1 })
+  const { know, create, asked, submit, clock, hooks, server } = await worldOf(
+    { chain, subject },
+    { rest: 3_600_000 },
+  )
+  const parent = chain.spend({ inputs: [chain.madeUpCoin()], outputs: [coin(10)] })
+  const other = chain.spend({ inputs: [{ transaction: parent, vout: 0 }], outputs: [coin(9), inscribed] })
+  await submit(other)
+  know(parent)
+  hooks.onQuestion = async (txid) => {
+    if (txid === coins[0]?.txid) throw new ChainSourceError('NO_ANSWER', 'the server has an internal error')
+  }
+  const worker = create()
+  worker.start()
+  const placeOf = () => server.node.graph.ordinals.at({ txid: other.txid, vout: 1 }, 0)
+  await until(placeOf)
+  await until(() => worker.status().waiting === 1)
+  const times = () => asked.filter((txid) => txid === coins[0]?.txid).length
+  expect(times()).toBe(1)
+  expect(worker.status()).toMatchObject({
+    holes: 0,
+    lastError: { message: 'the server has an internal error' },
+  })
+  await worker.stop()
+  for (const delay of [5000, 20_000, 80_000, 320_000, 600_000, 600_000]) {
+    const before = times()
+    for (const part of [delay - 1, 1]) {
+      clock.now += part
+      const again = create()
+      again.start()
+      if (part === 1) await until(() => times() === before + 1)
+      await loopTurns()
+      await again.stop()
+      expect(times()).toBe(before + (part === 1 ? 1 : 0))
+    }
+  }
 })
 
 test('of ordinals that wait for one transaction, that is asked for once', async () => {

@@ -219,7 +219,7 @@ test('an ordinal with more ancestors than the limit is given up', async () => {
 
 test('a source that does not answer makes no hole', async () => {
   let isDown = true
-  const { create, hooks, know, coin, transactions, isPlaced } = await withTip(2)
+  const { create, clock, hooks, know, coin, transactions, isPlaced } = await withTip(2)
   const [origin] = transactions
   if (origin === undefined) throw new Error('no ordinal')
   know(coin, origin)
@@ -231,9 +231,17 @@ test('a source that does not answer makes no hole', async () => {
     throw new ChainSourceError('NO_ANSWER', 'the source is down')
   }
   worker.start()
-  await until(() => refused > 2)
+  const later = (): void => {
+    clock.now += 600_000
+    worker.notify()
+  }
+  for (let times = 1; times <= 3; times++) {
+    await until(() => refused === times && worker.status().lastError?.at === clock.now)
+    later()
+  }
   expect(worker.status()).toMatchObject({ holes: 0, lastError: { message: 'the source is down' } })
   isDown = false
+  later()
   await until(isPlaced)
   await worker.stop()
 })

@@ -5,7 +5,7 @@ import {
   WHOLE_TRANSACTION,
 } from '../../graph/ancestor-queue.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, isComplete, lineageOf, outpointColumns, outpointOf } from '../rows/columns.js'
+import { hashColumn, isComplete, lineageOf, outpointColumns, outpointOf, unique } from '../rows/columns.js'
 import { anyOutpoint, inLineage, type Row, type RowDatabase, type RowReader } from '../rows/rows.js'
 
 const QUEUE = 'graph_ancestors'
@@ -16,11 +16,15 @@ export class StoredAncestorQueue implements AncestorQueue {
   constructor(private readonly database: RowDatabase) {}
 
   async due({ now, limit }: { now: number; limit: number }): Promise<AncestorEntry[]> {
-    const sort = { due: 1, arrival: 1 } as const
-    const kinds = [false, true].map((hole) =>
-      this.database.all(QUEUE, { hole, due: { $lte: now } }, { sort, limit }),
-    )
-    const rows = (await Promise.all(kinds)).flat()
+    const inOrder = { sort: { due: 1, arrival: 1 }, limit } as const
+    const untried = { hole: false, due: 0 }
+    const kinds = [
+      this.database.all(QUEUE, untried, { sort: { arrival: 1 }, limit }),
+      this.database.all(QUEUE, untried, { sort: { arrival: -1 }, limit }),
+      this.database.all(QUEUE, { hole: false, due: { $gt: 0, $lte: now } }, inOrder),
+      this.database.all(QUEUE, { hole: true, due: { $lte: now } }, inOrder),
+    ]
+    const rows = unique((await Promise.all(kinds)).flat(), (row) => formatOutpoint(outpointOf(row)))
     if (rows.length === 0) return []
     const fields = ['txid', 'vout', 'previous_txid', 'previous_vout']
     const outputs = await this.database.all(OUTPUTS, anyOutpoint(rows.map(outpointOf)), { fields })
