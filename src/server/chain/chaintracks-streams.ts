@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
 import type { ChainTip } from './chain-tracker.js'
 
-/** The longest event, in bytes: one header as JSON has some 500, and a reorganisation lists 64 for each block. */
-const MAX_EVENT_BYTES = 1024 * 1024
+/** How much of a stream is read before it is opened again, in bytes: with its comments, a server sends some 8 KB an hour. */
+const MAX_STREAM_BYTES = 1024 * 1024
 /** A server that sends nothing for so long is gone, in milliseconds: it sends a comment every 15 seconds. */
 const IDLE_TIMEOUT = 60_000
 /** The pause before a broken stream is opened again, in milliseconds: at first, and at most. */
@@ -89,14 +89,16 @@ export class ChaintracksStreams {
       reader = body.getReader()
       const decoder = new TextDecoder()
       let line = ''
+      let received = 0
       for (let read = await reader.read(); !read.done; read = await reader.read()) {
         clearTimeout(timer)
         timer = setTimeout(cancel, idleTimeout)
+        received += read.value.length
+        if (received > MAX_STREAM_BYTES) return
         // What was received before has no line break.
         const [first = '', ...others] = decoder.decode(read.value, { stream: true }).split('\n')
         const lines = [line + first, ...others]
         line = lines.pop() ?? ''
-        if (line.length > MAX_EVENT_BYTES) return
         for (const each of lines) {
           const [, data] = /^data: ?(.*?)\r?$/.exec(each) ?? []
           if (data !== undefined) yield parsed(data)

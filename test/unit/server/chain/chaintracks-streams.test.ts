@@ -69,3 +69,17 @@ test('a stream that sends nothing is opened again', async () => {
   await until(() => tips.length > 0)
   expect(tips[0]).toEqual({ height: 7 })
 })
+
+test('a stream that does not stop sending events is closed, and opened again', async () => {
+  const events = Buffer.from('data: {"height": 1}\n\n'.repeat(1000))
+  const flood = (response: ServerResponse): void => {
+    while (response.write(events));
+    response.once('drain', () => flood(response))
+  }
+  const { tips } = await setUp((response, nth) => {
+    if (nth === 0) flood(response)
+    else response.write('data: {"height": 7}\n\n')
+  })
+  await until(() => tips.some(({ height }) => height === 7))
+  expect(tips.length).toBeLessThan(60_000)
+})
