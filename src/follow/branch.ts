@@ -136,13 +136,18 @@ export class BranchFollower {
    * @throws As {@link follow}.
    */
   async take(record: TransactionRecord): Promise<FrontierCoin[]> {
-    const spent = await this.followedInputs(record, { all: false })
+    const spent = await this.spentBy(record)
     if (spent.length === 0 && this.options.ordinals !== 'all') return []
     const { admission } = await this.unlessLarge((limits) => this.bring(record, limits))
     if (admission.kind === 'refused') throw refusal(record.txid, admission.why)
     const coins: FrontierCoin[] = []
     for (const coin of spent) coins.push(...(await this.after(record.txid, coin)))
     return coins
+  }
+
+  /** The coins that are followed, of those that a transaction spends. */
+  async spentBy(record: TransactionRecord): Promise<FrontierCoin[]> {
+    return await this.followedInputs(record, { all: false })
   }
 
   /** A branch that needs more than {@link SMALL} starts again as the only large one, and meanwhile others continue. */

@@ -142,8 +142,8 @@ export class Follower {
   /**
    * Takes a transaction that a feed shows, if it is one to follow, and what follows from it.
    *
-   * @throws ChainSourceError `NO_ANSWER` and errors of the node: then it should be shown again. What else is wrong with it is
-   * logged.
+   * @throws ChainSourceError `NO_ANSWER` and errors of the node: then it should be shown again. After any other error, the coins
+   * that it spends are asked about after a pause.
    */
   async take(record: TransactionRecord): Promise<void> {
     if (this.stopping.signal.aborted) return
@@ -153,6 +153,10 @@ export class Follower {
       if (this.stopping.signal.aborted) return
       if (!isOfBranch(error)) throw error
       this.note(error, record.txid)
+      const failure = { why: error.message, isPaused: true }
+      for (const coin of await this.branches.spentBy(record))
+        this.retry(keyOf(coin), { ...failure, task: coin })
+      this.queue.wake()
     }
   }
 
@@ -303,8 +307,7 @@ export class Follower {
   }
 
   private async perform(task: Task): Promise<void> {
-    const key =
-      task.kind === 'unproven' ? `unproven ${task.txid}` : `${task.kind} ${formatOutpoint(task.outpoint)}`
+    const key = keyOf(task)
     await this.pauseIsOver()
     if (this.stopping.signal.aborted || this.asked.has(key) || this.retries.isWaiting(key)) return
     if (this.asked.size >= MAX_ASKED) this.asked.clear()
@@ -390,4 +393,8 @@ export class Follower {
       return false
     }
   }
+}
+
+function keyOf(task: Task): string {
+  return `${task.kind} ${task.kind === 'unproven' ? task.txid : formatOutpoint(task.outpoint)}`
 }

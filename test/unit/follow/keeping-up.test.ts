@@ -204,6 +204,19 @@ test('a source that does not answer is waited for, and a branch that fails does 
   await until(() => originOf(all, 'uuu'), 'the branch that failed is followed')
 })
 
+test('what a source names as a spender before it has it is admitted without another block', async () => {
+  const all = await running()
+  const { tree, service, follower } = all
+  const { outpoint } = tree.chain.node('')
+  const mint = tree.chain.mint('w')
+  const { header } = tree.headers.mine([mint])
+  service.say(outpoint, mint.txid)
+  follower.onBlock(header)
+  await until(() => follower.status().failures, 'the source does not know it')
+  service.know(tree.record(mint))
+  await until(() => originOf(all, 'w'), 'it is admitted')
+})
+
 test('a name that was moved by a transaction whose parent was unknown is followed once the source has it', async () => {
   const all = await running({ pollInterval: 50 })
   const { tree, service, node } = all
@@ -277,6 +290,22 @@ describe('a feed', () => {
     expect(await originOf(all, 'v')).toBe(mint.txid)
     // What follows from it is asked about.
     await until(() => originOf(all, 'vv'), 'its child is admitted')
+  })
+
+  test('that shows a mint before the node knows its block is no reason to forget it', async () => {
+    const all = await running()
+    const { tree, service, follower } = all
+    const { headers } = tree
+    const mint = tree.chain.mint('v', { funding: [{ transaction: tree.purse, vout: 19 }] })
+    const ahead = headers.fork(headers.bestTip.height)
+    ahead.mine([mint])
+    const path = ahead.path(mint.txid)
+    const record = { ...tree.record(mint), ...(path && { proof: proofIn(path, mint) }) }
+    service.know(record)
+    await follower.take(record).catch(() => undefined)
+    expect(await originOf(all, 'v')).toBeUndefined()
+    headers.reorg(ahead)
+    await until(() => originOf(all, 'v'), 'it is admitted')
   })
 
   test('brings any ordinal, and where it goes, if all are followed', async () => {
