@@ -11,6 +11,8 @@ import { MinedTree } from './mined-tree.js'
 /** What the bench is sent when the source is ready. */
 export interface SourceReady {
   url: string
+  /** Those that are minted at the start. */
+  names: string[]
   /** A subscription to all transactions. */
   subscription: string
   /** `HEADERS_CHECKPOINT` */
@@ -58,7 +60,7 @@ process.on('message', (name: string) => {
 })
 const { url } = await listening(junglebus.listener)
 const ready: SourceReady = {
-  ...{ url, files, subscription: SUBSCRIPTION },
+  ...{ url, names: [...tree.names], files, subscription: SUBSCRIPTION },
   checkpoint: `${first?.header.height}:${first?.header.hash}`,
 }
 process.send?.(ready)

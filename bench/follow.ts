@@ -37,6 +37,13 @@ const SAMPLE_EVERY = 250
 const READ_EVERY = 5
 const IDLE_READS = 3000
 const SYNCS = 50
+/** How many names small trees have, which are followed at the default rate. */
+const SMALL_TREES = [20, 100]
+const DEFAULT_RATE = 10
+/** How many names are minted in each, one after another. */
+const SMALL_MINTS = 6
+/** After how many milliseconds without a request the host has asked about all coins. */
+const REST = 1000
 
 /**
  * Catching up from an empty store with a source in another process: the share of our own work, its cost per mint and its
@@ -46,15 +53,17 @@ const SYNCS = 50
 export async function* follow(within: string[]): AsyncGenerator<string> {
   const [mints = MINTS, rate = RATE] = within.filter((each) => /^\d+$/.test(each)).map(Number)
   const onlyReads = within.includes('reads')
+  const isSmall = within.includes('small')
+  if (mints <= MINTS)
+    for (const names of isSmall && mints < MINTS ? [mints] : SMALL_TREES) yield* smallTree(names)
+  if (isSmall) return
   const ofSource = [String(mints), String(LATENCY)]
   yield* withProcess('./follow-source.js', ofSource, async function* (source: SourceReady, process) {
     const folders = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'minetree-bench-'))))
     const [folder = '', other = ''] = folders
     const mint: Mint = async (name) => {
-      process.send(name)
-      await once(process, 'message')
+      await minting(process)(name)
     }
-    const beyond = `from a block to a resolvable name, beyond ${seconds(POLL)}`
     try {
       if (onlyReads || mints <= MINTS)
         // Once it has caught up, it does nothing.
@@ -69,16 +78,19 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
         if (mints > MINTS) return
         const lately = LATE.map((_, at) => `zz${'a'.repeat(at + 1)}`)
         const old = LATE.slice(0, 3).map((letter) => `y${letter}a`)
-        yield `${beyond}, at a node that changed lately: ${await timeToResolve(host, { names: lately, mint })} (wanted: 2)`
-        yield `${beyond}, at any node, which a sweep finds: ${await timeToResolve(host, { names: old, mint })}`
+        // The node of the first one has not changed for long.
+        const [, ...times] = await timesToResolve(host, { names: lately, mint })
+        yield `${BEYOND}, at a node that changed lately: ${shownTimes(times)} (wanted: 2)`
+        const swept = await timesToResolve(host, { names: old, mint })
+        yield `${BEYOND}, at any node, which a sweep finds: ${shownTimes(swept)} (coins / rate: ${(2 * mints) / rate})`
       })
       yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, folder) })
       if (mints > MINTS) return
       yield* withHost({ source, folder, rate, poll: POLL, hasFeed: true }, async function* (host) {
         // It reads what is past first.
-        await timeToResolve(host, { names: ['yza'], mint })
+        await timesToResolve(host, { names: ['yza'], mint })
         const names = LATE.slice(3).map((letter) => `y${letter}a`)
-        yield `${beyond}, at any node, with a feed: ${await timeToResolve(host, { names, mint })} (wanted: 2)`
+        yield `${BEYOND}, at any node, with a feed: ${shownTimes(await timesToResolve(host, { names, mint }))} (wanted: 2)`
       })
     } finally {
       await Promise.all(folders.map((each) => rm(each, { recursive: true, force: true })))
@@ -86,8 +98,60 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
   })
 }
 
+const BEYOND = `from a block to a resolvable name, beyond ${seconds(POLL)}`
+
 /** Lets the source mint a name whose parent is minted, in a block of its own. */
 type Mint = (name: string) => Promise<void>
+
+function minting(source: ChildProcess): Mint {
+  return async (name) => {
+    source.send(name)
+    await once(source, 'message')
+  }
+}
+
+/** A small tree at the default rate: how soon names resolve that are minted at any of its nodes, and the requests for that. */
+async function* smallTree(names: number): AsyncGenerator<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
+  const ofSource = [String(names), String(LATENCY)]
+  try {
+    yield* withProcess('./follow-source.js', ofSource, async function* (source: SourceReady, process) {
+      const options = { source, folder, rate: DEFAULT_RATE, poll: HOUR }
+      yield* withHost(options, async function* (host) {
+        await catchUp(host, names)
+        const before = await requestsOf(host)
+        const coins = 2 * names + 1
+        yield `${names} names at ${DEFAULT_RATE} requests a second: ${(before / coins).toFixed(2)} requests a coin to catch up`
+        const times: number[] = []
+        for (const at of Array(SMALL_MINTS).keys()) {
+          await atRest(host)
+          const parent = source.names[Math.floor((at * names) / SMALL_MINTS)]
+          times.push(...(await timesToResolve(host, { names: [`${parent}9`], mint: minting(process) })))
+        }
+        await atRest(host)
+        const requests = ((await requestsOf(host)) - before) / times.length
+        yield `  ${BEYOND}, at any node: ${shownTimes(times)} (wanted: 2; coins / rate: ${coins / DEFAULT_RATE})`
+        yield `  requests of a coin for each block with a mint: ${(requests / coins).toFixed(2)}`
+      })
+    })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Waits until the host asks nothing more. */
+async function atRest(host: Host): Promise<void> {
+  for (let before = -1, now = 0; now !== before; now = await requestsOf(host)) {
+    before = now
+    await setTimeout(REST)
+  }
+}
+
+/** How many requests the host has sent to its source, without those for headers. */
+async function requestsOf(host: Host): Promise<number> {
+  const { sources = [] } = await statusOf(host)
+  return sources.reduce((sum, { requests }) => sum + requests, 0)
+}
 
 interface Host {
   url: string
@@ -205,8 +269,11 @@ async function processorTime(work: () => Promise<void>): Promise<number> {
   return (user + system) / 1000
 }
 
-/** How soon names resolve once a block has them, beyond the interval in which the host asks for new blocks. */
-async function timeToResolve(host: Host, { names, mint }: { names: string[]; mint: Mint }): Promise<string> {
+/** How soon names resolve once a block has them, beyond the interval in which the host asks for new blocks, in milliseconds. */
+async function timesToResolve(
+  host: Host,
+  { names, mint }: { names: readonly string[]; mint: Mint },
+): Promise<number[]> {
   const times: number[] = []
   for (const name of names) {
     await mint(name)
@@ -215,6 +282,10 @@ async function timeToResolve(host: Host, { names, mint }: { names: string[]; min
     })
     times.push(took - POLL)
   }
+  return times
+}
+
+function shownTimes(times: number[]): string {
   return `${seconds(median(times))}, at most ${seconds(Math.max(...times))}`
 }
 

@@ -1,3 +1,4 @@
+import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
 import type { NodeRecord, TransactionRecord } from '../../backend/src/graph/records.js'
@@ -41,14 +42,14 @@ export interface Found {
 const UNPROVEN_TIME = 30_000
 /** The most bytes of ancestors that each of several branches may hold. Branches that need more are followed one at a time. */
 const SMALL = 16 * 1024 * 1024
-/** How often a source is asked for a spender that does spend. */
-const ATTEMPTS = 3
-/** How many inputs of a transaction are checked for ordinals that are followed, one by one: it may have any number. */
+/** How many inputs of a transaction are checked for coins that are followed: it may have any number. */
 const INPUTS_CHECKED = 100
 /** How many coins of an unproven transaction are asked about, to find what was mined instead. */
 const SPENT_ASKED = 4
 /** How many unknown transactions are listed. */
 const MAX_LISTED = 1000
+/** Nodes that are not asked about: how many, and for how many milliseconds. */
+const DEAD = { max: 10_000, ttl: 3_600_000 }
 
 /** The progress since the start. */
 export class FollowReport {
@@ -73,6 +74,8 @@ export class BranchFollower {
   private readonly largeBranches = pLimit(1)
   /** Several coins may lead to the same transaction at once. */
   private readonly inProgress = new Map<string, Promise<Brought>>()
+  /** Nodes that a mined transaction spends which is no mint, so that nothing stored shows it. */
+  private readonly dead = new LRUCache<string, true>(DEAD)
   /** What unproven transactions have taken in this round. */
   private unproven = { count: 0, time: 0 }
 
@@ -86,6 +89,11 @@ export class BranchFollower {
   /** Begins a new round: as many unproven transactions as in the last one may be admitted. */
   newRound(): void {
     this.unproven = { count: 0, time: 0 }
+  }
+
+  /** Blocks were replaced: what spends a coin may have changed. */
+  onFork(): void {
+    this.dead.clear()
   }
 
   /** @throws FollowError if the source does not know the genesis, or the node refuses it. */
@@ -129,13 +137,18 @@ export class BranchFollower {
    * @throws As {@link follow}.
    */
   async take(record: TransactionRecord): Promise<FrontierCoin[]> {
-    const spent = await this.followedInputs(record, { all: false })
+    const spent = await this.spentBy(record)
     if (spent.length === 0 && this.options.ordinals !== 'all') return []
     const { admission } = await this.unlessLarge((limits) => this.bring(record, limits))
     if (admission.kind === 'refused') throw refusal(record.txid, admission.why)
     const coins: FrontierCoin[] = []
     for (const coin of spent) coins.push(...(await this.after(record.txid, coin)))
     return coins
+  }
+
+  /** The coins that are followed, of those that a transaction spends. */
+  async spentBy(record: TransactionRecord): Promise<FrontierCoin[]> {
+    return await this.followedInputs(record, { all: false })
   }
 
   /** A branch that needs more than {@link SMALL} starts again as the only large one, and meanwhile others continue. */
@@ -152,7 +165,7 @@ export class BranchFollower {
 
   private async followWithin(coin: FrontierCoin, limits: GatherLimits): Promise<Found> {
     // Another branch may count since it was listed.
-    if (!(await this.isStored(coin))) return NOTHING
+    if (this.dead.has(formatOutpoint(coin.outpoint)) || !(await this.isStored(coin))) return NOTHING
     const spender = await this.spenderOf(coin.outpoint, limits)
     return spender === undefined ? NOTHING : await this.followTo(coin, spender, limits)
   }
@@ -164,53 +177,61 @@ export class BranchFollower {
   ): Promise<Found> {
     const { admission, isComplete } = await this.bring(spender, limits)
     if (admission.kind === 'refused') throw refusal(spender.txid, admission.why)
+    if (coin.kind === 'node' && admission.kind === 'passed over' && spender.proof !== undefined)
+      this.dead.set(formatOutpoint(coin.outpoint), true)
     return { coins: await this.after(spender.txid, coin), isComplete }
   }
 
   private async proveWithin(txid: string, limits: GatherLimits): Promise<Found> {
     const { source, node } = this.options
     const { transactions } = node.store
-    const sourced = await source.transaction(txid, limits)
-    if (sourced?.proof !== undefined) {
-      const { admission, isComplete } = await this.bring(sourced, limits)
+    const record = await transactions.get(txid)
+    if (record === undefined) return NOTHING
+    const proof = await source.proof(txid)
+    if (proof !== undefined) {
+      const { admission, isComplete } = await this.bring({ ...record, proof }, limits)
       if (admission.kind === 'refused') throw refusal(txid, admission.why)
       return { coins: [], isComplete }
     }
-    const record = sourced ?? (await transactions.get(txid))
-    const spent = record === undefined ? [] : await this.followedInputs(record, { all: true })
+    const spent = await this.followedInputs(record, { all: true })
     for (const coin of spent.slice(0, SPENT_ASKED)) {
       // Of several unproven ones in a row, the first is the one to ask about.
       if ((await transactions.heightOf(coin.outpoint.txid)) === undefined) continue
-      const spender = await this.spenderOf(coin.outpoint, limits)
-      if (spender?.proof !== undefined && spender.txid !== txid)
-        return await this.followTo(coin, spender, limits)
+      const spender = await this.spenderOf(coin.outpoint, limits, txid)
+      if (spender?.proof !== undefined) return await this.followTo(coin, spender, limits)
     }
     return NOTHING
   }
 
-  /** The transaction that spends an outpoint, as the source says and its bytes confirm. */
-  private async spenderOf(outpoint: Outpoint, limits: GatherLimits): Promise<TransactionRecord | undefined> {
+  /**
+   * The transaction that spends an outpoint, as the source says and its bytes confirm.
+   *
+   * @param unproven The stored transaction that spends it, if it is known to be in no block: it is not returned.
+   */
+  private async spenderOf(
+    outpoint: Outpoint,
+    limits: GatherLimits,
+    unproven?: string,
+  ): Promise<TransactionRecord | undefined> {
     const { transactions } = this.options.node.store
-    const known = await transactions.spenderOf(outpoint)
-    if (known !== undefined && (await transactions.heightOf(known)) !== undefined)
-      return await transactions.get(known)
-    const shown = formatOutpoint(outpoint)
-    let why = ''
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-      const txid = await this.askSpender(outpoint)
-      if (txid === undefined) return undefined
-      const record = await this.transaction(txid, limits)
-      if (record !== undefined && spends(record, outpoint)) return record
-      why = record === undefined ? 'it does not know' : 'does not spend it'
-      why = `the source says that ${shown} is spent by ${txid}, which ${why}`
-    }
-    throw new FollowError('NO_SPEND', why)
+    const stored = await transactions.spenderOf(outpoint)
+    if (stored !== undefined && (await transactions.heightOf(stored)) !== undefined)
+      return await transactions.get(stored)
+    const txid = await this.askSpender(outpoint, unproven)
+    if (txid === undefined || txid === unproven) return undefined
+    const record = await this.transaction(txid, limits)
+    if (record !== undefined && spends(record, outpoint)) return record
+    const why = record === undefined ? 'it does not know' : 'does not spend it'
+    throw new FollowError(
+      'NO_SPEND',
+      `the source says that ${formatOutpoint(outpoint)} is spent by ${txid}, which ${why}`,
+    )
   }
 
-  private async askSpender(outpoint: Outpoint): Promise<string | undefined> {
+  private async askSpender(outpoint: Outpoint, known: string | undefined): Promise<string | undefined> {
     const { source, node } = this.options
     try {
-      return await source.spenderOf(outpoint)
+      return await source.spenderOf(outpoint, known === undefined ? {} : { known })
     } catch (error) {
       const isUnknown = error instanceof ChainSourceError && error.code === 'BAD_ANSWER'
       // A source need not know what is unmined.

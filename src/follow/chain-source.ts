@@ -22,11 +22,18 @@ export interface ChainSource {
    */
   transaction(txid: string, options: { maxBytes: number }): Promise<TransactionRecord | undefined>
   /**
-   * The txid of the transaction that spends an outpoint; undefined if the source knows none.
+   * The proof of a transaction that is mined; undefined if the source has none.
    *
    * @throws ChainSourceError
    */
-  spenderOf(outpoint: Outpoint): Promise<string | undefined>
+  proof(txid: string): Promise<Proof | undefined>
+  /**
+   * The txid of the transaction that spends an outpoint; undefined if the source knows none.
+   *
+   * @param options.known An unproven spender that the caller has: it is not fetched to check that it spends.
+   * @throws ChainSourceError
+   */
+  spenderOf(outpoint: Outpoint, options?: { known?: string }): Promise<string | undefined>
 }
 
 /** One service among several. */
@@ -34,12 +41,6 @@ export interface SingleSource extends ChainSource {
   readonly client: SourceClient
   /** Whether it knows the whole chain, so that an output without a spender is unspent as far as anybody knows. */
   readonly knowsUnspent: boolean
-  /**
-   * The proof of a transaction that is mined; undefined if the source has none.
-   *
-   * @throws ChainSourceError
-   */
-  proof(txid: string): Promise<Proof | undefined>
 }
 
 /** The path of one transaction has some 2 KiB; a source may return one for all transactions of a block. */

@@ -104,23 +104,30 @@ export class ChainSources implements ChainSource {
     return found && { ...found, ...(proven && { proof: proven }) }
   }
 
+  /** The proof of a transaction from the first source that has one of a block in the chain. */
+  async proof(txid: string): Promise<Proof | undefined> {
+    const doubtful: SourcedProof[] = []
+    return await this.first(async (source) => {
+      const proof = await source.proof(txid)
+      return proof && (await this.accepted({ txid, proof, source }, doubtful))
+    })
+  }
+
   /**
    * The transaction that spends an outpoint: one that does, as its bytes show, unless it is longer than 16 MiB. Undefined if
    * the first source that knows the chain knows none, and the one that is asked besides, if any, does not either.
    *
    * @throws ChainSourceError `NO_ANSWER` if no source that knows the chain answers; what they have instead of an answer.
    */
-  async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+  async spenderOf(outpoint: Outpoint, { known }: { known?: string } = {}): Promise<string | undefined> {
     const answer = await this.first(async (source): Promise<Answer | undefined> => {
-      const spender = await this.spenderBy(source, outpoint)
+      const spender = await this.spenderBy(source, outpoint, known)
       return spender === undefined && !source.knowsUnspent ? undefined : { source, spender }
     })
     if (answer === undefined) return undefined
     const { source, spender } = answer
     if (spender === undefined) return await this.secondOpinion(source, outpoint)
-    if (spender.record !== undefined && spender.record.proof === undefined)
-      return await this.minedConflict({ source, outpoint, spender: spender.record })
-    return spender.txid
+    return spender.isMined === false ? await this.minedConflict({ source, outpoint, spender }) : spender.txid
   }
 
   /** The first JungleBus, which has subscriptions; undefined if there is none. */
@@ -166,19 +173,26 @@ export class ChainSources implements ChainSource {
     }
   }
 
-  /** @throws `error` if every source rests for longer than `patience` milliseconds, or none does. */
+  /** @throws `error` if every source rests for longer than `patience` milliseconds, or is closed. */
   private async oneRested({ patience, error }: { patience: number; error: Error }): Promise<void> {
-    const resting = this.sources.filter(({ client }) => client.rest > 0)
-    const [soonest] = resting.sort((one, other) => one.client.rest - other.client.rest)
-    if (soonest === undefined || soonest.client.rest > patience) throw error
-    await soonest.client.rested(patience)
+    const open = this.sources.map(({ client }) => client).filter(({ isClosed }) => !isClosed)
+    const [soonest] = open.sort((one, other) => one.rest - other.rest)
+    if (soonest === undefined || patience <= 0 || soonest.rest > patience) throw error
+    await soonest.rested(patience)
   }
 
   /** The spender that a source names, once it was seen to spend. */
-  private async spenderBy(source: SingleSource, outpoint: Outpoint): Promise<Spender | undefined> {
+  private async spenderBy(
+    source: SingleSource,
+    outpoint: Outpoint,
+    known?: string,
+  ): Promise<Spender | undefined> {
     const txid = await source.spenderOf(outpoint)
     if (txid === undefined) return undefined
+    if (txid === known) return { txid, isMined: false }
     const shown = formatOutpoint(outpoint)
+    // One that was in no block may be in one by now.
+    if (this.checked.peek(txid)?.proof === undefined) this.checked.delete(txid)
     const claim = `${source.client.name} says that ${shown} is spent by ${txid}`
     try {
       const record = await this.transaction(txid, { maxBytes: MAX_CHECKED_BYTES })
@@ -188,9 +202,8 @@ export class ChainSources implements ChainSource {
         throw source.client.disbelieve(
           new ChainSourceError('BAD_ANSWER', `${claim}, which does not spend it`),
         )
-      // An unproven one may be in a block by the next question.
-      if (record.proof !== undefined) this.checked.set(txid, record)
-      return { txid, record }
+      this.checked.set(txid, record)
+      return { txid, isMined: record.proof !== undefined }
     } catch (error) {
       // The caller fetches it within limits of its own, and checks it as well.
       if (error instanceof ChainSourceError && error.code === 'TOO_LARGE') return { txid }
@@ -213,7 +226,7 @@ export class ChainSources implements ChainSource {
         return undefined
       }
       // What is unmined may not have reached the other yet; a block has, but for a moment.
-      if (spender.record?.proof !== undefined && (await source.spenderOf(outpoint)) === undefined) {
+      if (spender.isMined && (await source.spenderOf(outpoint)) === undefined) {
         this.doubted.set(source, DOUBTED.afterHiding)
         const shown = formatOutpoint(outpoint)
         this.contradiction(
@@ -236,11 +249,11 @@ export class ChainSources implements ChainSource {
   }: {
     source: SingleSource
     outpoint: Outpoint
-    spender: TransactionRecord
+    spender: Spender
   }): Promise<string> {
     for (const other of this.sources) {
       if (other === source || other.client.rest > 0) continue
-      const conflicting = await this.spenderBy(other, outpoint).catch((error: unknown) => {
+      const conflicting = await this.spenderBy(other, outpoint, spender.txid).catch((error: unknown) => {
         if (error instanceof ChainSourceError) return undefined
         throw error
       })
@@ -250,7 +263,7 @@ export class ChainSources implements ChainSource {
         `spent ${shown}`,
         `${shown} is spent twice: by ${spender.txid} according to ${source.client.name}, and by ${conflicting.txid} according to ${other.client.name}`,
       )
-      if (conflicting.record?.proof !== undefined) return conflicting.txid
+      if (conflicting.isMined) return conflicting.txid
     }
     return spender.txid
   }
@@ -291,10 +304,11 @@ interface Answer {
   spender: Spender | undefined
 }
 
-/** A transaction that a source names as a spender; without a record, it is too long to check here. */
+/** A transaction that a source names as a spender. */
 interface Spender {
   txid: string
-  record?: TransactionRecord
+  /** Undefined if it is too long to check here. */
+  isMined?: boolean
 }
 
 interface SourcedProof {

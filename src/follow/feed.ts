@@ -42,7 +42,7 @@ export interface FeedStatus {
 
 /** How many of the last blocks are read again after a new one: they may have changed, or were not indexed yet. */
 const DEPTH = 6
-/** How often a transaction is tried that cannot be stored. */
+/** How often a transaction is tried that cannot be stored, or that no source knows. */
 const TRIES = 3
 /** After how many transactions that no source knows the feed is left alone until the next reading: each takes requests. */
 const MAX_UNKNOWN = 100
@@ -65,7 +65,8 @@ export class Feed {
   private tip = 0
   /** Whether its pages go on to later blocks. */
   private spansBlocks = false
-  private readonly passedOn = new LRUCache<string, true>({ max: MAX_REMEMBERED })
+  /** How often each was tried; those that were passed on count as tried enough. */
+  private readonly tried = new LRUCache<string, number>({ max: MAX_REMEMBERED })
   private readonly done = { transactions: 0, failures: 0 }
   private lastError: FeedStatus['lastError']
   /** Transactions of this reading that no source knows. */
@@ -145,26 +146,26 @@ export class Feed {
   private async passOn(entry: FeedEntry): Promise<boolean> {
     const { isKnown, onTransaction } = this.options
     const key = `${entry.block} ${entry.txid}`
-    if (this.passedOn.has(key)) return true
+    let tries = this.tried.get(key) ?? 0
+    if (tries >= TRIES) return true
     try {
-      if ((await isKnown?.(entry.txid)) !== true) {
-        const record = await this.recordOf(entry)
-        if (record !== undefined) {
-          await onTransaction(record)
-          this.done.transactions++
-        } else if (++this.unknown > MAX_UNKNOWN) {
-          throw new ChainSourceError(
-            'NO_ANSWER',
-            'it names one transaction after another that no source knows',
-          )
-        }
+      const isKnownHere = (await isKnown?.(entry.txid)) === true
+      const record = isKnownHere ? undefined : await this.recordOf(entry)
+      if (record !== undefined) {
+        await onTransaction(record)
+        this.done.transactions++
+      } else if (!isKnownHere && ++this.unknown > MAX_UNKNOWN) {
+        throw new ChainSourceError('NO_ANSWER', 'it names one transaction after another that no source knows')
       }
+      // A source that does not know it may know it when the block is read again.
+      tries = isKnownHere || record !== undefined ? TRIES : tries + 1
     } catch (error) {
       if (this.stopping.signal.aborted) return false
       this.note(error)
       if (!this.isGivenUp(entry, error)) return false
+      tries = TRIES
     }
-    this.passedOn.set(key, true)
+    this.tried.set(key, tries)
     return true
   }
 

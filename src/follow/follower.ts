@@ -19,6 +19,13 @@ export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowe
   logger: Logger
 }
 
+/** The end of the chain. */
+interface ChainTip {
+  height: number
+  /** The lowest height whose block was replaced; missing if the chain only grew. */
+  forkedAt?: number
+}
+
 export interface FollowStatus {
   state: 'catching up' | 'keeping up'
   ordinals: FollowedOrdinals
@@ -43,6 +50,10 @@ type Task = FrontierCoin | { kind: 'unproven'; txid: string }
 const MAX_ASKED = 100_000
 /** After how many coins the place of the rotation is stored. */
 const SAVE_EVERY = 500
+/** For how many tasks that are due first there is one of the rotation: frequent blocks must not keep it from going on. */
+const URGENT_SHARE = 9
+/** The first pause of a branch that failed, in milliseconds: a source may not have indexed all of a block yet. */
+const FIRST_RETRY = 1000
 /** How many sweeps a command makes at least if something fails. */
 const SWEEPS_WITH_FAILURES = 3
 /** How long nothing is asked after the source or the node did not answer, in milliseconds; it doubles each time. */
@@ -71,8 +82,10 @@ export class Follower {
   private hasCaughtUp = false
   /** Whether something happened after which the latest coins, unproven transactions and failures are due first. */
   private isUrgent = true
+  /** Those that are left of them. */
+  private urgent: AsyncGenerator<Task> | undefined
   private again: NodeJS.Timeout | undefined
-  private pause = { until: 0, length: 0 }
+  private pause = { until: 0, length: 0, end: new AbortController() }
   private lastError: LastError | undefined
   /** Set if it runs once, as a command: then an error that would make it wait ends it. */
   private onFatal: ((error: unknown) => void) | undefined
@@ -84,7 +97,7 @@ export class Follower {
       ...options,
       isFollowed: (outpoint) => this.sweeping.isFollowed(outpoint),
     })
-    this.retries = new Retries(pollInterval)
+    this.retries = new Retries(Math.min(FIRST_RETRY, pollInterval))
     this.queue = new WorkQueue({
       parallel,
       signal: this.stopping.signal,
@@ -113,9 +126,13 @@ export class Follower {
   }
 
   /** Call when the chain has a new tip. */
-  onBlock(height: number): void {
+  onBlock({ height, forkedAt }: ChainTip): void {
     if (this.stopping.signal.aborted) return
     this.tip = height
+    if (forkedAt !== undefined) this.branches.onFork()
+    // What was undecided may not be any more.
+    this.pause.end.abort()
+    this.pause = { until: 0, length: 0, end: new AbortController() }
     this.hurry()
     // Once more later: the source may learn of a block after the tracker does.
     clearTimeout(this.again)
@@ -125,8 +142,8 @@ export class Follower {
   /**
    * Takes a transaction that a feed shows, if it is one to follow, and what follows from it.
    *
-   * @throws ChainSourceError `NO_ANSWER` and errors of the node: then it should be shown again. What else is wrong with it is
-   * logged.
+   * @throws ChainSourceError `NO_ANSWER` and errors of the node: then it should be shown again. After any other error, the coins
+   * that it spends are asked about after a pause.
    */
   async take(record: TransactionRecord): Promise<void> {
     if (this.stopping.signal.aborted) return
@@ -136,6 +153,10 @@ export class Follower {
       if (this.stopping.signal.aborted) return
       if (!isOfBranch(error)) throw error
       this.note(error, record.txid)
+      const failure = { why: error.message, isPaused: true }
+      for (const coin of await this.branches.spentBy(record))
+        this.retry(keyOf(coin), { ...failure, task: coin })
+      this.queue.wake()
     }
   }
 
@@ -224,8 +245,8 @@ export class Follower {
   private async rest(): Promise<void> {
     const end = Date.now() + this.options.pollInterval
     while (!this.stopping.signal.aborted && !this.isUrgent && Date.now() < end) {
-      await this.queue.pushed(end - Date.now())
-      await this.queue.run(NOTHING)
+      await this.queue.pushed(Math.min(end, this.retries.nextDue) - Date.now())
+      await this.queue.run(this.retries.due())
     }
   }
 
@@ -249,21 +270,22 @@ export class Follower {
 
   private async *tasks(): AsyncGenerator<Task> {
     for await (const coin of this.sweeping.rotation()) {
-      yield* this.urgentTasks()
+      yield* this.urgentTasks(URGENT_SHARE)
+      if (!this.isCommand) yield* this.retries.due()
       if (++this.rotated % SAVE_EVERY === 0 && !this.isCommand) await this.sweeping.save()
       yield coin
     }
-    yield* this.urgentTasks()
+    yield* this.urgentTasks(Number.POSITIVE_INFINITY)
   }
 
-  private async *urgentTasks(): AsyncGenerator<Task> {
-    while (this.isUrgent) {
+  /** At most so many of those that are due first; the others follow the next time. A block starts them again with the latest. */
+  private async *urgentTasks(count: number): AsyncGenerator<Task> {
+    for (let left = count; left > 0; left--) {
+      if (this.isUrgent) this.urgent = this.urgentOnce()
       this.isUrgent = false
-      for await (const task of this.urgentOnce()) {
-        yield task
-        // A block came meanwhile: what is latest now is due first.
-        if (this.isUrgent) break
-      }
+      const next = await this.urgent?.next()
+      if (next === undefined || next.done === true) return
+      yield next.value
     }
   }
 
@@ -271,6 +293,7 @@ export class Follower {
     // A command asks about each coin once, even if the chain grows meanwhile.
     if (!this.isCommand) {
       this.branches.newRound()
+      this.retries.newRound()
       this.asked.clear()
     }
     yield* this.sweeping.latest()
@@ -284,8 +307,7 @@ export class Follower {
   }
 
   private async perform(task: Task): Promise<void> {
-    const key =
-      task.kind === 'unproven' ? `unproven ${task.txid}` : `${task.kind} ${formatOutpoint(task.outpoint)}`
+    const key = keyOf(task)
     await this.pauseIsOver()
     if (this.stopping.signal.aborted || this.asked.has(key) || this.retries.isWaiting(key)) return
     if (this.asked.size >= MAX_ASKED) this.asked.clear()
@@ -296,7 +318,7 @@ export class Follower {
         task.kind === 'unproven' ? await this.branches.prove(task.txid) : await this.branches.follow(task)
       this.pause.length = 0
       if (found.isComplete) this.retries.succeeded(key)
-      else this.retries.failed(key, { task, why: undefined, isPaused: true })
+      else this.retry(key, { task, why: undefined, isPaused: true })
       for (const coin of found.coins) this.queue.push(coin)
     } catch (error) {
       // Any error may be a result of the stop.
@@ -310,16 +332,22 @@ export class Follower {
     const isPaused = task.kind !== 'unproven' && !(error instanceof FollowError && error.code === 'UNPROVEN')
     if (isOfBranch(error)) {
       this.note(error, key)
-      this.retries.failed(key, { task, why, isPaused })
+      this.retry(key, { task, why, isPaused })
     } else if (this.onFatal !== undefined) {
       this.onFatal(error)
     } else {
       this.wait(error)
-      this.asked.delete(key)
       // An outage says nothing about the task; what else is wrong may.
-      if (isOutage(error)) this.queue.push(task)
-      else this.retries.failed(key, { task, why, isPaused })
+      if (isOutage(error)) {
+        this.asked.delete(key)
+        this.queue.push(task)
+      } else this.retry(key, { task, why, isPaused })
     }
+  }
+
+  private retry(key: string, failure: { task: Task; why: string | undefined; isPaused: boolean }): void {
+    this.retries.failed(key, failure)
+    if (failure.isPaused && !this.isCommand) this.asked.delete(key)
   }
 
   /** Reports a branch that cannot be followed. A command lists them at its end. */
@@ -350,7 +378,8 @@ export class Follower {
   private async pauseIsOver(): Promise<void> {
     const { signal } = this.stopping
     for (let left = this.pause.until - Date.now(); left > 0 && !signal.aborted; ) {
-      await sleep(left, undefined, { signal, ref: false }).catch(() => {})
+      const either = AbortSignal.any([signal, this.pause.end.signal])
+      await sleep(left, undefined, { signal: either, ref: false }).catch(() => {})
       left = this.pause.until - Date.now()
     }
   }
@@ -366,4 +395,6 @@ export class Follower {
   }
 }
 
-const NOTHING: AsyncIterator<never> = { next: async () => ({ done: true, value: undefined }) }
+function keyOf(task: Task): string {
+  return `${task.kind} ${task.kind === 'unproven' ? task.txid : formatOutpoint(task.outpoint)}`
+}

@@ -90,6 +90,7 @@ export class JungleBusSource implements SingleSource {
     const { name } = this.client
     const answer = await this.client.ask(`/v1/txo/spend/${shown}`, {
       maxBytes: MAX_SPEND_BYTES,
+      isPatient: true,
       read: (bytes) => {
         if (bytes.length !== 0 && bytes.length !== 32)
           throw new ChainSourceError('BAD_ANSWER', `${name} returned no txid for the spend of ${shown}`)

@@ -1,8 +1,15 @@
+import { setTimeout } from 'node:timers/promises'
+import pLimit from 'p-limit'
+
+/** How many others go first, while there are any. */
+const LET_FIRST = 4
+
 /** A token bucket: `rate` permits a second on average, and as many at once after a pause. */
 export class RateLimit {
   private readonly interval: number
   /** When the bucket would be empty, and then full for one more permit, in milliseconds. */
   private next = 0
+  private readonly oneByOne = pLimit(1)
 
   /** @param now A clock, in milliseconds. */
   constructor(
@@ -10,6 +17,17 @@ export class RateLimit {
     private readonly now: () => number = () => performance.now(),
   ) {
     this.interval = 1000 / rate
+  }
+
+  /**
+   * Waits for a permit.
+   *
+   * @param options.isPatient Whether it lets others go first that are not, as long as a few permits take.
+   * @throws the reason of the signal.
+   */
+  async permit({ isPatient, signal }: { isPatient: boolean; signal: AbortSignal }): Promise<void> {
+    const pause = isPatient ? await this.oneByOne(() => this.takeLast(signal)) : this.take()
+    if (pause > 0) await setTimeout(pause, undefined, { signal })
   }
 
   /**
@@ -23,5 +41,17 @@ export class RateLimit {
     const at = Math.max(this.next, full)
     this.next = at + this.interval
     return Math.max(0, at - now)
+  }
+
+  private async takeLast(signal: AbortSignal): Promise<number> {
+    const end = this.now() + LET_FIRST * this.interval
+    for (let left = LET_FIRST * this.interval; this.wait > 0 && left > 0; left = end - this.now())
+      await setTimeout(Math.min(this.wait, left), undefined, { signal })
+    return this.take()
+  }
+
+  /** After how many milliseconds the next permit may be used. */
+  private get wait(): number {
+    return Math.max(0, this.next - this.now())
   }
 }

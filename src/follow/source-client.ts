@@ -66,6 +66,8 @@ export interface Query<Answer> {
   read(body: Uint8Array): Answer
   /** Sent with POST, as JSON; without it, the question is a GET. */
   json?: unknown
+  /** Whether it lets other questions go first. */
+  isPatient?: boolean
   /** What other statuses than 200 say; `undefined` for 404 by default. */
   statuses?: Readonly<Record<number, Answer>>
 }
@@ -79,6 +81,8 @@ const DEFAULT_REST = 1000
 const MAX_REST = 600_000
 /** The rest of a source that answers too slowly: another one is better. */
 const SLOW_REST = 60_000
+/** How many requests in flight are left to questions that are not patient: a transaction and its proof. */
+const LEFT = 2
 const DEFAULT_PATIENCE = 30_000
 /** After so many unusable answers in a row, a source rests. */
 const MAX_BAD_ANSWERS = 5
@@ -101,6 +105,8 @@ export class SourceClient {
   readonly asked = { requests: 0, again: 0 }
   private readonly url: string
   private readonly queue: ReturnType<typeof pLimit>
+  /** Of the questions that are patient: they leave some requests to others. */
+  private readonly patient: ReturnType<typeof pLimit>
   private readonly limit: RateLimit | undefined
   /** No limit of its own: a connection is not free at the moment of its answer, so the next request would wait for it. */
   private readonly connections = new Agent()
@@ -128,6 +134,7 @@ export class SourceClient {
     this.url = url.replace(/\/+$/, '')
     this.name = name ?? new URL(url).origin
     this.queue = pLimit(parallel)
+    this.patient = pLimit(Math.max(1, parallel - LEFT))
     this.limit = rate === undefined ? undefined : new RateLimit(rate)
     this.pace = pace ?? new Pace()
     this.now = now
@@ -144,6 +151,11 @@ export class SourceClient {
     }
   }
 
+  /** Whether it answers nothing any more. */
+  get isClosed(): boolean {
+    return this.signal.aborted
+  }
+
   /** How much longer it rests, in milliseconds. */
   get rest(): number {
     return Math.max(0, this.restsUntil - this.now())
@@ -157,6 +169,11 @@ export class SourceClient {
    * @throws ChainSourceError
    */
   async ask<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
+    const ask = (): Promise<Answer | undefined> => this.askInTurn(path, query)
+    return await (query.isPatient ? this.patient(ask) : ask())
+  }
+
+  private async askInTurn<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
     const { tries = DEFAULT_TRIES, firstPause = DEFAULT_PAUSE } = this.options
     return await this.queue(async () => {
       try {
@@ -246,8 +263,7 @@ export class SourceClient {
     await this.rested(patience).catch((error: unknown) => {
       throw error instanceof ChainSourceError ? new AbortError(error) : error
     })
-    const pause = this.limit?.take() ?? 0
-    if (pause > 0) await setTimeout(pause, undefined, { signal: this.signal })
+    await this.limit?.permit({ isPatient: query.isPatient === true, signal: this.signal })
     this.pace.begin()
     try {
       return await this.answerTo(path, query)

@@ -22,9 +22,9 @@ const FIRST_TIP: Position = 'tip '
 /** Rows per read. */
 const PAGE = 200
 
-/** How many of the transactions that were stored last have their coins asked about more often, and how many coins. */
+/** How many of the transactions that were stored last have their coins asked about more often, and how many of each kind. */
 const LATEST_TRANSACTIONS = 1000
-const LATEST_COINS = 1000
+const LATEST_COINS = 500
 
 /** How many stored unproven transactions are looked at in one round, and how many of these are asked about. */
 const UNPROVEN_ROWS = 50_000
@@ -61,12 +61,16 @@ export class Sweep {
     else this.position = START
   }
 
-  /** The coins of the transactions that were stored last: what has just changed changes again sooner than the rest. */
+  /**
+   * The coins of the transactions that were stored last: what has just changed changes again sooner than the rest. Nodes come
+   * first: what spends one makes a name.
+   */
   async *latest(): AsyncGenerator<FrontierCoin> {
-    const { frontier } = this.store
+    const coins = await this.store.frontier.latest({ limit: LATEST_TRANSACTIONS })
+    yield* coins.filter(({ kind }) => kind === 'node').slice(0, LATEST_COINS)
     let count = 0
-    for (const coin of await frontier.latest({ limit: LATEST_TRANSACTIONS })) {
-      if (coin.kind === 'ordinal' && !(await this.isFollowed(coin.outpoint))) continue
+    for (const coin of coins.filter(({ kind }) => kind === 'ordinal')) {
+      if (!(await this.isFollowed(coin.outpoint))) continue
       yield coin
       if (++count === LATEST_COINS) return
     }

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { fromHex, readStrictUtf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -16,6 +17,11 @@ import { SourceClient, type SourceClientOptions } from './source-client.js'
 
 /** A spend is a short JSON object. */
 const MAX_SPEND_BYTES = 4096
+/** How many outputs it takes in one question, and for how many milliseconds a question waits for further ones. */
+const BATCH = 20
+const GATHERING = 20
+/** For how long outputs are asked about one by one if the service cannot do otherwise, in milliseconds. */
+const ALONE = 600_000
 
 /** What an index says of an output that it names no spender for: without the output it knows nothing. */
 type Unspent = 'unspent' | 'unknown'
@@ -28,10 +34,16 @@ type Unspent = 'unspent' | 'unknown'
  * - `/tx/<txid>/<vout>/confirmed/spent`, `…/unconfirmed/spent`: `{txid, vin, status}` of the spender in a block, or in the
  *   mempool. They are two indexes. In each, 404 says that the output has no spender there, and 400 that the index does not know
  *   the output, as the one of blocks does not know those of unmined transactions.
+ * - `POST /utxos/spent` with `{utxos: [{txid, vout}]}`, at most 20: `[{utxo, spentIn: {txid, vin, status}, error}]`, of both
+ *   indexes; without `spentIn` the output is unspent. Outputs for which the answer is anything else are asked about alone.
  */
 export class WhatsOnChainSource implements SingleSource {
   readonly client: SourceClient
   readonly knowsUnspent = true
+  /** Outputs that will be asked about together. */
+  private gathering: { outpoints: Outpoint[]; spends: Promise<Spends> } | undefined
+  /** Until when outputs are asked about alone, in milliseconds since 1970. */
+  private aloneUntil = 0
 
   /** @param options.url The origin, for the live chain, or a URL that ends with `/v1/bsv/<network>`. */
   constructor(options: SourceClientOptions) {
@@ -63,6 +75,40 @@ export class WhatsOnChainSource implements SingleSource {
   }
 
   async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
+    const spends = this.aloneUntil > Date.now() ? new Map() : await this.gathered(outpoint)
+    const shown = formatOutpoint(outpoint)
+    return spends.has(shown) ? spends.get(shown) : await this.spenderOfOne(outpoint)
+  }
+
+  /** What spends an output, and those that are asked about at the same time. */
+  private async gathered(outpoint: Outpoint): Promise<Spends> {
+    if (this.gathering === undefined) {
+      const outpoints: Outpoint[] = []
+      const spends = setTimeout(GATHERING).then(async () => {
+        if (this.gathering?.outpoints === outpoints) this.gathering = undefined
+        return await this.spends(outpoints)
+      })
+      this.gathering = { outpoints, spends }
+    }
+    const { outpoints, spends } = this.gathering
+    outpoints.push(outpoint)
+    if (outpoints.length === BATCH) this.gathering = undefined
+    return await spends
+  }
+
+  private async spends(outpoints: Outpoint[]): Promise<Spends> {
+    const spends = await this.client.ask('/utxos/spent', {
+      maxBytes: BATCH * MAX_SPEND_BYTES,
+      isPatient: true,
+      json: { utxos: outpoints.map(({ txid, vout }) => ({ txid, vout })) },
+      read: readSpends,
+      statuses: { 400: new Map(), 405: undefined },
+    })
+    if (spends === undefined) this.aloneUntil = Date.now() + ALONE
+    return spends ?? new Map()
+  }
+
+  private async spenderOfOne(outpoint: Outpoint): Promise<string | undefined> {
     // Two requests if it is unspent. One that is mined between them is found the next time.
     const mined = await this.spend(outpoint, 'confirmed')
     if (mined.spender !== undefined) return mined.spender
@@ -86,6 +132,7 @@ export class WhatsOnChainSource implements SingleSource {
       `/tx/${txid}/${vout}/${index}/spent`,
       {
         maxBytes: MAX_SPEND_BYTES,
+        isPatient: true,
         read: (body) => ({
           spender: parseSourcedTxid(field(readJson(body), 'txid'), {
             name,
@@ -104,6 +151,27 @@ export class WhatsOnChainSource implements SingleSource {
     if (text.length % 2 === 0 && /^[0-9a-f]*$/i.test(text)) return fromHex(text)
     throw new ChainSourceError('BAD_ANSWER', `${this.client.name} returned no hex for ${of}`)
   }
+}
+
+/** What spends outputs, by outpoint; undefined: nothing. */
+type Spends = ReadonlyMap<string, string | undefined>
+
+/** Those of the answers that say whether an output is spent. */
+function readSpends(body: Uint8Array): Spends {
+  const answers = readJson(body)
+  const spends = new Map<string, string | undefined>()
+  for (const answer of Array.isArray(answers) ? answers : []) {
+    const [utxo, spentIn] = [field(answer, 'utxo'), field(answer, 'spentIn')]
+    const spender = field(spentIn, 'txid')
+    const isSpent = /^(un)?confirmed$/.test(String(field(spentIn, 'status'))) && isTxid(spender)
+    if (field(answer, 'error') || (spentIn && !isSpent)) continue
+    spends.set(`${field(utxo, 'txid')}_${field(utxo, 'vout')}`, isSpent ? spender.toLowerCase() : undefined)
+  }
+  return spends
+}
+
+function isTxid(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/i.test(value)
 }
 
 /** How much longer than its hex a text is: quotes and a line break. */

@@ -35,7 +35,8 @@ export class WorkQueue<Task> {
   }
 
   /** Performs what was pushed, and the tasks of a list; resolves when nothing is left, or it was stopped. */
-  async run(tasks: AsyncIterator<Task>): Promise<void> {
+  async run(list: Iterable<Task> | AsyncIterable<Task>): Promise<void> {
+    const tasks = Symbol.asyncIterator in list ? list[Symbol.asyncIterator]() : list[Symbol.iterator]()
     const { parallel, signal, perform } = this.options
     let isListed = true
     const next = async (): Promise<Task | undefined> => {

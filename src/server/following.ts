@@ -75,9 +75,9 @@ export class Following {
     this.feed?.start()
   }
 
-  onTip({ height, ...fork }: ChainTip): void {
-    this.follower.onBlock(height)
-    this.feed?.onBlock(fork)
+  onTip(tip: ChainTip): void {
+    this.follower.onBlock(tip)
+    this.feed?.onBlock(tip)
   }
 
   /** Resolves when it no longer uses the store. */

@@ -1,4 +1,5 @@
 import type { RequestListener, ServerResponse } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setTimeout } from 'node:timers/promises'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -34,8 +35,8 @@ export interface Reply {
   body: Uint8Array
 }
 
-/** How a service answers a path. */
-export type Protocol<View extends ChainView> = (path: string, view: View) => Reply
+/** How a service answers a path, and the body of a POST. */
+export type Protocol<View extends ChainView> = (path: string, view: View, body: string) => Reply
 
 export const ok = (body: Uint8Array): Reply => ({ status: 200, body })
 export const json = (value: unknown, status = 200): Reply => ({
@@ -63,9 +64,12 @@ export class FakeService<View extends ChainView> {
     protected readonly view: View,
   ) {}
 
-  readonly listener: RequestListener = ({ url = '' }, response) => void this.answer(url, response)
+  readonly listener: RequestListener = (request, response) =>
+    void text(request)
+      .catch(() => '')
+      .then((body) => this.answer(request.url ?? '', body, response))
 
-  private async answer(path: string, response: ServerResponse): Promise<void> {
+  private async answer(path: string, question: string, response: ServerResponse): Promise<void> {
     const fault = this.fault(path, this.asked.length)
     this.asked.push(path)
     await this.onQuestion(path)
@@ -79,7 +83,11 @@ export class FakeService<View extends ChainView> {
       response.writeHead(status, headers).end(fault.kind === 'body' ? fault.body : undefined)
       return
     }
-    const { status, body } = this.protocol(fault === 'other' ? this.otherPath(path) : path, this.view)
+    const { status, body } = this.protocol(
+      fault === 'other' ? this.otherPath(path) : path,
+      this.view,
+      question,
+    )
     if (status !== 200) {
       response.writeHead(status).end(body)
       return
@@ -100,7 +108,7 @@ export class FakeService<View extends ChainView> {
     const txid = /[0-9a-f]{64}/.exec(path)?.[0] ?? ''
     for (const { txid: other } of this.view.transactions()) {
       const otherPath = path.replace(txid, other)
-      const { status, body } = this.protocol(otherPath, this.view)
+      const { status, body } = this.protocol(otherPath, this.view, '')
       if (other !== txid && status === 200 && body.length > 0) return otherPath
     }
     return path

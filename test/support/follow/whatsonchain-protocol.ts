@@ -11,10 +11,11 @@ const LAST_HEADERS = 10
  * Answers as WhatsOnChain does. Spends are in two indexes, of the blocks and of the mempool; each answers 400 for an output that
  * it does not know, and 404 for one that it knows no spender of.
  */
-export function answerAsWhatsOnChain(path: string, view: LyingView): Reply {
+export function answerAsWhatsOnChain(path: string, view: LyingView, body: string): Reply {
   const parts = new URL(path, 'http://whatsonchain').pathname.split('/').slice(1)
   if (parts.slice(0, 3).join('/') !== 'v1/bsv/main') return NOT_FOUND
   const [group, id = '', ...rest] = parts.slice(3)
+  if (group === 'utxos' && id === 'spent') return spends(body, view)
   if (group === 'chain' && id === 'info') return chainInfo(view)
   if (group === 'block') return headers(id, rest, view)
   if (group !== 'tx' || !/^[0-9a-f]{64}$/.test(id)) return NOT_FOUND
@@ -40,6 +41,23 @@ function spend(
   // The mempool knows no outputs of mined transactions, and the blocks none of others.
   const isThere = index === undefined || (index === 'confirmed') === (record?.proof !== undefined)
   return record !== undefined && isThere ? NOT_FOUND : BAD_REQUEST
+}
+
+/** It takes no more outputs at once. */
+const MAX_UTXOS = 20
+
+function spends(body: string, view: LyingView): Reply {
+  const { utxos } = JSON.parse(body) as { utxos: { txid: string; vout: number }[] }
+  if (utxos.length > MAX_UTXOS) return BAD_REQUEST
+  const found = utxos.map((utxo) => {
+    const { txid } = utxo
+    const spender = view.spenderOf(utxo)
+    const status = spender && view.transaction(spender)?.proof ? 'confirmed' : 'unconfirmed'
+    if (spender !== undefined) return { utxo, spentIn: { txid: spender, vin: 0, status }, error: '' }
+    const isKnown = view.transaction(txid) !== undefined
+    return isKnown ? { utxo, error: '' } : { utxo, spentIn: { txid, status: 'Unknown UTXO' }, error: '' }
+  })
+  return json(found)
 }
 
 function chainInfo({ facts }: LyingView): Reply {

@@ -1,8 +1,10 @@
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ChainSource } from '../../../src/follow/chain-source.js'
 import { JungleBusSource } from '../../../src/follow/junglebus.js'
 import { WhatsOnChainSource } from '../../../src/follow/whatsonchain.js'
 import { type ChainService, ChainServices, type ServiceKind } from '../../support/follow/chain-services.js'
+import type { Fault } from '../../support/follow/fake-service.js'
 import { FakeChain, type FakeCoin, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { listening } from '../../support/server/connections.js'
 import { HeaderChain } from '../../support/server/header-chain.js'
@@ -100,6 +102,40 @@ describe.each<ServiceKind>(['junglebus', 'whatsonchain'])('a %s over a chain', (
     expect(await source.transaction(payment.txid, LIMIT)).toBeUndefined()
     service.repent()
     expect(await source.spenderOf(outpoint)).toBe(payment.txid)
+  })
+})
+
+describe('a WhatsOnChain', () => {
+  const asked = (path: string, { service }: { service: ChainService }): number =>
+    service.asked.filter((each) => each.endsWith(path)).length
+
+  test('is asked about 20 outputs at once', async () => {
+    const all = await setUp('whatsonchain')
+    const { services, source, coin, pay } = all
+    const payments = Array.from({ length: 30 }, (_, vout) => pay({ transaction: coin, vout }))
+    services.know(...payments.slice(0, 25))
+    const spenders = await Promise.all(payments.map((_, vout) => source.spenderOf({ txid: coin.txid, vout })))
+    expect(spenders).toEqual([...payments.slice(0, 25).map(({ txid }) => txid), ...Array(5).fill(undefined)])
+    expect(all.service.asked).toEqual(Array(2).fill('/v1/bsv/main/utxos/spent'))
+  })
+
+  test.each<[string, Fault, number]>([
+    ['has no such route', { kind: 'status', status: 404 }, 1],
+    ['does not take the question', { kind: 'status', status: 400 }, 2],
+    ['answers something else', { kind: 'body', body: utf8('[{"error":"no"},null,7]') }, 2],
+    ['answers no list', { kind: 'body', body: utf8('{}') }, 2],
+  ])('that %s is asked about each alone', async (_, fault, times) => {
+    const all = await setUp('whatsonchain')
+    const { services, service, source, coin, pay } = all
+    const payment = pay({ transaction: coin, vout: 0 })
+    services.know(payment)
+    service.fault = (path) => (path.endsWith('/utxos/spent') ? fault : undefined)
+    const outpoint = parseOutpoint(coin.outpoint(0))
+    for (let time = 0; time < 2; time++) {
+      expect(await source.spenderOf(outpoint)).toBe(payment.txid)
+      expect(await source.spenderOf({ ...outpoint, vout: 1 })).toBeUndefined()
+    }
+    expect(asked('/utxos/spent', all)).toBe(times === 1 ? 1 : 4)
   })
 })
 

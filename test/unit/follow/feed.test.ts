@@ -151,6 +151,22 @@ test('transactions that arrive without bytes are fetched', async () => {
   expect(world.received).toEqual(mined.map(({ txid }) => world.services.facts.transaction(txid)))
 })
 
+test('a transaction that no source knows yet is fetched when its block is read again', async () => {
+  const world = new World()
+  const [first] = world.mine(1)
+  const { txid } = first as FakeTransaction
+  world.service.feed.isEmpty = () => true
+  world.service.forget(txid)
+  const feed = await world.open()
+  await world.until(() => world.service.asked.some((path) => path.includes(`/proof/${txid}`)))
+  await world.until(() => feed.status().height === world.chain.bestTip.height)
+  world.service.repent()
+  const [second] = world.mine(1)
+  feed.onBlock()
+  await world.until(() => world.received.length === 2)
+  expect(world.txids).toEqual([txid, second?.txid])
+})
+
 test('transactions that are known already are not fetched', async () => {
   const world = new World()
   world.service.feed.isEmpty = () => true

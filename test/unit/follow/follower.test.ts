@@ -8,7 +8,7 @@ import {
 } from '../../support/follow/follow-world.js'
 import type { Fault } from '../../support/follow/junglebus.js'
 import { recordOf } from '../../support/protocol/block.js'
-import { OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import { type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 
 const { world, folder } = useFollowWorlds()
 
@@ -51,16 +51,20 @@ test('one that is stopped after every few transactions goes on, and ends with th
   expect(factsIn(dataDir)).toEqual(imported)
 })
 
-test('what is there as proven is not asked for again', async () => {
+test('what is there is not fetched again, and nothing is asked twice', async () => {
   const { tree, service, crawl } = await world()
   const dataDir = await folder()
   await crawl(dataDir)
   const before = service.asked.length
   await crawl(dataDir)
-  const fetched = service.asked.slice(before).filter((path) => path.includes('/transaction/get/'))
-  // A source is believed to know the spender of a dead node only if it has it.
-  const again = [...tree.unproven, tree.others.dead].map((each) => `/v1/transaction/get/${each?.txid}/bin`)
-  expect([...new Set(fetched)].sort()).toEqual(again.sort())
+  const asked = service.asked.slice(before)
+  // What spends a dead node is not stored.
+  const { txid } = tree.others.dead as FakeTransaction
+  expect(asked.filter((path) => path.includes('/get/'))).toEqual([`/v1/transaction/get/${txid}/bin`])
+  // Each coin once, and each of the unproven for its proof.
+  expect(new Set(asked).size).toBe(asked.length)
+  const proofs = [...tree.unproven, { txid }].map((each) => `/v1/transaction/proof/${each.txid}/bin`)
+  expect(asked.filter((path) => path.includes('/proof/')).sort()).toEqual(proofs.sort())
 })
 
 test('one that is stopped at any question goes on, and ends with the same', async () => {
@@ -354,13 +358,12 @@ describe('what is in no block', () => {
     expect((await crawl(await folder(), { maxUnproven: 20 })).failures).toEqual([])
   })
 
-  test('is asked for when it is found and for its proof, however much is built on it', async () => {
+  test('is fetched once, however much is built on it', async () => {
     const all = await world()
     const moved = movedOn(all, 40)
     await all.crawl(await folder())
     const asked = all.service.asked.filter((path) => moved.some((txid) => path.includes(`/get/${txid}`)))
-    // As a spender, to be admitted, and for its proof.
-    expect(asked).toHaveLength(3 * moved.length)
+    expect(asked).toHaveLength(moved.length)
   })
 })
 

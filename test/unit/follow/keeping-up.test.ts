@@ -1,9 +1,11 @@
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Follower, FollowerOptions } from '../../../src/follow/follower.js'
 import { ReorgMonitor } from '../../../src/server/chain/reorg-monitor.js'
 import type { Node } from '../../../src/server/node.js'
 import { type FollowWorld, useFollowWorlds } from '../../support/follow/follow-world.js'
+import { proofIn } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { SILENT } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
@@ -51,7 +53,7 @@ async function runningIn(
   const block = (...transactions: FakeTransaction[]): void => {
     const { header } = tree.headers.mine(transactions)
     service.know(...tree.records, ...transactions.map((each) => tree.record(each)))
-    follower.onBlock(header.height)
+    follower.onBlock(header)
   }
   return { ...all, node, follower, block }
 }
@@ -66,6 +68,52 @@ test('a mint is admitted when its block is announced, and so is what follows fro
   all.block(...mints)
   await until(() => originOf(all, 'zzz'), 'the last of them is admitted')
   expect(all.follower.status()).toMatchObject({ mints: 14, failures: 0 })
+})
+
+test('a block costs one request for each coin and each unproven transaction, and a dead node costs none', async () => {
+  const all = await running()
+  const { tree, node, follower, service } = all
+  const before = service.asked.length
+  all.block()
+  const { height } = tree.headers.bestTip
+  await until(() => follower.status().height === height, 'all is asked about')
+  const asked = service.asked.slice(before)
+  expect(new Set(asked).size).toBe(asked.length)
+  expect(asked.filter((path) => path.includes('/get/'))).toEqual([])
+  expect(asked.filter((path) => path.includes('/proof/'))).toHaveLength(tree.unproven.length)
+  const dead = await node.graph.names.liveNode('abc')
+  const spends = asked.filter((path) => path.includes('/spend/')).map((path) => path.split('/').at(-1))
+  expect(spends).not.toContain(dead && formatOutpoint(dead))
+  // 11 names and the root, but for the dead node and the burnt name; and of the unproven, what else may spend their coins.
+  expect(spends).toHaveLength(11 + 10 + 2)
+})
+
+test('a node that something else than a mint spends may be minted from after a fork', async () => {
+  const all = await running()
+  const { tree, service, follower } = all
+  service.forget(tree.others.dead?.txid ?? '')
+  const mint = tree.chain.mint('abcx', { funding: [{ transaction: tree.purse, vout: 19 }] })
+  const { header } = tree.headers.mine([mint])
+  service.know(tree.record(mint))
+  follower.onBlock({ height: header.height, forkedAt: header.height })
+  await until(() => originOf(all, 'abcx'), 'the mint is admitted')
+})
+
+test('a mint that the source has before the node knows its block is admitted with that block', async () => {
+  const all = await running()
+  const { tree, service, follower } = all
+  const { headers, chain } = tree
+  const mint = chain.mint('w', { funding: [{ transaction: tree.purse, vout: 19 }] })
+  const ahead = headers.fork(headers.bestTip.height)
+  ahead.mine([mint])
+  const path = ahead.path(mint.txid)
+  service.know({ ...tree.record(mint), ...(path && { proof: proofIn(path, mint) }) })
+  follower.onBlock(headers.bestTip)
+  await until(() => follower.status().lastError, 'the mint cannot be verified')
+  expect(await originOf(all, 'w')).toBeUndefined()
+  headers.reorg(ahead)
+  follower.onBlock(headers.bestTip)
+  await until(() => originOf(all, 'w'), 'it is admitted')
 })
 
 test('what is unproven gets its proof once it is mined, and a rival that was mined instead counts', async () => {
@@ -129,7 +177,7 @@ test('after a fork of three blocks it finds the new proofs, and what was mined i
   expect(await monitor.round()).toMatchObject({ disproved: 3 })
   await monitor.stop()
   expect(await originOf(all, 'y')).toBe(mint.txid)
-  follower.onBlock(headers.bestTip.height)
+  follower.onBlock({ height: headers.bestTip.height, forkedAt: base + 1 })
   await until(async () => (await originOf(all, 'y')) === rival.txid, 'the rival counts')
   await until(() => node.graph.transactions.heightOf(transfer.txid), 'the transfer is proven again')
   expect(await originOf(all, 'yy')).toBeUndefined()
@@ -154,6 +202,19 @@ test('a source that does not answer is waited for, and a branch that fails does 
   service.fault = () => undefined
   all.block(third)
   await until(() => originOf(all, 'uuu'), 'the branch that failed is followed')
+})
+
+test('what a source names as a spender before it has it is admitted without another block', async () => {
+  const all = await running()
+  const { tree, service, follower } = all
+  const { outpoint } = tree.chain.node('')
+  const mint = tree.chain.mint('w')
+  const { header } = tree.headers.mine([mint])
+  service.say(outpoint, mint.txid)
+  follower.onBlock(header)
+  await until(() => follower.status().failures, 'the source does not know it')
+  service.know(tree.record(mint))
+  await until(() => originOf(all, 'w'), 'it is admitted')
 })
 
 test('a name that was moved by a transaction whose parent was unknown is followed once the source has it', async () => {
@@ -229,6 +290,22 @@ describe('a feed', () => {
     expect(await originOf(all, 'v')).toBe(mint.txid)
     // What follows from it is asked about.
     await until(() => originOf(all, 'vv'), 'its child is admitted')
+  })
+
+  test('that shows a mint before the node knows its block is no reason to forget it', async () => {
+    const all = await running()
+    const { tree, service, follower } = all
+    const { headers } = tree
+    const mint = tree.chain.mint('v', { funding: [{ transaction: tree.purse, vout: 19 }] })
+    const ahead = headers.fork(headers.bestTip.height)
+    ahead.mine([mint])
+    const path = ahead.path(mint.txid)
+    const record = { ...tree.record(mint), ...(path && { proof: proofIn(path, mint) }) }
+    service.know(record)
+    await follower.take(record).catch(() => undefined)
+    expect(await originOf(all, 'v')).toBeUndefined()
+    headers.reorg(ahead)
+    await until(() => originOf(all, 'v'), 'it is admitted')
   })
 
   test('brings any ordinal, and where it goes, if all are followed', async () => {

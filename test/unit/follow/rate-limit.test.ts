@@ -23,3 +23,48 @@ test('never lets through more than the rate and its bucket in any time', () => {
   for (const from of used)
     expect(used.filter((at) => at >= from && at < from + 2000).length).toBeLessThanOrEqual(10 + 20)
 })
+
+describe('one that is patient', () => {
+  const { signal } = new AbortController()
+
+  /** A limit whose permits are all taken. */
+  const emptied = (): RateLimit => {
+    const limit = new RateLimit(50)
+    for (let taken = 0; taken < 50; taken++) limit.take()
+    return limit
+  }
+
+  test('lets others go first', async () => {
+    const limit = emptied()
+    const order: string[] = []
+    const permit = async (name: string, isPatient: boolean): Promise<void> => {
+      await limit.permit({ isPatient, signal })
+      order.push(name)
+    }
+    const patient = ['p', 'q'].map((name) => permit(name, true))
+    await Promise.all([...patient, ...['a', 'b', 'c'].map((name) => permit(name, false))])
+    expect(order.join('')).toBe('abcpq')
+  })
+
+  test('gets its turn, however many others there are', async () => {
+    const limit = emptied()
+    let isOver = false
+    const others = async (): Promise<void> => {
+      while (!isOver) await limit.permit({ isPatient: false, signal })
+    }
+    const running = [others(), others(), others()]
+    for (let count = 0; count < 3; count++) await limit.permit({ isPatient: true, signal })
+    isOver = true
+    await Promise.all(running)
+  })
+
+  test('stops waiting when it is told to, and those behind it do, too', async () => {
+    const limit = emptied()
+    const stop = new AbortController()
+    const waiting = [1, 2].map(() => limit.permit({ isPatient: true, signal: stop.signal }))
+    stop.abort()
+    const ends = await Promise.allSettled(waiting)
+    expect(ends.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    await limit.permit({ isPatient: true, signal })
+  })
+})

@@ -131,17 +131,18 @@ test.each<[FollowedOrdinals, number]>([
   },
 )
 
-test('of the latest coins, ordinals that are not followed are left out, and there are no more than 1,000', async () => {
+test('of the latest coins, nodes come first, ordinals that are not followed are left out, and there are 500 of each', async () => {
   const noted = new NotedStore(0)
   const name: FrontierCoin = { kind: 'ordinal', outpoint: { txid: txidOf('cd', 1), vout: 2 } }
   const other: FrontierCoin = { kind: 'ordinal', outpoint: { txid: txidOf('ee', 1), vout: 0 } }
   const node: FrontierCoin = { kind: 'node', outpoint: { txid: txidOf('ab', 1), vout: 0 } }
   noted.latest = [other, name, node]
-  expect(await take(noted.sweep('names').latest())).toEqual([name, node])
+  expect(await take(noted.sweep('names').latest())).toEqual([node, name])
   expect(await take(noted.sweep('none').latest())).toEqual([node])
-  expect(await take(noted.sweep('all').latest())).toEqual([other, name, node])
-  noted.latest = Array.from({ length: 5000 }, () => node)
-  expect(await take(noted.sweep().latest())).toHaveLength(1000)
+  expect(await take(noted.sweep('all').latest())).toEqual([node, other, name])
+  noted.latest = Array.from({ length: 5000 }, (_, at) => (at % 2 === 0 ? node : name))
+  const many = await take(noted.sweep().latest())
+  expect(many.map(({ kind }) => kind)).toEqual([...Array(500).fill('node'), ...Array(500).fill('ordinal')])
 })
 
 test('of many unproven transactions, each round comes by the next 300', async () => {

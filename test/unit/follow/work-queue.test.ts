@@ -120,6 +120,22 @@ describe('retries', () => {
     expect(Math.max(...pauses)).toBe(21_600_000)
   })
 
+  test('come with a new round while they are few', () => {
+    const retries = new Retries<string>(1000)
+    const fail = (): void => retries.failed('a', { task: 'a', why: 'no', isPaused: true })
+    for (let times = 0; times < 6; times++) {
+      fail()
+      expect(retries.due()).toEqual([])
+      retries.newRound()
+      expect(retries.due()).toEqual(['a'])
+      expect(retries.isWaiting('a')).toBe(false)
+    }
+    fail()
+    retries.newRound()
+    expect(retries.due()).toEqual([])
+    expect(retries.nextDue).toBe(Date.now() + 64_000)
+  })
+
   test('forget what succeeded, and the oldest of very many', () => {
     const retries = new Retries<number>(0)
     for (let at = 0; at <= 10_000; at++)
@@ -127,6 +143,8 @@ describe('retries', () => {
     expect(retries.reasons).toHaveLength(10_000)
     expect(retries.reasons).not.toContain('0')
     retries.succeeded('1')
+    expect(retries.due()).toEqual([])
+    retries.newRound()
     expect(retries.due()).not.toContain(1)
     expect(retries.due()).toContain(2)
   })
