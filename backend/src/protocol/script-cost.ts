@@ -92,7 +92,10 @@ export function stepCost(
   if (op === OP.OP_LSHIFT || op === OP.OP_LSHIFTNUM) bytes += magnitude(top) / 8
   if (ONE_SIGNATURE.has(op)) bytes += signatureCost(second)
   if (MANY_SIGNATURES.has(op)) bytes += multisigCost(stack, signatureCost)
-  return depth + bytes + (NUMERIC.has(op) ? quadratic(bytes) : 0)
+  if (!NUMERIC.has(op)) return depth + bytes
+  // Of the three, one opcode reads all as numbers; those up to OP_0NOTEQUAL read one, and the others two.
+  const others = op === OP.OP_WITHIN ? 0 : third.length + (op <= OP.OP_0NOTEQUAL ? second.length : 0)
+  return depth + bytes + quadratic(bytes - others)
 }
 
 /** Every key may be tried, and is tried with one of the signatures: the dearest counts. */

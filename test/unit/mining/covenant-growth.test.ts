@@ -7,6 +7,8 @@ import {
   ownerCommitment,
   proofOfWork,
 } from '../../../backend/src/protocol/mint.js'
+import { runScripts } from '../../../backend/src/protocol/run-scripts.js'
+import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/script-cost.js'
 import {
   covenantChain,
   covenantMint,
@@ -181,6 +183,16 @@ test('all characters are minted from one node, in any order, and then none any m
     }),
     { numRuns: 30, endOnFailure: true },
   )
+})
+
+test('the longest owner lock is not too expensive for a host that counts the work of scripts', () => {
+  for (const covenantVersion of [1, 2] as const) {
+    const chain = covenantChain({ covenantVersion })
+    const { transaction, spent } = covenantMint(chain, 'a', { ownerLock: ofLength(65_000) })
+    const { txid, raw } = transaction
+    const steps = runScripts([{ txid, raw, spent: [spent], input: 0 }], { maxWork: DEFAULT_SCRIPT_WORK / 10 })
+    expect(() => [...steps]).not.toThrow()
+  }
 })
 
 test('a nonce may have thousands of bytes, and an owner lock tens of thousands', () => {
