@@ -561,6 +561,9 @@ test('a proof of a branch that has won since the last round is checked after ano
   expect(source.service.asked.slice(length).filter((question) => question.endsWith('/tip'))).toHaveLength(1)
 })
 
+/** What inflates to 32 MB. */
+const BOMB = gzipSync(Buffer.alloc(32_000_000))
+
 describe.each(KINDS)('a %s that is hostile', (kind) => {
   /** Which page something happens at: WhatsOnChain has few headers in one file. */
   const FIRST_PAGES = { junglebus: 4, chaintracks: 4, whatsonchain: 1 }
@@ -576,10 +579,7 @@ describe.each(KINDS)('a %s that is hostile', (kind) => {
     ],
     [
       'sends what inflates to a hundred times as much',
-      (response) =>
-        response
-          .writeHead(200, { ...json, 'Content-Encoding': 'gzip' })
-          .end(gzipSync(Buffer.alloc(32_000_000))),
+      (response) => response.writeHead(200, { ...json, 'Content-Encoding': 'gzip' }).end(BOMB),
       /answered/,
     ],
     [
@@ -596,7 +596,7 @@ describe.each(KINDS)('a %s that is hostile', (kind) => {
       (response) => response.writeHead(200, { 'Content-Length': 900 }).write('[', () => response.destroy()),
       /does not answer/,
     ],
-  ])('and %s, is left alone while another one is followed', async (_, lie, message) => {
+  ])('and %s, is left alone while another one is followed', async (how, lie, message) => {
     const chain = new HeaderChain()
     chain.grow(20)
     const [hostile, honest] = [await sourceOf(chain, kind), await sourceOf(chain)]
@@ -608,7 +608,10 @@ describe.each(KINDS)('a %s that is hostile', (kind) => {
       lie(response, `${honest.address.url}/elsewhere`)
       return true
     }
-    const { headers } = await openHeaders(chain, [hostile, honest], { timeout: 500 })
+    const { headers } = await openHeaders(chain, [hostile, honest], {
+      timeout: how === 'drips' ? 1000 : 30_000,
+      now: clockAt(Date.now()).now,
+    })
     expect(headers.status()).toMatchObject({
       hash: chain.bestTip.hash,
       sources: [{ state: 'resting' }, { state: 'ok' }],
@@ -708,6 +711,32 @@ test('a stream that has something to say all the time does not have the sources 
   clock.pass(1000)
   chain.grow(1)
   flood.service.send('/v2/tip/stream', chain.bestTip)
+  await until(() => headers.status().hash === chain.bestTip.hash)
+})
+
+test('a round that the store breaks off is repeated soon, and the log says so once', async () => {
+  const chain = new HeaderChain()
+  chain.grow(5)
+  const source = await sourceOf(chain, 'chaintracks')
+  const opened = await openStore()
+  const { headers: stored } = opened.store
+  let failures = 0
+  let isAway = false
+  const range = async () => {
+    if (isAway) throw new Error(`the database is away, ${++failures}`)
+    return await stored.range()
+  }
+  const { headers, records } = await openHeaders(chain, [source], { opened, store: { ...stored, range } })
+  await until(() => source.service.streams.get('/v2/tip/stream')?.size)
+  isAway = true
+  chain.grow(1)
+  source.service.send('/v2/tip/stream', chain.bestTip)
+  await until(() => failures > 3)
+  expect(headers.status().lastError?.message).toContain('the database is away')
+  expect(records.filter(({ msg }) => msg === 'could not update the block headers; will retry')).toHaveLength(
+    1,
+  )
+  isAway = false
   await until(() => headers.status().hash === chain.bestTip.hash)
 })
 
