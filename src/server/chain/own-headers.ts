@@ -30,7 +30,10 @@ export interface OwnHeadersOptions {
   timeout: number
   /** Milliseconds from one round to the next; 0: once the chain is complete, only on request. */
   pollInterval: number
-  /** How soon they are asked again while the chain is not known to its tip, in milliseconds; 1000 by default. */
+  /**
+   * How soon they are asked again while the chain is not known to its tip, or after a failure of the store, in milliseconds; 1000
+   * by default.
+   */
   retryDelay?: number
   logger: Logger
   /** The clock, in milliseconds since 1970. */
@@ -74,6 +77,8 @@ export class OwnHeaders implements BlockHeaders {
   /** The tip that the last source has said it has. */
   private best = 0
   private lastError: HeadersStatus['lastError']
+  /** Whether the last round failed, other than by the fault of a source. */
+  private hasFailed = false
   /** The tip that the listeners were last called with. */
   private reported: Uint8Array | undefined
   /** When to ask for headers below the lowest again. */
@@ -212,7 +217,8 @@ export class OwnHeaders implements BlockHeaders {
       if (now >= roundAt) {
         await this.rounds.runExclusive(() => this.round())
         this.endRound()
-        const pause = this.checkedAt === undefined ? this.retryDelay : pollInterval || Infinity
+        const isSoon = this.checkedAt === undefined || this.hasFailed
+        const pause = isSoon ? this.retryDelay : pollInterval || Infinity
         roundAt = this.now() + pause
         soonest = this.now() + STREAM_PAUSE
       } else if (this.isIncomplete && now >= this.belowAt) {
@@ -286,6 +292,7 @@ export class OwnHeaders implements BlockHeaders {
         )
         if (isFollowed) followed++
       }
+      this.hasFailed = false
     } catch (error) {
       if (!this.stopping.signal.aborted) this.failed(error)
     }
@@ -357,7 +364,12 @@ export class OwnHeaders implements BlockHeaders {
       return
     }
     this.lastError = { at: this.now(), message: messageOf(error) }
-    logger.error({ err: error }, 'could not update the block headers; will retry')
+    // A store that stays away is reported once.
+    logger[this.hasFailed ? 'debug' : 'error'](
+      { err: error },
+      'could not update the block headers; will retry',
+    )
+    this.hasFailed = true
   }
 
   private logProgress(): void {
