@@ -28,6 +28,8 @@ const LARGE_AT_ONCE = 128
  * out, the thread ends, and not the process.
  */
 const MAX_HEAP_MIB = 768
+/** The heap of what is short-lived there. The default is four times as much, and a thread that follows the chain fills it. */
+const YOUNG_HEAP_MIB = 12
 /** What an input of a transaction takes of it while it is written. */
 const BYTES_PER_INPUT = 2560
 /** How long an idle thread is kept, in milliseconds: starting one takes a while and much memory. */
@@ -153,7 +155,10 @@ class WorkerThread {
     this.worker = new Worker(options.worker, {
       workerData: { config, headersPort } satisfies WorkerData,
       transferList: headersPort ? [headersPort] : [],
-      resourceLimits: { maxOldGenerationSizeMb: Math.max(MAX_HEAP_MIB, heap) },
+      resourceLimits: {
+        maxOldGenerationSizeMb: Math.max(MAX_HEAP_MIB, heap),
+        maxYoungGenerationSizeMb: YOUNG_HEAP_MIB,
+      },
     })
     this.worker.on('message', (report: WorkerReport) => {
       if ('record' in report) return logRelayed(report.record, logger)
