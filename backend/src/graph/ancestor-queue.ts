@@ -40,7 +40,9 @@ export interface AncestorQueue {
   /** Counts entries, each kind up to `limit`. */
   count(limit: number): Promise<AncestorCounts>
   /**
-   * Notes the result of an attempt with the entry that the lineage of `entry.outpoint` has by now, if it has one.
+   * Notes the result of an attempt with the entry that the lineage of `entry.outpoint` has by now, if it has one. If it is not
+   * known which coin the output received, the result is that of all such outputs of its transaction: they wait for the same
+   * value of an input.
    *
    * @param next.due When to try again, in milliseconds since 1970.
    */

@@ -5,7 +5,16 @@ import {
   WHOLE_TRANSACTION,
 } from '../../graph/ancestor-queue.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, isComplete, lineageOf, outpointColumns, outpointOf, unique } from '../rows/columns.js'
+import {
+  hashColumn,
+  isComplete,
+  lineageOf,
+  outpointColumns,
+  outpointOf,
+  parts,
+  ROWS_A_STATEMENT,
+  unique,
+} from '../rows/columns.js'
 import { anyOutpoint, inLineage, type Row, type RowDatabase, type RowReader } from '../rows/rows.js'
 
 const QUEUE = 'graph_ancestors'
@@ -59,14 +68,18 @@ export class StoredAncestorQueue implements AncestorQueue {
     return { waiting, holes }
   }
 
-  async postpone({ outpoint, hole, tries, fetched }: AncestorEntry, { due }: { due: number }): Promise<void> {
+  async postpone(entry: AncestorEntry, { due }: { due: number }): Promise<void> {
+    const { outpoint, previous, hole, tries, fetched } = entry
     await this.database.write(async (rows) => {
       const first = await firstOf(rows, outpoint)
       if (first === undefined) return
       const { transactions, bytes } = fetched
       // Whatever waits in line was there before it.
       const arrival = Date.now()
-      await rows.update(QUEUE, outpointColumns(first), { hole, due, arrival, tries, transactions, bytes })
+      const isUnplaced = previous === undefined && first.txid === outpoint.txid
+      const outpoints = isUnplaced ? await unplacedOf(rows, outpoint.txid) : [first]
+      for (const part of parts(outpoints, ROWS_A_STATEMENT))
+        await rows.update(QUEUE, anyOutpoint(part), { hole, due, arrival, tries, transactions, bytes })
     })
   }
 
@@ -92,6 +105,13 @@ async function firstOf(rows: RowReader, outpoint: Outpoint): Promise<Outpoint | 
   if (lineage === undefined || isComplete(lineage)) return undefined
   const first = await rows.first(OUTPUTS, inLineage(lineage), { sort: { step: 1 }, fields: ['txid', 'vout'] })
   return first && outpointOf(first)
+}
+
+/** The keys of entries for outputs of a transaction that wait for the same value of an input. */
+async function unplacedOf(rows: RowReader, txid: string): Promise<Outpoint[]> {
+  const unplaced = { txid: hashColumn(txid), previous_txid: null }
+  const outputs = await rows.all(OUTPUTS, unplaced, { fields: ['txid', 'vout'] })
+  return [...outputs.map(outpointOf), { txid, vout: WHOLE_TRANSACTION }]
 }
 
 function previousOf({ previous_txid, previous_vout }: Row): Outpoint | undefined {
