@@ -48,22 +48,22 @@ const REST = 1000
 /**
  * Catching up from an empty store with a source in another process: the share of our own work, its cost per mint and its
  * memory; reads of 4 KiB meanwhile; and how soon a name resolves once a block has it. `npm run bench follow 14000` catches up with
- * a tree as large as the live one, `follow 14000 200` at so many requests a second, and `follow reads` only reads meanwhile.
+ * a tree as large as the live one, `follow 14000 200` at so many requests a second, `follow reads` only reads meanwhile, and
+ * `follow small` follows small trees alone.
  */
 export async function* follow(within: string[]): AsyncGenerator<string> {
-  const [mints = MINTS, rate = RATE] = within.filter((each) => /^\d+$/.test(each)).map(Number)
+  const numbers = within.filter((each) => /^\d+$/.test(each)).map(Number)
+  const [mints = MINTS, rate = RATE] = numbers
   const onlyReads = within.includes('reads')
   const isSmall = within.includes('small')
-  if (mints <= MINTS)
-    for (const names of isSmall && mints < MINTS ? [mints] : SMALL_TREES) yield* smallTree(names)
+  const small = numbers.length === 0 && !onlyReads ? SMALL_TREES : isSmall ? [mints] : []
+  for (const names of small) yield* smallTree(names)
   if (isSmall) return
   const ofSource = [String(mints), String(LATENCY)]
   yield* withProcess('./follow-source.js', ofSource, async function* (source: SourceReady, process) {
     const folders = await Promise.all([0, 1].map(() => mkdtemp(join(tmpdir(), 'minetree-bench-'))))
     const [folder = '', other = ''] = folders
-    const mint: Mint = async (name) => {
-      await minting(process)(name)
-    }
+    const mint = minting(process)
     try {
       if (onlyReads || mints <= MINTS)
         // Once it has caught up, it does nothing.

@@ -139,8 +139,7 @@ export class BranchFollower {
   async take(record: TransactionRecord): Promise<FrontierCoin[]> {
     const spent = await this.spentBy(record)
     if (spent.length === 0 && this.options.ordinals !== 'all') return []
-    const { admission } = await this.unlessLarge((limits) => this.bring(record, limits))
-    if (admission.kind === 'refused') throw refusal(record.txid, admission.why)
+    await this.unlessLarge((limits) => this.bring(record, limits))
     const coins: FrontierCoin[] = []
     for (const coin of spent) coins.push(...(await this.after(record.txid, coin)))
     return coins
@@ -176,7 +175,6 @@ export class BranchFollower {
     limits: GatherLimits,
   ): Promise<Found> {
     const { admission, isComplete } = await this.bring(spender, limits)
-    if (admission.kind === 'refused') throw refusal(spender.txid, admission.why)
     if (coin.kind === 'node' && admission.kind === 'passed over' && spender.proof !== undefined)
       this.dead.set(formatOutpoint(coin.outpoint), true)
     return { coins: await this.after(spender.txid, coin), isComplete }
@@ -189,8 +187,7 @@ export class BranchFollower {
     if (record === undefined) return NOTHING
     const proof = await source.proof(txid)
     if (proof !== undefined) {
-      const { admission, isComplete } = await this.bring({ ...record, proof }, limits)
-      if (admission.kind === 'refused') throw refusal(txid, admission.why)
+      const { isComplete } = await this.bring({ ...record, proof }, limits)
       return { coins: [], isComplete }
     }
     const spent = await this.followedInputs(record, { all: true })
@@ -233,7 +230,7 @@ export class BranchFollower {
     try {
       return await source.spenderOf(outpoint, known === undefined ? {} : { known })
     } catch (error) {
-      const isUnknown = error instanceof ChainSourceError && error.code === 'BAD_ANSWER'
+      const isUnknown = error instanceof ChainSourceError && error.code === 'NOT_KNOWN'
       // A source need not know what is unmined.
       if (!isUnknown || (await node.store.transactions.heightOf(outpoint.txid)) !== undefined) throw error
       return undefined
@@ -254,7 +251,11 @@ export class BranchFollower {
     return (await source.transaction(txid, limits)) ?? (await transactions.get(txid))
   }
 
-  /** Admits a transaction with its ancestors, unless the store has all of it. */
+  /**
+   * Admits a transaction with its ancestors, unless the store has all of it.
+   *
+   * @throws FollowError `REFUSED`
+   */
   private async bring(record: TransactionRecord, limits: GatherLimits): Promise<Brought> {
     const { txid } = record
     const known = this.inProgress.get(txid)
@@ -281,6 +282,7 @@ export class BranchFollower {
     const began = performance.now()
     const admission = await node.admit({ txid, beef })
     if (proof === undefined) this.unproven.time += performance.now() - began
+    if (admission.kind === 'refused') throw new FollowError('REFUSED', `${txid}: ${admission.why}`)
     if (isNews && admission.kind === 'known') this.report.known++
     if (admission.kind === 'admitted') await this.count(txid, admission)
     return { admission, isComplete }
@@ -404,8 +406,4 @@ interface Brought {
 
 function isTooMany(error: unknown): boolean {
   return error instanceof FollowError && error.code === 'TOO_MANY'
-}
-
-function refusal(txid: string, why: string): FollowError {
-  return new FollowError('REFUSED', `${txid}: ${why}`)
 }

@@ -90,12 +90,9 @@ export class ChainSources implements ChainSource {
     let found: TransactionRecord | undefined
     const doubtful: SourcedProof[] = []
     const proven = await this.first(async (source) => {
-      if (found === undefined) {
-        const { proof, ...record } = (await source.transaction(txid, options)) ?? {}
-        if ('raw' in record) found = record
-        return proof && (await this.accepted({ txid, proof, source }, doubtful))
-      }
-      const proof = await source.proof(txid)
+      const record = found === undefined ? await source.transaction(txid, options) : undefined
+      const proof = found === undefined ? record?.proof : await source.proof(txid)
+      if (record !== undefined) found = { txid, raw: record.raw }
       return proof && (await this.accepted({ txid, proof, source }, doubtful))
     }).catch((error: unknown) => {
       if (found === undefined || !(error instanceof ChainSourceError)) throw error

@@ -9,6 +9,8 @@ type ChainSourceErrorCode =
   | 'NO_ANSWER'
   /** Its answer does not fit the question. */
   | 'BAD_ANSWER'
+  /** It does not know the output that it was asked about. */
+  | 'NOT_KNOWN'
   /** A transaction is longer than requested. */
   | 'TOO_LARGE'
 

@@ -256,6 +256,7 @@ export class Follower {
     this.rotated = 0
     this.swept.asked = 0
     this.isUrgent = true
+    this.urgent = undefined
     await this.queue.run(this.tasks())
     if (this.stopping.signal.aborted) return
     this.swept.last = this.swept.asked
@@ -275,7 +276,13 @@ export class Follower {
       if (++this.rotated % SAVE_EVERY === 0 && !this.isCommand) await this.sweeping.save()
       yield coin
     }
-    yield* this.urgentTasks(Number.POSITIVE_INFINITY)
+    if (this.urgent === undefined) yield* this.urgentTasks(1)
+    // What is left of them. A block that comes meanwhile starts the next sweep.
+    while (!this.isUrgent) {
+      const next = await this.urgent?.next()
+      if (next === undefined || next.done === true) return
+      yield next.value
+    }
   }
 
   /** At most so many of those that are due first; the others follow the next time. A block starts them again with the latest. */

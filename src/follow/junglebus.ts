@@ -61,10 +61,6 @@ export class JungleBusSource implements SingleSource {
     this.client = new SourceClient(options)
   }
 
-  get asked(): SourceClient['asked'] {
-    return this.client.asked
-  }
-
   async transaction(
     txid: string,
     { maxBytes }: { maxBytes: number },
@@ -97,7 +93,7 @@ export class JungleBusSource implements SingleSource {
         return { spender: bytes.length === 0 ? undefined : toHex(bytes) }
       },
     })
-    if (answer === undefined) throw new ChainSourceError('BAD_ANSWER', `${name} does not know ${shown}`)
+    if (answer === undefined) throw new ChainSourceError('NOT_KNOWN', `${name} does not know ${shown}`)
     return answer.spender
   }
 

@@ -12,6 +12,8 @@ interface Failure<Task> {
   tries: number
   /** When it is tried again, in milliseconds since 1970; Infinity: in the next round. */
   at: number
+  /** Whether it is due earlier, with a round that began. */
+  isDue: boolean
 }
 
 /** Tasks that failed, each to be tried again after pauses that double. */
@@ -35,10 +37,14 @@ export class Retries<Task> {
     key: string,
     { task, why, isPaused }: Pick<Failure<Task>, 'task' | 'why'> & { isPaused: boolean },
   ): void {
-    const tries = (this.failing.get(key)?.tries ?? 0) + 1
+    const before = this.failing.get(key)
     this.failing.delete(key)
+    // A try before its time makes the pause no longer: with frequent rounds it would be long soon.
+    const wasEarly = isPaused && before !== undefined && before.at !== Infinity && before.at > Date.now()
+    const tries = wasEarly ? before.tries : (before?.tries ?? 0) + 1
     const pause = Math.min(MAX_PAUSE, this.firstPause * 2 ** (tries - 1))
-    this.failing.set(key, { task, why, tries, at: isPaused ? Date.now() + pause : Infinity })
+    const at = wasEarly ? before.at : isPaused ? Date.now() + pause : Infinity
+    this.failing.set(key, { task, why, tries, at, isDue: false })
     if (this.failing.size <= MAX_FAILING) return
     const [oldest = ''] = this.failing.keys()
     this.failing.delete(oldest)
@@ -50,25 +56,27 @@ export class Retries<Task> {
 
   /** Whether it is too early to try a task again. */
   isWaiting(key: string): boolean {
-    const at = this.failing.get(key)?.at ?? 0
-    return at > Date.now() && at !== Infinity
+    const { at = 0, isDue = true } = this.failing.get(key) ?? {}
+    return !isDue && at > Date.now() && at !== Infinity
   }
 
   /** Begins a round, as a block may have changed the answers: what was tried few times, or has no pause, is due. */
   newRound(): void {
-    const now = Date.now()
     for (const failure of this.failing.values())
-      if (failure.tries <= FEW || failure.at === Infinity) failure.at = Math.min(failure.at, now)
+      failure.isDue ||= failure.tries <= FEW || failure.at === Infinity
   }
 
   /** When the next pause is over, in milliseconds since 1970; Infinity if none is. */
   get nextDue(): number {
-    return [...this.failing.values()].reduce((next, { at }) => Math.min(next, at), Infinity)
+    return [...this.failing.values()].reduce(
+      (next, { at, isDue }) => Math.min(next, isDue ? 0 : at),
+      Infinity,
+    )
   }
 
   /** The tasks whose pause is over. */
   due(): Task[] {
     const now = Date.now()
-    return [...this.failing.values()].filter(({ at }) => at <= now).map(({ task }) => task)
+    return [...this.failing.values()].filter(({ at, isDue }) => isDue || at <= now).map(({ task }) => task)
   }
 }

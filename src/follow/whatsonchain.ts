@@ -115,10 +115,7 @@ export class WhatsOnChainSource implements SingleSource {
     const unmined = await this.spend(outpoint, 'unconfirmed')
     if (unmined.spender !== undefined) return unmined.spender
     if (mined.unspent === 'unknown' && unmined.unspent === 'unknown')
-      throw new ChainSourceError(
-        'BAD_ANSWER',
-        `${this.client.name} does not know ${formatOutpoint(outpoint)}`,
-      )
+      throw new ChainSourceError('NOT_KNOWN', `${this.client.name} does not know ${formatOutpoint(outpoint)}`)
     return undefined
   }
 

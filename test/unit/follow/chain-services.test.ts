@@ -67,7 +67,7 @@ describe.each<ServiceKind>(['junglebus', 'whatsonchain'])('a %s over a chain', (
   test('does not take an output that it does not know for unspent', async () => {
     const { source } = await setUp(kind)
     await expect(source.spenderOf({ txid: '12'.repeat(32), vout: 0 })).rejects.toMatchObject({
-      code: 'BAD_ANSWER',
+      code: 'NOT_KNOWN',
       message: expect.stringContaining('does not know'),
     })
   })

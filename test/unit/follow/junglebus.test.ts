@@ -44,7 +44,7 @@ test('the spender of an output is named, or that there is none', async () => {
 test('that an output is not known is not that it is unspent', async () => {
   const { source } = await setUp()
   await expect(source.spenderOf({ txid: UNKNOWN, vout: 0 })).rejects.toMatchObject({
-    code: 'BAD_ANSWER',
+    code: 'NOT_KNOWN',
     message: expect.stringContaining(`does not know ${UNKNOWN}_0`),
   })
 })
@@ -59,8 +59,8 @@ test.each<[string, Fault]>([
   const { service, source } = await setUp()
   atFirst(service, fault, fault)
   expect(await source.transaction(coin.txid, LIMIT)).toEqual(recordOf(coin, 800_001))
-  expect(source.asked.again).toBeGreaterThan(0)
-  expect(source.asked.requests).toBe(service.asked.length)
+  expect(source.client.asked.again).toBeGreaterThan(0)
+  expect(source.client.asked.requests).toBe(service.asked.length)
   service.fault = () => fault
   const before = service.asked.length
   await expect(source.transaction(coin.txid, LIMIT)).rejects.toMatchObject({ name: 'ChainSourceError' })

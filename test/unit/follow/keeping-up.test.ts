@@ -183,6 +183,18 @@ test('after a fork of three blocks it finds the new proofs, and what was mined i
   expect(await originOf(all, 'yy')).toBeUndefined()
 })
 
+test('blocks that come faster than it can ask keep it from no coin', async () => {
+  const all = await running()
+  const { tree, service, follower } = all
+  service.onQuestion = () => follower.onBlock(tree.headers.bestTip)
+  const names = ['bax', 'cx', 'ax']
+  const mints = names.map((name) => tree.chain.mint(name))
+  all.block(...mints)
+  for (const name of names) await until(() => originOf(all, name), `${name} is admitted`)
+  const { height } = tree.headers.mine([]).header
+  await until(() => follower.status().height === height, 'sweeps come to an end')
+})
+
 test('a source that does not answer is waited for, and a branch that fails does not stop the others', async () => {
   const all = await running({ pollInterval: 50 })
   const { tree, service } = all

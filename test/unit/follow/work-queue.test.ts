@@ -124,12 +124,20 @@ describe('retries', () => {
     const retries = new Retries<string>(1000)
     const fail = (): void => retries.failed('a', { task: 'a', why: 'no', isPaused: true })
     for (let times = 0; times < 6; times++) {
+      jest.advanceTimersByTime(32_000)
       fail()
-      expect(retries.due()).toEqual([])
-      retries.newRound()
-      expect(retries.due()).toEqual(['a'])
-      expect(retries.isWaiting('a')).toBe(false)
+      const { nextDue } = retries
+      for (let early = 0; early < 9; early++) {
+        expect(retries.due()).toEqual([])
+        retries.newRound()
+        expect(retries.due()).toEqual(['a'])
+        expect(retries.isWaiting('a')).toBe(false)
+        fail()
+      }
+      // What was tried early makes no pause longer.
+      expect(retries.nextDue).toBe(nextDue)
     }
+    jest.advanceTimersByTime(32_000)
     fail()
     retries.newRound()
     expect(retries.due()).toEqual([])
