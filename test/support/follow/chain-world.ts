@@ -153,7 +153,8 @@ export class ChainWorld {
     return this.history.transactions.filter(({ txid }) => txids.has(txid))
   }
 
-  private unminedLine(transaction: HistoryTransaction): string[] {
+  /** A transaction after its unmined ancestors. */
+  unminedLine(transaction: HistoryTransaction): string[] {
     const above = this.ancestorsOf(transaction).filter(({ txid }) => !this.isMined(txid))
     return [...above.map(({ txid }) => txid), transaction.txid]
   }

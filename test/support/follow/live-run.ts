@@ -194,7 +194,34 @@ export class LiveRun {
         if (spender !== null) known.add(spender)
       }
     }
+    for (const txid of this.told) {
+      const winner = await this.winnerOver(txid)
+      if (winner !== undefined) known.add(winner)
+    }
     return known
+  }
+
+  /**
+   * The mined rival for which the service refuses an unmined transaction that it took before. It may know the rival by chance,
+   * and then shows it in no other answer.
+   */
+  private async winnerOver(txid: string): Promise<string | undefined> {
+    const { world } = this
+    const transaction = world.history.byTxid.get(txid)
+    if (transaction === undefined || world.isMined(txid)) return undefined
+    if (!world.unminedLine(transaction).some((each) => world.rivalsOf(each).length > 0)) return undefined
+    const { status, body } = await this.host.submit(
+      this.enclosed([...world.ancestorsOf(transaction), transaction]),
+      BOTH_TOPICS,
+    )
+    if (status !== 409) return undefined
+    const { txid: winner } = JSON.parse(body.toString('utf8'))
+    return world.isMined(winner) ? winner : undefined
+  }
+
+  private enclosed(members: readonly HistoryTransaction[]): Enclosed[] {
+    const { branch } = this.world.headers
+    return members.map((transaction) => ({ transaction, path: branch.path(transaction.txid) }))
   }
 
   private async holds(txid: string): Promise<boolean> {
@@ -225,10 +252,7 @@ export class LiveRun {
 
   /** Submits until the service has decided, or the client gives up. What loses to a double spend that it knows is refused. */
   private async submit(members: readonly HistoryTransaction[], what: string): Promise<void> {
-    const enclosed = members.map((transaction): Enclosed => {
-      const path = this.world.headers.branch.path(transaction.txid)
-      return { transaction, path }
-    })
+    const enclosed = this.enclosed(members)
     const isProven = enclosed.at(-1)?.path !== undefined
     // A service whose headers are older than the block refuses it, or cannot tell.
     const isOpen = (status: number): boolean => status === 503 || (status === 400 && this.plan.ownHeaders)
