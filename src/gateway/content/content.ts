@@ -22,7 +22,7 @@ import {
 import { askedReference, optionalText, text } from '../http/schemas.js'
 import { refuseServiceWorker } from '../http/security-headers.js'
 import { ofLength, sendChunks, sendHead, shortOf } from '../http/send-body.js'
-import { contentRoot, outputHeaders } from './content-root.js'
+import { type ContentRoot, contentRoot, outputHeaders } from './content-root.js'
 import { fileFinder } from './directory.js'
 
 export interface ContentOptions {
@@ -46,6 +46,7 @@ interface Resolved {
   headers: [name: string, value: string][]
   /** Undefined for a directory with an index. */
   content: ContentSummary | undefined
+  dependsOn: ContentRoot['dependsOn']
 }
 
 /** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
@@ -57,7 +58,8 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     const root = await contentRoot(store, parseContentReference(reference))
     const found = await findFile({ root: root.output, segments, raw })
     const headers = { 'Cache-Control': root.cache, ...root.headers }
-    if (found.kind === 'index') return { headers: Object.entries(headers), content: undefined }
+    const { dependsOn } = root
+    if (found.kind === 'index') return { headers: Object.entries(headers), content: undefined, dependsOn }
     const { file } = found
     const isRoot = file === root.output
     const metadata = isRoot ? await root.metadataHeaders() : await outputHeaders(store, file)
@@ -65,14 +67,19 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     return {
       headers: Object.entries({ ...headers, 'X-Outpoint': outpoint, ...metadata }),
       content: file.content,
+      dependsOn,
     }
   }
   return (request, response, next) => {
     refuseServiceWorker(request)
     const { path } = request
     const raw = hasRawParameter(request)
-    const key = raw ? `raw ${path}` : path
-    const resolved = store.consistent(() => resolve(path, raw), { key, weightOf })
+    const key = raw ? `${path}?raw` : path
+    const resolved = store.consistent(() => resolve(path, raw), {
+      key,
+      weightOf,
+      dependsOn: ({ dependsOn }) => dependsOn,
+    })
     const sent = whenReady(resolved, ({ headers, content }) => {
       for (const [name, value] of headers) response.setHeader(name, value)
       if (content === undefined) redirectToIndex(request, response)
