@@ -8,6 +8,7 @@ import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-option
 import { errorResponse } from './http/error-response.js'
 import { RequestBodies } from './http/request-body.js'
 import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
+import { ResponseCache } from './http/stored-response.js'
 import { metadataRoutes } from './metadata/metadata.js'
 import { provenanceRoutes } from './metadata/provenance.js'
 import { namesRoutes } from './names/names.js'
@@ -18,6 +19,8 @@ import { streamRoutes } from './streams/stream.js'
 interface ServerOptions {
   /** Reads request bodies; by default no compressed ones, and each up to its own limit. */
   bodies?: RequestBodies
+  /** Caches responses, for a host that sends them without these routes. */
+  responses?: ResponseCache
 }
 
 /**
@@ -40,7 +43,7 @@ export function attachGateway(
   options: GatewayOptions & ServerOptions = {},
 ): void {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
-  const { bodies = new RequestBodies() } = options
+  const { bodies = new RequestBodies(), responses = new ResponseCache(graph) } = options
   const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
   const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
@@ -57,7 +60,14 @@ export function attachGateway(
     routes.use([...prefixes, ...profile.namesPrefixes], handler)
   }
   // Directly on the app: a router of its own takes time that `npm run bench gateway` shows.
-  const content = contentHandler({ store, directoryContentTypes, policy, maxDirectoryBytes, maxPathBytes })
+  const content = contentHandler({
+    store,
+    responses,
+    directoryContentTypes,
+    policy,
+    maxDirectoryBytes,
+    maxPathBytes,
+  })
   app.get(CONTENT_PATH, ...origins, content, errors)
   routes
     .use(
@@ -69,10 +79,11 @@ export function attachGateway(
         maxOrigins,
         maxMapBytes,
         bodies,
+        responses,
       }),
     )
     .use(streamRoutes({ store, prefixes, chunkTypes, policy }))
-    .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies }))
+    .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies, responses }))
     .use(previewRoutes({ prefixes, policy, bodies }))
     .use(provenanceRoutes({ store, evidence: graph, prefixes }))
     .use(errors)
