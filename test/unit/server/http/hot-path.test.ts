@@ -166,3 +166,36 @@ test('content by outpoint and origins of names stay in memory whatever is submit
   expect(fromMemory).toEqual([content, '/svc/names/origin/a'])
   expect((await server.ask(tip)).json).toMatchObject({ outpoint: next.outpoint(0), sequence: 1 })
 })
+
+test.each([
+  [
+    'that is inscribed',
+    inscriptionScript({ contentType: 'text/plain', body: utf8('the next text') }),
+    'the next text',
+  ],
+  ['that has no content', p2pkh(1), 'a text of some length'],
+])(
+  'an ordinal in memory moves on to an output %s once a coin before it is known',
+  async (_, script, shown) => {
+    const { chain, server, letter, body, content } = await filled()
+    const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 9000, lockingScript: OPEN_LOCK }] })
+    const open = { satoshis: 1000, lockingScript: OPEN_LOCK }
+    const coin = chain.spend({ inputs: [{ transaction: funding, vout: 0 }], outputs: [open] })
+    const next = chain.spend({
+      inputs: [
+        { transaction: coin, vout: 0 },
+        { transaction: letter, vout: 0 },
+      ],
+      outputs: [open, { satoshis: 1, lockingScript: script }],
+    })
+    const tip = async () => {
+      const { headers, body } = await server.ask(`${content}:-1`)
+      return [body.toString(), headers['x-ord-seq'], headers['x-outpoint']]
+    }
+    // Where the ordinal goes follows from the value of the coin.
+    expect((await server.submit(beefOf(next), ['tm_ordinals'])).status).toBe(200)
+    expect(await tip()).toEqual([body, '0', letter.outpoint(0)])
+    expect((await server.submit(beefOf(coin), ['tm_ordinals'])).status).toBe(200)
+    expect(await tip()).toEqual([shown, '1', next.outpoint(1)])
+  },
+)
