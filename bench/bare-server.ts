@@ -1,30 +1,44 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { answerCpuTime } from './process-folder.js'
 
-/** Where the apps listen, in the order of the URLs. */
-export type BareReady = string[]
+/** Where servers listen that answer like a URL: one of `node:http` alone, and one of Express. */
+export interface Bare {
+  node: string
+  express: string
+}
 
-/** The process of the bare Express apps: for each URL that it is given, one that answers every request with what that answers. */
-const apps = await Promise.all(process.argv.slice(2).map(appLike))
+/** In the order of the URLs. */
+export type BareReady = Bare[]
+
+/** The process of the bare servers: for each URL that it is given, those that answer every request with what that answers. */
+const servers = await Promise.all(process.argv.slice(2).map(serversLike))
 process.once('disconnect', () => process.exit())
 answerCpuTime()
-process.send?.(apps satisfies BareReady)
+process.send?.(servers satisfies BareReady)
 
-async function appLike(url: string): Promise<string> {
+async function serversLike(url: string): Promise<Bare> {
   const answer = await fetch(url)
   const body = Buffer.from(await answer.arrayBuffer())
   const headers = [...answer.headers].filter(([name]) => !['connection', 'date', 'keep-alive'].includes(name))
+  const flat = headers.flat()
   const app = express()
     .disable('x-powered-by')
     .disable('etag')
-    .get('/content/:outpoint', (_request, response) => {
+    .get(/^\/(?:content|svc)\/./, (_request, response) => {
       for (const [name, value] of headers) response.setHeader(name, value)
       response.end(body)
     })
-  const host = createServer(app).listen(0, '127.0.0.1')
+  return {
+    node: await listening((_request, response) => void response.writeHead(200, flat).end(body)),
+    express: await listening(app),
+  }
+}
+
+async function listening(listener: RequestListener): Promise<string> {
+  const host = createServer(listener).listen(0, '127.0.0.1')
   await once(host, 'listening')
   return `http://127.0.0.1:${(host.address() as AddressInfo).port}`
 }

@@ -302,10 +302,10 @@ async function* readMeanwhile(
   yield* withProcess(
     './bare-server.js',
     [`${host.url}${paths[0]}`],
-    async function* ([bare = '']: BareReady, { pid: barePid = 0 }) {
+    async function* ([bare]: BareReady, { pid: barePid = 0 }) {
       const servers = {
         host: { url: host.url, pid: host.process.pid ?? 0 },
-        bare: { url: bare, pid: barePid },
+        bare: { url: bare?.express ?? '', pid: barePid },
       }
       let isDone = false
       await usage(host, 'begin')

@@ -15,7 +15,7 @@ import {
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
 import { answerCpuTime, processFolder } from './process-folder.js'
-import { configFor, SILENT } from './support.js'
+import { chainOfNames, configFor, SILENT } from './support.js'
 
 /** What the loading process is sent: our server, and paths of it. */
 export interface GatewayReady {
@@ -29,6 +29,9 @@ export interface GatewayReady {
   old: string
   flat: string
   deep: string
+  names: string[]
+  /** 100 KiB. */
+  large: string
 }
 
 /** The process that the benches of the gateway load: our server over ordinals, files and directories. */
@@ -70,6 +73,15 @@ async function lived(steps: number): Promise<string> {
   return origin
 }
 
+/** Starts to admit so many inscriptions a second; returns a function that stops. */
+function admit(rate: number): () => void {
+  const waiting = setInterval(() => {
+    const next = inscriptions.pop()
+    if (next !== undefined) void server.node.overlay.engine.submit(next)
+  }, 1000 / rate)
+  return () => clearInterval(waiting)
+}
+
 function directory(entries: Record<string, string>): FakeOutput {
   const body = utf8(JSON.stringify(entries))
   return { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'ord-fs/json', body }) }
@@ -80,6 +92,23 @@ const depths = Array.from({ length: 8 }, (_, depth) =>
   directory(depth === 7 ? { 'a.txt': files.outpoint(0) } : { d: `_${depth + 1}` }),
 )
 const tree = await inscribed(depths)
+
+const names = chainOfNames(50)
+for (const mint of [chain.genesis, ...names.map((name) => chain.mint(name))])
+  await server.node.overlay.engine.submit({ beef: beefOf(mint), topics: [TOPICS.names, TOPICS.ordinals] })
+
+const text = utf8('0123456789abcdef'.repeat(6400))
+const large = await inscribed([
+  { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: text }) },
+])
+
+/** To be admitted while others read. */
+const inscriptions = Array.from({ length: 1000 }, (_, index) => {
+  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 100_000, lockingScript: p2pkh(0) }] })
+  const inputs = [{ transaction: funding, vout: 0 }]
+  const transaction = chain.spend({ inputs, outputs: [fileOf(1000 + index)] })
+  return { beef: beefOf(transaction, { with: [funding] }), topics: [TOPICS.ordinals] }
+})
 
 /** The same routes over the same store, with nothing kept in memory: every answer is read. */
 const { graph, overlay } = server.node
@@ -99,7 +128,15 @@ const ready: GatewayReady = {
   young: await lived(10),
   old: await lived(Number(process.env.OLD ?? 10_000)),
   flat: `${tree.outpoint(7)}/a.txt`,
+  names,
+  large: large.outpoint(0),
   deep: `${tree.outpoint(0)}/${'d/'.repeat(7)}a.txt`,
 }
+let stop: (() => void) | undefined
+process.on('message', (message: 'cpu' | { rate: number }) => {
+  if (message === 'cpu') return
+  stop?.()
+  stop = message.rate > 0 ? admit(message.rate) : undefined
+})
 answerCpuTime()
 process.send?.(ready)

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { setTimeout } from 'node:timers/promises'
 import autocannon from 'autocannon'
 import { median } from './support.js'
 
@@ -19,6 +20,8 @@ export interface Target {
   body?: string
   /** The process that answers, if it answers the message `cpu` with `process.cpuUsage()`. */
   server?: ChildProcess
+  /** How many inscriptions a second it admits meanwhile, if it does so on request. */
+  admitted?: number
 }
 
 /** How a target answered in one round. */
@@ -92,7 +95,7 @@ export async function loadTogether(targets: Target[]): Promise<number> {
 }
 
 async function load(
-  { origin, paths, method = 'GET', body, server }: Target,
+  { origin, paths, method = 'GET', body, server, admitted = 0 }: Target,
   options: { workers?: number; connections?: number; duration?: number } = {},
 ): Promise<Round> {
   const requests = paths.map((path) => ({
@@ -100,6 +103,7 @@ async function load(
     method,
     ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
   }))
+  if (admitted > 0) server?.send({ rate: admitted })
   const before = await cpuOf(server)
   const result = await autocannon({
     url: origin,
@@ -110,12 +114,26 @@ async function load(
     ...options,
   })
   const cpu = (await cpuOf(server)) - before
+  if (admitted > 0) server?.send({ rate: 0 })
   if (result.non2xx > 0 || result.errors > 0)
     throw new Error(`${origin}${paths[0]}: ${result.non2xx} wrong answers, ${result.errors} errors`)
   // Not its average, which is of whole seconds.
   const { total } = result.requests
   return { rate: (total * 1000) / (result.finish.getTime() - result.start.getTime()), cpu: cpu / total }
 }
+
+/** The processor time of a server that admits so many inscriptions a second and answers nobody, in microseconds a second. */
+export async function cpuOfAdmitting(server: ChildProcess, rate: number): Promise<number> {
+  const [before, since] = [await cpuOf(server), performance.now()]
+  server.send({ rate })
+  await setTimeout(ADMITTING)
+  server.send({ rate: 0 })
+  const cpu = (await cpuOf(server)) - before
+  return (cpu * 1000) / (performance.now() - since)
+}
+
+/** In milliseconds. */
+const ADMITTING = 3000
 
 /** The processor time that a process has used, in microseconds. */
 async function cpuOf(server: ChildProcess | undefined): Promise<number> {

@@ -11,7 +11,9 @@ export function processFolder(): string {
   return folder
 }
 
-/** Answers every message with the processor time that this process has used. */
+/** Answers the message `cpu` with the processor time that this process has used. */
 export function answerCpuTime(): void {
-  process.on('message', () => process.send?.(process.cpuUsage()))
+  process.on('message', (message) => {
+    if (message === 'cpu') process.send?.(process.cpuUsage())
+  })
 }

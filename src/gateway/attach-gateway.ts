@@ -9,6 +9,7 @@ import { errorResponse } from './http/error-response.js'
 import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
+import { ResponseCache } from './http/stored-response.js'
 import { metadataRoutes } from './metadata/metadata.js'
 import { provenanceRoutes } from './metadata/provenance.js'
 import { namesRoutes } from './names/names.js'
@@ -19,6 +20,8 @@ import { streamRoutes } from './streams/stream.js'
 interface ServerOptions {
   /** Reads request bodies; by default no compressed ones, and each up to its own limit. */
   bodies?: RequestBodies
+  /** Caches responses, for a host that sends them without these routes. */
+  responses?: ResponseCache
 }
 
 /**
@@ -41,7 +44,7 @@ export function attachGateway(
   options: GatewayOptions & ServerOptions = {},
 ): void {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
-  const { bodies = new RequestBodies() } = options
+  const { bodies = new RequestBodies(), responses = new ResponseCache(graph) } = options
   const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
   const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
@@ -59,7 +62,14 @@ export function attachGateway(
     routes.use([...prefixes, ...profile.namesPrefixes], handler)
   }
   // Directly on the app: a router of its own takes time that `npm run bench gateway` shows.
-  const content = contentHandler({ store, directoryContentTypes, policy, maxDirectoryBytes, maxPathBytes })
+  const content = contentHandler({
+    store,
+    responses,
+    directoryContentTypes,
+    policy,
+    maxDirectoryBytes,
+    maxPathBytes,
+  })
   app.get(CONTENT_PATH, ...origins, content, errors)
   routes
     .use(
@@ -72,10 +82,11 @@ export function attachGateway(
         maxOrigins,
         maxMapBytes,
         bodies,
+        responses,
       }),
     )
     .use(streamRoutes({ store, prefixes, chunkTypes, policy }))
-    .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies }))
+    .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies, responses }))
     .use(previewRoutes({ prefixes, policy, bodies }))
     .use(provenanceRoutes({ store, evidence: graph, prefixes }))
     .use(errors)

@@ -1,4 +1,4 @@
-import express, { type Express, type RequestHandler } from 'express'
+import express, { type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
@@ -6,11 +6,13 @@ import { errorResponse } from '../gateway/http/error-response.js'
 import { NotFoundError } from '../gateway/http/errors.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
+import { ResponseCache } from '../gateway/http/stored-response.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { packageVersion } from './config/package-info.js'
 import { requireAdmin } from './http/admin-guard.js'
 import { clientKey, createGates } from './http/gates.js'
+import { type App, aheadOfRoutes } from './http/hot-path.js'
 import { Readiness } from './http/readiness.js'
 import { Uploads } from './http/uploads.js'
 import { openapiDocument } from './openapi/document.js'
@@ -56,8 +58,8 @@ export interface AppOptions {
   logger: Logger
 }
 
-/** All routes of the server. */
-export function createApp(options: AppOptions): Express {
+/** All routes of the server, behind its gates and the responses that are cached. */
+export function createApp(options: AppOptions): App {
   const { config, graph, ping, logger } = options
   const { engine, discovery, proofs, refused } = options.overlay
   const { limits } = config
@@ -100,7 +102,7 @@ export function createApp(options: AppOptions): Express {
     .disable('etag')
     .set('query parser', 'simple')
     .set('trust proxy', limits.trustedProxies)
-    .use(gates.gateway)
+  const responses = new ResponseCache(graph)
   attachGateway(
     app,
     { graph },
@@ -113,10 +115,12 @@ export function createApp(options: AppOptions): Express {
       crossOrigin: false,
       logger,
       bodies,
+      responses,
       ...(options.ancestors && { ancestors: options.ancestors }),
     },
   )
-  return app
+  const errors = errorResponse({ logger })
+  app
     .use('/admin', admin)
     .use(beefRoutes({ graph, prefixes: below('/beef') }))
     .use(txoRoutes({ graph, prefixes: below('/txo') }))
@@ -126,7 +130,7 @@ export function createApp(options: AppOptions): Express {
     .use(healthRoutes({ ping, readiness, index, refused, chain: options.chain }))
     .use(metricsRoutes(metrics))
     .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
-    .use(errorResponse({ logger }))
+    .use(errors)
     .use(
       gates.overlay,
       express.Router().use(below('/overlay'), overlay).use(overlay),
@@ -134,7 +138,8 @@ export function createApp(options: AppOptions): Express {
       errorResponse({ logger, overlay: true }),
     )
     .use(refuseUnknown)
-    .use(errorResponse({ logger }))
+    .use(errors)
+  return aheadOfRoutes(app, { handlers: [gates.gateway, responses.handler], errors })
 }
 
 const refuseUnknown: RequestHandler = () => {

@@ -65,7 +65,8 @@ export async function openNode({
     })
     const { outbox, held, ancestors, failedHooksWaiting, isShared } = stores
     const onWrite = async (): Promise<void> => maintenance?.notifyWrite()
-    graph = new CachingStore({ store: stores.graph, isShared, onWrite, logger })
+    const { maxCachedBytes: maxBytes } = settings.limits
+    graph = new CachingStore({ store: stores.graph, maxBytes, isShared, onWrite, logger })
     await graph.open()
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
     overlay = createOverlay({ config, graph, outbox, held, logger })

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { runReindex } from '../../src/cli/maintenance.js'
 import { readConfig } from '../../src/server/config/config.js'
+import type { Node } from '../../src/server/node.js'
 import { startServer } from '../../src/server/server.js'
 import { keptOutput } from '../../test/support/cli/commands.js'
 import { listening } from '../../test/support/server/connections.js'
@@ -19,6 +20,8 @@ interface Running {
   stop(): Promise<void>
   /** Ends the process at once, where it is one. */
   kill?: () => Promise<void>
+  /** Undefined where the server is a process. */
+  node?: Node
 }
 
 /** A whole server over a store of its own, which asks a service for the headers of the chain. */
@@ -63,6 +66,12 @@ export class ServerHost extends Host {
 
   get url(): string {
     return this.running.url
+  }
+
+  get node(): Node {
+    const { node } = this.running
+    if (node === undefined) throw new Error('the server is another process')
+    return node
   }
 
   override async follow(height: number): Promise<void> {
@@ -115,8 +124,7 @@ async function startOf(env: Environment, main: string | undefined): Promise<Runn
 }
 
 async function inProcess(env: Environment): Promise<Running> {
-  const { url, stop } = await startServer({ config: readConfig(env), logger: SILENT })
-  return { url, stop }
+  return await startServer({ config: readConfig(env), logger: SILENT })
 }
 
 async function ofItsOwn(env: Environment, main: string): Promise<Running> {

@@ -56,6 +56,10 @@ export class BlocklistFilter implements GraphReader {
     return this.store.consistent(read, cache)
   }
 
+  cachedAnswer(key: string): unknown {
+    return this.store.cachedAnswer(key)
+  }
+
   private filteredNames(): NamesReader {
     const { names } = this.store
     return {

@@ -2,6 +2,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import type { OnRefusal } from './admission-rules.js'
 import type { Attribute } from './attributes.js'
 import type { BlocklistStore } from './blocklist.js'
+import type { Dependency } from './dependencies.js'
 import type { MapState } from './map-merge.js'
 import type {
   AdmissionRecord,
@@ -48,6 +49,8 @@ export interface RecordOptions {
   again?: boolean
   /** Called for what the rules do not admit. */
   onRefusal?: OnRefusal
+  /** Called if outputs that were stored before have another place in their ordinals than they had. */
+  onRelinked?: () => void
 }
 
 /** A stored transaction whose bytes are only read when asked for. */
@@ -307,12 +310,16 @@ export interface ConsistentReader {
    * @throws UnstableReadError if reorganisations keep happening.
    */
   consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer
+  /** The cached answer with a key; undefined if there is none, or it may be out of date. */
+  cachedAnswer(key: string): unknown
 }
 
 /** An answer that depends on nothing but the question and what the store holds. */
 export interface CacheOptions<Answer> {
-  /** The whole question. */
+  /** The whole question, without spaces. */
   key: string
+  /** What the answer follows from and a write may change. */
+  dependsOn: (answer: Answer) => readonly Dependency[]
   /** About how many bytes the answer takes in memory, beyond what every answer takes. */
   weightOf: (answer: Answer) => number
 }

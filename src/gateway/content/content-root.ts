@@ -1,3 +1,4 @@
+import { type Dependency, dependenciesOfStep, dependency } from '../../../backend/src/graph/dependencies.js'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { type MapState, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
 import type { ContentSummary, OutputRecord } from '../../../backend/src/graph/records.js'
@@ -43,6 +44,8 @@ export interface ContentRoot {
   metadataHeaders: () => Promise<Record<string, string>>
   /** `Cache-Control`, for it and for every file below it. */
   cache: string
+  /** What all of this follows from and a write may change. */
+  dependsOn: Dependency[]
 }
 
 /** @throws NotFoundError if the store has no content there, or the ordinal no such step. */
@@ -57,6 +60,7 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
       headers: {},
       metadataHeaders: () => outputHeaders(store, output),
       cache: CACHE.immutable,
+      dependsOn: [],
     }
   }
   const outpoint =
@@ -75,6 +79,7 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
       ...parentHeader(step.parent),
     }),
     cache: sequence === TIP ? CACHE.revalidate : await stepCache(store, step),
+    dependsOn: [...dependenciesOfStep(step), dependency.proof(step.output.outpoint.txid)],
   }
 }
 

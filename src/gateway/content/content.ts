@@ -1,6 +1,6 @@
-import { types } from 'node:util'
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
+import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import { type GraphReader, SHORT_BODY } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
@@ -21,12 +21,20 @@ import {
 } from '../http/operation.js'
 import { askedReference, optionalText, text } from '../http/schemas.js'
 import { refuseServiceWorker } from '../http/security-headers.js'
-import { ofLength, sendChunks, sendHead, shortOf } from '../http/send-body.js'
+import { contentRepresentation, type Header, ofLength, shortOf } from '../http/send-body.js'
+import {
+  passingErrors,
+  type ResponseCache,
+  StoredResponse,
+  sendStored,
+  whenReady,
+} from '../http/stored-response.js'
 import { contentRoot, outputHeaders } from './content-root.js'
 import { fileFinder } from './directory.js'
 
 export interface ContentOptions {
   store: GraphReader
+  responses: ResponseCache
   /** The content types of directories (`Profile`). */
   directoryContentTypes: string[]
   /** The `Content-Security-Policy` of active content. */
@@ -40,59 +48,58 @@ export interface ContentOptions {
 /** Not a path with parameters: Express would decode those before the path is split here. */
 export const CONTENT_PATH = /^\/content\/./
 
-/** What a content path leads to. */
-interface Resolved {
-  /** The headers that depend on the path; those of the content alone are set with its bytes. */
-  headers: [name: string, value: string][]
-  /** Undefined for a directory with an index. */
-  content: ContentSummary | undefined
+/** A directory with an index. */
+interface Redirect {
+  headers: Header[]
+  dependsOn: readonly Dependency[]
+  weight: number
 }
 
 /** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
 export function contentHandler(options: ContentOptions): RequestHandler {
-  const { store, policy } = options
+  const { store, policy, responses } = options
   const findFile = fileFinder(options)
-  const resolve = async (path: string, raw: boolean): Promise<Resolved> => {
+  const resolve = async (path: string, raw: boolean): Promise<StoredResponse | Redirect> => {
     const { reference, segments } = splitPath(path)
     const root = await contentRoot(store, parseContentReference(reference))
     const found = await findFile({ root: root.output, segments, raw })
+    const { dependsOn } = root
     const headers = { 'Cache-Control': root.cache, ...root.headers }
-    if (found.kind === 'index') return { headers: Object.entries(headers), content: undefined }
+    if (found.kind === 'index') return { headers: Object.entries(headers), dependsOn, weight: 0 }
     const { file } = found
     const isRoot = file === root.output
     const metadata = isRoot ? await root.metadataHeaders() : await outputHeaders(store, file)
     const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
-    return {
+    const representation = contentRepresentation(file.content, {
       headers: Object.entries({ ...headers, 'X-Outpoint': outpoint, ...metadata }),
-      content: file.content,
-    }
+      policy,
+    })
+    return new StoredResponse(representation, await bodyOf(store, file.content), dependsOn)
   }
   return (request, response, next) => {
-    refuseServiceWorker(request)
-    const { path } = request
-    const raw = hasRawParameter(request)
-    const key = raw ? `raw ${path}` : path
-    const resolved = store.consistent(() => resolve(path, raw), { key, weightOf })
-    const sent = whenReady(resolved, ({ headers, content }) => {
-      for (const [name, value] of headers) response.setHeader(name, value)
-      if (content === undefined) redirectToIndex(request, response)
-      else return sendContent({ request, response, store, content, policy })
-    })
-    // The app may be of Express 4, which does not handle rejected promises.
-    if (types.isPromise(sent)) sent.catch(next)
+    passingErrors(() => {
+      refuseServiceWorker(request)
+      const { path } = request
+      const raw = hasRawParameter(request)
+      const resolved = responses.cached(request, () => resolve(path, raw))
+      return whenReady(resolved, (found) => {
+        if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
+        for (const [name, value] of found.headers) response.setHeader(name, value)
+        redirectToIndex(request, response)
+      })
+    }, next)
   }
 }
 
-/** Continues at once with a value from memory: most requests are for such content, and promises cost them a tenth more. */
-function whenReady<Value, Result>(
-  value: Promise<Value> | Value,
-  next: (value: Value) => Promise<Result> | Result,
-): Promise<Result> | Result {
-  return types.isPromise(value) ? value.then(next) : next(value)
-}
-
-function weightOf({ headers }: Resolved): number {
-  return headers.reduce((sum, [name, value]) => sum + name.length + value.length, 0)
+/** The bytes of a short body, and otherwise a function that reads a range of them. */
+async function bodyOf(
+  store: GraphReader,
+  { sha256, length }: ContentSummary,
+): Promise<StoredResponse['body']> {
+  if (length > SHORT_BODY) return (range) => ofLength(store.content.chunks(sha256, range), range.length)
+  const body = await store.content.shortBody(sha256)
+  if (body?.length !== length) throw shortOf(length, body?.length ?? 0)
+  return body
 }
 
 /** Looks for a query first: Express parses it again for each access. */
@@ -120,30 +127,6 @@ function redirectToIndex(request: Request, response: Response): void {
     .status(302)
     .set('Location', `${request.baseUrl}${request.path.replace(/\/$/, '')}/index.html${query}`)
     .end()
-}
-
-function sendContent({
-  request,
-  response,
-  store,
-  content,
-  policy,
-}: {
-  request: Request
-  response: Response
-  content: ContentSummary
-} & Pick<ContentOptions, 'store' | 'policy'>): Promise<void> | void {
-  const range = sendHead({ request, response, content, policy })
-  if (range === undefined) return
-  const { sha256, length } = content
-  if (length <= SHORT_BODY) {
-    return whenReady(store.content.shortBody(sha256), (body) => {
-      if (body?.length !== length) throw shortOf(length, body?.length ?? 0)
-      response.end(range.length === length ? body : body.subarray(range.from, range.from + range.length))
-    })
-  }
-  const chunks = ofLength(store.content.chunks(sha256, range), range.length)
-  return sendChunks(response, { chunks, length: range.length })
 }
 
 const OUTPUT_HEADERS: HeaderName[] = ['X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Map', 'X-Parent']

@@ -38,6 +38,7 @@ export class PendingOrigins {
     return {
       ...{ transactions, names, metadata, attributes, content },
       consistent: (read, cache) => store.consistent(read, cache),
+      cachedAnswer: (key) => store.cachedAnswer(key),
       streams: {
         chunks: (query, from) => streams.chunks(query, from),
         summary: async (query) => {

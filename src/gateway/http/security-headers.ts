@@ -16,13 +16,18 @@ export function sandboxPolicy(additions?: string): string {
  * Content comes from strangers: browsers must not sniff another type, any site may embed it, and active content runs in an
  * origin of its own (`spec/http.md`, Content).
  */
-export function setSecurityHeaders(
-  response: Response,
+export function securityHeaders(
   type: { active: false } | { active: boolean; policy: string },
-): void {
-  response.setHeader('X-Content-Type-Options', 'nosniff')
-  response.setHeader('Cross-Origin-Resource-Policy', 'cross-origin')
-  if (type.active) response.setHeader('Content-Security-Policy', type.policy)
+): [name: string, value: string][] {
+  return [
+    ['X-Content-Type-Options', 'nosniff'],
+    ['Cross-Origin-Resource-Policy', 'cross-origin'],
+    ...(type.active ? [['Content-Security-Policy', type.policy] satisfies [string, string]] : []),
+  ]
+}
+
+export function setSecurityHeaders(response: Response, type: Parameters<typeof securityHeaders>[0]): void {
+  for (const [name, value] of securityHeaders(type)) response.setHeader(name, value)
 }
 
 /**

@@ -6,10 +6,47 @@ import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { endedByPrecondition, entityTag } from './caching.js'
 import { RangeNotSatisfiableError } from './errors.js'
 import { contentRange, requestedRange } from './range.js'
-import { servedType, setSecurityHeaders } from './security-headers.js'
+import { securityHeaders, servedType } from './security-headers.js'
+
+export type Header = readonly [name: string, value: string]
+
+/** What is known of a body before its bytes (RFC 9110 3.2). */
+export interface Representation {
+  /** Those of every response with it, 304 included: not its type, its length or a range of it. */
+  headers: readonly Header[]
+  contentType: string
+  /** In bytes. */
+  length: number
+  /** The strong entity tag. Without one, preconditions are ignored. */
+  tag?: string
+  /** Whether a part of it can be requested; then it has a tag. */
+  hasRanges?: boolean
+}
 
 /**
- * Sets the status and the headers of a body whose length and hash are known (`spec/http.md`, Content).
+ * The representation of content (`spec/http.md`, Content).
+ *
+ * @param options.headers Those that depend on the path.
+ * @param options.policy The `Content-Security-Policy` of active content.
+ */
+export function contentRepresentation(
+  { contentType, sha256, length }: ContentSummary,
+  { headers, policy }: { headers: readonly Header[]; policy: string },
+): Representation {
+  const { value, active } = servedType(contentType)
+  const tag = entityTag(sha256)
+  return {
+    headers: [...headers, ...securityHeaders({ active, policy }), ['ETag', tag], ['Accept-Ranges', 'bytes']],
+    // As inscribed: no charset is added to it.
+    contentType: value,
+    length,
+    tag,
+    hasRanges: true,
+  }
+}
+
+/**
+ * Sets the status and the headers of a response.
  *
  * @returns The bytes to send; undefined if the response has ended, as for HEAD or a client that has the content already.
  * @throws RangeNotSatisfiableError if the requested range has none of the bytes; PreconditionFailedError if `If-Match` names
@@ -18,28 +55,20 @@ import { servedType, setSecurityHeaders } from './security-headers.js'
 export function sendHead({
   request,
   response,
-  content,
-  policy,
+  representation: { headers, contentType, length, tag, hasRanges = false },
 }: {
   request: Request
   response: Response
-  content: ContentSummary
-  /** The `Content-Security-Policy` of active content. */
-  policy: string
+  representation: Representation
 }): ByteRange | undefined {
-  const type = servedType(content.contentType)
-  const tag = entityTag(content.sha256)
-  setSecurityHeaders(response, { active: type.active, policy })
-  response.setHeader('ETag', tag)
-  response.setHeader('Accept-Ranges', 'bytes')
-  if (endedByPrecondition({ request, response, tag })) return undefined
-  const requested = requestedRange(request, { tag, length: content.length })
-  if (requested === 'unsatisfiable') throw new RangeNotSatisfiableError(content.length)
-  const range = requested ?? { from: 0, length: content.length }
+  for (const [name, value] of headers) response.setHeader(name, value)
+  if (tag !== undefined && endedByPrecondition({ request, response, tag })) return undefined
+  const requested = tag !== undefined && hasRanges ? requestedRange(request, { tag, length }) : undefined
+  if (requested === 'unsatisfiable') throw new RangeNotSatisfiableError(length)
   if (requested !== undefined)
-    response.status(206).setHeader('Content-Range', contentRange(requested, content.length))
-  // Not `response.type()`, which would add a charset that was not inscribed.
-  response.setHeader('Content-Type', type.value)
+    response.status(206).setHeader('Content-Range', contentRange(requested, length))
+  const range = requested ?? { from: 0, length }
+  response.setHeader('Content-Type', contentType)
   response.setHeader('Content-Length', range.length)
   if (request.method !== 'HEAD') return range
   response.end()

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, type MapState, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
@@ -7,6 +8,7 @@ import {
   type ContentReference,
   formatOutpoint,
   type Outpoint,
+  parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
 import { contentAt } from '../content/content-root.js'
 import { address, blockHeight, count, map, mapTruncated, outpoint, txid } from '../http/schemas.js'
@@ -52,14 +54,6 @@ export interface MetadataOptions {
   maxMapBytes: number
 }
 
-/** The record of a reference; undefined if the store has no such output, or the ordinal no such step. */
-export async function metadataRecord(
-  options: MetadataOptions,
-  reference: ContentReference,
-): Promise<MetadataRecord | undefined> {
-  return await options.store.consistent(() => readRecord(options, reference))
-}
-
 /** The output that a reference starts from; undefined if the store has no content in its transaction. */
 export async function outpointOf(
   store: GraphReader,
@@ -68,7 +62,11 @@ export async function outpointOf(
   return pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
 }
 
-async function readRecord(
+/**
+ * The record of a reference; undefined if the store has no such output, or the ordinal no such step. Takes several reads, which
+ * belong together.
+ */
+export async function metadataRecord(
   options: MetadataOptions,
   { pointer, sequence }: ContentReference,
 ): Promise<MetadataRecord | undefined> {
@@ -117,6 +115,13 @@ async function recordOf(
     spent: spender !== undefined,
     ...(height !== undefined && { height }),
   }
+}
+
+/** What a record follows from and a write may change. */
+export function dependenciesOfRecord({ outpoint, origin }: MetadataRecord): Dependency[] {
+  const place = parseOutpoint(outpoint)
+  const ofOutput = [dependency.spend(place), dependency.proof(place.txid)]
+  return origin === undefined ? ofOutput : [...ofOutput, dependency.lineages]
 }
 
 /** Undefined if there is MAP, and none of it is to be shown. */

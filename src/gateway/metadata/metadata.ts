@@ -1,16 +1,17 @@
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
-import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
+import { CACHE } from '../http/caching.js'
 import { NotFoundError, OriginPendingError, OriginUnknownError, TooLargeError } from '../http/errors.js'
 import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
+import { jsonResponse, type ResponseCache, type StoredResponse } from '../http/stored-response.js'
 import {
+  dependenciesOfRecord,
   type MetadataOptions,
   type MetadataRecord,
   metadataRecord,
@@ -28,6 +29,7 @@ export function metadataRoutes(
     /** The most pointers in one request. */
     maxPointers: number
     bodies: RequestBodies
+    responses: ResponseCache
   },
 ): Router {
   const routes = Router()
@@ -37,21 +39,23 @@ export function metadataRoutes(
   return Router().use(options.prefixes, routes)
 }
 
-function single(options: MetadataOptions): RequestHandler {
+function single(options: MetadataOptions & { responses: ResponseCache }): RequestHandler {
+  const { store, responses } = options
   return async (request, response) => {
-    const pointer = decodedPointer(request.path.slice('/metadata/'.length))
-    const reference = parseContentReference(pointer)
-    const record = await metadataRecord(options, reference)
-    if (record === undefined) {
+    const reference = parseContentReference(decodedPointer(request.path.slice('/metadata/'.length)))
+    const read = async (): Promise<StoredResponse> => {
+      const record = await metadataRecord(options, reference)
+      if (record !== undefined)
+        return jsonResponse(record, {
+          cache: CACHE.revalidate,
+          isTagged: true,
+          dependsOn: dependenciesOfRecord(record),
+        })
       const message = 'this store has no such output or step, or the origin is unknown here'
-      const outpoint = await outpointOf(options.store, reference)
+      const outpoint = await outpointOf(store, reference)
       throw outpoint === undefined ? new NotFoundError(message) : new OriginUnknownError(message, outpoint)
     }
-    const body = Buffer.from(JSON.stringify(record), 'utf8')
-    const tag = entityTag(sha256(body).toString('hex'))
-    response.set('Cache-Control', CACHE.revalidate).set('ETag', tag)
-    if (endedByPrecondition({ request, response, tag })) return
-    response.set('Content-Type', JSON_TYPE).set('Content-Length', String(body.length)).end(body)
+    await responses.respond(request, response, read)
   }
 }
 
@@ -82,7 +86,7 @@ async function servedRecord(
   reference: ReturnType<typeof parseContentReference>,
 ): Promise<MetadataRecord | undefined> {
   try {
-    return await metadataRecord(options, reference)
+    return await options.store.consistent(() => metadataRecord(options, reference))
   } catch (error) {
     if (error instanceof BlockedError || error instanceof OriginPendingError) return undefined
     throw error

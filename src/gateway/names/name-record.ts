@@ -1,12 +1,13 @@
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
+import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
 import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
 
 export interface NamesOptions {
@@ -52,12 +53,16 @@ const MAX_SCRIPT_BYTES = 64 * 1024
 /** The most chunks of a tip's transaction that are read for it, 4 MiB in total: a script after larger inputs is not shown. */
 const MAX_SCRIPT_CHUNKS = 16
 
-/** The record of a name; undefined if it is not claimed. */
-export async function nameRecord(options: NamesOptions, name: string): Promise<FullNameRecord | undefined> {
-  return await options.store.consistent(() => readRecord(options, name))
+/** What a record follows from and a write may change. A name may get a tip or a node that it does not have. */
+export function dependenciesOfName({ origin, tip, node }: FullNameRecord): Dependency[] {
+  const spent = [tip?.outpoint, node].map((each) =>
+    each === undefined ? dependency.all : dependency.spend(parseOutpoint(each)),
+  )
+  return [dependency.lineages, dependency.proof(parseOutpoint(origin).txid), ...spent]
 }
 
-async function readRecord(
+/** The record of a name; undefined if it is not claimed. Takes several reads, which belong together. */
+export async function nameRecord(
   { store, network, maxMapBytes }: NamesOptions,
   name: string,
 ): Promise<FullNameRecord | undefined> {

@@ -1,5 +1,6 @@
 import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
+import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -18,7 +19,8 @@ import {
 } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
-import { type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
+import { jsonResponse, type ResponseCache } from '../http/stored-response.js'
+import { dependenciesOfName, type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
 
 /** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
@@ -30,6 +32,7 @@ export interface NamesRoutesOptions extends NamesOptions {
   /** The most outpoints in one request to `/origins`. */
   maxOrigins: number
   bodies: RequestBodies
+  responses: ResponseCache
 }
 
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
@@ -37,8 +40,8 @@ export function namesRoutes(options: NamesRoutesOptions): Router {
   const { store, prefixes, genesis, maxOrigins, bodies } = options
   const routes = Router()
     .get('/', list(store))
-    .get('/origin/:name', origin(store))
-    .get('/mine/:name', mine(store))
+    .get('/origin/:name', origin(options))
+    .get('/mine/:name', mine(options))
     .get('/proof/:name', proof(store, genesis))
     .post('/origins', bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(store, maxOrigins))
     .get('/:name', record(options))
@@ -77,21 +80,33 @@ function list(store: GraphReader): RequestHandler {
   }
 }
 
-function origin(store: GraphReader): RequestHandler<{ name: string }> {
-  return async ({ params }, response) => {
-    const name = nameOf(params.name)
+function origin({ store, responses }: NamesRoutesOptions): RequestHandler<{ name: string }> {
+  return named(responses, async (name) => {
     const outpoint = await store.names.originOf(name)
     if (outpoint === undefined) throw notClaimed(name)
-    send(response, { name, outpoint: formatOutpoint(outpoint) })
-  }
+    return { value: { name, outpoint: formatOutpoint(outpoint) }, dependsOn: [] }
+  })
 }
 
-function record(options: NamesOptions): RequestHandler<{ name: string }> {
-  return async ({ params }, response) => {
-    const name = nameOf(params.name)
+function record(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
+  return named(options.responses, async (name) => {
     const found = await nameRecord(options, name)
     if (found === undefined) throw notClaimed(name)
-    send(response, found)
+    return { value: found, dependsOn: dependenciesOfName(found) }
+  })
+}
+
+/** A route that answers with JSON about a name, which follows from reads that belong together. */
+function named(
+  responses: ResponseCache,
+  read: (name: string) => Promise<{ value: unknown; dependsOn: Dependency[] }>,
+): RequestHandler<{ name: string }> {
+  return async (request, response) => {
+    const name = nameOf(request.params.name)
+    await responses.respond(request, response, async () => {
+      const { value, dependsOn } = await read(name)
+      return jsonResponse(value, { cache: CACHE.revalidate, dependsOn })
+    })
   }
 }
 
@@ -116,14 +131,15 @@ function notClaimed(name: string): NotFoundError {
   return new NotFoundError(`${name} is not claimed`)
 }
 
-function mine(store: GraphReader): RequestHandler<{ name: string }> {
-  return async ({ params }, response) => {
-    const name = nameOf(params.name)
-    const node = await store.consistent(() => store.names.longestNode(name))
+function mine({ store, responses }: NamesRoutesOptions): RequestHandler<{ name: string }> {
+  return named(responses, async (name) => {
+    const node = await store.names.longestNode(name)
     if (node === undefined) throw new NotFoundError('this host has no genesis to mine from')
     if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
-    send(response, { domain: node.domain, outpoint: formatOutpoint(node.outpoint) })
-  }
+    const { domain, outpoint } = node
+    // A longer node comes with a mint, which spends this one.
+    return { value: { domain, outpoint: formatOutpoint(outpoint) }, dependsOn: [dependency.spend(outpoint)] }
+  })
 }
 
 // The most is a setting, and exceeding it has an error code of its own.

@@ -30,7 +30,7 @@ import {
 } from '../http/operation.js'
 import { askedOutpoint } from '../http/schemas.js'
 import { refuseServiceWorkers } from '../http/security-headers.js'
-import { ofLength, sendChunks, sendHead } from '../http/send-body.js'
+import { contentRepresentation, type Header, ofLength, sendChunks, sendHead } from '../http/send-body.js'
 
 export interface StreamRouteOptions {
   store: GraphReader
@@ -87,10 +87,13 @@ function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestH
     if (stream === undefined)
       throw new OriginUnknownError('this store has no content at this outpoint', query.outpoint)
     const origin = await originOf(query.outpoint, store)
-    response.setHeader('Cache-Control', CACHE.revalidate)
-    response.setHeader('X-Outpoint', formatOutpoint(query.outpoint))
-    if (origin !== undefined) response.setHeader('X-Origin', formatOutpoint(origin))
-    const range = sendHead({ request, response, content: stream, policy })
+    const headers: Header[] = [
+      ['Cache-Control', CACHE.revalidate],
+      ['X-Outpoint', formatOutpoint(query.outpoint)],
+      ...(origin === undefined ? [] : [['X-Origin', formatOutpoint(origin)] satisfies Header]),
+    ]
+    const representation = contentRepresentation(stream, { headers, policy })
+    const range = sendHead({ request, response, representation })
     if (range === undefined) return
     await sendChunks(response, {
       chunks: streamBody({ store, query, stream, range }),

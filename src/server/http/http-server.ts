@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, IncomingMessage, type RequestListener, type Server, ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
 import type { Duplex } from 'node:stream'
@@ -10,6 +10,7 @@ import type { ErrorCode } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
 import type { EndedRequest } from '../telemetry/request-metrics.js'
 import { addressKey } from './gates.js'
+import type { App } from './hot-path.js'
 import {
   type Refusal,
   refusalOf,
@@ -28,7 +29,7 @@ const MAX_PIPELINED = 64
 const CHECKING = 30_000
 
 export interface HttpServerOptions {
-  app: Express
+  app: App
   limits: Limits
   /** Called once for each request, whether its response was sent or the client left. */
   onEnd: (ended: EndedRequest) => void
@@ -63,7 +64,7 @@ export function openHttpServer({ app, limits, onEnd, log }: HttpServerOptions): 
   const inFlight = new InFlightRequests()
   const connections = new AddressConnections(limits)
   const server = createServer({
-    ...classesOf(app),
+    ...classesOf(app.express),
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout,
     requestTimeout,
@@ -97,11 +98,10 @@ export function openHttpServer({ app, limits, onEnd, log }: HttpServerOptions): 
     })
     return true
   }
-  const answer = listenerOf(app)
   server.on('request', (request, response) => {
     if (!begin(request, response)) return
     const refusal = refusalOfHead(request, limits)
-    if (refusal === undefined) answer(request, response)
+    if (refusal === undefined) app(request, response)
     else sendRefusal(response, refusal)
   })
   server.on('checkExpectation', (request, response) => {
@@ -177,20 +177,6 @@ function logFields({ request, status, code, complete, started }: EndedRequest): 
   const milliseconds = Math.round(performance.now() - started)
   const { method, originalUrl, url } = request
   return { method, url: originalUrl ?? url, status, code, milliseconds, ...(!complete && { aborted: true }) }
-}
-
-/**
- * Express sends a request whose target it cannot parse (`http://[/`) past all routes, to an error page of its own: such a
- * request is passed to the app again, with a target that has no route.
- */
-function listenerOf(app: Express): RequestListener {
-  const handle = app as (...given: [...Parameters<RequestListener>, next?: () => void]) => void
-  return (request, response) => {
-    handle(request, response, () => {
-      request.url = '/'
-      handle(request, response)
-    })
-  }
 }
 
 /** The open connections, each with the responses that are due on it: several, if a client does not wait for them. */

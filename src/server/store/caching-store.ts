@@ -2,6 +2,12 @@ import { LRUCache } from 'lru-cache'
 import { type Logger, pino } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { BlocklistStore } from '../../../backend/src/graph/blocklist.js'
+import {
+  changesBy,
+  type Dependency,
+  dependenciesOfStep,
+  dependency,
+} from '../../../backend/src/graph/dependencies.js'
 import type {
   Backlog,
   CacheOptions,
@@ -18,28 +24,25 @@ import type { MapState } from '../../../backend/src/graph/map-merge.js'
 import { optimisticRead } from '../../../backend/src/graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { AnswerCache, type CachedAnswer } from './answer-cache.js'
 import { ChangePoller } from './change-poller.js'
 
-/** How many answers are cached, and their total weight: about their bytes, as strangers decide how much MAP an ordinal has. */
-const MAX_ANSWERS = 20_000
-const MAX_WEIGHT = 32 * 1024 * 1024
-const MAX_ANSWER_WEIGHT = 1024 * 1024
+const MiB = 1024 * 1024
+/** The share of the memory that is for short bodies; the rest is for answers. */
+const BODIES = 1 / 2
 /** The weight of an answer without MAP or segments, and of a segment. */
 const USUAL_WEIGHT = 1024
 const SEGMENT_WEIGHT = 256
 /** The weight of a metadata text besides its characters: a stranger may have written ten thousand empty ones. */
 const TEXT_WEIGHT = 100
-/** Total bytes of the short bodies that are cached. */
-const MAX_BODIES = 32 * 1024 * 1024
 
-/** The promise is kept too: a repeated read costs no new one. */
-interface CachedAnswer {
-  promise: Promise<unknown>
-  value: unknown
-}
+/** What a write has changed; undefined if that is not known. */
+type Changes = readonly Dependency[] | undefined
 
 export interface CachingStoreOptions {
   store: HostStore
+  /** The most memory that cached answers and bodies take, in bytes: strangers decide how much MAP an ordinal has. */
+  maxBytes?: number
   /** Whether other processes may write to the database. */
   isShared?: boolean
   onWrite?: () => Promise<void>
@@ -47,9 +50,10 @@ export interface CachingStoreOptions {
 }
 
 /**
- * A store that caches the answers which the gateway needs again and again, until the next write. If other processes share the
- * database, it polls for their writes, and cached answers are used only after a fresh poll. Bodies are cached longer: a hash
- * identifies them.
+ * A store that caches the answers which the gateway needs again and again. A write removes those that depend on what it
+ * changes, and all of them if it reorganises or blocks something. If other processes share the database, it polls for their
+ * writes, which remove all, and cached answers are used only after a fresh poll. Bodies are cached longer: a hash identifies
+ * them.
  */
 export class CachingStore implements HostStore {
   readonly transactions: TransactionsReader
@@ -69,19 +73,14 @@ export class CachingStore implements HostStore {
   readonly headers
   /** Answers from memory, and reads, since the start. */
   readonly caches = { answers: { hits: 0, misses: 0 }, bodies: { hits: 0, misses: 0 } }
-  private readonly answers = new LRUCache<string, CachedAnswer>({
-    max: MAX_ANSWERS,
-    maxSize: MAX_WEIGHT,
-    maxEntrySize: MAX_ANSWER_WEIGHT,
-  })
-  private readonly bodies = new LRUCache<string, Uint8Array>({
-    maxSize: MAX_BODIES,
-    sizeCalculation: ({ length }) => Math.max(length, 1),
-  })
+  private readonly answers: AnswerCache
+  private readonly bodies: LRUCache<string, Uint8Array>
   /** How many writes there were: an answer that a write may have overtaken is not cached. */
   private writes = 0
-  /** How many are running: until they end, a cached answer may be out of date. */
+  /** How many are running: until they end, a cached answer that depends on anything may be out of date. */
   private running = 0
+  /** How many of them remove all answers. */
+  private clearing = 0
   /** The reorganisation count that the cached answers belong to. */
   private reorgs = 0
   /** Polls for the writes of others; undefined if there are none. */
@@ -89,6 +88,12 @@ export class CachingStore implements HostStore {
 
   constructor(private readonly options: CachingStoreOptions) {
     const { store, isShared = false, onWrite, logger = pino({ level: 'silent' }) } = options
+    const { maxBytes = 64 * MiB } = options
+    this.answers = new AnswerCache(maxBytes * (1 - BODIES))
+    this.bodies = new LRUCache({
+      maxSize: maxBytes * BODIES,
+      sizeCalculation: ({ length }) => Math.max(length, 1),
+    })
     if (isShared) {
       const forget = async (): Promise<void> => {
         this.forgetAnswers()
@@ -106,9 +111,14 @@ export class CachingStore implements HostStore {
     this.settings = store.settings
     this.headers = store.headers
     this.transactions = replacing(transactions, {
-      heightOf: (txid) => this.cached(`height ${txid}`, () => transactions.heightOf(txid)),
+      heightOf: (txid) =>
+        this.cached(`height ${txid}`, () => transactions.heightOf(txid), {
+          dependsOn: () => [dependency.proof(txid)],
+        }),
       spenderOf: (outpoint) =>
-        this.cachedAbsence(`spender ${formatOutpoint(outpoint)}`, () => transactions.spenderOf(outpoint)),
+        this.cachedAbsence(`spender ${formatOutpoint(outpoint)}`, () => transactions.spenderOf(outpoint), {
+          dependsOn: () => [dependency.spend(outpoint)],
+        }),
     })
     this.names = replacing(names, {
       // The blocklist filter asks about one or two with each read. Strangers make up longer lists: those are not cached.
@@ -119,18 +129,28 @@ export class CachingStore implements HostStore {
     })
     this.ordinals = replacing(ordinals, {
       output: (outpoint) =>
-        this.cached(`output ${formatOutpoint(outpoint)}`, () => ordinals.output(outpoint)),
+        this.cached(`output ${formatOutpoint(outpoint)}`, () => ordinals.output(outpoint), {
+          dependsOn: (output) => (output?.unsettled ? [dependency.lineages] : []),
+        }),
       at: (outpoint, sequence) =>
-        this.cached(`${sequence} ${formatOutpoint(outpoint)}`, () => ordinals.at(outpoint, sequence)),
+        this.cached(`${sequence} ${formatOutpoint(outpoint)}`, () => ordinals.at(outpoint, sequence), {
+          dependsOn: (step) => (step ? dependenciesOfStep(step) : []),
+        }),
       currentOutput: (outpoint) =>
         this.cachedAbsence(`current ${formatOutpoint(outpoint)}`, () => ordinals.currentOutput(outpoint)),
     })
     this.metadata = {
       own: (outpoint) =>
-        this.cached(`own ${formatOutpoint(outpoint)}`, () => metadata.own(outpoint), mapWeight),
+        this.cached(`own ${formatOutpoint(outpoint)}`, () => metadata.own(outpoint), {
+          dependsOn: () => [],
+          weightOf: mapWeight,
+        }),
       merged: (outpoint, limit) => {
         const key = `merged ${limit} ${formatOutpoint(outpoint)}`
-        return this.cached(key, () => metadata.merged(outpoint, limit), mapWeight)
+        return this.cached(key, () => metadata.merged(outpoint, limit), {
+          dependsOn: () => [dependency.lineages],
+          weightOf: mapWeight,
+        })
       },
     }
     this.content = replacing(content, {
@@ -145,7 +165,7 @@ export class CachingStore implements HostStore {
         this.cached(
           `stream ${query.chunkTypes} ${formatOutpoint(query.outpoint)}`,
           () => streams.summary(query),
-          (stream) => USUAL_WEIGHT + SEGMENT_WEIGHT * (stream?.segments.length ?? 0),
+          { weightOf: (stream) => USUAL_WEIGHT + SEGMENT_WEIGHT * (stream?.segments.length ?? 0) },
         ),
     })
     this.blocklist = replacing(blocklist, {
@@ -153,7 +173,13 @@ export class CachingStore implements HostStore {
       add: (record) => this.writing(() => blocklist.add(record)),
       remove: (subject) => this.writing(() => blocklist.remove(subject)),
     })
-    this.backlog = replacing(backlog, { workOff: () => this.writing(() => backlog.workOff()) })
+    this.backlog = replacing(backlog, {
+      workOff: () =>
+        this.writing(
+          () => backlog.workOff(),
+          (wasBehind) => (wasBehind ? undefined : []),
+        ),
+    })
   }
 
   get store(): HostStore {
@@ -187,7 +213,20 @@ export class CachingStore implements HostStore {
   }
 
   record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
-    return this.writing(() => this.store.record(records, options))
+    // A rebuild has emptied the index before.
+    if (options?.again) return this.writing(() => this.store.record(records, options))
+    let isRelinked = false
+    const onRelinked = (): void => {
+      isRelinked = true
+      options?.onRelinked?.()
+    }
+    return this.writing(
+      () => this.store.record(records, { ...options, onRelinked }),
+      (admitted) => {
+        const changes = changesOf(records, admitted)
+        return isRelinked ? changes && [...changes, dependency.lineages] : changes
+      },
+    )
   }
 
   disprove(block: Block): Promise<number> {
@@ -198,17 +237,31 @@ export class CachingStore implements HostStore {
     return this.writing(() => this.store.evict(outpoint))
   }
 
-  /** Runs a write, in this thread or another; until it ends, the cache is not used. */
-  async writing<Result>(write: () => Promise<Result>): Promise<Result> {
+  /**
+   * Runs a write, in this thread or another. Until it ends, no cached answer is used that it may outdate.
+   *
+   * @param changesOf What a write with this result has changed; undefined if that is not known. If missing, the write may
+   * change everything, as one that blocks something does.
+   */
+  async writing<Result>(
+    write: () => Promise<Result>,
+    changesOf?: (result: Result) => Changes,
+  ): Promise<Result> {
+    const clears = changesOf === undefined ? 1 : 0
     this.running++
+    this.clearing += clears
+    let changed: Changes
     try {
-      return await write()
+      const result = await write()
+      changed = changesOf?.(result)
+      return result
     } finally {
       try {
-        this.forgetAnswers()
-        this.reorgs = await this.store.reorgCount()
+        if (clears) this.forgetAnswers()
+        await this.forgetChanged(changed)
       } finally {
         this.running--
+        this.clearing -= clears
       }
     }
   }
@@ -216,10 +269,17 @@ export class CachingStore implements HostStore {
   consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
     const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
     if (cache === undefined) return readAll()
-    const { key } = cache
-    const known = this.known(key)
+    const { key, dependsOn, weightOf } = cache
+    const known = this.complete(key)
     if (known !== undefined) return known.value as Answer
-    return this.read(key, readAll, (answer) => USUAL_WEIGHT + key.length + cache.weightOf(answer))
+    return this.read(key, readAll, {
+      dependsOn,
+      weightOf: (answer) => USUAL_WEIGHT + key.length + weightOf(answer),
+    })
+  }
+
+  cachedAnswer(key: string): unknown {
+    return this.complete(key)?.value
   }
 
   async reorgCount(): Promise<number> {
@@ -238,6 +298,19 @@ export class CachingStore implements HostStore {
     this.answers.clear()
   }
 
+  private async forgetChanged(changed: Changes): Promise<void> {
+    this.writes++
+    let reorgs: number | undefined
+    try {
+      reorgs = await this.store.reorgCount()
+    } finally {
+      if (reorgs !== this.reorgs) this.answers.clear()
+      else if (changed === undefined) this.answers.changeAll()
+      else this.answers.change(changed)
+    }
+    this.reorgs = reorgs
+  }
+
   private get isFresh(): boolean {
     return this.poller?.isFresh ?? true
   }
@@ -251,23 +324,34 @@ export class CachingStore implements HostStore {
   private cached<Value>(
     key: string,
     read: () => Promise<Value>,
-    weightOf: (value: Value) => number = () => USUAL_WEIGHT,
+    options?: Partial<CacheRules<Value>>,
   ): Promise<Value> {
-    const known = this.known(key)
-    return known === undefined ? this.read(key, read, weightOf) : (known.promise as Promise<Value>)
+    const known = this.running > 0 ? undefined : this.known(key)
+    return known === undefined ? this.read(key, read, options) : (known.promise as Promise<Value>)
   }
 
   /** As {@link cached}, where it is cached, too, that there is none. */
   private async cachedAbsence<Value>(
     key: string,
     read: () => Promise<Value | undefined>,
+    options?: Pick<CacheRules<Value | undefined>, 'dependsOn'>,
   ): Promise<Value | undefined> {
-    const { value } = await this.cached(key, async () => ({ value: await read() }))
+    const { value } = await this.cached(
+      key,
+      async () => ({ value: await read() }),
+      options && { dependsOn: ({ value }) => options.dependsOn(value) },
+    )
     return value
   }
 
+  /** A whole answer: one that depends on nothing is as true while something is written. */
+  private complete(key: string): CachedAnswer | undefined {
+    const known = this.clearing > 0 ? undefined : this.known(key)
+    return this.running > 0 && known !== undefined && known.dependsOn.length > 0 ? undefined : known
+  }
+
   private known(key: string): CachedAnswer | undefined {
-    if (this.running > 0 || !this.isFresh) return undefined
+    if (!this.isFresh) return undefined
     const known = this.answers.get(key)
     if (known !== undefined) this.caches.answers.hits++
     return known
@@ -276,23 +360,40 @@ export class CachingStore implements HostStore {
   private read<Value>(
     key: string,
     read: () => Promise<Value>,
-    weightOf: (value: Value) => number,
+    { dependsOn = () => [dependency.all], weightOf = () => USUAL_WEIGHT }: Partial<CacheRules<Value>> = {},
   ): Promise<Value> {
     if (this.running > 0 || !this.isFresh) return read()
     this.caches.answers.misses++
     const { writes } = this
-    const answer = read()
-    void answer.then(
+    const promise = read()
+    void promise.then(
       (value) => {
         // Strangers can ask for any number of missing things.
         if (value !== undefined && writes === this.writes && this.running === 0)
-          this.answers.set(key, { promise: answer, value }, { size: weightOf(value) })
+          this.answers.set(key, { promise, value, dependsOn: dependsOn(value), weight: weightOf(value) })
       },
       // The caller gets the error; nothing is cached.
       () => {},
     )
-    return answer
+    return promise
   }
+}
+
+interface CacheRules<Value> {
+  /** By default, on anything. */
+  dependsOn: (value: Value) => readonly Dependency[]
+  weightOf: (value: Value) => number
+}
+
+/**
+ * What a write of records has changed. Undefined if it admitted outputs of transactions that came earlier, or was given what
+ * the host's engine derived: that may continue or begin ordinals whose outputs it does not name.
+ */
+function changesOf(records: GraphRecords, admitted: AdmissionRecord[]): Changes {
+  const { transactions, nodes, names, outputs } = records
+  const txids = new Set(transactions.map(({ txid }) => txid))
+  const isOwn = admitted.every(({ outpoint }) => txids.has(outpoint.txid))
+  return isOwn && nodes.length + names.length + outputs.length === 0 ? changesBy(records) : undefined
 }
 
 /** A role with some of its methods replaced. */

@@ -59,7 +59,8 @@ function readersOf(startPair: StartPair): void {
       return origin
     }
     try {
-      const { status, json } = await server.ask('/svc/names/a')
+      // Without the query, it is in memory.
+      const { status, json } = await server.ask('/svc/names/a?q')
       expect({ status, json }).toMatchObject({ status: 200, json: { origin: competing.outpoint(2) } })
       expect(saysOf(json, world)).toEqual({ first: false, competing: true })
     } finally {

@@ -25,10 +25,10 @@ const NO_STEP = [
   /^backend\/src\/(protocol|storage\/(rows|read|rebuild|sql|mongo))\//,
   /^backend\/src\/storage\/write\/([\w-]+-tables|blob-chunks|held-submissions)\.ts$/,
   // Libraries that several steps share.
-  /^backend\/src\/graph\/(ancestry|attributes|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
+  /^backend\/src\/graph\/(ancestry|attributes|dependencies|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.
   /^src\/gateway\/http\/(?!request-body)/,
-  /^src\/server\/(telemetry\/|http\/http-refusal|store\/(index-maintenance|open-database))/,
+  /^src\/server\/(telemetry\/|http\/(hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database))/,
   // Parts that are put together, and work in the background.
   /^backend\/src\/(lookup-services\/|storage\/write\/hook-outbox)/,
   /^src\/server\/(app|node|server|submission\/(overlay|backlog-worker))\.ts$/,

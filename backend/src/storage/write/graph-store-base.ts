@@ -95,10 +95,11 @@ export abstract class GraphStoreBase implements HostStore {
 
   async record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
     const { admission } = this
-    const { reorganised, admitted } = await this.write((tables) =>
+    const { reorganised, relinked, admitted } = await this.write((tables) =>
       writeRecords(tables, records, { ...options, admission }),
     )
     this.reportReorg(reorganised)
+    if (relinked) options?.onRelinked?.()
     return admitted
   }
 
@@ -116,6 +117,10 @@ export abstract class GraphStoreBase implements HostStore {
 
   consistent<Answer>(read: () => Promise<Answer>, _cache?: CacheOptions<Answer>): Promise<Answer> {
     return optimisticRead(read, () => this.reorgCount())
+  }
+
+  cachedAnswer(_key: string): undefined {
+    return undefined
   }
 
   private blocklistRole(): BlocklistStore {

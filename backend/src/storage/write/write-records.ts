@@ -31,6 +31,8 @@ const NONE: ReadonlySet<string> = new Set()
 interface Recorded {
   /** How many stored transactions became inactive or active again. */
   reorganised: number
+  /** Whether outputs that were stored before have another place in their lineages. */
+  relinked: boolean
   /** The new admissions. */
   admitted: AdmissionRecord[]
 }
@@ -63,7 +65,7 @@ export async function writeRecords(
   ])
   await tables.transactions.insertNew('graph_admissions', admissions.map(admissionRow))
   await tables.transactions.insertNew('graph_applied', applied.map(appliedRow))
-  const { reorganised, ...others } = await writeFacts(tables, {
+  const { reorganised, relinked, ...others } = await writeFacts(tables, {
     facts: { outputs, names },
     records,
     decision,
@@ -73,7 +75,7 @@ export async function writeRecords(
     ...(admission && { inserted }),
   })
   await leaveBacklog(tables.transactions, { ...left, ...others })
-  return { reorganised, admitted: options.again ? [] : admissions }
+  return { reorganised, relinked, admitted: options.again ? [] : admissions }
 }
 
 /** Deletes the proofs that lead to a block. Returns how many, and how many transactions became inactive or active again. */
@@ -83,7 +85,11 @@ export async function writeDisproof(
 ): Promise<{ count: number; reorganised: number }> {
   const { decision, count } = await takeProofs(tables.transactions, block)
   const records = graphRecords({})
-  const { reorganised, ...others } = await writeFacts(tables, {
+  const {
+    reorganised,
+    relinked: _,
+    ...others
+  } = await writeFacts(tables, {
     ...{ facts: records, records, decision },
     ...{ earlier: emptyBacklog(), limit: reevaluationsOf() },
   })
@@ -107,7 +113,8 @@ async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRe
 /**
  * Writes the tables that reads use: applies a decision and adds new output records.
  *
- * @returns How many stored transactions became inactive or active again, and the items left for later writes.
+ * @returns How many stored transactions became inactive or active again, whether stored outputs have another place in their
+ * lineages, and the items left for later writes.
  */
 async function writeFacts(
   tables: GraphTables,
@@ -127,7 +134,7 @@ async function writeFacts(
     /** New raw transactions by txid, if the store derives admissions. */
     inserted?: ReadonlyMap<string, Uint8Array>
   },
-): Promise<{ reorganised: number } & Pick<BacklogItems, 'resolve' | 'carry' | 'link'>> {
+): Promise<Omit<Recorded, 'admitted'> & Pick<BacklogItems, 'resolve' | 'carry' | 'link'>> {
   const { left, gone, spent: freed } = await deactivate(tables, decision.deactivated)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
   const inactive = await tables.transactions.inactiveAmong(
@@ -188,5 +195,6 @@ async function writeFacts(
   const reorganised =
     decision.restored.length + decision.deactivated.filter((txid) => !submitted.has(txid)).length
   if (reorganised > 0) await tables.transactions.countReorg()
-  return { reorganised, resolve, carry, link: linked.left }
+  const relinked = [...resolved, ...former, ...begun].some(({ txid }) => !inserted?.has(txid))
+  return { reorganised, relinked, resolve, carry, link: linked.left }
 }

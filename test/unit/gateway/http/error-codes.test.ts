@@ -147,7 +147,8 @@ describe('what went wrong inside', () => {
     records.length = 0
     const answer = await whileReplaced(server.node.graph.content, 'shortBody', {
       by: failing,
-      during: () => server.ask(content(file.outpoint(0))),
+      // Without the query, it is in memory.
+      during: () => server.ask(`${content(file.outpoint(0))}?a`),
     })
     expectError(answer, { code: 'INTERNAL', status: 500 })
     expect(records).toMatchObject([{ err: { message: SECRET } }])

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { get, type IncomingMessage } from 'node:http'
+import { get, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import express from 'express'
@@ -11,14 +11,17 @@ describe('an HTTP server over an Express app', () => {
   afterEach(() => server?.finish())
 
   test('makes requests and responses with the prototypes of the app, so that Express changes none', async () => {
-    const app = express().get('/', (request, response) => {
+    const routes = express().get('/', (request, response) => {
       response.end(request.path)
+    })
+    const app = Object.assign((...given: Parameters<RequestListener>) => void routes(...given), {
+      express: routes,
     })
     server = openHttpServer({ app, limits: readLimits({}), onEnd: () => {} })
     const are: boolean[] = []
     server.prependListener('request', (request, response) => {
-      are.push(Object.getPrototypeOf(request) === app.request)
-      are.push(Object.getPrototypeOf(response) === app.response)
+      are.push(Object.getPrototypeOf(request) === routes.request)
+      are.push(Object.getPrototypeOf(response) === routes.response)
     })
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo

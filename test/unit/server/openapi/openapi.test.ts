@@ -81,7 +81,7 @@ async function setUp(name: ProfileName) {
       })
     }
   }
-  const app = createApp({
+  const { express: app } = createApp({
     config: readConfig({ PROFILE: name }),
     overlay: hosts.well.node.overlay,
     graph: hosts.well.node.graph,
@@ -145,7 +145,6 @@ describe.each(profiles)(
 
     test('accounts for every handler that answers without being a route', () => {
       expect(routesOf(app).handlers).toEqual([
-        { name: 'gateway', prefix: '' },
         { name: 'operator', prefix: '/admin' },
         { name: 'adminGuard', prefix: '/admin' },
         { name: 'unlessRebuilding', prefix: '/admin' },

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { BlockedError } from '../../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../../backend/src/graph/blocklist-filter.js'
+import { dependency } from '../../../../backend/src/graph/dependencies.js'
 import { TIP } from '../../../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../../../backend/src/graph/map-coder.js'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
@@ -105,13 +106,73 @@ test.each([
         read++
         return tip()
       },
-      { key: 'tip', weightOf: () => weight },
+      { key: 'tip', dependsOn: () => [dependency.all], weightOf: () => weight },
     )
   expect(await ask()).toEqual(first.outpoint)
   expect(await ask()).toEqual(first.outpoint)
   expect(read).toBe(1 + again)
   await store.record(graphRecords({ outputs: [second] }))
   expect(await ask()).toEqual(second.outpoint)
+})
+
+test('what a transaction spends or proves is asked for again, and nothing else is', async () => {
+  await store.record(graphRecords({ outputs: [first, second] }))
+  const asked = {
+    output: () => store.ordinals.output(first.outpoint),
+    'an earlier step': () => store.ordinals.at(first.outpoint, 0),
+    tip: () => store.ordinals.at(first.outpoint, TIP),
+    spender: () => store.transactions.spenderOf(second.outpoint),
+    'spender of another': () => store.transactions.spenderOf(first.outpoint),
+  }
+  for (const ask of Object.values(asked)) await ask()
+  const raw = utf8('a transaction')
+  const spends = [{ outpoint: second.outpoint, spender: txid(3) }]
+  await store.record(graphRecords({ transactions: [{ txid: txid(3), raw }], spends }))
+  const again: string[] = []
+  for (const [what, ask] of Object.entries(asked)) if ((await readsOf(ask)) > 0) again.push(what)
+  expect(again).toEqual(['tip', 'spender'])
+
+  const height = () => store.transactions.heightOf(txid(3))
+  expect(await height()).toBeUndefined()
+  const proof = { height: 7, root: txid(7), merklePath: new Uint8Array(1) }
+  await store.record(graphRecords({ transactions: [{ txid: txid(3), raw, proof }] }))
+  expect(await height()).toBe(7)
+  expect(await readsOf(height)).toBe(0)
+  await store.disprove({ height: 7, root: txid(7) })
+  expect(await height()).toBeUndefined()
+  expect(await readsOf(asked.output)).toBe(1)
+})
+
+test('a whole answer that depends on nothing is used while something is written, and no other is', async () => {
+  const answer = (key: string, dependsOn: string[]) =>
+    store.consistent(async () => key, { key, dependsOn: () => dependsOn, weightOf: () => 1 })
+  await answer('lasting', [])
+  await answer('changing', [dependency.lineages])
+  const known = () => ['lasting', 'changing'].map((key) => store.cachedAnswer(key))
+  expect(known()).toEqual(['lasting', 'changing'])
+  const change = async (): Promise<unknown[]> => known()
+  expect(await store.writing(change, () => [])).toEqual(['lasting', undefined])
+  expect(known()).toEqual(['lasting', 'changing'])
+  // Nobody knows what that has changed.
+  await store.writing(change, () => undefined)
+  expect(known()).toEqual(['lasting', undefined])
+  expect(await store.writing(change)).toEqual([undefined, undefined])
+  expect(known()).toEqual([undefined, undefined])
+})
+
+test('answers take as much memory as the setting says', async () => {
+  store = new CachingStore({ store: new SqlGraphStore(database), maxBytes: 200_000 })
+  await store.open()
+  for (let key = 0; key < 100; key++)
+    await store.consistent(async () => key, {
+      key: String(key),
+      dependsOn: () => [dependency.spend({ txid: txid(key), vout: 0 })],
+      weightOf: () => 1000,
+    })
+  const kept = Array.from({ length: 100 }, (_, key) => store.cachedAnswer(String(key)) !== undefined)
+  expect(kept.lastIndexOf(false)).toBe(99 - kept.filter(Boolean).length)
+  expect(kept.filter(Boolean).length).toBeGreaterThan(40)
+  expect(kept.filter(Boolean).length).toBeLessThan(50)
 })
 
 test('whether an output is an origin is not asked again, until something is written', async () => {

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import Database from 'libsql'
@@ -183,7 +183,7 @@ describe('while the index is not known to be equal', () => {
       index: () => status,
       logger: SILENT,
     })
-    const server = app.listen(0, '127.0.0.1')
+    const server = createServer(app).listen(0, '127.0.0.1')
     listening.push(server)
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo

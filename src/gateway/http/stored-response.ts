@@ -1,0 +1,130 @@
+import { types } from 'node:util'
+import type { Request, RequestHandler, Response } from 'express'
+import type { Dependency } from '../../../backend/src/graph/dependencies.js'
+import type { ByteRange, ConsistentReader } from '../../../backend/src/graph/graph-store.js'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { entityTag } from './caching.js'
+import { type Header, JSON_TYPE, type Representation, sendChunks, sendHead } from './send-body.js'
+
+/**
+ * A response to GET that a store may cache (RFC 9111), as it is the same for everybody until something changes that it depends
+ * on. It has everything that is sent, so that the next request for it meets no route.
+ */
+export class StoredResponse {
+  /** The route that made it, for metrics. */
+  route: Request['route']
+
+  /** @param body The bytes, or a function that reads a range of them. */
+  constructor(
+    readonly representation: Representation,
+    readonly body: Uint8Array | ((range: ByteRange) => AsyncGenerator<Uint8Array>),
+    readonly dependsOn: readonly Dependency[],
+  ) {}
+
+  /** About how many bytes it takes. */
+  get weight(): number {
+    const { headers } = this.representation
+    const bytes = typeof this.body === 'function' ? 0 : this.body.length
+    return headers.reduce((sum, [name, value]) => sum + name.length + value.length, bytes)
+  }
+}
+
+/** A response with JSON. @param options.isTagged Whether it has an entity tag, so that clients can revalidate theirs. */
+export function jsonResponse(
+  value: unknown,
+  options: { cache: string; isTagged?: boolean; dependsOn: readonly Dependency[] },
+): StoredResponse {
+  const body = Buffer.from(JSON.stringify(value), 'utf8')
+  const headers: Header[] = [['Cache-Control', options.cache]]
+  const tag = options.isTagged ? entityTag(sha256(body).toString('hex')) : undefined
+  if (tag !== undefined) headers.push(['ETag', tag])
+  const representation = { headers, contentType: JSON_TYPE, length: body.length, ...(tag && { tag }) }
+  return new StoredResponse(representation, body, options.dependsOn)
+}
+
+/** What is cached for a request: a response, or what one is made of each time. */
+type Cached = Pick<StoredResponse, 'dependsOn' | 'weight'>
+
+/** Each gateway has other options, and so other responses to the same paths. */
+let gateways = 0
+
+/** The responses of a gateway that its store has cached. */
+export class ResponseCache {
+  private readonly prefix = `${++gateways}:`
+
+  constructor(private readonly store: ConsistentReader) {}
+
+  /**
+   * What is cached for a request, or else what `read` returns, which may be cached: by the path as sent, mount points included.
+   * With a query nothing is cached: few routes read one, and anybody can vary it.
+   *
+   * @param read Reads that belong together; may run several times.
+   */
+  cached<Answer extends Cached>(
+    { originalUrl }: Request,
+    read: () => Promise<Answer>,
+  ): Promise<Answer> | Answer {
+    if (originalUrl.includes('?')) return this.store.consistent(read)
+    return this.store.consistent(read, {
+      key: this.prefix + originalUrl,
+      dependsOn: ({ dependsOn }) => dependsOn,
+      weightOf: ({ weight }) => weight,
+    })
+  }
+
+  /** Sends the cached response to a request, or else the one that `read` returns. */
+  respond(request: Request, response: Response, read: () => Promise<StoredResponse>): Promise<void> | void {
+    return whenReady(this.cached(request, read), (stored) => sendStored({ request, response, stored }))
+  }
+
+  /** Sends the cached response to a GET or HEAD, in front of all routes. Whatever has none is for the routes. */
+  readonly handler: RequestHandler = (request, response, next) => {
+    const { method, url, headers } = request
+    const stored =
+      method === 'GET' || method === 'HEAD' ? this.store.cachedAnswer(this.prefix + url) : undefined
+    // Some routes refuse those.
+    if (!(stored instanceof StoredResponse) || headers['service-worker'] !== undefined) {
+      next()
+      return
+    }
+    request.route = stored.route
+    passingErrors(() => sendStored({ request, response, stored }), next)
+  }
+}
+
+/** Sends a response, or what of it the request asks for. */
+export function sendStored({
+  request,
+  response,
+  stored,
+}: {
+  request: Request
+  response: Response
+  stored: StoredResponse
+}): Promise<void> | void {
+  const { representation, body } = stored
+  stored.route ??= request.route
+  const range = sendHead({ request, response, representation })
+  if (range === undefined) return
+  const { from, length } = range
+  if (typeof body === 'function') return sendChunks(response, { chunks: body(range), length })
+  response.end(length === body.length ? body : body.subarray(from, from + length))
+}
+
+/** Continues at once with a value from memory: most requests are for such content, and promises cost them a tenth more. */
+export function whenReady<Value, Result>(
+  value: Promise<Value> | Value,
+  next: (value: Value) => Promise<Result> | Result,
+): Promise<Result> | Result {
+  return types.isPromise(value) ? value.then(next) : next(value)
+}
+
+/** For a handler in an app that may be of Express 4, which does not handle rejected promises. */
+export function passingErrors(send: () => Promise<void> | void, next: (error: unknown) => void): void {
+  try {
+    const sent = send()
+    if (types.isPromise(sent)) sent.catch(next)
+  } catch (error) {
+    next(error)
+  }
+}

@@ -1,0 +1,201 @@
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
+import { pino } from 'pino'
+import { sha256 } from '../../../../backend/src/graph/native-hash.js'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { createApp } from '../../../../src/server/app.js'
+import { aheadOfRoutes } from '../../../../src/server/http/hot-path.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import {
+  beefOf,
+  FakeChain,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import { listening } from '../../../support/server/connections.js'
+import {
+  ask,
+  lastingHeaders,
+  posted,
+  SILENT,
+  treeOf,
+  useServers,
+} from '../../../support/server/test-server.js'
+
+// `trials/cached` compares all requests with those of the routes alone.
+
+const { start } = useServers()
+const ADMIN_TOKEN = 'a-token-of-the-operator'
+
+/** A server with an inscription and a name, and the paths of what it has in memory. */
+async function filled(env: Record<string, string> = {}, options: Parameters<typeof start>[1] = {}) {
+  const chain = new FakeChain()
+  const server = await start({ ...treeOf(chain.deployment), ADMIN_TOKEN, ...env }, options)
+  const body = 'a text of some length'
+  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 100, lockingScript: p2pkh(0) }] })
+  const script = inscriptionScript({ contentType: 'text/plain', body: utf8(body), lock: OPEN_LOCK })
+  const letter = chain.spend({
+    inputs: [{ transaction: funding, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: script }],
+  })
+  const mints = [chain.genesis, chain.mint('a')]
+  for (const each of mints) expect((await server.submit(beefOf(each))).status).toBe(200)
+  expect((await server.submit(beefOf(letter, { with: [funding] }), ['tm_ordinals'])).status).toBe(200)
+  const content = `/content/${letter.outpoint(0)}`
+  const metadata = `/svc/gateway/metadata/${letter.outpoint(0)}`
+  const names = ['', 'origin/', 'mine/'].map((path) => `/svc/names/${path}${path === 'mine/' ? 'ab' : 'a'}`)
+  const paths = [content, `${content}:0`, `${content}:-1`, metadata, `${metadata}:-1`, ...names]
+  return { chain, server, letter, body, content, metadata, paths }
+}
+
+test('what was answered is answered again without its route, the same to the byte', async () => {
+  const { server, paths } = await filled()
+  const first = await Promise.all(paths.map((path) => server.ask(path)))
+  const { caches } = server.node.graph
+  const { hits, misses } = caches.answers
+  const again = await Promise.all(paths.map((path) => server.ask(path)))
+  expect(again.map(({ status }) => status)).toEqual(paths.map(() => 200))
+  expect(again.map(lastingHeaders)).toEqual(first.map(lastingHeaders))
+  expect(again.map(({ body }) => body.toString())).toEqual(first.map(({ body }) => body.toString()))
+  expect(caches.answers).toEqual({ hits: hits + paths.length, misses })
+})
+
+test('it has its ranges, preconditions and methods', async () => {
+  const { server, content, body } = await filled()
+  const { headers } = await server.ask(content)
+  const asked = (headers: Record<string, string>, method = 'GET') => server.ask(content, { method, headers })
+  const part = await asked({ Range: 'bytes=2-5' })
+  expect([part.status, part.body.toString()]).toEqual([206, body.slice(2, 6)])
+  expect((await asked({ 'If-None-Match': headers.etag ?? '' })).status).toBe(304)
+  expectError(await asked({ 'If-Match': '"another"' }), { status: 412, code: 'PRECONDITION_FAILED' })
+  expectError(await asked({ Range: 'bytes=900-' }), { status: 416, code: 'RANGE_NOT_SATISFIABLE' })
+  expectError(await asked({ 'Service-Worker': 'script' }), { status: 400, code: 'BAD_BODY' })
+  const head = await asked({}, 'HEAD')
+  expect([head.status, head.body.length, head.headers['content-length']]).toEqual([
+    200,
+    0,
+    String(body.length),
+  ])
+  expect((await asked({}, 'OPTIONS')).headers['access-control-allow-methods']).toContain('GET')
+})
+
+test('it is counted, logged and identified as from its route', async () => {
+  const lines: Record<string, unknown>[] = []
+  const logger = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const { server, content } = await filled({ LOG_REQUESTS: 'true' }, { logger })
+  for (let at = 0; at < 3; at++) await server.ask(content, { headers: { 'X-Request-Id': `asked-${at}` } })
+  const logged = lines.filter(({ url }) => url === content)
+  expect(logged.map(({ requestId, status }) => [requestId, status])).toEqual([
+    ['asked-0', 200],
+    ['asked-1', 200],
+    ['asked-2', 200],
+  ])
+  const counted =
+    'minetree_http_request_duration_seconds_count{route="/content/*",method="GET",status="2xx"} 3'
+  expect((await server.ask('/metrics')).body.toString()).toContain(counted)
+})
+
+test('a client over its limit is refused what is in memory', async () => {
+  const { server, content } = await filled({ READS_PER_MINUTE: '3', TRUST_PROXY: '1' })
+  const asked = () => server.ask(content, { headers: { 'X-Forwarded-For': '192.0.2.1' } })
+  const left = [await asked(), await asked(), await asked()].map(({ headers }) => headers.ratelimit)
+  expect(left).toEqual([2, 1, 0].map((each) => expect.stringContaining(`r=${each};`)))
+  expectError(await asked(), { status: 429, code: 'RATE_LIMITED' })
+})
+
+test('what is in memory is 451 once it is blocked', async () => {
+  const { server, content, metadata, body } = await filled()
+  for (const path of [content, metadata]) expect((await server.ask(path)).status).toBe(200)
+  const { headers, ...question } = posted({ sha256: sha256(utf8(body)).toString('hex'), reason: 'a test' })
+  const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` } as Record<string, string>
+  expect((await server.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
+  for (const path of [content, metadata])
+    expectError(await server.ask(path), { status: 451, code: 'BLOCKED' })
+})
+
+test('nothing in memory is sent while the index is rebuilt', async () => {
+  const { server, content } = await filled()
+  const { config, overlay, graph } = server.node
+  let state: 'equal' | 'rebuilding' = 'equal'
+  const index = () => ({ state, done: 0.5 })
+  const app = createApp({ config, overlay, graph, index, ping: async () => {}, logger: SILENT })
+  const host = await listening(app)
+  expect((await ask(host.url, content)).status).toBe(200)
+  state = 'rebuilding'
+  expectError(await ask(host.url, content), { status: 503, code: 'NOT_READY' })
+  await host.close()
+})
+
+test('a handler ahead of the routes that throws is answered as an error', async () => {
+  const errors: ErrorRequestHandler = (error, _request, response, _next) => {
+    response.status(500).end(String(error))
+  }
+  const throwing: RequestHandler = () => {
+    throw new Error('a fault')
+  }
+  const passing: RequestHandler = (_request, _response, next) => next()
+  for (const handlers of [
+    [throwing, passing],
+    [passing, throwing],
+  ] satisfies [RequestHandler, RequestHandler][]) {
+    const host = await listening(aheadOfRoutes(express(), { handlers, errors }))
+    const answer = await ask(host.url, '/')
+    expect([answer.status, answer.body.toString()]).toEqual([500, 'Error: a fault'])
+    await host.close()
+  }
+})
+
+test('content by outpoint and origins of names stay in memory whatever is submitted, and the tip does not', async () => {
+  const { chain, server, letter, content } = await filled()
+  const tip = `/svc/gateway/metadata/${letter.outpoint(0)}:-1`
+  const paths = [content, '/svc/names/origin/a', '/svc/names/mine/ab', `${content}:-1`, tip]
+  for (const path of paths) await server.ask(path)
+  const next = chain.spend({
+    inputs: [{ transaction: letter, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
+  })
+  await server.submit(beefOf(next, { with: [letter] }), ['tm_ordinals'])
+  await server.submit(beefOf(chain.mint('ab')))
+  const { answers } = server.node.graph.caches
+  const fromMemory: string[] = []
+  for (const path of paths) {
+    const { misses } = answers
+    expect((await server.ask(path)).status).toBe(path === '/svc/names/mine/ab' ? 404 : 200)
+    if (answers.misses === misses) fromMemory.push(path)
+  }
+  expect(fromMemory).toEqual([content, '/svc/names/origin/a'])
+  expect((await server.ask(tip)).json).toMatchObject({ outpoint: next.outpoint(0), sequence: 1 })
+})
+
+test.each([
+  [
+    'that is inscribed',
+    inscriptionScript({ contentType: 'text/plain', body: utf8('the next text') }),
+    'the next text',
+  ],
+  ['that has no content', p2pkh(1), 'a text of some length'],
+])(
+  'an ordinal in memory moves on to an output %s once a coin before it is known',
+  async (_, script, shown) => {
+    const { chain, server, letter, body, content } = await filled()
+    const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 9000, lockingScript: OPEN_LOCK }] })
+    const open = { satoshis: 1000, lockingScript: OPEN_LOCK }
+    const coin = chain.spend({ inputs: [{ transaction: funding, vout: 0 }], outputs: [open] })
+    const next = chain.spend({
+      inputs: [
+        { transaction: coin, vout: 0 },
+        { transaction: letter, vout: 0 },
+      ],
+      outputs: [open, { satoshis: 1, lockingScript: script }],
+    })
+    const tip = async () => {
+      const { headers, body } = await server.ask(`${content}:-1`)
+      return [body.toString(), headers['x-ord-seq'], headers['x-outpoint']]
+    }
+    // Where the ordinal goes follows from the value of the coin.
+    expect((await server.submit(beefOf(next), ['tm_ordinals'])).status).toBe(200)
+    expect(await tip()).toEqual([body, '0', letter.outpoint(0)])
+    expect((await server.submit(beefOf(coin), ['tm_ordinals'])).status).toBe(200)
+    expect(await tip()).toEqual([shown, '1', next.outpoint(1)])
+  },
+)

@@ -1,0 +1,151 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import fc from 'fast-check'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
+import { createApp } from '../../src/server/app.js'
+import { openHttpServer } from '../../src/server/http/http-server.js'
+import type { Node } from '../../src/server/node.js'
+import { type Hosts, openapiHosts, openapiRequests } from '../../test/support/server/openapi-requests.js'
+import { type Answer, ask, SILENT, submission, useServers } from '../../test/support/server/test-server.js'
+import { exchange } from '../fuzz/exchange.js'
+import { hostileHeaders, partHeaders } from '../fuzz/inputs/headers.js'
+import { reads } from '../fuzz/inputs/reads.js'
+import { requestLines } from '../fuzz/inputs/request-lines.js'
+import { type FuzzRequest, get, isRaw } from '../fuzz/request.js'
+import { fuzzWorld } from '../fuzz/world.js'
+
+// What is answered ahead of Express is answered as by Express alone: a second server over the same store caches nothing, so
+// all that it answers comes from the routes. What a request has cached before is asked for again with every kind of header.
+
+const { start } = useServers()
+const closing: (() => Promise<void>)[] = []
+afterAll(async () => {
+  for (const close of closing) await close()
+})
+
+/** A server of the routes alone. */
+async function serveRoutes(node: Node): Promise<string> {
+  const { config, overlay, graph, maintenance, ancestors } = node
+  const app = createApp({
+    ...{ config, overlay, logger: SILENT },
+    graph: graph.store,
+    ping: () => graph.ping(),
+    index: () => maintenance.status,
+    ...(config.chainSources && { ancestors }),
+  })
+  const server = openHttpServer({ app, limits: config.limits, onEnd: () => {} })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  closing.push(() => server.finish())
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+/** Counts the answers that a node has in memory. */
+function countHits({ graph }: Node): () => number {
+  const { cachedAnswer } = graph
+  let hits = 0
+  graph.cachedAnswer = (key) => {
+    const answer = cachedAnswer.call(graph, key)
+    if (answer !== undefined) hits++
+    return answer
+  }
+  return () => hits
+}
+
+/** What of an answer is the same each time; a limit starts again at another second. */
+function lasting({ status, headers, body }: Answer): object {
+  const { date: _, 'x-request-id': __, 'retry-after': wait, ratelimit, ...others } = headers
+  const left = typeof ratelimit === 'string' && ratelimit.replace(/t=\d+/, '')
+  return { status, headers: others, wait: status === 429 || wait, left, body: body.toString('base64') }
+}
+
+/** Hosts whose routes answer by nothing but their stores, settings and states. */
+const COMPARED = ['well', 'empty', 'broken', 'flooded', 'awaiting', 'rebuilding'] as const
+
+const { hosts, stored } = await openapiHosts({ start, profile: 'local' })
+
+test('every request of the OpenAPI document is answered as by the routes', async () => {
+  const [gateway = '', names = '', wallets = ''] = [
+    PROFILES.local.gatewayPrefixes[0],
+    PROFILES.local.namesPrefixes[0],
+    PROFILES.local.walletPrefixes[0],
+  ]
+  const routes = new Map<keyof Hosts, string>()
+  const hits = new Map<keyof Hosts, () => number>()
+  for (const name of COMPARED) {
+    routes.set(name, await serveRoutes(hosts[name].node))
+    hits.set(name, countHits(hosts[name].node))
+  }
+  const flooder = { headers: { 'X-Forwarded-For': '192.0.2.1' } }
+  await ask(routes.get('flooded') ?? '', '/', flooder)
+  await ask(routes.get('flooded') ?? '', '/submit', { ...flooder, method: 'POST' })
+  let compared = 0
+  for (const [, path, question = {}, name = 'well'] of openapiRequests({ stored, gateway, names, wallets })) {
+    const { method = 'GET' } = question
+    const url = routes.get(name)
+    // What a host says of itself changes with every request; the page is not among the routes here.
+    if (url === undefined || !['GET', 'HEAD'].includes(method) || /^\/(health|metrics|mine)/.test(path))
+      continue
+    // Only what nobody is over a limit for can be in memory.
+    if (name !== 'flooded') await hosts[name].ask(path)
+    const [got, expected] = [await hosts[name].ask(path, question), await ask(url, path, question)]
+    expect({ path, name, question, ...lasting(got) }).toEqual({
+      ...{ path, name, question },
+      ...lasting(expected),
+    })
+    compared++
+  }
+  expect(compared).toBeGreaterThan(200)
+  expect(hits.get('well')?.()).toBeGreaterThan(50)
+})
+
+/** What was received, without what is another each time. */
+function lastingBytes(received: Buffer): string {
+  return received.toString('latin1').replace(/^(?:Date|X-Request-Id): .*\r\n/gim, '')
+}
+
+test('whatever strangers ask for is answered as by the routes', async () => {
+  const world = fuzzWorld()
+  const { url, node } = await start({ SEED: 'none', READS_PER_MINUTE: '0', ...world.settings })
+  for (const { beef, topics } of world.filling)
+    expect((await ask(url, '/submit', submission(beef, [...topics]))).status).toBe(200)
+  const routes = await serveRoutes(node)
+  const hits = countHits(node)
+  const { 'whatever else there is': _, ...kinds } = reads(world.prey)
+  const known = fc
+    .constantFrom(...world.prey.outpoints)
+    .chain((outpoint) =>
+      fc.constantFrom(
+        ...['', ':-1', ':0', '/', '/sub/', '/c.txt'].map((path) => `/content/${outpoint}${path}`),
+        ...['', ':-1'].map((path) => `/svc/gateway/metadata/${outpoint}${path}`),
+        ...world.prey.names.flatMap((name) =>
+          ['', 'origin/', 'mine/'].map((path) => `/svc/names/${path}${name}`),
+        ),
+      ),
+    )
+  const asked = fc
+    .tuple(fc.constantFrom('GET', 'HEAD', 'OPTIONS', 'PUT'), known, fc.oneof(hostileHeaders, partHeaders))
+    .map(([method, target, headers]): FuzzRequest[] => [{ method, target, headers }])
+  const requests = fc.oneof(
+    { weight: 8, arbitrary: asked },
+    ...Object.values(kinds).map((arbitrary) => ({ weight: 1, arbitrary })),
+    { weight: 1, arbitrary: requestLines(world.prey) },
+  )
+  const answers = async (to: string, request: FuzzRequest): Promise<string> =>
+    lastingBytes((await exchange(to, request, { patience: 20_000 })).received)
+  const numRuns = Number(process.env.RUNS ?? 600)
+  await fc.assert(
+    fc.asyncProperty(requests, async (all) => {
+      for (const request of all) {
+        if (isRaw(request) || request.target.startsWith('/metrics')) continue
+        await answers(url, get(request.target))
+        expect(await answers(url, request)).toBe(await answers(routes, request))
+      }
+    }),
+    {
+      numRuns,
+      endOnFailure: true,
+      ...(process.env.SEED !== undefined && { seed: Number(process.env.SEED) }),
+    },
+  )
+  expect(hits()).toBeGreaterThan(numRuns / 10)
+}, 3_600_000)
