@@ -58,6 +58,16 @@ export class Blocklist {
     return false
   }
 
+  /** Whether another list blocks the same. */
+  equals(other: Blocklist): boolean {
+    return BLOCKED_KINDS.every((kind) => {
+      const [values, others] = [this.values[kind], other.values[kind]]
+      if (values.size !== others.size) return false
+      for (const value of values) if (!others.has(value)) return false
+      return true
+    })
+  }
+
   /** Whether there is any entry of a kind. */
   hasAny(kind: BlockedKind): boolean {
     return this.values[kind].size > 0

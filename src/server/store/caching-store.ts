@@ -97,7 +97,7 @@ export class CachingStore implements HostStore {
     if (isShared) {
       const forget = async (): Promise<void> => {
         this.forgetAnswers()
-        await store.blocklist.refresh()
+        await this.blocklist.refresh()
         await onWrite?.()
       }
       this.poller = new ChangePoller({ writes: () => store.writeCount(), onWrite: forget, logger })
@@ -172,6 +172,12 @@ export class CachingStore implements HostStore {
       list: () => (this.isFresh ? blocklist.list() : blocklist.refresh().then(() => blocklist.list())),
       add: (record) => this.writing(() => blocklist.add(record)),
       remove: (subject) => this.writing(() => blocklist.remove(subject)),
+      refresh: async () => {
+        const before = await blocklist.list()
+        await blocklist.refresh()
+        // Cached responses are sent without asking the list.
+        if (!(await blocklist.list()).equals(before)) this.forgetAnswers()
+      },
     })
     this.backlog = replacing(backlog, {
       workOff: () =>
