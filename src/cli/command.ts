@@ -64,6 +64,9 @@ export interface CommandContext {
   hideSecrets: (text: string) => string
 }
 
+/** More than any server accepts in one submission (`MAX_BODY_BYTES`), and about what is held in memory at once. */
+export const MAX_TRANSACTION_BYTES = 1024 ** 3
+
 /** A parser for options that are whole numbers within a range. */
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {

@@ -6,7 +6,6 @@ import { hidingSecrets } from '../server/config/redaction.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../server/telemetry/escape-control-chars.js'
 import { addBlockingCommands } from './blocking-commands.js'
 import type { CommandContext } from './command.js'
-import { failureOf } from './exit-codes.js'
 import { addMineAndPublishCommands } from './mine-and-publish-commands.js'
 import { addNameCommands } from './name-commands.js'
 import { CommandOutput, type Failure, hasColors } from './output.js'
@@ -77,6 +76,8 @@ try {
 } catch (error) {
   // Asking for help or the version is not a failure.
   const isHelp = error instanceof CommanderError && /^commander\.(?:help|version)/.test(error.code)
+  // Loaded on demand: it knows the errors of all rooms.
+  const { failureOf } = await import('./exit-codes.js')
   const failure = failureOf(error)
   if (!isHelp) context.output.fail(textOf(error, failure), failure)
   if (!(error instanceof CommanderError && error.exitCode === 0)) process.exitCode = failure.exitCode

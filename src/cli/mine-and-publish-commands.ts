@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
 import type { MiningBudget } from '../mining/budget.js'
 import { readConfig } from '../server/config/config.js'
-import { type AdvertiseOptions, runAdvertise } from './advertise.js'
-import { type CommandContext, DEFAULT_URL, untilSignal, wholeNumber } from './command.js'
-import { KnownTrees } from './known-trees.js'
-import { type MineOptions, runMine, terminalAsk } from './mine.js'
-import { DEFAULT_MAX_TRANSACTIONS, runPublish } from './publish.js'
-import { MAX_TRANSACTION_BYTES } from './publish-files.js'
+import type { AdvertiseOptions } from './advertise.js'
+import {
+  type CommandContext,
+  DEFAULT_URL,
+  MAX_TRANSACTION_BYTES,
+  untilSignal,
+  wholeNumber,
+} from './command.js'
+import type { MineOptions } from './mine.js'
 
 interface PublishArguments {
   stream: boolean
@@ -31,6 +34,8 @@ type AdvertiseArguments = Omit<
   'coins' | 'arcApiKey' | 'ask' | 'config' | 'output' | 'signal'
 > & { coins?: string[] }
 
+/** How many transactions are published by default: a stream of a gigabyte in chunks of the default size. */
+const DEFAULT_MAX_TRANSACTIONS = 1024
 /** More than anyone pays for a name. */
 const MAX_SATOSHIS = 1_000_000_000
 /** The longest delay of a timer. */
@@ -39,7 +44,10 @@ const MAX_SECONDS = 2_000_000
 /** In satoshis: ten times what the tokens of a host cost at the usual rate. */
 const DEFAULT_MAX_FEE = 2000
 
-/** Adds `publish`, `mine` and `advertise`, which make transactions and submit them to a server. */
+/**
+ * Adds `publish`, `mine` and `advertise`, which make transactions and submit them to a server. They load their modules when
+ * they run.
+ */
 export function addMineAndPublishCommands(program: Command, context: CommandContext): void {
   program
     .command('publish')
@@ -64,6 +72,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
     .action(async (path: string, options: PublishArguments) => {
       const interruption = untilSignal()
       const { output } = context
+      const { runPublish } = await import('./publish.js')
       await interruption.during(() => runPublish({ ...options, path, output, signal: interruption.signal }))
     })
 
@@ -102,6 +111,10 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       const isNetworkSet = process.env.NETWORK !== undefined || config.profile.name === 'mainnet'
       const interruption = untilSignal()
       const { signal } = interruption
+      const [{ runMine, terminalAsk }, { KnownTrees }] = await Promise.all([
+        import('./mine.js'),
+        import('./known-trees.js'),
+      ])
       await interruption.during(() =>
         runMine({
           ...given,
@@ -142,6 +155,10 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       const arcApiKey = process.env.ARC_API_KEY
       const interruption = untilSignal()
       const { signal } = interruption
+      const [{ runAdvertise }, { terminalAsk }] = await Promise.all([
+        import('./advertise.js'),
+        import('./mine.js'),
+      ])
       await interruption.during(() =>
         runAdvertise({
           ...options,

@@ -4,7 +4,7 @@ import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { trackerName } from '../server/chain/chain-tracker.js'
 import { type CommandContext, DEFAULT_URL } from './command.js'
-import { type CheckedName, checkName, type NameCheckOptions, noteDissent } from './name-check.js'
+import type { CheckedName, NameCheckOptions } from './name-check.js'
 import type { Colors } from './output.js'
 
 interface NameArguments {
@@ -54,11 +54,18 @@ function checkOptions(
   }
 }
 
+/** Verifies all of a name, by modules that only these commands load. */
+async function checkedName(options: NameCheckOptions): Promise<CheckedName> {
+  const { checkName, noteDissent } = await import('./name-check.js')
+  const checked = await checkName(options)
+  noteDissent(checked.reports, options.output)
+  return checked
+}
+
 /** Prints a name once all of it is verified. */
 export async function runResolve(options: NameCheckOptions): Promise<void> {
   const { output } = options
-  const checked = await checkName(options)
-  noteDissent(checked.reports, output)
+  const checked = await checkedName(options)
   output.result(record(checked), ...lines(checked, output.colors))
 }
 
@@ -108,8 +115,7 @@ function record(checked: CheckedName): Record<string, unknown> {
 /** Verifies a name, and prints each step. */
 export async function runVerify(options: NameCheckOptions): Promise<void> {
   const { output } = options
-  const checked = await checkName(options)
-  noteDissent(checked.reports, output)
+  const checked = await checkedName(options)
   const held = steps(checked)
   output.result(
     { name: checked.name, proven: checked.proven, steps: held.map(([step, found]) => ({ step, found })) },

@@ -4,11 +4,8 @@ import { type FileHandle, lstat, open, readdir, readlink, realpath, stat } from 
 import { join, relative, sep } from 'node:path'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { FolderEntry } from '../publish/folder.js'
-import { CommandError } from './command.js'
+import { CommandError, MAX_TRANSACTION_BYTES } from './command.js'
 import { IgnoreRules } from './ignore-rules.js'
-
-/** More than any server accepts in one submission (`MAX_BODY_BYTES`), and about what is held in memory at once. */
-export const MAX_TRANSACTION_BYTES = 1024 ** 3
 
 /** How much of a file is read at once to hash it, in bytes. */
 const HASH_CHUNK_BYTES = 1024 ** 2

@@ -26,9 +26,6 @@ import {
 
 const profile = PROFILES.local
 
-/** How many transactions are published by default: a stream of a gigabyte in chunks of the default size. */
-export const DEFAULT_MAX_TRANSACTIONS = 1024
-
 export interface PublishOptions {
   path: string
   /** Publish a file as a stream, in chunks of 1 MiB, or of `chunkSize` bytes, which implies a stream. */

@@ -4,10 +4,10 @@ import { trackerName } from '../server/chain/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
 import { type RunningServer, startServer } from '../server/server.js'
 import { placeOf } from '../server/store/open-database.js'
+import type { Deploy } from '../server/store/pinned-genesis.js'
 import { chainStatus } from '../server/telemetry/chain-status.js'
-import { deployHere } from './fake-transactions.js'
 import { showCatchingUp } from './follow-progress.js'
-import { seedLocalNetwork } from './local-network/seed.js'
+import type { Seeding } from './local-network/seed.js'
 import type { ProgressLine, Stream } from './output.js'
 
 /** Starts the service and keeps it up until SIGINT or SIGTERM; resolves when it has stopped. */
@@ -31,7 +31,7 @@ export async function serve({
   })
   const submissionWorker = new URL('../server/submission/submission-worker.js', import.meta.url)
   const minePage = new URL('../../mine-page/', import.meta.url)
-  const deploy = config.seed ? deployHere : undefined
+  const deploy = config.seed ? deployLazily : undefined
   const starting = startServer({
     config,
     logger,
@@ -47,13 +47,22 @@ export async function serve({
   const stop = new AbortController()
   const status = () => chainStatus(server.chain)
   if (out.isTTY) showCatchingUp({ line, status, signal: stop.signal })
-  const seeded = seedLocalNetwork({ server, logger, out, signal: stop.signal })
+  const seeded = config.seed && seed({ server, logger, out, signal: stop.signal })
   const signal = await signalled
   stop.abort()
   await seeded
   logger.info({ signal }, 'stopping')
   await server.stop()
   logger.info('stopped')
+}
+
+// Loaded on demand: only a local network is deployed and filled here, once.
+
+const deployLazily: Deploy = async (terms) => (await import('./fake-transactions.js')).deployHere(terms)
+
+async function seed(seeding: Seeding): Promise<void> {
+  const { seedLocalNetwork } = await import('./local-network/seed.js')
+  await seedLocalNetwork(seeding)
 }
 
 /** How long a start may take to finish after a signal, in milliseconds. */

@@ -8,25 +8,26 @@ import type { Stream } from '../output.js'
 import { type Filled, fill, filledWith } from './fill.js'
 import { OwnIndex } from './own-index.js'
 
+export interface Seeding {
+  server: RunningServer
+  logger: Logger
+  /** The stream for progress and URLs. */
+  out: Stream
+  /** Stops it; the next start continues. */
+  signal: AbortSignal
+}
+
 /**
  * Fills the network of a server whose tree was deployed for it, unless that is done, and prints the URLs to open. A failure
  * is printed and logged, and the server keeps running.
- *
- * @param seeding.out The stream for progress and URLs.
- * @param seeding.signal Stops it; the next start continues.
  */
-export async function seedLocalNetwork(seeding: {
-  server: RunningServer
-  logger: Logger
-  out: Stream
-  signal: AbortSignal
-}): Promise<void> {
+export async function seedLocalNetwork(seeding: Seeding): Promise<void> {
   const { server, logger, out, signal } = seeding
   const progress = new MiningProgress(out)
   try {
     const { graph, config, overlay } = server.node
     const { deployment } = config
-    if (!config.seed || deployment === undefined || !(await isDeployedHere(graph))) return
+    if (deployment === undefined || !(await isDeployedHere(graph))) return
     const url = ownUrl(server.url)
     const done = await filledWith({ graph })
     if (done !== undefined) {

@@ -17,7 +17,7 @@ export interface DeployedTree {
   beef: Uint8Array
 }
 
-export type Deploy = (terms: DeploymentTerms) => DeployedTree
+export type Deploy = (terms: DeploymentTerms) => DeployedTree | Promise<DeployedTree>
 
 /**
  * Pins the tree that a store holds: that of the settings, the one it was opened with before, or one deployed for it.
@@ -42,7 +42,7 @@ export async function pinGenesis(options: {
   // If a start ended between pinning a deployed tree and storing it, that tree does not exist.
   const isFree = pinned === undefined || (await isDeployedHere(graph))
   if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
-    const deployed = deploy(config.terms)
+    const deployed = await deploy(config.terms)
     await settings.set(DEPLOYED_HERE, 'true')
     await pinTree(settings, { ...config.terms, genesis: deployed.genesis })
     return { config: withGenesis(config, deployed.genesis), deployed }
