@@ -4,7 +4,7 @@ import express from 'express'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { startServer } from '../src/server/server.js'
 import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
-import { processFolder } from './process-folder.js'
+import { answerCpuTime, processFolder } from './process-folder.js'
 import { chainOfNames, configFor, SILENT } from './support.js'
 
 /** The process that `lookups` loads: our server over a tree of names, and a bare Express app beside it. */
@@ -25,4 +25,5 @@ const bare = express()
   .listen(0, '127.0.0.1')
 await once(bare, 'listening')
 const { port } = bare.address() as AddressInfo
+answerCpuTime()
 process.send?.({ url: server.url, bare: `http://127.0.0.1:${port}`, names })

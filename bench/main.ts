@@ -1,6 +1,7 @@
 import { admission } from './admission.js'
 import { clients } from './clients.js'
 import { comparison } from './comparison.js'
+import { constants } from './constants.js'
 import { costs } from './costs.js'
 import { covenant } from './covenant.js'
 import { follow } from './follow.js'
@@ -14,6 +15,7 @@ import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
 import { reorg } from './reorg.js'
 import { search } from './search.js'
+import { start } from './start.js'
 import { storedBytes } from './stored-bytes.js'
 import { stores } from './stores.js'
 import { streams } from './streams.js'
@@ -26,7 +28,9 @@ const benches = {
   gateway,
   large,
   'stored-bytes': storedBytes,
+  constants,
   memory,
+  start,
   comparison,
   streams,
   covenant,

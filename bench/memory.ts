@@ -40,8 +40,8 @@ export async function* memory(): AsyncGenerator<string> {
   }
 }
 
-/** Fills a store with ordinals, and gives their outpoints. */
-async function fill(folder: string): Promise<string[]> {
+/** Fills a store with 100,000 ordinals, and gives their outpoints. */
+export async function fill(folder: string): Promise<string[]> {
   const chain = new FakeChain()
   const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
   const outpoints: string[] = []

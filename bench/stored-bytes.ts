@@ -37,8 +37,8 @@ export async function* storedBytes(): AsyncGenerator<string> {
   yield `ratio ${(late / early).toFixed(2)} (wanted: flat, so 1.0)`
 }
 
-/** Pages in use, the write-ahead log's included. */
-function sizeOf(folder: string): number {
+/** The bytes of the pages in use of the store in a folder, the write-ahead log's included. */
+export function sizeOf(folder: string): number {
   const database = new Database(join(folder, 'minetree.sqlite'))
   const { bytes } = database.prepare(SIZE).get() as { bytes: number }
   database.close()

@@ -20,7 +20,8 @@ interface Engine {
   with(run: (database: Database) => AsyncGenerator<string>): AsyncGenerator<string>
 }
 
-const ENGINES: Engine[] = [
+/** The engines, those that are not installed included. */
+export const ENGINES: Engine[] = [
   { name: 'SQLite', missing: [], with: (run) => run({ about: 'in a file, in the process itself', url: '' }) },
   { name: 'MariaDB', missing: MISSING_FOR_MARIADB, with: (run) => withMariadb({ isDurable: true }, run) },
   { name: 'MongoDB', missing: MISSING_FOR_MONGO, with: withMongo },

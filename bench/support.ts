@@ -22,10 +22,14 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
   }
 }
 
-/** Settings to follow the tree of a fake chain; with others beside them. */
-export function configFor(chain: FakeChain, folder: string, others: Record<string, string> = {}): Config {
+/** The environment of a server that follows the tree of a fake chain; with other settings beside those. */
+export function settingsFor(
+  chain: FakeChain,
+  folder: string,
+  others: Record<string, string> = {},
+): Record<string, string> {
   const { genesis, difficulty, marker } = chain.deployment
-  return readConfig({
+  return {
     PORT: '0',
     DATA_DIR: folder,
     GENESIS: formatOutpoint(genesis),
@@ -34,7 +38,12 @@ export function configFor(chain: FakeChain, folder: string, others: Record<strin
     CHAIN_TRACKER: 'scripts-only',
     LOG_LEVEL: 'silent',
     ...others,
-  })
+  }
+}
+
+/** The same, read. */
+export function configFor(...settings: Parameters<typeof settingsFor>): Config {
+  return readConfig(settingsFor(...settings))
 }
 
 /** Names whose mints make a chain of `count`: every one extends the one before, and starts again when it is long. */
