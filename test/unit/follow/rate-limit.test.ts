@@ -58,7 +58,7 @@ describe('one that is patient', () => {
     await Promise.all(running)
   })
 
-  test('stops waiting when it is told to, and those behind it do, too', async () => {
+  test('stops waiting when its signal aborts, and those behind it do, too', async () => {
     const limit = emptied()
     const stop = new AbortController()
     const waiting = [1, 2].map(() => limit.permit({ isPatient: true, signal: stop.signal }))

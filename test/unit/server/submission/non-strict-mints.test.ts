@@ -235,7 +235,7 @@ test('a mint with zero bytes after its character leaves the node restated, from 
   expect(await nodeOf(again, '')).toEqual({ domain: '', outpoint: next.outpoint(0) })
   for (const name of ['a', 'c', 'b']) expect(await originOf(again, name)).toBeUndefined()
   expect(await originOf(again, 'd')).toBe(next.outpoint(2))
-  // Whoever checks the name finds the same, also where the child with zero bytes is shown, and spent.
+  // A client that checks the name finds the same, also where the child with zero bytes is shown, and spent.
   const { body } = await again.ask('/svc/names/proof/d')
   const { deployment } = chain
   const trust = { deployment, chainTracker: 'scripts only' as const }
