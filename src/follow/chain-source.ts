@@ -7,6 +7,13 @@ import { readTransaction, TransactionError } from '../../backend/src/protocol/tr
 import { ChainSourceError } from './errors.js'
 import type { SourceClient } from './source-client.js'
 
+/** A new tip of the chain. */
+export interface ChainTip {
+  height: number
+  /** The lowest height whose block was replaced; missing if the chain only grew. */
+  forkedAt?: number
+}
+
 /**
  * A service that knows the chain, with the questions of a crawl. It is not trusted: a transaction must hash to its txid, a
  * spender must spend, and the chain tracker decides whether a block has a merkle root. Only that an output is unspent cannot

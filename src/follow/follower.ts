@@ -5,6 +5,7 @@ import type { TransactionRecord } from '../../backend/src/graph/records.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { BranchFollower, type BranchOptions, type FollowReport } from './branch.js'
+import type { ChainTip } from './chain-source.js'
 import { FollowError, isOfBranch, isOutage, type LastError } from './errors.js'
 import { Retries } from './retries.js'
 import { type FollowedOrdinals, Sweep, type SweptStore } from './sweep.js'
@@ -17,13 +18,6 @@ export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowe
   /** Milliseconds from the end of one sweep to the next, if no block starts it earlier. */
   pollInterval: number
   logger: Logger
-}
-
-/** The end of the chain. */
-interface ChainTip {
-  height: number
-  /** The lowest height whose block was replaced; missing if the chain only grew. */
-  forkedAt?: number
 }
 
 export interface FollowStatus {

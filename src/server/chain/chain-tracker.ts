@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { type Block, blockText, type SpendRecord } from '../../../backend/src/graph/records.js'
+import type { ChainTip } from '../../follow/chain-source.js'
 import type { LastError } from '../../follow/errors.js'
 import type { SourceStatus } from '../../follow/source-client.js'
 import { AnswerError } from '../../gateway/http/errors.js'
@@ -13,13 +14,6 @@ export class ChainTrackerError extends AnswerError {
   override readonly name = 'ChainTrackerError'
   readonly code = 'NOT_READY'
   override readonly headers = { 'Retry-After': '5' }
-}
-
-/** A new tip of the chain. */
-export interface ChainTip {
-  height: number
-  /** The lowest height whose block was replaced; missing if the chain only grew. */
-  forkedAt?: number
 }
 
 export interface HeadersStatus {

@@ -11,12 +11,12 @@ import { z } from 'zod'
 import type { Block } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { boundedHttpClient } from '../../client/bounded-fetch.js'
+import type { ChainTip } from '../../follow/chain-source.js'
 import type { LastError } from '../../follow/errors.js'
 import type { Config } from '../config/config.js'
 import { LIMITS, type Limits } from '../config/limits.js'
 import {
   type BlockHeaders,
-  type ChainTip,
   ChainTrackerError,
   type HeadersStatus,
   trackerName,

@@ -6,15 +6,10 @@ import type { Block } from '../../../backend/src/graph/records.js'
 import { timeOf } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import type { ChainTip } from '../../follow/chain-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../../follow/source-address.js'
 import type { HeaderCheckpoint } from '../config/header-settings.js'
-import {
-  type BlockHeaders,
-  type ChainTip,
-  ChainTrackerError,
-  type HeadersStatus,
-  type Verdict,
-} from './chain-tracker.js'
+import { type BlockHeaders, ChainTrackerError, type HeadersStatus, type Verdict } from './chain-tracker.js'
 import type { SourceTip } from './header-fetcher.js'
 import { shownHash } from './header-rules.js'
 import { HeaderSource } from './header-source.js'

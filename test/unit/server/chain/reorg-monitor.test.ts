@@ -1,5 +1,6 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import type { BlockHeaders, ChainTip, ProofVerifier } from '../../../../src/server/chain/chain-tracker.js'
+import type { ChainTip } from '../../../../src/follow/chain-source.js'
+import type { BlockHeaders, ProofVerifier } from '../../../../src/server/chain/chain-tracker.js'
 import { ReorgMonitor, type ReorgMonitorOptions } from '../../../../src/server/chain/reorg-monitor.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import {
