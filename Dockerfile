@@ -14,11 +14,11 @@ COPY --from=build /minetree/package.json ./
 COPY --from=build /minetree/node_modules ./node_modules
 COPY --from=build /minetree/assets ./assets
 COPY --from=build /minetree/dist ./dist
-RUN install -d -o node -g node /data && chmod +x dist/src/cli/main.js && ln -s /minetree/dist/src/cli/main.js /usr/local/bin/minetree
+RUN install -d -o node -g node /data && chmod +x dist/cli/main.js && ln -s /minetree/dist/cli/main.js /usr/local/bin/minetree
 USER node
 VOLUME /data
 EXPOSE 8080
 # The process answers: whether its store does is /health/ready, for whoever sends requests to it.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=30s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
-CMD ["node", "dist/src/cli/main.js", "serve"]
+CMD ["node", "dist/cli/main.js", "serve"]

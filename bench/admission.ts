@@ -3,12 +3,25 @@ import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
 import { beefOf, FakeChain } from '../test/support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../test/support/protocol/mainnet-vectors.js'
-import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
+import {
+  chainOfNames,
+  configFor,
+  LIVE_CODE_SIZE,
+  median,
+  SILENT,
+  spent,
+  timed,
+  withFolder,
+} from './support.js'
+
+/** How many mints are submitted at once, as an import or a follower does. */
+const AT_ONCE = 50
+const MINTS = 200
 
 /**
  * What it costs to admit one mint of the live covenant's size, with its parent in the BEEF (read, check, engine, both
- * topics and lookup services, store, sync to disk), against the time that the SDK's interpreter takes for one real
- * mint; by turns, over a chain of 200.
+ * topics and lookup services, store, sync to disk), against what the SDK's interpreter takes for one real mint: by turns,
+ * over a chain of {@link MINTS}, one at a time; and in processor time, many at once, which share writes.
  */
 export async function* admission(): AsyncGenerator<string> {
   const spend = realMint()
@@ -17,28 +30,40 @@ export async function* admission(): AsyncGenerator<string> {
     return
   }
   const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
-  const minted = chainOfNames(200).map((name) => chain.mint(name))
+  const minted = chainOfNames(2 * MINTS).map((name) => chain.mint(name))
   const byTxid = new Map([chain.genesis, ...minted].map((mint) => [mint.txid, mint]))
+  const beefs = minted.map((mint) => {
+    const parent = byTxid.get(mint.transaction.inputs[0]?.txid ?? '')
+    return beefOf(mint, { with: parent ? [parent] : [] })
+  })
   const admitting: number[] = []
   const interpreting: number[] = []
+  const together: number[] = []
+  const apart: number[] = []
   await withFolder(async (folder) => {
     const node = await openNode({ config: configFor(chain, folder), logger: SILENT })
     const submit = (beef: Uint8Array) =>
       node.overlay.engine.submit({ beef: beef, topics: Object.values(TOPICS) })
     await submit(beefOf(chain.genesis))
-    for (const mint of minted) {
-      const parent = byTxid.get(mint.transaction.inputs[0]?.txid ?? '')
-      const beef = beefOf(mint, { with: parent ? [parent] : [] })
+    for (const beef of beefs.slice(0, MINTS)) {
       admitting.push(await timed(() => submit(beef)))
       interpreting.push(await timed(spend))
+    }
+    for (let at = MINTS; at < 2 * MINTS; at += AT_ONCE) {
+      const some = beefs.slice(at, at + AT_ONCE)
+      together.push((await spent(() => Promise.all(some.map(submit)))).cpu / AT_ONCE)
+      apart.push((await spent(() => some.map(() => spend()))).cpu / AT_ONCE)
     }
     const held = await node.graph.names.byPrefix({ prefix: '', limit: 1000 })
     if (held.length !== minted.length) throw new Error(`admitted ${held.length} of ${minted.length} mints`)
     await node.close()
   })
   const [ours, theirs] = [median(admitting), median(interpreting)]
-  yield `admit one mint: ${ours.toFixed(2)} ms; interpret one real mint: ${theirs.toFixed(2)} ms (medians of 200)`
+  yield `admit one mint: ${ours.toFixed(2)} ms; interpret one real mint: ${theirs.toFixed(2)} ms (medians of ${MINTS})`
   yield `ratio ${(ours / theirs).toFixed(2)} (wanted: at most 1.0)`
+  const [cpu, their] = [median(together), median(apart)]
+  yield `admit ${AT_ONCE} mints at once: ${cpu.toFixed(2)} ms of CPU each; interpret one: ${their.toFixed(2)} ms`
+  yield `ratio ${(cpu / their).toFixed(2)} (wanted: at most 0.5)`
 }
 
 /** The second of the real mints, which spends an output of the first, as something to run again and again. */

@@ -88,7 +88,7 @@ function kindsOf(chain: FakeChain): Record<string, Uint8Array[]> {
 async function* requests(): AsyncGenerator<string> {
   process.env.OLD ??= '10'
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
-    const { url, forgetful, files, flat } = ready
+    const { url, forgetful, files, flat, bodies } = ready
     const of = (origin: string, path: (file: string) => string): Target => ({
       ...{ origin, server },
       paths: files.map(path),
@@ -97,9 +97,14 @@ async function* requests(): AsyncGenerator<string> {
       '4 KiB by outpoint': of(url, (file) => `/content/${file}`),
       '4 KiB at the tip': of(url, (file) => `/content/${file}:-1`),
       'a file in a directory': { origin: url, server, paths: [`/content/${flat}`] },
+      '100 KiB by outpoint': { origin: url, server, paths: [`/content/${bodies[100]}`], length: 100 * 1024 },
       metadata: of(url, (file) => `/svc/gateway/metadata/${file}:-1`),
       '4 KiB by outpoint, from the store': of(forgetful, (file) => `/content/${file}`),
       '4 KiB at the tip, from the store': of(forgetful, (file) => `/content/${file}:-1`),
+      '1 MiB by outpoint, from the store': {
+        ...{ origin: forgetful, server, length: 1024 * 1024 },
+        paths: [`/content/${bodies[1024]}`],
+      },
     })
   })
   yield* withProcess(

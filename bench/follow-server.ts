@@ -20,14 +20,15 @@ const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
 const submissionWorker = new URL('../src/server/submission/submission-worker.js', import.meta.url)
 const config = configFor(chain, folder, JSON.parse(settings) as Record<string, string>)
 const server = await startServer({ config, logger: SILENT, submissionWorker })
+/** Enabled by the first `begin`: it wakes the thread a thousand times a second. */
 const delay = monitorEventLoopDelay({ resolution: 1 })
-delay.enable()
 let begun = performance.eventLoopUtilization()
 process.on('message', (message) => {
   const { utilization: busy } = performance.eventLoopUtilization(begun)
   const late = { usually: delay.percentile(99) / 1e6, atMost: delay.max / 1e6 }
   process.send?.({ ...process.resourceUsage(), busy, late } satisfies HostUsage)
   if (message !== 'begin') return
+  delay.enable()
   delay.reset()
   begun = performance.eventLoopUtilization()
 })

@@ -31,8 +31,8 @@ const POLL = 1000
 const HOUR = 3_600_000
 /** Letters of names that are minted while the host keeps up. */
 const LATE = Array.from('abcdefghijklm')
-/** How often the host is asked how far it is, in milliseconds. */
-const SAMPLE_EVERY = 250
+/** How often the host is asked how far it is, in milliseconds. Its answers count as its own work. */
+const SAMPLE_EVERY = 1000
 /** How long content is not read between two reads, in milliseconds, and how many reads are compared with. */
 const READ_EVERY = 5
 const IDLE_READS = 3000
@@ -190,7 +190,7 @@ interface Sample {
   cpu: number
 }
 
-/** Waits until the host has followed all mints. @returns What it had done and used every quarter of a second. */
+/** Waits until the host has followed all mints. @returns What it had done and used every second. */
 async function catchUp(host: Host, mints: number): Promise<Sample[]> {
   const start = performance.now()
   const samples: Sample[] = []

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
@@ -30,9 +31,11 @@ export interface GatewayReady {
   flat: string
   deep: string
   names: string[]
-  /** 100 KiB. */
-  large: string
+  /** By their sizes in KiB. */
+  bodies: Record<(typeof SIZES)[number], string>
 }
+
+const SIZES = [100, 1024, 10_240] as const
 
 /** The process that the benches of the gateway load: our server over ordinals, files and directories. */
 const folder = processFolder()
@@ -97,10 +100,10 @@ const names = chainOfNames(50)
 for (const mint of [chain.genesis, ...names.map((name) => chain.mint(name))])
   await server.node.overlay.engine.submit({ beef: beefOf(mint), topics: [TOPICS.names, TOPICS.ordinals] })
 
-const text = utf8('0123456789abcdef'.repeat(6400))
-const large = await inscribed([
-  { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: text }) },
-])
+async function sized(kib: number): Promise<string> {
+  const lockingScript = inscriptionScript({ contentType: 'image/png', body: randomBytes(kib * 1024) })
+  return (await inscribed([{ satoshis: 1, lockingScript }])).outpoint(0)
+}
 
 /** To be admitted while others read. */
 const inscriptions = Array.from({ length: 1000 }, (_, index) => {
@@ -129,7 +132,7 @@ const ready: GatewayReady = {
   old: await lived(Number(process.env.OLD ?? 10_000)),
   flat: `${tree.outpoint(7)}/a.txt`,
   names,
-  large: large.outpoint(0),
+  bodies: { 100: await sized(100), 1024: await sized(1024), 10240: await sized(10_240) },
   deep: `${tree.outpoint(0)}/${'d/'.repeat(7)}a.txt`,
 }
 let stop: (() => void) | undefined

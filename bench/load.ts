@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { Agent, get } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import autocannon from 'autocannon'
 import { median } from './support.js'
@@ -22,6 +23,8 @@ export interface Target {
   server?: ChildProcess
   /** How many inscriptions a second it admits meanwhile, if it does so on request. */
   admitted?: number
+  /** The length of its bodies, if they are long: then a round has as many requests as make {@link LONG_BYTES}. */
+  length?: number
 }
 
 /** How a target answered in one round. */
@@ -86,18 +89,23 @@ export function cpuRatio(own: Round[], base: Round[]): number {
   return median(own.map(({ cpu }, round) => (base[round]?.cpu ?? Number.NaN) / cpu))
 }
 
-/** Requests a second that targets answer which are loaded at once, each by a thread of its own: of all of them. */
-export async function loadTogether(targets: Target[]): Promise<number> {
+/**
+ * Requests a second that targets answer which are loaded at once, each by a thread of its own: of all of them.
+ *
+ * @param pipelining Requests in flight on each connection.
+ */
+export async function loadTogether(targets: Target[], pipelining = 1): Promise<number> {
   // The threads take a while to start.
-  const options = { workers: 1, connections: CONNECTIONS / targets.length, duration: 1 }
+  const options = { workers: 1, connections: CONNECTIONS / targets.length, duration: 1, pipelining }
   const rates = await Promise.all(targets.map((target) => load(target, options)))
   return rates.reduce((sum, { rate }) => sum + rate, 0)
 }
 
 async function load(
-  { origin, paths, method = 'GET', body, server, admitted = 0 }: Target,
-  options: { workers?: number; connections?: number; duration?: number } = {},
+  { origin, paths, method = 'GET', body, server, admitted = 0, length }: Target,
+  options: { workers?: number; connections?: number; duration?: number; pipelining?: number } = {},
 ): Promise<Round> {
+  if (length !== undefined) return await loadLong({ origin, paths, server, length })
   const requests = paths.map((path) => ({
     path,
     method,
@@ -121,6 +129,31 @@ async function load(
   const { total } = result.requests
   return { rate: (total * 1000) / (result.finish.getTime() - result.start.getTime()), cpu: cpu / total }
 }
+
+/**
+ * A round of long bodies, with Node's own client: autocannon takes longer to read them than the server to send them, and leaves
+ * many half-sent when the time is over, which costs the server as much.
+ */
+async function loadLong({ origin, paths, server, length }: Target & { length: number }): Promise<Round> {
+  const agent = new Agent({ keepAlive: true, maxSockets: LONG_CONNECTIONS })
+  const total = Math.max(Math.floor(LONG_BYTES / length), LONG_CONNECTIONS)
+  const [before, since] = [await cpuOf(server), performance.now()]
+  const ask = async (number: number): Promise<void> => {
+    const [answer] = await once(get(`${origin}${paths[number % paths.length]}`, { agent }), 'response')
+    let received = 0
+    for await (const chunk of answer) received += chunk.length
+    if (received !== length) throw new Error(`${origin}: ${received} bytes of ${length}`)
+  }
+  // Those that wait are sent as connections become free.
+  await Promise.all(Array.from({ length: total }, (_, number) => ask(number)))
+  const rate = (total * 1000) / (performance.now() - since)
+  agent.destroy()
+  return { rate, cpu: ((await cpuOf(server)) - before) / total }
+}
+
+/** How many bytes a round of long bodies has, and on how many connections. */
+const LONG_BYTES = 32 * 1024 * 1024
+const LONG_CONNECTIONS = 4
 
 /** The processor time of a server that admits so many inscriptions a second and answers nobody, in microseconds a second. */
 export async function cpuOfAdmitting(server: ChildProcess, rate: number): Promise<number> {

@@ -7,6 +7,7 @@ import { covenant } from './covenant.js'
 import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { headers } from './headers.js'
+import { inscriptions } from './inscriptions.js'
 import { large } from './large.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
@@ -20,10 +21,12 @@ import { storedBytes } from './stored-bytes.js'
 import { stores } from './stores.js'
 import { streams } from './streams.js'
 import { sync } from './sync.js'
+import { workers } from './workers.js'
 
 /** Speed and size, each as a ratio to something run beside it (docs/contributing.md). Run: `npm run bench`. */
 const benches = {
   admission,
+  inscriptions,
   lookups,
   gateway,
   large,
@@ -42,6 +45,7 @@ const benches = {
   sync,
   stores,
   processes,
+  workers,
   follow,
   costs,
   clients,

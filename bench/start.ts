@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -11,33 +10,33 @@ import { fill } from './memory.js'
 import { median, settingsFor, withFolder } from './support.js'
 
 const ROUNDS = 7
-/** How long after it is ready a process is at rest, in milliseconds. */
+/** In how many of them memory is measured, and how long after it is ready a process is at rest, in milliseconds. */
+const ROUNDS_AT_REST = 3
 const REST = 2000
 
 const ROOT = packageFolder()
-const MAIN = join(ROOT, 'dist/src/cli/main.js')
-const BARE_NODE = `require('node:http').createServer((_request, response) => response.end()).listen(process.env.PORT, '127.0.0.1')`
-const BARE_EXPRESS = `require('express')().get('/health/live', (_request, response) => response.json({})).listen(process.env.PORT, '127.0.0.1')`
+const MAIN = join(ROOT, 'dist/cli/main.js')
+const BARE_EXPRESS = `require('express')().get('/health/ready', (_request, response) => response.json({})).listen(process.env.PORT, '127.0.0.1', () => console.log('listening'))`
 
-/** A process to start, and the path that it answers when it is ready; PORT is added to its environment. */
+/** A server to start. It says `listening` on standard output; PORT is added to its environment. */
 interface Program {
   parameters: string[]
   env?: Record<string, string>
-  readyPath?: string
 }
 
-/** One start. In milliseconds, of the clock or of the processor; memory in MiB. */
+/** One start. CPU is of the process, in milliseconds; memory in MiB. */
 interface Start {
-  live: number
+  /** By the clock, in milliseconds. */
+  wall: number
+  listening: number
+  /** Until `/health/ready` answers 200. */
   ready: number
-  cpu: number
-  memory: number
+  memory?: number
 }
 
 /**
- * What a start takes: from the start of the process, by the command line that was built last, to the first answer of
- * `/health/live` and to 200 of `/health/ready`, with an empty store and with 100,000 outputs; processor time until then, and
- * memory at rest. Against a bare `node:http` server and a bare Express server; by turns.
+ * What a start takes of the command line that was built last: processor time until it listens and until it is ready, with an
+ * empty store and with 100,000 outputs, and memory at rest. Against `node -e 0`, and against a bare Express server; by turns.
  */
 export async function* start(): AsyncGenerator<string> {
   if (process.platform !== 'linux' || !existsSync(MAIN)) {
@@ -49,59 +48,80 @@ export async function* start(): AsyncGenerator<string> {
 
 async function measure(folder: string): Promise<string[]> {
   const chain = new FakeChain()
-  await fill(join(folder, 'filled'))
+  await fill(join(folder, 'filled'), { isShort: true })
   const ours = (store: string): Program => ({
     parameters: [MAIN, 'serve'],
-    env: settingsFor(chain, join(folder, store)),
-    readyPath: '/health/ready',
+    env: settingsFor(chain, join(folder, store), { LOG_LEVEL: 'info' }),
   })
-  const programs = {
-    'node:http': { parameters: ['-e', BARE_NODE] },
-    Express: { parameters: ['-e', BARE_EXPRESS] },
-    'empty store': ours('empty'),
+  const programs: Record<string, Program> = {
+    'a bare Express server': { parameters: ['-e', BARE_EXPRESS] },
+    'an empty store': ours('empty'),
     '100,000 outputs': ours('filled'),
   }
-  const starts = Object.entries<Program>(programs).map(([name, program]) => ({
+  const starts = new Map(Object.keys(programs).map((name) => [name, [] as Start[]]))
+  const bare: { cpu: number; memory: number }[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    bare.push(await bareNode())
+    for (const [name, program] of Object.entries(programs))
+      starts.get(name)?.push(await startOf(program, { isAtRest: round < ROUNDS_AT_REST }))
+  }
+  const node = { cpu: median(bare.map(({ cpu }) => cpu)), memory: median(bare.map(({ memory }) => memory)) }
+  const ofStarts = [...starts].map(([name, all]) => ({
     name,
-    program,
-    all: [] as Start[],
+    wall: median(all.map(({ wall }) => wall)),
+    listening: median(all.map(({ listening }) => listening)),
+    ready: median(all.map(({ ready }) => ready)),
+    memory: median(all.flatMap(({ memory = [] }) => memory)),
   }))
-  for (let round = 0; round < ROUNDS; round++)
-    for (const { program, all } of starts) all.push(await startOf(program))
-  const medianOf = (all: Start[], what: keyof Start): number => median(all.map((each) => each[what]))
-  const bare = starts[0]?.all ?? []
-  const lines = starts.map(({ name, all }) => {
-    const [live = '', ready = '', cpu = '', memory = ''] = (['live', 'ready', 'cpu', 'memory'] as const).map(
-      (what) =>
-        `${medianOf(all, what).toFixed(0)} (${(medianOf(all, what) / medianOf(bare, what)).toFixed(1)} times)`,
-    )
-    return `${name}: answers after ${live} ms, ready after ${ready} ms, CPU ${cpu} ms, at rest ${memory} MiB`
+  const [express] = ofStarts
+  const lines = ofStarts.map(({ name, wall, listening, ready, memory }) => {
+    const ratios = (value: number, toNode: number, toExpress = Number.NaN): string =>
+      `(${(value / toNode).toFixed(1)} and ${(value / toExpress).toFixed(1)} times)`
+    return [
+      `${name}: listening after ${listening.toFixed(0)} ms ${ratios(listening, node.cpu, express?.listening)}`,
+      `(${wall.toFixed(0)} ms by the clock)`,
+      `ready after ${ready.toFixed(0)} ms ${ratios(ready, node.cpu, express?.ready)}`,
+      `at rest ${memory.toFixed(0)} MiB ${ratios(memory, node.memory, express?.memory)}`,
+    ].join(', ')
   })
   return [
-    `medians of ${ROUNDS}, and ratios to node:http`,
+    `processor time, medians of ${ROUNDS}, and ratios to \`node -e 0\` and to a bare Express server`,
+    `node -e 0: ${node.cpu.toFixed(0)} ms, ${node.memory.toFixed(0)} MiB`,
     ...lines,
-    'wanted: an answer after 300 ms, ready after 1,000 ms with 100,000 outputs, below 100 MiB at rest',
+    'wanted: listening after 300 ms, ready after 1,000 ms with 100,000 outputs, below 100 MiB at rest',
   ]
 }
 
-async function startOf({ parameters, env = {}, readyPath = '/health/live' }: Program): Promise<Start> {
+/** What `node -e 0` takes, but for the line that says so. */
+async function bareNode(): Promise<{ cpu: number; memory: number }> {
+  const report = `console.log(JSON.stringify([process.cpuUsage(), process.memoryUsage.rss()]))`
+  const child = spawn(process.execPath, ['-e', report], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const texts = await child.stdout.setEncoding('utf8').toArray()
+  const [{ user, system }, rss] = JSON.parse(texts.join('')) as [NodeJS.CpuUsage, number]
+  return { cpu: (user + system) / 1000, memory: rss / 2 ** 20 }
+}
+
+async function startOf(
+  { parameters, env = {} }: Program,
+  { isAtRest }: { isAtRest: boolean },
+): Promise<Start> {
   const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
   const began = performance.now()
   const child = spawn(process.execPath, parameters, {
     cwd: ROOT,
     env: { ...process.env, ...env, PORT: String(port) },
-    stdio: ['ignore', 'ignore', 'inherit'],
+    stdio: ['ignore', 'pipe', 'inherit'],
   })
   const ended = once(child, 'exit')
   try {
-    await answered(`${url}/health/live`, child)
-    const live = performance.now() - began
-    await answered(url + readyPath, child)
-    const ready = performance.now() - began
-    const cpu = await cpuOf(child)
+    await listens(child)
+    const wall = performance.now() - began
+    const listening = cpuOf(child)
+    await answered(`http://127.0.0.1:${port}/health/ready`)
+    const ready = cpuOf(child)
+    if (!isAtRest) return { wall, listening, ready }
     await setTimeout(REST)
-    return { live, ready, cpu, memory: await memoryOf(child) }
+    return { wall, listening, ready, memory: memoryOf(child) }
   } finally {
     if (child.kill()) await ended
   }
@@ -116,28 +136,36 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** @throws Error if the process ends first. */
-async function answered(url: string, child: ChildProcess): Promise<void> {
-  for (;;) {
-    if (child.exitCode !== null)
-      throw new Error(`a process ended with ${child.exitCode} instead of answering ${url}`)
-    const isReady = await fetch(url).then(
-      ({ ok }) => ok,
-      () => false,
+/** Waits until a process says that it listens. @throws Error if it ends first. */
+async function listens(child: ChildProcess): Promise<void> {
+  let said = ''
+  await new Promise<void>((resolve, reject) => {
+    child.stdout?.setEncoding('utf8').on('data', (text: string) => {
+      said += text
+      if (said.includes('listening')) resolve()
+    })
+    child.once('exit', (code) =>
+      reject(new Error(`a process ended with ${code} before it listened: ${said}`)),
     )
-    if (isReady) return
-    await setTimeout(5)
-  }
+  })
 }
 
-/** Milliseconds of processor time that a process has used, to ten milliseconds. */
-async function cpuOf({ pid }: ChildProcess): Promise<number> {
-  const fields = (await readFile(`/proc/${pid}/stat`, 'utf8')).split(') ')[1]?.split(' ') ?? []
-  return 10 * (Number(fields[11]) + Number(fields[12]))
+/** Waits until a server that listens answers with success. */
+async function answered(url: string): Promise<void> {
+  while (!(await fetch(url)).ok) await setTimeout(20)
+}
+
+/** Milliseconds of processor time that all threads of a process have used. */
+function cpuOf({ pid }: ChildProcess): number {
+  const threads = readdirSync(`/proc/${pid}/task`).map((thread) => {
+    const [nanoseconds] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'latin1').split(' ')
+    return Number(nanoseconds)
+  })
+  return threads.reduce((sum, each) => sum + each, 0) / 1e6
 }
 
 /** MiB that a process has resident. */
-async function memoryOf({ pid }: ChildProcess): Promise<number> {
-  const [, kibibytes] = /VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? []
+function memoryOf({ pid }: ChildProcess): number {
+  const [, kibibytes] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? []
   return Number(kibibytes) / 1024
 }

@@ -46,6 +46,7 @@ interface Copy {
 /** A transaction found in files. Its bytes are not held, only what is needed to order transactions. */
 export interface FoundTransaction {
   txid: string
+  bytes: number
   /** The transactions that it spends, each once. */
   sources: string[]
   /** Its locations, each proof once; the most complete come first. */
@@ -67,14 +68,15 @@ export class FoundFiles {
     found: ReadonlyMap<string, FoundTransaction>,
     /** Files, and lines of hex as `<file>:<line>`, that are neither BEEF nor raw transactions. */
     readonly skipped: string[],
-    largest: number,
+    { read, largest }: { read: ReadonlyMap<string, ParsedItem>; largest: number },
   ) {
     this.byTxid = found
     this.transactions = parentsFirst(found, ({ sources }) => sources)
     this.items = new LRUCache({
       maxSize: Math.max(KEPT_BYTES, largest),
-      sizeCalculation: (item) => item.bytes,
+      sizeCalculation: ({ bytes }) => bytes.length,
     })
+    for (const [key, item] of read) this.items.set(key, item)
   }
 
   has(txid: string): boolean {
@@ -84,6 +86,15 @@ export class FoundFiles {
   /** Whether it occurs in a BEEF, and so with its proof or ancestors. */
   isInBeef({ copies }: FoundTransaction): boolean {
     return copies.some(({ kind }) => kind !== 'raw')
+  }
+
+  isProven({ copies }: FoundTransaction): boolean {
+    return copies.some(({ kind }) => kind === 'proven')
+  }
+
+  /** How many bytes it has in a BEEF, with the transactions that it spends. */
+  bytesWithSources({ bytes, sources }: FoundTransaction): number {
+    return sources.reduce((sum, txid) => sum + (this.byTxid.get(txid)?.bytes ?? 0), bytes)
   }
 
   /** The bytes of a transaction. */
@@ -98,8 +109,12 @@ export class FoundFiles {
    * The BEEFs that may admit a transaction, the most complete first: one assembled from all files, with the values of the
    * spent coins, which place its ordinals whether it is proven or not; then each file's own, because the proof in one may
    * hold where that in another does not; then the same without those values, which may exceed the limits of a submission.
+   * Most occur once, with nothing else: those are taken as they are.
    */
-  async *beefsOf({ txid, sources, copies }: FoundTransaction): AsyncGenerator<Uint8Array, void> {
+  async *beefsOf(transaction: FoundTransaction): AsyncGenerator<Uint8Array, void> {
+    const { txid, sources, copies } = transaction
+    const single = await this.singleBeefOf(transaction)
+    if (single !== undefined) yield single
     const seen = new Set<string>()
     const readers = [
       this.everyFile(),
@@ -117,6 +132,15 @@ export class FoundFiles {
       }
   }
 
+  /** The BEEF of a transaction in which it stands alone, if the files have nothing more about it. */
+  private async singleBeefOf({ sources, copies }: FoundTransaction): Promise<Uint8Array | undefined> {
+    const [copy] = copies
+    if (copy === undefined || copies.length > 1 || sources.some((source) => this.has(source)))
+      return undefined
+    const { contents, bytes } = await this.itemOf(copy)
+    return 'subject' in contents && contents.txids.length === 1 ? bytes : undefined
+  }
+
   private everyFile(): TransactionSource {
     return {
       get: async (txid) => {
@@ -130,21 +154,29 @@ export class FoundFiles {
     return { get: async (txid) => recordOf(await this.read(copy, txid)) }
   }
 
-  private async read({ item }: Copy, txid: string): Promise<ReadCopy | undefined> {
-    const key = `${item.offset} ${item.file}`
+  private async itemOf({ item }: Copy): Promise<ParsedItem> {
+    const key = keyOf(item)
     let parsed = this.items.get(key)
     if (parsed === undefined) {
       parsed = parseItem(await readItem(item))
       if (parsed === undefined) throw new ImportError(`${item.file} changed while it was read`)
       this.items.set(key, parsed)
     }
-    const { contents } = parsed
+    return parsed
+  }
+
+  private async read(copy: Copy, txid: string): Promise<ReadCopy | undefined> {
+    const { contents } = await this.itemOf(copy)
     if ('subject' in contents) {
       const view = contents.transaction(txid)
       return view && { view, proof: proofIn(contents, txid) }
     }
     return contents.txid === txid ? { view: contents, proof: undefined } : undefined
   }
+}
+
+function keyOf({ offset, file }: Item): string {
+  return `${offset} ${file}`
 }
 
 interface ReadCopy {
@@ -171,6 +203,9 @@ export async function findTransactions(
   const found = new Map<string, FoundTransaction>()
   const skipped: string[] = []
   let largest = 0
+  // Enough for a small import to read its files once.
+  const read = new Map<string, ParsedItem>()
+  let left = KEPT_BYTES
   for (const [index, file] of files.entries()) {
     onFile(index, files.length)
     const useless: number[] = []
@@ -182,13 +217,16 @@ export async function findTransactions(
         continue
       }
       useful++
-      largest = Math.max(largest, parsed.bytes)
+      const { length } = parsed.bytes
+      largest = Math.max(largest, length)
+      if (length <= left) read.set(keyOf(item), parsed)
+      left -= length
       for (const { view, kind, proof } of transactionsIn(parsed)) note(found, view, { item, kind }, proof)
     }
     if (useful === 0) skipped.push(file)
     else skipped.push(...useless.map((line) => `${file}:${line}`))
   }
-  return new FoundFiles(found, skipped, largest)
+  return new FoundFiles(found, skipped, { read, largest })
 }
 
 const RANKS = ['proven', 'in BEEF', 'raw'] as const
@@ -196,12 +234,13 @@ const RANKS = ['proven', 'in BEEF', 'raw'] as const
 /** Records another copy of a transaction if it adds something: another proof, or a BEEF where there was none. */
 function note(
   found: Map<string, FoundTransaction>,
-  { txid, inputs }: TransactionView,
+  { txid, raw, inputs }: TransactionView,
   copy: Copy,
   proof: Proof | undefined,
 ): void {
   const noted = found.get(txid) ?? {
     txid,
+    bytes: raw.length,
     sources: [...new Set(inputs.map((input) => input.txid))],
     copies: [],
   }
@@ -214,7 +253,7 @@ function note(
 
 interface ParsedItem {
   contents: BeefContents | TransactionView
-  bytes: number
+  bytes: Uint8Array
 }
 
 function* transactionsIn({ contents }: ParsedItem): Generator<{
@@ -245,12 +284,12 @@ function proofIn(beef: BeefContents, txid: string): Proof | undefined {
 
 function parseItem(bytes: Uint8Array): ParsedItem | undefined {
   try {
-    return { contents: readBeef(bytes), bytes: bytes.length || 1 }
+    return { contents: readBeef(bytes), bytes }
   } catch (error) {
     if (!(error instanceof BeefError)) throw error
   }
   try {
-    return { contents: readTransaction(bytes, { hash: nativeHash256 }), bytes: bytes.length || 1 }
+    return { contents: readTransaction(bytes, { hash: nativeHash256 }), bytes }
   } catch (error) {
     if (error instanceof TransactionError) return undefined
     throw error

@@ -26,6 +26,17 @@ type Outcome =
   | { status: 'source' }
   | { status: 'refused'; reason: string }
 
+/** How many proven transactions are submitted at once, so that they share writes, and how many bytes they have together. */
+const AT_ONCE = 128
+const BYTES_AT_ONCE = 4 * 1024 ** 2
+
+/** A transaction whose admission is in progress. */
+interface Started {
+  transaction: FoundTransaction
+  bytes: number
+  admission: Promise<Admission>
+}
+
 /** Refusals for lack of the transactions that are spent: knowing more may change them. */
 const OPEN_CODES = new Set(['NO_NODE_SPENT', 'NO_ORDINAL'])
 
@@ -72,15 +83,15 @@ class Import {
     const progress = output.progress()
     const all = found.transactions.length
     try {
-      for (const [index, transaction] of found.transactions.entries()) {
-        if (signal.aborted) break
-        const admission = await this.admit(transaction)
+      let done = 0
+      for await (const { transaction, admission } of this.admitAll()) {
         if (admission.kind === 'admitted' || admission.kind === 'known')
           this.record(transaction, outcomeOf(admission))
         else this.open.push({ transaction, admission })
+        done++
         progress.update(() => ({
-          text: `${grouped(index + 1)} of ${grouped(all)} transactions`,
-          share: (index + 1) / all,
+          text: `${grouped(done)} of ${grouped(all)} transactions`,
+          share: done / all,
         }))
       }
     } finally {
@@ -97,6 +108,40 @@ class Import {
       throw new CommandError(`${counts.refused} of ${all} transactions refused`, { exit: 'refused' })
     if (counts.admitted + counts.known === 0)
       throw new CommandError('nothing was admitted', { exit: 'refused' })
+  }
+
+  /**
+   * Admits all transactions, in their order, until the signal: proven ones many at once, each other alone, because of two that
+   * spend the same coin, the first counts.
+   */
+  private async *admitAll(): AsyncGenerator<{ transaction: FoundTransaction; admission: Admission }, void> {
+    const { found, signal } = this.options
+    const started: Started[] = []
+    let bytes = 0
+    const isFull = (next: number): boolean => started.length >= AT_ONCE || bytes + next > BYTES_AT_ONCE
+    const first = async ({ transaction, admission, bytes: done }: Started) => {
+      const admitted = await admission
+      bytes -= done
+      return { transaction, admission: admitted }
+    }
+    try {
+      for (const transaction of found.transactions) {
+        if (signal.aborted) break
+        const length = found.bytesWithSources(transaction)
+        const isAlone = !found.isProven(transaction)
+        while (started.length > 0 && (isAlone || isFull(length)))
+          yield await first(started.shift() as Started)
+        const admission = this.admit(transaction)
+        // Awaited in its turn.
+        admission.catch(() => {})
+        bytes += length
+        started.push({ transaction, bytes: length, admission })
+        if (isAlone) yield await first(started.shift() as Started)
+      }
+      while (started.length > 0) yield await first(started.shift() as Started)
+    } finally {
+      await Promise.allSettled(started.map(({ admission }) => admission))
+    }
   }
 
   private async admit(transaction: FoundTransaction): Promise<Admission> {

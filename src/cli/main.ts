@@ -1,11 +1,10 @@
-#!/usr/bin/env node
 import { Command, CommanderError } from 'commander'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { packageVersion } from '../server/config/package-info.js'
 import { hidingSecrets } from '../server/config/redaction.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../server/telemetry/escape-control-chars.js'
 import { addBlockingCommands } from './blocking-commands.js'
-import type { CommandContext } from './command.js'
+import { type CommandContext, EXIT_CODES } from './command.js'
 import { addMineAndPublishCommands } from './mine-and-publish-commands.js'
 import { addNameCommands } from './name-commands.js'
 import { CommandOutput, type Failure, hasColors } from './output.js'
@@ -71,9 +70,24 @@ function usageMessage({ message }: CommanderError): string {
   return message.replace(/^error: /, '').replace(/\s*\n\s*/g, ' ')
 }
 
-try {
-  await program.parseAsync()
-} catch (error) {
+// Not awaited here: the bundle of this file is a CommonJS module.
+void run()
+
+async function run(): Promise<void> {
+  // Nothing is left that could end the command.
+  const onStuck = (): void => {
+    process.exitCode = EXIT_CODES.failure
+  }
+  process.once('beforeExit', onStuck)
+  try {
+    await program.parseAsync()
+  } catch (error) {
+    await fail(error)
+  }
+  process.off('beforeExit', onStuck)
+}
+
+async function fail(error: unknown): Promise<void> {
   // Asking for help or the version is not a failure.
   const isHelp = error instanceof CommanderError && /^commander\.(?:help|version)/.test(error.code)
   // Loaded on demand: it knows the errors of all rooms.

@@ -1,10 +1,14 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { Logger } from 'pino'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { trackerName } from '../server/chain/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
-import { type RunningServer, startServer } from '../server/server.js'
+import { packageFolder } from '../server/config/package-info.js'
+import { READER_PROGRAM, type RunningServer, startServer } from '../server/server.js'
 import { placeOf } from '../server/store/open-database.js'
 import type { Deploy } from '../server/store/pinned-genesis.js'
+import { SUBMISSION_WORKER } from '../server/submission/large-submissions.js'
 import { chainStatus } from '../server/telemetry/chain-status.js'
 import { showCatchingUp } from './follow-progress.js'
 import type { Seeding } from './local-network/seed.js'
@@ -29,13 +33,13 @@ export async function serve({
     process.once('SIGINT', resolve)
     process.once('SIGTERM', resolve)
   })
-  const submissionWorker = new URL('../server/submission/submission-worker.js', import.meta.url)
-  const minePage = new URL('../../mine-page/', import.meta.url)
+  const minePage = pathToFileURL(join(packageFolder(), 'dist/mine-page/'))
   const deploy = config.seed ? deployLazily : undefined
   const starting = startServer({
     config,
     logger,
-    submissionWorker,
+    submissionWorker: SUBMISSION_WORKER,
+    readerProgram: READER_PROGRAM,
     minePage,
     ownsProcess: true,
     deploy,

@@ -98,7 +98,7 @@ export class FetchBudget {
  *
  * @throws the SourceErrors of `ask`; SourceError `TIMEOUT`, or `UNREACHABLE` for any other error.
  */
-export async function withinTime<Answer>(
+async function withinTime<Answer>(
   url: string,
   { timeout = DEFAULT_TIMEOUT, signal }: Pick<FetchOptions, 'timeout' | 'signal'>,
   ask: (signal: AbortSignal) => Promise<Answer>,
@@ -190,7 +190,7 @@ function dataOf(url: string, { contentType, body }: FetchedAnswer): unknown {
  * @param options.length The declared length; 0 or NaN if there is none.
  * @throws SourceError `TOO_LARGE` if it declares, or has, more than `maxBytes`.
  */
-export async function readBounded(
+async function readBounded(
   chunks: AsyncIterable<Uint8Array>,
   { url, maxBytes, length }: { url: string; maxBytes: number; length: number },
 ): Promise<Uint8Array> {
@@ -225,8 +225,8 @@ async function* chunksOf(body: Response['body'], signal: AbortSignal): AsyncGene
   }
 }
 
-/** The reason of a failed `fetch`: it is in the error's cause, and in its code if several addresses were tried. */
-function fetchFailure(error: unknown): string {
+/** The reason of a failed request: it is in the cause of `fetch`'s error, and in the code if several addresses were tried. */
+export function fetchFailure(error: unknown): string {
   const inner: unknown = error instanceof Error && error.cause !== undefined ? error.cause : error
   if (!(inner instanceof Error)) return String(inner)
   return inner.message || ('code' in inner ? String(inner.code) : inner.name)

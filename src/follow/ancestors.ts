@@ -1,6 +1,7 @@
+import { parentsOf } from '../../backend/src/graph/ancestry.js'
 import type { GraphStore, TransactionSource } from '../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../backend/src/graph/records.js'
-import { assembleBeef } from '../../backend/src/graph/write-beef.js'
+import { assembleBeef, encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { placement } from '../../backend/src/protocol/ordinal-flow.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { ChainSource } from './chain-source.js'
@@ -22,26 +23,33 @@ interface GatherOptions {
 
 /** A transaction with everything that is needed to admit it. */
 export interface Gathered {
-  /** The transaction with the parents that place its ordinals; if it is unproven, with its ancestors down to proven ones. */
+  /** The transaction with the fetched ones that place its ordinals; if it is unproven, with its ancestors down to proven ones. */
   beef: Uint8Array
-  /** How many of these were not in the store. */
-  fetched: number
+  /** Those of these that were not in the store. */
+  fetched: string[]
   /** How many of those are unproven. */
   unproven: number
   /** Parents that place its ordinals, and that neither the store nor the source knows. */
   unknown: string[]
 }
 
+/** Of how many parents it is looked up first whether the store has all of them. */
+const FEW_PARENTS = 100
+
 /**
- * Gathers the ancestors that a topic needs to admit a transaction, as a sync with a peer does: of the inputs, as many as place
- * the last output that may be an ordinal (BRC-159). The source is asked only for what the store lacks.
+ * Gathers the ancestors that a topic needs to admit a transaction: of the inputs, as many as place the last output that may be
+ * an ordinal (BRC-159). The source is asked only for what the store lacks, and a proven transaction comes with nothing else:
+ * an admission finds the rest in the store.
  *
  * @throws FollowError `TOO_LARGE` or `TOO_MANY` if they exceed the limits of a submission, `UNPROVEN` if too many are
  * unproven; errors of the source.
  */
 export async function gather(subject: TransactionRecord, options: GatherOptions): Promise<Gathered> {
+  const { txid, raw, proof } = subject
+  const { inputs, outputs } = readTransaction(raw, { txid })
+  if (proof !== undefined && (await hasAll(parentsOf({ inputs }), options.store)))
+    return { beef: encodeBeef([subject]), fetched: [], unproven: 0, unknown: [] }
   const reader = new GatheringReader(subject, options)
-  const { inputs, outputs } = readTransaction(subject.raw, { txid: subject.txid })
   const placing: string[] = []
   const unknown = new Set<string>()
   const last = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
@@ -49,19 +57,25 @@ export async function gather(subject: TransactionRecord, options: GatherOptions)
   for (const { txid, vout } of last === -1 ? [] : inputs) {
     const record = await reader.get(txid)
     if (record === undefined) unknown.add(txid)
-    else placing.push(txid)
+    else if (proof === undefined || reader.fetched.has(txid)) placing.push(txid)
     if (isPlaced(record && readTransaction(record.raw, { txid }).outputs[vout]?.satoshis)) break
   }
-  const beef = await assembleBeef([...placing, subject.txid], reader)
-  if (beef === undefined) throw new RangeError(`${subject.txid} is missing from its own BEEF`)
+  const beef = await assembleBeef([...placing, txid], reader)
+  if (beef === undefined) throw new RangeError(`${txid} is missing from its own BEEF`)
   const { fetched, unproven } = reader
-  return { beef, fetched, unproven, unknown: [...unknown] }
+  return { beef, fetched: [...fetched], unproven, unknown: [...unknown] }
+}
+
+async function hasAll(txids: string[], { transactions }: GatherOptions['store']): Promise<boolean> {
+  if (txids.length > FEW_PARENTS) return false
+  for (const txid of txids) if (!(await transactions.has(txid))) return false
+  return true
 }
 
 /** Reads transactions from the store, and others from the source; each once, up to the limits. */
 class GatheringReader implements TransactionSource {
-  /** How many came from the source, and how many of those are unproven. */
-  fetched = 0
+  /** What came from the source, and how many of those are unproven. */
+  readonly fetched = new Set<string>()
   unproven = 0
   private readonly found = new Map<string, TransactionRecord | undefined>()
   private bytes = 0
@@ -83,7 +97,7 @@ class GatheringReader implements TransactionSource {
     let record = await store.transactions.get(txid)
     if (record === undefined) {
       record = await source.transaction(txid, limits)
-      if (record !== undefined) this.fetched++
+      if (record !== undefined) this.fetched.add(txid)
       if (record !== undefined && record.proof === undefined && ++this.unproven > maxUnproven)
         throw new FollowError(
           'UNPROVEN',

@@ -48,6 +48,8 @@ const INPUTS_CHECKED = 100
 const SPENT_ASKED = 4
 /** How many unknown transactions are listed. */
 const MAX_LISTED = 1000
+/** How many mints are remembered as counted. */
+const MAX_COUNTED = 10_000
 /** Nodes that are not asked about: how many, and for how many milliseconds. */
 const DEAD = { max: 10_000, ttl: 3_600_000 }
 
@@ -76,6 +78,8 @@ export class BranchFollower {
   private readonly inProgress = new Map<string, Promise<Brought>>()
   /** Nodes that a mined transaction spends which is no mint, so that nothing stored shows it. */
   private readonly dead = new LRUCache<string, true>(DEAD)
+  /** The latest mints that were counted. */
+  private readonly counted = new LRUCache<string, true>({ max: MAX_COUNTED })
   /** What unproven transactions have taken in this round. */
   private unproven = { count: 0, time: 0 }
 
@@ -277,14 +281,14 @@ export class BranchFollower {
     const { beef, fetched, unknown } = await this.gathered(record, limits)
     for (const each of unknown) if (this.report.unknown.size < MAX_LISTED) this.report.unknown.add(each)
     const isComplete = unknown.length === 0
-    if (!isNews && fetched === 0) return { admission: { kind: 'known' }, isComplete }
+    if (!isNews && fetched.length === 0) return { admission: { kind: 'known' }, isComplete }
     if (proof === undefined) this.unproven.count++
     const began = performance.now()
     const admission = await node.admit({ txid, beef })
     if (proof === undefined) this.unproven.time += performance.now() - began
     if (admission.kind === 'refused') throw new FollowError('REFUSED', `${txid}: ${admission.why}`)
     if (isNews && admission.kind === 'known') this.report.known++
-    if (admission.kind === 'admitted') await this.count(txid, admission)
+    if (admission.kind === 'admitted') await this.count([txid, ...fetched], admission)
     return { admission, isComplete }
   }
 
@@ -318,15 +322,20 @@ export class BranchFollower {
       const isSmall = options.limits.maxBytes < this.options.limits.maxBytes
       if (!(isTooMany(error) || (isTooLarge(error) && !isSmall))) throw error
       if ((await this.nodesSpent(readTransaction(record.raw, record))).length === 0) throw error
-      return { beef: encodeBeef([record]), fetched: 0, unproven: 0, unknown: [] }
+      return { beef: encodeBeef([record]), fetched: [], unproven: 0, unknown: [] }
     }
   }
 
-  private async count(txid: string, admission: { outputs: number }): Promise<void> {
+  /** Counts a transaction, and the mints among its ancestors: one may place an ordinal before its own branch comes to it. */
+  private async count([txid = '', ...ancestors]: string[], { outputs }: { outputs: number }): Promise<void> {
     const { report } = this
-    report.outputs += admission.outputs
-    if ((await this.nodesOf(txid)).length > 0) report.mints++
-    else report.transfers++
+    report.outputs += outputs
+    const mints = new Set((await this.nodesOf(txid, ...ancestors)).map(({ outpoint }) => outpoint.txid))
+    if (!mints.has(txid)) report.transfers++
+    for (const mint of mints) {
+      if (!this.counted.has(mint)) report.mints++
+      this.counted.set(mint, true)
+    }
   }
 
   /** @throws FollowError `UNPROVEN` */
@@ -364,8 +373,9 @@ export class BranchFollower {
     return coins
   }
 
-  private async nodesOf(txid: string) {
-    return await this.options.node.store.names.genuineNodes([0, 1].map((vout) => ({ txid, vout })))
+  private async nodesOf(...txids: string[]) {
+    const outpoints = txids.flatMap((txid) => [0, 1].map((vout) => ({ txid, vout })))
+    return await this.options.node.store.names.genuineNodes(outpoints)
   }
 
   /** The nodes of the store that a transaction spends, at any input. */

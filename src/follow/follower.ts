@@ -74,6 +74,8 @@ export class Follower {
   private tip: number | undefined
   private sweptHeight: number | undefined
   private hasCaughtUp = false
+  /** Whether the node failed during the current sweep: what it was to do is tried again after a pause. */
+  private hasPostponed = false
   /** Whether something happened after which the latest coins, unproven transactions and failures are due first. */
   private isUrgent = true
   /** Those that are left of them. */
@@ -251,11 +253,12 @@ export class Follower {
     this.swept.asked = 0
     this.isUrgent = true
     this.urgent = undefined
+    this.hasPostponed = false
     await this.queue.run(this.tasks())
     if (this.stopping.signal.aborted) return
     this.swept.last = this.swept.asked
     // What was dropped is found by the next one.
-    if (this.queue.hasDropped && !this.isCommand) {
+    if ((this.queue.hasDropped || this.hasPostponed) && !this.isCommand) {
       this.queue.hasDropped = false
       return
     }
@@ -342,7 +345,10 @@ export class Follower {
       if (isOutage(error)) {
         this.asked.delete(key)
         this.queue.push(task)
-      } else this.retry(key, { task, why, isPaused })
+      } else {
+        this.hasPostponed = true
+        this.retry(key, { task, why, isPaused })
+      }
     }
   }
 

@@ -2,10 +2,10 @@ import { setTimeout } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import pRetry, { AbortError } from 'p-retry'
 import type { Logger } from 'pino'
-import { Agent, request } from 'undici'
+import type { Pool } from 'undici'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { readBounded, withinTime } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
+import { type BoundedAnswer, requestBounded } from './bounded-request.js'
 import { ChainSourceError, isOutage, type LastError } from './errors.js'
 import { Pace } from './pace.js'
 import { RateLimit } from './rate-limit.js'
@@ -103,13 +103,18 @@ export class SourceClient {
   readonly name: string
   /** Requests since the start, and how many of them were retries. */
   readonly asked = { requests: 0, again: 0 }
-  private readonly url: string
+  private readonly origin: string
+  /** The path below which the routes are, which may be a key: messages do not have it. */
+  private readonly base: string
   private readonly queue: ReturnType<typeof pLimit>
   /** Of the questions that are patient: they leave some requests to others. */
   private readonly patient: ReturnType<typeof pLimit>
   private readonly limit: RateLimit | undefined
-  /** No limit of its own: a connection is not free at the moment of its answer, so the next request would wait for it. */
-  private readonly connections = new Agent()
+  /**
+   * Opened with the first request, as the library takes a tenth of a start. No limit of its own: a connection is not free at the
+   * moment of its answer, so the next request would wait for it.
+   */
+  private connections: Promise<Pool> | undefined
   private readonly pace: Pace
   private readonly stop = new AbortController()
   private readonly signal: AbortSignal
@@ -131,8 +136,10 @@ export class SourceClient {
 
   constructor(private readonly options: SourceClientOptions) {
     const { url, name, parallel, rate, pace, signal, now = () => Date.now() } = options
-    this.url = url.replace(/\/+$/, '')
-    this.name = name ?? new URL(url).origin
+    const { origin, pathname } = new URL(url)
+    this.origin = origin
+    this.base = pathname.replace(/\/+$/, '')
+    this.name = name ?? origin
     this.queue = pLimit(parallel)
     this.patient = pLimit(Math.max(1, parallel - LEFT))
     this.limit = rate === undefined ? undefined : new RateLimit(rate)
@@ -250,7 +257,17 @@ export class SourceClient {
   /** Aborts all requests and closes the connections. */
   async close(): Promise<void> {
     this.stop.abort(new ChainSourceError('NO_ANSWER', `${this.name} is no longer asked`))
-    await this.connections.destroy()
+    await (await this.connections)?.destroy()
+  }
+
+  private async connect(): Promise<Pool> {
+    const { Pool } = await import('undici')
+    const { origin, signal } = this
+    const connections = new Pool(origin)
+    const end = (): void => void connections.destroy(signal.reason)
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
+    return connections
   }
 
   private restError(rest: number): ChainSourceError {
@@ -295,36 +312,27 @@ export class SourceClient {
       this.answered(0)
       return statuses?.[status]
     }
-    const error = new ChainSourceError('NO_ANSWER', `${this.shown(path)} answered ${status}`)
+    const error = new ChainSourceError('NO_ANSWER', `${this.origin}${path} answered ${status}`)
     if (status !== 429 && status < 500) throw new AbortError(error)
     const requested = requestedPause(retryAfter, this.now())
     if (requested > 0) this.restFor(Math.min(requested, MAX_REST), error)
     throw error
   }
 
-  /** Not with `fetch`: each transaction takes several requests, and most of the time would go into its streams. */
-  private async send(path: string, { maxBytes, json, ...query }: Query<unknown>): Promise<Answered> {
+  private async send(path: string, { maxBytes, json, ...query }: Query<unknown>): Promise<BoundedAnswer> {
+    const shown = this.origin + path
     const { timeout = this.options.timeout ?? DEFAULT_TIMEOUT } = query
-    const url = this.shown(path)
-    return await withinTime(url, { timeout, signal: this.signal }, async (signal) => {
-      const isGet = json === undefined
-      const answer = await request(this.url + path, {
-        ...{ dispatcher: this.connections, signal },
-        headers: isGet ? { accept: '*/*' } : { accept: '*/*', 'content-type': 'application/json' },
-        ...(!isGet && { method: 'POST', body: JSON.stringify(json) }),
-      })
-      const length = Number(answer.headers['content-length'])
-      return {
-        status: answer.statusCode,
-        retryAfter: [answer.headers['retry-after'] ?? []].flat()[0],
-        body: await readBounded(answer.body, { url, maxBytes, length }),
-      }
+    this.connections ??= this.connect()
+    return await requestBounded(await this.connections, {
+      ...{ path: this.base + path, shown, timeout, maxBytes },
+      ...(json === undefined
+        ? { method: 'GET', headers: { accept: '*/*' } }
+        : {
+            method: 'POST',
+            headers: { accept: '*/*', 'content-type': 'application/json' },
+            body: JSON.stringify(json),
+          }),
     })
-  }
-
-  /** The URL of a route for messages, without the path of the service, which may be a key. */
-  private shown(path: string): string {
-    return new URL(this.url).origin + path
   }
 
   private answered(bytes: number): void {
@@ -395,12 +403,6 @@ function readOnce<Answer>(body: Uint8Array, read: (body: Uint8Array) => Answer):
 
 /** A source was not asked, because it rests. */
 class RestError extends ChainSourceError {}
-
-interface Answered {
-  status: number
-  retryAfter: string | undefined
-  body: Uint8Array
-}
 
 /** `Retry-After` in milliseconds: seconds, or a date (RFC 9110 10.2.3). 0 if it is missing or malformed. */
 function requestedPause(value: string | undefined, now: number): number {

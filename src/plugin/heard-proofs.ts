@@ -1,4 +1,5 @@
 import { Mutex } from 'async-mutex'
+import { answeredWithin } from '../../backend/src/graph/answered-within.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { graphRecords, type Proof, type TransactionRecord } from '../../backend/src/graph/records.js'
 
@@ -99,21 +100,9 @@ export class HeardProofs {
       const behind = height - ((await tracker.currentHeight?.()) ?? height)
       return behind > 0 && behind <= BLOCKS_BEHIND ? 'unknown' : 'no'
     }
-    return await within(asked(), trackerTimeout)
-  }
-}
-
-/** @throws Error if the answer does not come in time. */
-async function within<Answer>(answer: Promise<Answer>, milliseconds: number): Promise<Answer> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    const error = new Error(`the chain tracker did not answer within ${milliseconds} ms`)
-    timer = setTimeout(() => reject(error), milliseconds)
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    clearTimeout(timer)
+    return await answeredWithin(trackerTimeout, asked, {
+      error: () => new Error(`the chain tracker did not answer within ${trackerTimeout} ms`),
+    })
   }
 }
 

@@ -1,33 +1,28 @@
 import express, { type RequestHandler } from 'express'
+import type { Store } from 'express-rate-limit'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
-import { attachGateway } from '../gateway/attach-gateway.js'
 import { errorResponse } from '../gateway/http/error-response.js'
 import { NotFoundError } from '../gateway/http/errors.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
-import { RequestBodies } from '../gateway/http/request-body.js'
-import { ResponseCache } from '../gateway/http/stored-response.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { packageVersion } from './config/package-info.js'
 import { requireAdmin } from './http/admin-guard.js'
-import { clientKey, createGates } from './http/gates.js'
+import { createGates } from './http/gates.js'
 import { type App, aheadOfRoutes } from './http/hot-path.js'
 import { Readiness } from './http/readiness.js'
-import { Uploads } from './http/uploads.js'
 import { openapiDocument } from './openapi/document.js'
+import { readApp } from './read-app.js'
 import { arcIngestRoutes } from './routes/arc-ingest.js'
-import { beefRoutes } from './routes/beef-routes.js'
 import { blockingRoutes } from './routes/blocking-routes.js'
-import { capabilitiesRoutes } from './routes/capabilities-routes.js'
 import { deploymentRoutes } from './routes/deployment-routes.js'
 import { headersRoutes } from './routes/headers-routes.js'
-import { healthRoutes } from './routes/health-routes.js'
+import { healthRoutes, type ReaderCount } from './routes/health-routes.js'
 import { metricsRoutes } from './routes/metrics-routes.js'
 import { type MinePage, minePageRoutes } from './routes/mine-page-routes.js'
 import { openapiRoutes } from './routes/openapi-routes.js'
 import { overlayRoutes } from './routes/overlay-routes.js'
-import { txoRoutes } from './routes/txo-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
 import type { Overlay } from './submission/overlay.js'
 import { queueSubmissions, type Submit } from './submission/submission-queue.js'
@@ -55,6 +50,10 @@ export interface AppOptions {
   index?: () => IndexStatus
   /** The parts that know the chain and follow it, for `/health`. */
   chain?: ChainParts
+  /** The processes that answer readers, and pass the rest on; if missing, this app answers everything. */
+  readers?: ReaderCount & { published(): Promise<void> }
+  /** Counts the reads of each client for all processes; by default, those of this app. */
+  reads?: Store
   logger: Logger
 }
 
@@ -64,17 +63,19 @@ export function createApp(options: AppOptions): App {
   const { engine, discovery, proofs, refused } = options.overlay
   const { limits } = config
   const { metrics = new Metrics() } = options
-  const submit = metrics.counted(queueSubmissions(options.submit ?? engine.submit, limits))
+  // Its client reads it on the next connection, too.
+  const published = async (): Promise<void> => options.readers?.published()
+  const queue = queueSubmissions(options.submit ?? engine.submit, limits)
+  const submit = metrics.counted((submission) => queue(submission).finally(published))
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
-  const gates = createGates({ limits, index })
-  const uploads = new Uploads({ ...limits, clientOf: clientKey })
-  const bodies = new RequestBodies({
-    inflate: config.acceptCompressedBodies,
-    beginUpload: (request) => uploads.begin(request),
+  const gates = createGates({ limits, index, ...(options.reads && { reads: options.reads }) })
+  const { app, bodies, answerStored } = readApp({
+    ...{ config, graph, logger },
+    ...(options.ancestors && { ancestors: options.ancestors }),
   })
-  const { profile, network, maxBodyBytes, deployment } = config
+  const { profile, maxBodyBytes } = config
   const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
   const overlay = overlayRoutes({
     ...limits,
@@ -97,50 +98,28 @@ export function createApp(options: AppOptions): App {
       refuseUnknown,
       errorResponse({ logger, overlay: true }),
     )
-  const app = express()
-    .disable('x-powered-by')
-    .disable('etag')
-    .set('query parser', 'simple')
-    .set('trust proxy', limits.trustedProxies)
-  const responses = new ResponseCache(graph)
-  attachGateway(
-    app,
-    { graph },
-    {
-      profile,
-      network,
-      genesis: deployment?.genesis,
-      contentPolicy: config.contentSecurityPolicy,
-      limits,
-      crossOrigin: false,
-      logger,
-      bodies,
-      responses,
-      ...(options.ancestors && { ancestors: options.ancestors }),
-    },
-  )
   const errors = errorResponse({ logger })
   app
     .use('/admin', admin)
-    .use(beefRoutes({ graph, prefixes: below('/beef') }))
-    .use(txoRoutes({ graph, prefixes: below('/txo') }))
-    .use(capabilitiesRoutes(profile))
     .use(deploymentRoutes(config, graph))
     .use(minePageRoutes(options.minePage))
-    .use(healthRoutes({ ping, readiness, index, refused, chain: options.chain }))
+    .use(healthRoutes({ ping, readiness, index, refused, chain: options.chain, readers: options.readers }))
     .use(metricsRoutes(metrics))
     .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
     .use(errors)
     .use(
       gates.overlay,
       express.Router().use(below('/overlay'), overlay).use(overlay),
-      arcIngestRoutes({ engine, graph, proofs, token: config.arcCallbackToken, bodies }),
+      arcIngestRoutes({ engine, graph, proofs, token: config.arcCallbackToken, bodies, published }),
       errorResponse({ logger, overlay: true }),
     )
     .use(refuseUnknown)
     .use(errors)
-  return aheadOfRoutes(app, { handlers: [gates.gateway, responses.handler], errors })
+  return aheadOfRoutes(app, { handlers: [options.readers ? passed : gates.gateway, answerStored], errors })
 }
+
+/** Requests come from readers, whose gate they have passed. */
+const passed: RequestHandler = (_request, _response, next) => next()
 
 const refuseUnknown: RequestHandler = () => {
   throw new NotFoundError('there is no route for this path and method')

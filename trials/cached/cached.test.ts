@@ -1,17 +1,20 @@
 import fc from 'fast-check'
 import { createApp } from '../../src/server/app.js'
+import type { CachingStore } from '../../src/server/store/caching-store.js'
+import { RecordedChanges } from '../../src/server/store/recorded-changes.js'
 import { listening } from '../../test/support/server/connections.js'
+import { openReaders } from '../../test/support/server/readers.js'
 import { SILENT } from '../../test/support/server/test-server.js'
 import { choice, type Happening, happenings, manner } from '../histories/happenings.js'
 import { type Deed, deedOf, type History, type Shape, weighted } from '../histories/history.js'
-import { type Answer, ask, type Differences } from '../histories/host.js'
+import { type Answer, ask, type Differences, type Question } from '../histories/host.js'
 import { Run } from '../histories/run.js'
 import { ServerHost } from '../histories/server-host.js'
 import { expectRuns } from '../histories/trial.js'
 
 // Whatever is submitted, mined, reorganised, blocked or evicted, an answer from memory is the one that the store gives. After
-// each happening a server is asked for everything that it may have cached, and so is another over the same store that
-// caches nothing.
+// each happening a server is asked for everything that it may have cached, two readers beside it are, and so is another server
+// over the same store that caches nothing.
 
 /** Some purses with few coins each, so that what places an ordinal is often not known yet; one pays for the rest. */
 const SHAPE: Shape = {
@@ -46,9 +49,26 @@ const plan = fc.record({
   mined: choice,
   happenings: fc.array(happening, { minLength: 5, maxLength: 24, size: 'max' }),
   reevaluations: fc.constantFrom(undefined, undefined, 1),
+  /** Whether another thread writes, as it does what is large or followed, and says what it changed. */
+  isElsewhere: fc.boolean(),
   /** After how many happenings an output is evicted, and which. */
   evicted: fc.record({ after: fc.nat(40), at: fc.nat(60) }),
 })
+
+/** The requests for the records among these paths in lists, which may be cached one by one. */
+function listsOf(paths: string[]): Question[] {
+  const references = paths.flatMap((path) => path.split('/metadata/')[1] ?? [])
+  const headers = { 'Content-Type': 'application/json' }
+  const lists: Question[] = []
+  for (let at = 0; at < references.length; at += LISTED) {
+    const body = JSON.stringify(references.slice(at, at + LISTED))
+    lists.push({ path: '/svc/gateway/metadata', headers, body })
+  }
+  return lists
+}
+
+/** The most that a list may have. */
+const LISTED = 100
 
 /** The paths of all answers that may be cached. */
 function pathsOf({ subjects, transactions }: History): string[] {
@@ -66,6 +86,19 @@ function pathsOf({ subjects, transactions }: History): string[] {
   ]
 }
 
+/** Has a store written as another thread does it: past the cache, which is then given what was changed. */
+function writeElsewhere(graph: CachingStore): void {
+  const changes = new RecordedChanges()
+  const elsewhere = changes.of(graph.store)
+  graph.record = async (records, options) => {
+    const { admitted } = await graph.writing(
+      async () => ({ admitted: await elsewhere.record(records, options), changed: changes.take() }),
+      ({ changed }) => changed,
+    )
+    return admitted
+  }
+}
+
 /** What of an answer is the same each time. */
 function lasting({ status, headers, body }: Answer): unknown {
   const { date: _, 'x-request-id': __, 'keep-alive': ___, ...others } = headers
@@ -77,24 +110,33 @@ test('whatever happens, no answer from memory is another than that of the store'
     plan,
     runs: 6,
     least: ['reorg', 'block', 'evicted', 'branch reorganised', 'submit: lost'],
-    async run({ deeds, mined, happenings: all, reevaluations, evicted }) {
+    async run({ deeds, mined, happenings: all, reevaluations, isElsewhere, evicted }) {
       const run = await Run.start({
         ...{ deeds, shape: SHAPE, isBounded: reevaluations !== undefined },
         mined: { blocks: 6, share: 0.3, choice: mined },
         open: (history) => ServerHost.start({ ...history, reevaluations }),
       })
       const { config, graph, overlay } = run.host.node
+      if (isElsewhere) writeElsewhere(graph)
       const ping = () => graph.ping()
       const bare = await listening(createApp({ config, overlay, graph: graph.store, ping, logger: SILENT }))
+      const readers = await openReaders(run.host.node)
       const paths = pathsOf(run.history)
+      const hits = (): number =>
+        [graph, ...readers.graphs].reduce((sum, { caches }) => sum + caches.answers.hits, 0)
       const expectSame = async (when: string): Promise<void> => {
         await run.host.untilIdle()
         const found: Differences = {}
+        for (const list of listsOf(paths)) {
+          const [got, expected] = [lasting(await ask(run.host.url, list)), lasting(await ask(bare.url, list))]
+          if (JSON.stringify(got) !== JSON.stringify(expected)) found[list.path] = { got, expected }
+        }
         for (const path of paths) {
-          const [got, expected] = [await ask(run.host.url, { path }), await ask(bare.url, { path })].map(
-            lasting,
-          )
-          if (JSON.stringify(got) !== JSON.stringify(expected)) found[path] = { got, expected }
+          const expected = lasting(await ask(bare.url, { path }))
+          for (const url of [run.host.url, ...readers.urls]) {
+            const got = lasting(await ask(url, { path }))
+            if (JSON.stringify(got) !== JSON.stringify(expected)) found[path] = { got, expected }
+          }
         }
         run.expectSame(when, found)
       }
@@ -109,13 +151,14 @@ test('whatever happens, no answer from memory is another than that of the store'
           if (txid === undefined) continue
           await graph.evict({ txid, vout: evicted.at % (said?.length ?? 1) })
           await expectSame('after an eviction')
-          return { ...run.happened, evicted: 1, hits: graph.caches.answers.hits }
+          return { ...run.happened, evicted: 1, hits: hits() }
         }
       } finally {
         await bare.close()
+        await readers.close()
         await run.host.close()
       }
-      return { ...run.happened, hits: graph.caches.answers.hits }
+      return { ...run.happened, hits: hits() }
     },
   })
 }, 3_600_000)

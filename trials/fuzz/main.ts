@@ -16,7 +16,7 @@ import { fuzzWorld } from './world.js'
  * crash, a wrong answer to a good request, or memory that keeps growing. What brought it to that is kept as a seed.
  */
 const ROOT = resolve(import.meta.dirname, '../../../..')
-const MAIN = join(ROOT, 'dist/src/cli/main.js')
+const MAIN = join(ROOT, 'dist/cli/main.js')
 const SEEDS = join(ROOT, 'test/vectors/fuzz')
 
 const CLIENTS = 8

@@ -27,7 +27,7 @@ let server: ServerProcess
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'minetree-test-'))
-  const main = join(await builtPackage(), 'dist/src/cli/main.js')
+  const main = join(await builtPackage(), 'dist/cli/main.js')
   server = await startHost({ main, dataDir: folder, world, onLine: (line) => lines.push(line) })
   await fillHost(server, world)
 })

@@ -13,7 +13,7 @@ import { expectRuns, IS_LONG } from '../histories/trial.js'
 // reindexed. `npm run orders` does thousands of runs.
 
 /** The compiled command, which `npm run orders` builds. */
-const MAIN = resolve(import.meta.dirname, '../../dist/src/cli/main.js')
+const MAIN = resolve(import.meta.dirname, '../../dist/cli/main.js')
 /** One run of so many has a server in a process of its own, which is killed; the others restart one in this process. */
 const PROCESS_EVERY = 25
 /** In one run of so many, each route is asked about each output at the end; in the others, those that tell of many at once. */

@@ -55,7 +55,10 @@ export class Lives {
       const life = await this.current
       if (question.method === 'POST') this.underWay++
       try {
-        return { answer: await this.within(ask(life.server.url, path, question)), wasCutOff }
+        const answer = await this.within(ask(life.server.url, path, question))
+        // A reader may say that the process that writes is gone, before it ends itself.
+        if (answer.status !== 503 || !life.isKilled) return { answer, wasCutOff }
+        await life.server.ended
       } catch (error) {
         if (!life.isKilled) throw error
         await life.server.ended
@@ -95,7 +98,9 @@ export class Lives {
   }
 
   private async begin(): Promise<Life> {
-    const { main, env } = this.options
+    const { main } = this.options
+    const { WORKERS = '1' } = process.env
+    const env = { WORKERS, ...this.options.env }
     return { server: await startServerProcess({ main, env }), isKilled: false, samples: [] }
   }
 

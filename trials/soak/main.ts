@@ -8,7 +8,7 @@ import { soak } from './soak.js'
  * The soak: `npm run soak -- --minutes 30 --seed n`. Writes and reads at the rate that the machine holds, kills the
  * server in between, and ends with 1 where an answer was wrong or none, or memory or handles kept growing.
  */
-const MAIN = join(resolve(import.meta.dirname, '../../../..'), 'dist/src/cli/main.js')
+const MAIN = join(resolve(import.meta.dirname, '../../../..'), 'dist/cli/main.js')
 /** A minute and a half between two kills, but a few in a short run as well. */
 const KILLS_A_MINUTE = 2 / 3
 const MIN_KILLS = 4

@@ -9,7 +9,7 @@ import { soak } from './soak.js'
 test('every answer is right while the server is written to, read and killed', async () => {
   const dataDir = await mkdtemp(join(tmpdir(), 'minetree-test-'))
   try {
-    const main = join(await builtPackage(), 'dist/src/cli/main.js')
+    const main = join(await builtPackage(), 'dist/cli/main.js')
     const lines: string[] = []
     const report = (line: string) => lines.push(line)
     const figures = await soak({ main, dataDir, seed: 1, milliseconds: 4000, kills: 2, report })

@@ -10,7 +10,7 @@ import { type Ask, readName, readOne, readOrdinal, Written } from './reader.js'
 import { bringProofTo, submitTo } from './submit.js'
 
 export interface SoakOptions {
-  /** The compiled `src/cli/main.js`. */
+  /** The built command line, `dist/cli/main.js`. */
   main: string
   dataDir: string
   seed: number

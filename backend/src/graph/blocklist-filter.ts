@@ -145,9 +145,10 @@ export class BlocklistFilter implements GraphReader {
     const { content } = this.store
     const refuse = (sha256: string) => this.refuseContent(sha256)
     return {
-      shortBody: (sha256) => {
-        if (this.isOpen) return content.shortBody(sha256)
-        return refuse(sha256).then(() => content.shortBody(sha256))
+      chunk: (sha256, position) => {
+        const list = this.store.blocklist.list()
+        if (list instanceof Blocklist && !list.has('content', sha256)) return content.chunk(sha256, position)
+        return refuse(sha256).then(() => content.chunk(sha256, position))
       },
       // A body that is blocked while it is being sent ends there.
       async *chunks(sha256, range) {

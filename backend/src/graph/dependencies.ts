@@ -1,5 +1,5 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import type { GraphRecords } from './records.js'
+import type { AdmissionRecord, GraphRecords } from './records.js'
 
 /**
  * Something that an answer follows from and that a write may change. What only a reorganisation or the blocklist changes, such
@@ -29,14 +29,27 @@ export function dependenciesOfStep({
   return tip ? [dependency.lineages, dependency.spend(output.outpoint)] : [dependency.lineages]
 }
 
-/** What new transactions change, with all that is derived from them in the same write. */
-export function changesBy({
-  transactions,
-  spends,
-}: Pick<GraphRecords, 'transactions' | 'spends'>): Dependency[] {
+/** What a write has changed; undefined if that is not known: anything that an answer may depend on. */
+export type Changes = readonly Dependency[] | undefined
+
+/**
+ * What a write of records has changed, with all that is derived from them in it. Not known if it admitted outputs of
+ * transactions that came earlier, or was given what the host's engine derived: that may continue or begin ordinals whose
+ * outputs it does not name.
+ *
+ * @param written.isRelinked Whether outputs that were stored before have another place in their ordinals.
+ */
+export function changesOfWrite(
+  { transactions, spends, nodes, names, outputs }: GraphRecords,
+  { admitted, isRelinked }: { admitted: AdmissionRecord[]; isRelinked: boolean },
+): Changes {
+  const txids = new Set(transactions.map(({ txid }) => txid))
+  const isOwn = admitted.every(({ outpoint }) => txids.has(outpoint.txid))
+  if (!isOwn || nodes.length + names.length + outputs.length > 0) return undefined
   return [
     dependency.all,
     ...transactions.map(({ txid }) => dependency.proof(txid)),
     ...spends.map(({ outpoint }) => dependency.spend(outpoint)),
+    ...(isRelinked ? [dependency.lineages] : []),
   ]
 }

@@ -27,9 +27,9 @@ export interface GraphWriter {
    * Adds facts: all of one call or none of it. A fact that is already stored changes nothing. Which transactions count is
    * decided in the same write (`conflict-resolution.ts`).
    *
-   * @param options.subject A transaction that is refused if it does not count, unless it is mined.
+   * @param options.subjects Transactions that are refused if they do not count, unless they are mined.
    * @returns The outputs that topics hold because of this call, and did not before.
-   * @throws LostConflictError if the subject is refused; then nothing is added.
+   * @throws LostConflictError if one of the subjects is refused; then nothing is added.
    */
   record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]>
   /** Blocks an output for good, as the engine's eviction: it is no longer found, and no later `record` brings it back. */
@@ -44,7 +44,7 @@ export interface GraphWriter {
 }
 
 export interface RecordOptions {
-  subject?: string
+  subjects?: readonly string[]
   /** Set after the index was emptied: spends are recorded again even where the transaction's bytes are stored. */
   again?: boolean
   /** Called for what the rules do not admit. */
@@ -188,18 +188,22 @@ export interface ByteRange {
   length: number
 }
 
-/** The largest short body, in bytes: it is stored in one chunk and may be held in memory. */
+/** The size of a chunk, in bytes: bodies and raw transactions are stored in rows of this size. */
+export const CHUNK_BYTES = 256 * 1024
+
+/** The largest short body, in bytes: an answer may hold all of it in memory. */
 export const SHORT_BODY = 64 * 1024
 
+/** Bodies, by their SHA-256 in hex. */
 export interface ContentReader {
   /**
-   * A body of at most {@link SHORT_BODY} bytes; undefined if there is no such body. `sha256` is hex. Without a promise if it is
-   * in memory.
+   * The chunk at a position, counted from 0: {@link CHUNK_BYTES} of a body, or what is left of it. Undefined if there is none;
+   * an empty body has an empty one. Without a promise if it is in memory.
    */
-  shortBody(sha256: string): Promise<Uint8Array | undefined> | Uint8Array | undefined
+  chunk(sha256: string, position: number): Promise<Uint8Array | undefined> | Uint8Array | undefined
   /**
    * The chunks of a body in order; with a range, exactly its bytes, and fewer if the body ends before. Empty if there is no
-   * such body. `sha256` is hex.
+   * such body.
    */
   chunks(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
 }
@@ -279,6 +283,8 @@ export interface AdmissionsReader {
   among(outpoints: Outpoint[]): Promise<AdmissionRecord[]>
   /** Every admission of a transaction's outputs. */
   ofTransaction(txid: string): Promise<AdmissionRecord[]>
+  /** The same of several transactions, those of each in order. */
+  ofTransactions(txids: string[]): Promise<AdmissionRecord[]>
   /**
    * The unspent outputs of a topic from a score on, by score.
    *

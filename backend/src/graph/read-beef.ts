@@ -53,10 +53,14 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   if (subject === undefined) throw new BeefError('the BEEF does not contain its subject transaction')
 
   let paths: Map<string, MerklePath> | undefined
+  const proofs = new Map<string, Proof | undefined>()
   const proof = (txid: string): Proof | undefined => {
+    if (proofs.has(txid)) return proofs.get(txid)
     paths ??= pathsByTxid(bumps)
     const path = paths.get(txid)
-    return path && proofIn(path, txid)
+    const found = path && proofIn(path, txid)
+    proofs.set(txid, found)
+    return found
   }
   const { length } = bytes
   return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()], length }
@@ -92,7 +96,16 @@ export function readPath(bump: Uint8Array): MerklePath {
 /** The part of a merkle path that proves one transaction; undefined if it is not in there. */
 export function proofIn(path: MerklePath, txid: string): Proof | undefined {
   const merklePath = path.cut(txid)
-  return merklePath && { merklePath, height: path.height, root: path.root }
+  const proof = merklePath && { merklePath, height: path.height, root: path.root }
+  if (proof !== undefined) pathsOfProofs.set(proof, path)
+  return proof
+}
+
+const pathsOfProofs = new WeakMap<Proof, MerklePath>()
+
+/** The merkle path of a proof, parsed once: the one that it was cut from, if that is known. @throws BeefError */
+export function pathOf(proof: Proof): MerklePath {
+  return pathsOfProofs.get(proof) ?? readPath(proof.merklePath)
 }
 
 const MAX_BYTES = 16 * 1024 * 1024

@@ -40,6 +40,9 @@ export interface TransactionOutline {
   outputValues: number[]
 }
 
+/** Up to how many bytes a transaction is parsed at once: some thousand outputs at most. */
+const SHORT = 32 * 1024
+
 /**
  * A stored transaction without its scripts; undefined if the store does not have it. If the store can read in chunks, those of a
  * large one that contain nothing but scripts are skipped.
@@ -52,10 +55,25 @@ export async function readOutline(
   if (raw === undefined) return undefined
   const { length, proof } = raw
   const reader = new ChunkReader(raw)
+  const parts = length <= SHORT ? partsOf(await reader.take(length), txid) : await readParts(reader)
+  return { txid, length, ...(proof && { proof }), ...parts }
+}
+
+type OutlinedParts = Pick<TransactionOutline, 'inputs' | 'outputValues'>
+
+function partsOf(raw: Uint8Array, txid: string): OutlinedParts {
+  const { inputs, outputs } = readTransaction(raw, { txid })
+  return {
+    inputs: inputs.map(({ txid, vout }) => ({ txid, vout })),
+    outputValues: outputs.map(({ satoshis }) => satoshis),
+  }
+}
+
+async function readParts(reader: ChunkReader): Promise<OutlinedParts> {
   const inputs = await reader.inputs()
   const outputValues: number[] = []
   for (let left = await reader.varint(); left > 0; left--) outputValues.push((await reader.output()).satoshis)
-  return { txid, length, ...(proof && { proof }), inputs, outputValues }
+  return { inputs, outputValues }
 }
 
 /** The longest script of an output that is read, and how many chunks may be read for it. */
@@ -175,7 +193,7 @@ class ChunkReader {
     return first < 0xfd ? first : numberOf(await this.take(first === 0xfd ? 2 : first === 0xfe ? 4 : 8))
   }
 
-  private async take(length: number): Promise<Uint8Array> {
+  async take(length: number): Promise<Uint8Array> {
     const found: Uint8Array[] = []
     for (const end = this.at + length; this.at < end; ) {
       const { at, bytes } = this.isInChunk ? this.chunk : await this.load()

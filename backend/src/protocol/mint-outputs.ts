@@ -17,7 +17,7 @@ import {
   requireShortScript,
   rulesOf,
 } from './mint.js'
-import { hasCode, isStrictUnlocking } from './mint-unlocking.js'
+import { hasCode, isStrictUnlocking, readMintUnlocking } from './mint-unlocking.js'
 import { type Hash256, outputOf, type SpentOutput, type TransactionView } from './transaction.js'
 
 /** A spend of a node, as `checkMint` takes it. */
@@ -61,18 +61,25 @@ export const NOT_STRICT =
  * The inputs of a transaction that could be the spend of a node, if nothing is known of what they spend: those with code in
  * their unlocking script, and those that `checkMint` accepts. None if the outputs are not those of a mint.
  *
+ * @param asked.isAsked Which inputs are asked about; by default, all.
  * @returns Indices.
  */
 export function possibleMintInputs(asked: {
   transaction: TransactionView
   deployment: Deployment
+  isAsked?: (input: number) => boolean
   hash?: Hash256
 }): number[] {
-  const { transaction } = asked
-  if (!isMint(() => readMintOutputs({ ...asked, input: 0 }))) return []
-  return [...transaction.inputs.keys()].filter((input) =>
+  const { inputs } = asked.transaction
+  // Most inputs are opened by a signature and a key: their scripts show that they spend no node.
+  const candidates = [...inputs.keys()].filter((input) => {
+    const script = inputs[input]?.unlockingScript ?? new Uint8Array()
+    return asked.isAsked?.(input) !== false && (hasCode(script) || readMintUnlocking(script) !== undefined)
+  })
+  if (candidates.length === 0 || !isMint(() => readMintOutputs({ ...asked, input: 0 }))) return []
+  return candidates.filter((input) =>
     isMint(() => {
-      const script = transaction.inputs[input]?.unlockingScript
+      const script = inputs[input]?.unlockingScript
       if (script === undefined || !hasCode(script)) checkMint({ ...asked, input })
     }),
   )

@@ -1,7 +1,12 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
-import { type GraphReader, SHORT_BODY } from '../../../backend/src/graph/graph-store.js'
+import {
+  type ByteRange,
+  CHUNK_BYTES,
+  type GraphReader,
+  SHORT_BODY,
+} from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import {
@@ -24,6 +29,7 @@ import { refuseServiceWorker } from '../http/security-headers.js'
 import { contentRepresentation, type Header, ofLength, shortOf } from '../http/send-body.js'
 import {
   passingErrors,
+  type RangeReader,
   type ResponseCache,
   StoredResponse,
   sendStored,
@@ -96,10 +102,23 @@ async function bodyOf(
   store: GraphReader,
   { sha256, length }: ContentSummary,
 ): Promise<StoredResponse['body']> {
-  if (length > SHORT_BODY) return (range) => ofLength(store.content.chunks(sha256, range), range.length)
-  const body = await store.content.shortBody(sha256)
+  if (length > SHORT_BODY) return (range) => bytesOf(store, sha256, range)
+  const body = await store.content.chunk(sha256, 0)
   if (body?.length !== length) throw shortOf(length, body?.length ?? 0)
   return body
+}
+
+/** A range of a body: at once if it is in one chunk that is in memory. */
+function bytesOf({ content }: GraphReader, sha256: string, range: ByteRange): ReturnType<RangeReader> {
+  const { from, length } = range
+  const position = Math.floor(from / CHUNK_BYTES)
+  const start = from - position * CHUNK_BYTES
+  if (start + length > CHUNK_BYTES) return ofLength(content.chunks(sha256, range), length)
+  return whenReady(content.chunk(sha256, position), (chunk) => {
+    const bytes = chunk?.subarray(start, start + length)
+    if (bytes?.length !== length) throw shortOf(length, bytes?.length ?? 0)
+    return bytes
+  })
 }
 
 /** Looks for a query first: Express parses it again for each access. */

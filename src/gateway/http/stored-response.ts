@@ -6,6 +6,9 @@ import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { entityTag } from './caching.js'
 import { type Header, JSON_TYPE, type Representation, sendChunks, sendHead } from './send-body.js'
 
+/** Reads a range of a body: all of it, without a promise if it is in memory, or its chunks. */
+export type RangeReader = (range: ByteRange) => Promise<Uint8Array> | Uint8Array | AsyncGenerator<Uint8Array>
+
 /**
  * A response to GET that a store may cache (RFC 9111), as it is the same for everybody until something changes that it depends
  * on. It has everything that is sent, so that the next request for it meets no route.
@@ -17,7 +20,7 @@ export class StoredResponse {
   /** @param body The bytes, or a function that reads a range of them. */
   constructor(
     readonly representation: Representation,
-    readonly body: Uint8Array | ((range: ByteRange) => AsyncGenerator<Uint8Array>),
+    readonly body: Uint8Array | RangeReader,
     readonly dependsOn: readonly Dependency[],
   ) {}
 
@@ -42,7 +45,7 @@ export function jsonResponse(
   return new StoredResponse(representation, body, options.dependsOn)
 }
 
-/** What is cached for a request: a response, or what one is made of each time. */
+/** What is cached: a response, or what one is made of each time. */
 type Cached = Pick<StoredResponse, 'dependsOn' | 'weight'>
 
 /** Each gateway has other options, and so other responses to the same paths. */
@@ -64,11 +67,15 @@ export class ResponseCache {
     { originalUrl }: Request,
     read: () => Promise<Answer>,
   ): Promise<Answer> | Answer {
-    if (originalUrl.includes('?')) return this.store.consistent(read)
+    return originalUrl.includes('?') ? this.store.consistent(read) : this.cachedBy(originalUrl, read)
+  }
+
+  /** As {@link cached}, of a part of responses. @param key Without spaces, and no path. Nothing is cached for undefined. */
+  cachedBy<Part extends Cached | undefined>(key: string, read: () => Promise<Part>): Promise<Part> | Part {
     return this.store.consistent(read, {
-      key: this.prefix + originalUrl,
-      dependsOn: ({ dependsOn }) => dependsOn,
-      weightOf: ({ weight }) => weight,
+      key: this.prefix + key,
+      dependsOn: (part) => part?.dependsOn ?? [],
+      weightOf: (part) => part?.weight ?? 0,
     })
   }
 
@@ -107,8 +114,13 @@ export function sendStored({
   const range = sendHead({ request, response, representation })
   if (range === undefined) return
   const { from, length } = range
-  if (typeof body === 'function') return sendChunks(response, { chunks: body(range), length })
-  response.end(length === body.length ? body : body.subarray(from, from + length))
+  if (typeof body !== 'function') {
+    response.end(length === body.length ? body : body.subarray(from, from + length))
+    return
+  }
+  const bytes = body(range)
+  if (Symbol.asyncIterator in bytes) return sendChunks(response, { chunks: bytes, length })
+  return whenReady(bytes, (all) => void response.end(all))
 }
 
 /** Continues at once with a value from memory: most requests are for such content, and promises cost them a tenth more. */

@@ -1,8 +1,14 @@
+import { types } from 'node:util'
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
-import { decodedPointer, parseContentReference } from '../../../backend/src/protocol/outpoint.js'
+import {
+  type ContentReference,
+  decodedPointer,
+  parseContentReference,
+} from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
 import { NotFoundError, OriginPendingError, OriginUnknownError, TooLargeError } from '../http/errors.js'
 import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
@@ -13,7 +19,6 @@ import { jsonResponse, type ResponseCache, type StoredResponse } from '../http/s
 import {
   dependenciesOfRecord,
   type MetadataOptions,
-  type MetadataRecord,
   metadataRecord,
   metadataRecordShape,
   outpointOf,
@@ -63,7 +68,7 @@ function single(options: MetadataOptions & { responses: ResponseCache }): Reques
 const references = z.array(askedReference).meta({ maxItems: 100 })
 const pointers = z.union([references, z.object({ outpoints: references })])
 
-function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandler {
+function bulk(options: ListOptions & { maxPointers: number }): RequestHandler {
   const { maxPointers } = options
   return async (request, response) => {
     const asked = validate(
@@ -80,13 +85,44 @@ function bulk(options: MetadataOptions & { maxPointers: number }): RequestHandle
   }
 }
 
+type ListOptions = MetadataOptions & { responses: ResponseCache }
+
+interface ListedReference {
+  text: string
+  reference: ContentReference
+}
+
+/** A record as lists show it. */
+interface ListedRecord {
+  json: string
+  /** How much of it is MAP. */
+  mapLength: number
+  dependsOn: readonly Dependency[]
+  weight: number
+}
+
+/** The record of a reference with at most so much MAP: most have less than that, and may be in memory. */
+function listedRecord(
+  { responses, ...options }: ListOptions,
+  { text, reference }: ListedReference,
+  maxMapBytes: number,
+): Promise<ListedRecord | undefined> | ListedRecord | undefined {
+  const read = async (): Promise<ListedRecord | undefined> => {
+    const record = await metadataRecord({ ...options, maxMapBytes }, reference)
+    if (record === undefined) return undefined
+    const json = JSON.stringify(record)
+    const mapLength = JSON.stringify(record.map).length
+    return { json, mapLength, dependsOn: dependenciesOfRecord(record), weight: json.length }
+  }
+  return maxMapBytes < options.maxMapBytes
+    ? options.store.consistent(read)
+    : responses.cachedBy(`record:${text}`, read)
+}
+
 /** In a list, what is blocked or pending is missing. */
-async function servedRecord(
-  options: MetadataOptions,
-  reference: ReturnType<typeof parseContentReference>,
-): Promise<MetadataRecord | undefined> {
+async function unlessHidden<Found>(found: Promise<Found>): Promise<Found | undefined> {
   try {
-    return await options.store.consistent(() => metadataRecord(options, reference))
+    return await found
   } catch (error) {
     if (error instanceof BlockedError || error instanceof OriginPendingError) return undefined
     throw error
@@ -100,20 +136,17 @@ const MAPS_PER_ANSWER = 16
 const CHARACTERS_PER_CHUNK = 64 * 1024
 
 /** An object of records as JSON, a few at a time: a record has as much MAP as strangers wrote. */
-async function* recordsOf(
-  options: MetadataOptions,
-  references: { text: string; reference: ReturnType<typeof parseContentReference> }[],
-): AsyncGenerator<string> {
+async function* recordsOf(options: ListOptions, references: ListedReference[]): AsyncGenerator<string> {
   const slice = new TimeSlice()
   let chunk = ''
   let mapBytes = options.maxMapBytes * MAPS_PER_ANSWER
-  for (const [index, { text, reference }] of references.entries()) {
-    const maxMapBytes = Math.min(options.maxMapBytes, mapBytes)
-    const record = await servedRecord({ ...options, maxMapBytes }, reference)
-    if (record !== undefined) mapBytes = Math.max(mapBytes - JSON.stringify(record.map).length, 0)
+  for (const [index, each] of references.entries()) {
+    const found = listedRecord(options, each, Math.min(options.maxMapBytes, mapBytes))
+    const record = types.isPromise(found) ? await unlessHidden(found) : found
+    if (record !== undefined) mapBytes = Math.max(mapBytes - record.mapLength, 0)
     // The embedded store never waits: without a yield, other requests would wait for the last record.
-    await slice.yieldIfOver()
-    chunk += `${index === 0 ? '{' : ','}${JSON.stringify(text)}:${JSON.stringify(record ?? null)}`
+    if (slice.isOver) await slice.yieldIfOver()
+    chunk += `${index === 0 ? '{' : ','}${JSON.stringify(each.text)}:${record?.json ?? 'null'}`
     if (chunk.length < CHARACTERS_PER_CHUNK) continue
     yield chunk
     chunk = ''

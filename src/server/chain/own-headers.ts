@@ -45,7 +45,7 @@ const BELOW_DELAY = 3_600_000
 /** A block so far above the tip does not exist yet, nor another one for each minute since then. */
 const SOON = 6
 const MINUTE = 60_000
-/** A block that the chain does not have at a height near the tip may be in a branch that has won since the last round. */
+/** A chain may have lost so many blocks since the last round. */
 const NEAR_TIP = 100
 /** The least time from one round to the next that a stream starts, in milliseconds. */
 const STREAM_PAUSE = 1000
@@ -137,13 +137,11 @@ export class OwnHeaders implements BlockHeaders {
   /** @throws ChainTrackerError if the header at that height is not known yet. */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
     let verdict = await this.verdict({ root, height })
-    if (verdict === 'no' && height > (this.stored.tip?.height ?? 0) - NEAR_TIP && (await this.refreshIfOld()))
+    if (verdict !== 'yes' && this.mayChange(height) && (await this.refreshIfOld()))
       verdict = await this.verdict({ root, height })
     if (verdict !== 'unknown') return verdict === 'yes'
-    const { outage, stored } = this
-    // No chain has come so far since the last block, or since the sources were asked: they may have withheld what is newer.
-    if (outage === undefined && height > (stored.tip?.height ?? 0) + SOON + this.sinceTip / MINUTE)
-      return false
+    const { outage } = this
+    if (outage === undefined && height > this.highest) return false
     throw new ChainTrackerError(
       `the block header at ${height} is not known yet${outage ? `: ${outage}` : ''}`,
     )
@@ -163,11 +161,21 @@ export class OwnHeaders implements BlockHeaders {
     if (this.checkedAt !== undefined) await this.rounds.runExclusive(() => this.round({ isForced: true }))
   }
 
-  /** For how long there may be newer blocks than the tip, in milliseconds. */
-  private get sinceTip(): number {
+  /** Whether another round may know more of a height: a new block, or a branch that has won since the last one. */
+  private mayChange(height: number): boolean {
+    const { height: tip = 0 } = this.stored.tip ?? {}
+    return this.outage === undefined && height > tip - NEAR_TIP && height <= this.highest
+  }
+
+  /**
+   * How high a chain can have come since the last block, or since the sources were asked: they may have withheld what is newer.
+   */
+  private get highest(): number {
     const { checkedAt = 0, stored } = this
-    const minedAt = stored.tip === undefined ? 0 : timeOf(stored.tip.header) * 1000
-    return this.now() - Math.min(checkedAt, minedAt)
+    const { tip } = stored
+    const minedAt = tip === undefined ? 0 : timeOf(tip.header) * 1000
+    const sinceTip = this.now() - Math.min(checkedAt, minedAt)
+    return (tip?.height ?? 0) + SOON + sinceTip / MINUTE
   }
 
   /** Asks the sources if the last answer is not recent, as many callers as there are once. @returns Whether it was not. */

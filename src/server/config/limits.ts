@@ -89,7 +89,7 @@ export const LIMITS = {
   submissionRate: { setting: 'SUBMISSIONS_PER_MINUTE', least: 0, most: 10_000_000, usual: 600 },
   /** Reads of one client in progress at once; others wait. */
   maxClientReads: { setting: 'MAX_READING_PER_CLIENT', least: 1, most: 100_000, usual: 8 },
-  /** Memory of cached answers and short bodies. */
+  /** Memory of cached answers and content. */
   maxCachedBytes: { setting: 'MAX_CACHED_BYTES', least: MiB, most: 64 * GiB, usual: 64 * MiB },
   /** How many proxies in front of this host are trusted to name the client. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },

@@ -37,6 +37,7 @@ export function parseSettings<Schema extends z.ZodType>(
 const COMMON = new Set([
   'PORT',
   'HOST',
+  'WORKERS',
   'SEED',
   'NETWORK',
   'DATA_DIR',
@@ -47,6 +48,8 @@ const COMMON = new Set([
 ])
 /** Names so short that almost anything resembles them: `POST`, `GHOST`, `SEEDS`. */
 const TOO_SHORT = 5
+/** How many letters of a long name may be wrong. */
+const MAX_APART = 2
 
 /** An environment variable that is no setting but resembles one. */
 export interface Misspelling {
@@ -77,9 +80,9 @@ export function misspelledSettings(
 
 function nearest(name: string, known: readonly string[]): string | undefined {
   const near = known
-    .filter((setting) => setting.length > TOO_SHORT)
+    .filter((setting) => setting.length > TOO_SHORT && Math.abs(setting.length - name.length) <= MAX_APART)
     .map((setting) => ({ setting, apart: distance(name, setting) }))
-    .filter(({ setting, apart }) => apart <= (setting.length < 9 ? 1 : 2))
+    .filter(({ setting, apart }) => apart <= (setting.length < 9 ? 1 : MAX_APART))
     .sort((one, other) => one.apart - other.apart)
   if (near[0] !== undefined) return near[0].setting
   const longer = known.find((setting) => continues(setting, name))

@@ -1,13 +1,14 @@
 import { isIP } from 'node:net'
 import { Semaphore } from 'async-mutex'
 import type { Request, RequestHandler } from 'express'
-import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
+import { ipKeyGenerator, MemoryStore, rateLimit, type Store } from 'express-rate-limit'
 import onHeaders from 'on-headers'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
 import { crossOrigin } from '../../gateway/http/security-headers.js'
 import type { Limits } from '../config/limits.js'
 import { type IndexStatus, incompleteError } from '../store/index-maintenance.js'
+import { setRateHeaders } from './rate-headers.js'
 
 /** The client is over its limit. Headers say when to retry. */
 export class RateLimitedError extends AnswerError {
@@ -44,6 +45,8 @@ function isOverlayPath(path: string): boolean {
 export interface GatesOptions {
   limits: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead' | 'maxClientReads'>
   index: () => IndexStatus
+  /** Counts the reads of each client; by default, those of this process. */
+  reads?: Store
 }
 
 /** What a request passes before a route: each gate is a single handler, as Express takes as long to find a handler. */
@@ -66,16 +69,20 @@ export interface Gates {
  *
  * A client is what {@link clientKey} returns. A program on this machine that connects without a proxy is not limited.
  */
-export function createGates({ limits, index }: GatesOptions): Gates {
+export function createGates({ limits, index, reads: counts = new MemoryStore() }: GatesOptions): Gates {
   const { readRate, submissionRate, transactionsPerRead, maxClientReads } = limits
-  const rate = limiter('reads', readRate, transactionsPerRead)
+  const rate = limiter({ identifier: 'reads', rate: readRate, transactionsPerRead, store: counts })
   const concurrency = clientConcurrency(maxClientReads, clientKey)
   const reads: RequestHandler = (request, response, next) =>
     rate(request, response, (refusal?: unknown) => {
       if (refusal === undefined) concurrency(request, response, next)
       else next(refusal)
     })
-  const submissions = limiter('submissions', submissionRate)
+  const submissions = limiter({
+    identifier: 'submissions',
+    rate: submissionRate,
+    store: new MemoryStore(),
+  })
   const cors = crossOrigin()
   const unlessRebuilding: RequestHandler = (_request, _response, next) => next(incompleteError(index()))
   return {
@@ -119,26 +126,34 @@ export function createGates({ limits, index }: GatesOptions): Gates {
 }
 
 /**
- * @param rate Requests a minute; 0 is no limit.
- * @param transactionsPerRead An answer counts as one more request for each so many transactions in it.
+ * @param options.rate Requests a minute; 0 is no limit.
+ * @param options.transactionsPerRead An answer counts as one more request for each so many transactions in it.
  */
-function limiter(
-  identifier: string,
-  rate: number,
+function limiter({
+  identifier,
+  rate,
   transactionsPerRead = Number.POSITIVE_INFINITY,
-): RequestHandler {
+  store,
+}: {
+  identifier: string
+  rate: number
+  transactionsPerRead?: number
+  store: Store
+}): RequestHandler {
   if (rate === 0) return (_request, _response, next) => next()
-  const store = new MemoryStore()
   const limit = rateLimit({
     store,
     windowMs: MINUTE,
     limit: rate,
     identifier,
-    standardHeaders: 'draft-8',
+    // Set below: the library hashes the client's key for each request.
+    standardHeaders: false,
     legacyHeaders: false,
     keyGenerator: clientKey,
-    handler: (_request, _response, next) =>
-      next(new OverRateError(`more than ${rate} ${identifier} a minute; Retry-After says when to try again`)),
+    handler: (request, response, next) => {
+      response.setHeader('Retry-After', setRateHeaders(request, response, identifier))
+      next(new OverRateError(`more than ${rate} ${identifier} a minute; Retry-After says when to try again`))
+    },
     // It warns of a header that any stranger can send.
     validate: { xForwardedForHeader: false, forwardedHeader: false },
   })
@@ -147,7 +162,10 @@ function limiter(
       const more = Math.min(Math.floor(transactions / transactionsPerRead), rate)
       for (let counted = 0; counted < more; counted++) void store.increment(clientKey(request))
     })
-    return limit(request, response, next)
+    return limit(request, response, (error?: unknown) => {
+      if (error === undefined) setRateHeaders(request, response, identifier)
+      next(error)
+    })
   }
 }
 

@@ -49,7 +49,7 @@ function adopted(
   const response = withPrototype(plainResponse, express.response)
   response.locals = {}
   request.originalUrl = request.url
-  // Express has no handler for a target that cannot be parsed (`http://[/`): this one has no route.
+  // Express has no handler for a target without a path (`http://[/`, `http://`): this one has no route.
   if (!request.url.startsWith('/') && !isParsable(request)) request.url = '/'
   return [request, response]
 }
@@ -61,7 +61,7 @@ function withPrototype<Adopted extends object>(plain: object, prototype: Adopted
 
 function isParsable(request: Request): boolean {
   try {
-    return request.path !== undefined
+    return typeof request.path === 'string'
   } catch {
     return false
   }

@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
 import type { Logger } from 'pino'
 import type { ErrorCode } from '../../gateway/http/errors.js'
+import { StartError } from '../config/errors.js'
 import type { Limits } from '../config/limits.js'
 import type { EndedRequest } from '../telemetry/request-metrics.js'
 import { addressKey } from './gates.js'
@@ -25,6 +26,8 @@ import {
  * the requests, so all but one of them wait in memory; and one packet may hold hundreds of requests.
  */
 const MAX_PIPELINED = 64
+/** How long requests in flight may take when a server stops, in milliseconds. */
+export const GRACE = 10_000
 /** How often at least Node checks connections for its timeouts, in milliseconds. */
 const CHECKING = 30_000
 
@@ -33,6 +36,8 @@ export interface HttpServerOptions {
   limits: Limits
   /** Called once for each request, whether its response was sent or the client left. */
   onEnd: (ended: EndedRequest) => void
+  /** Whether `onEnd` and `log` are for a request that has ended; by default, they are for all. */
+  isCounted?: (request: IncomingMessage) => boolean
   /** Logs a line for each request; by default, only errors are logged, by the routes. */
   log?: Logger
 }
@@ -42,7 +47,7 @@ export interface HttpServer extends Server {
    * Accepts no more connections, and closes the open ones: after the response that is due, or at once if none is. Node
    * itself would leave open those with a request in flight, and those without any request yet, which browsers and proxies
    * open in advance. Responses whose head is not sent yet say `Connection: close`, so that the client's next request uses
-   * another connection.
+   * another connection. Those that are still open after {@link GRACE} end.
    */
   finish(): Promise<void>
 }
@@ -59,7 +64,8 @@ export interface HttpServer extends Server {
  *   the connection.
  * - What Node would refuse without a body, or without our headers, is refused like everything else.
  */
-export function openHttpServer({ app, limits, onEnd, log }: HttpServerOptions): HttpServer {
+export function openHttpServer(options: HttpServerOptions): HttpServer {
+  const { app, limits, onEnd, isCounted = () => true, log } = options
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
   const inFlight = new InFlightRequests()
   const connections = new AddressConnections(limits)
@@ -92,6 +98,7 @@ export function openHttpServer({ app, limits, onEnd, log }: HttpServerOptions): 
     const requestId = requestIdOf(request)
     response.setHeader('X-Request-Id', requestId)
     response.on('close', () => {
+      if (!isCounted(request)) return
       const ended = endedRequest(request, response, started)
       onEnd(ended)
       log?.info({ requestId, ...logFields(ended) }, 'answered')
@@ -135,8 +142,20 @@ export function openHttpServer({ app, limits, onEnd, log }: HttpServerOptions): 
         if (last?.headersSent === false) last.shouldKeepAlive = false
         if (socket.bytesRead === 0) socket.destroy()
       }
+      const deadline = setTimeout(() => server.closeAllConnections(), GRACE)
       await closed
+      clearTimeout(deadline)
     },
+  })
+}
+
+/** @throws StartError if the address cannot be listened on. */
+export async function listen(server: Server, { port, host }: { port: number; host: string }): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (cause) =>
+      reject(new StartError(`cannot listen on ${host}:${port}: ${cause.message}`, { cause })),
+    )
+    server.listen({ port, host }, resolve)
   })
 }
 
@@ -156,9 +175,14 @@ function classesOf(app: Express) {
 /** An id that a proxy assigned: short, and of characters that are special nowhere. */
 const SAFE_ID = /^[\w.-]{1,64}$/
 
+/** How all ids of this process begin: the rest is counted, as a random one takes as long as several headers. */
+const BEGINNING = randomUUID().slice(0, -12)
+let issued = 0
+
 function requestIdOf({ headers }: IncomingMessage): string {
   const given = headers['x-request-id']
-  return typeof given === 'string' && SAFE_ID.test(given) ? given : randomUUID()
+  if (typeof given === 'string' && SAFE_ID.test(given)) return given
+  return BEGINNING + (++issued).toString(16).padStart(12, '0')
 }
 
 function endedRequest(request: IncomingMessage, response: ServerResponse, started: number): EndedRequest {

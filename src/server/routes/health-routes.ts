@@ -86,11 +86,24 @@ function healthShape(ready: boolean) {
       .describe(
         'Whether the index is known to match the admitted set. While it is `rebuilding`, nothing else is answered.',
       ),
+    readers: z
+      .strictObject({
+        running: count,
+        wanted: count.describe('The setting WORKERS.'),
+      } satisfies Record<keyof ReaderCount, z.ZodType>)
+      .optional()
+      .describe('The processes that answer readers, if there are any beside the one that writes.'),
     refused: z
       .record(z.string(), z.record(z.string(), z.int().min(1)))
       .describe('How often each topic has refused something since the start, by topic and code.'),
     ...chainShape.shape,
   })
+}
+
+/** How many processes answer readers, now and once all of them run. */
+export interface ReaderCount {
+  readonly running: number
+  readonly wanted: number
 }
 
 /**
@@ -104,8 +117,9 @@ export function healthRoutes(host: {
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
   chain?: ChainParts
+  readers?: ReaderCount
 }): Router {
-  const { ping, readiness, index, refused, chain = {} } = host
+  const { ping, readiness, index, refused, chain = {}, readers } = host
   const version = packageVersion()
   let pinging: Promise<void> | undefined
   const notReady = async (): Promise<Record<string, string>> => {
@@ -141,6 +155,7 @@ export function healthRoutes(host: {
         ...chainStatus(chain),
         index: index(),
         refused: refused(),
+        ...(readers && { readers: { running: readers.running, wanted: readers.wanted } }),
       })
     })
 }

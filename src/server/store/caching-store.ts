@@ -3,41 +3,52 @@ import { type Logger, pino } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { BlocklistStore } from '../../../backend/src/graph/blocklist.js'
 import {
-  changesBy,
+  type Changes,
+  changesOfWrite,
   type Dependency,
   dependenciesOfStep,
   dependency,
 } from '../../../backend/src/graph/dependencies.js'
-import type {
-  Backlog,
-  CacheOptions,
-  ContentReader,
-  MetadataReader,
-  NamesReader,
-  OrdinalsReader,
-  RecordOptions,
-  StreamsReader,
-  TransactionsReader,
+import {
+  type Backlog,
+  type CacheOptions,
+  type ContentReader,
+  type MetadataReader,
+  type NamesReader,
+  type OrdinalsReader,
+  type RecordOptions,
+  SHORT_BODY,
+  type StreamsReader,
+  type TransactionsReader,
 } from '../../../backend/src/graph/graph-store.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import type { MapState } from '../../../backend/src/graph/map-merge.js'
 import { optimisticRead } from '../../../backend/src/graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { contentBy } from '../../../backend/src/storage/read/read-blobs.js'
 import { AnswerCache, type CachedAnswer } from './answer-cache.js'
 import { ChangePoller } from './change-poller.js'
 
 const MiB = 1024 * 1024
-/** The share of the memory that is for short bodies; the rest is for answers. */
-const BODIES = 1 / 2
+/** The shares of the memory that are for short bodies, and for chunks of longer ones; the rest is for answers. */
+const SHORT_BODIES = 1 / 4
+const CHUNKS = 1 / 4
+/** How many chunks of a longer body may be in memory: those of the first mebibyte. */
+const CHUNKS_OF_BODY = 4
+/** Of how many chunks it is known that they were read once. */
+const READ_ONCE = 1000
 /** The weight of an answer without MAP or segments, and of a segment. */
 const USUAL_WEIGHT = 1024
 const SEGMENT_WEIGHT = 256
 /** The weight of a metadata text besides its characters: a stranger may have written ten thousand empty ones. */
 const TEXT_WEIGHT = 100
 
-/** What a write has changed; undefined if that is not known. */
-type Changes = readonly Dependency[] | undefined
+/** How often a reader reads at most until nobody has written meanwhile. */
+const READS_AT_ONCE = 4
+
+/** What a write outdates in other processes: what depends on these things, on anything, or everything. */
+export type StoreChange = Changes | 'everything'
 
 export interface CachingStoreOptions {
   store: HostStore
@@ -46,6 +57,8 @@ export interface CachingStoreOptions {
   /** Whether other processes may write to the database. */
   isShared?: boolean
   onWrite?: () => Promise<void>
+  /** Whether another process of this host writes: that one opens the store, and says what to {@link CachingStore.outdate}. */
+  isReader?: boolean
   logger?: Logger
 }
 
@@ -74,7 +87,11 @@ export class CachingStore implements HostStore {
   /** Answers from memory, and reads, since the start. */
   readonly caches = { answers: { hits: 0, misses: 0 }, bodies: { hits: 0, misses: 0 } }
   private readonly answers: AnswerCache
-  private readonly bodies: LRUCache<string, Uint8Array>
+  private readonly shortBodies: LRUCache<string, Uint8Array>
+  /** Of longer bodies. */
+  private readonly chunks: LRUCache<string, Uint8Array>
+  /** The keys of chunks that were read once, and are cached when they are read again: most long bodies are not. */
+  private readonly readOnce = new LRUCache<string, true>({ max: READ_ONCE })
   /** How many writes there were: an answer that a write may have overtaken is not cached. */
   private writes = 0
   /** How many are running: until they end, a cached answer that depends on anything may be out of date. */
@@ -85,15 +102,16 @@ export class CachingStore implements HostStore {
   private reorgs = 0
   /** Polls for the writes of others; undefined if there are none. */
   private readonly poller: ChangePoller | undefined
+  /** Called after each write, before its caller goes on. */
+  onChange: (change: StoreChange) => Promise<void> = async () => {}
 
   constructor(private readonly options: CachingStoreOptions) {
     const { store, isShared = false, onWrite, logger = pino({ level: 'silent' }) } = options
     const { maxBytes = 64 * MiB } = options
-    this.answers = new AnswerCache(maxBytes * (1 - BODIES))
-    this.bodies = new LRUCache({
-      maxSize: maxBytes * BODIES,
-      sizeCalculation: ({ length }) => Math.max(length, 1),
-    })
+    this.answers = new AnswerCache(maxBytes * (1 - SHORT_BODIES - CHUNKS))
+    const sizeCalculation = ({ length }: Uint8Array): number => Math.max(length, 1)
+    this.shortBodies = new LRUCache({ maxSize: Math.floor(maxBytes * SHORT_BODIES), sizeCalculation })
+    this.chunks = new LRUCache({ maxSize: Math.floor(maxBytes * CHUNKS), sizeCalculation })
     if (isShared) {
       const forget = async (): Promise<void> => {
         this.forgetAnswers()
@@ -153,12 +171,11 @@ export class CachingStore implements HostStore {
         })
       },
     }
-    this.content = replacing(content, {
-      shortBody: (sha256) => {
-        const known = this.bodies.get(sha256)
-        this.caches.bodies[known === undefined ? 'misses' : 'hits']++
-        return known ?? this.readBody(content, sha256)
-      },
+    this.content = contentBy((sha256, position) => {
+      const key = position === 0 ? sha256 : `${sha256} ${position}`
+      const known = this.chunks.get(key) ?? this.shortBodies.get(key)
+      this.caches.bodies[known === undefined ? 'misses' : 'hits']++
+      return known ?? this.readChunk(content, { sha256, position, key })
     })
     this.streams = replacing(streams, {
       summary: (query) =>
@@ -176,7 +193,9 @@ export class CachingStore implements HostStore {
         const before = await blocklist.list()
         await blocklist.refresh()
         // Cached responses are sent without asking the list.
-        if (!(await blocklist.list()).equals(before)) this.forgetAnswers()
+        if ((await blocklist.list()).equals(before)) return
+        this.forgetAnswers()
+        await this.onChange('everything')
       },
     })
     this.backlog = replacing(backlog, {
@@ -193,7 +212,8 @@ export class CachingStore implements HostStore {
   }
 
   async open(): Promise<void> {
-    await this.store.open()
+    if (this.options.isReader) await this.store.blocklist.refresh()
+    else await this.store.open()
     this.reorgs = await this.store.reorgCount()
     await this.poller?.start()
   }
@@ -228,10 +248,7 @@ export class CachingStore implements HostStore {
     }
     return this.writing(
       () => this.store.record(records, { ...options, onRelinked }),
-      (admitted) => {
-        const changes = changesOf(records, admitted)
-        return isRelinked ? changes && [...changes, dependency.lineages] : changes
-      },
+      (admitted) => changesOfWrite(records, { admitted, isRelinked }),
     )
   }
 
@@ -268,12 +285,24 @@ export class CachingStore implements HostStore {
       } finally {
         this.running--
         this.clearing -= clears
+        await this.onChange(clears ? 'everything' : changed)
       }
     }
   }
 
+  /** Drops what a write of another process outdates. No answer from before it is used after that. */
+  async outdate(change: StoreChange): Promise<void> {
+    if (change === 'everything') {
+      await this.store.blocklist.refresh()
+      // Only now: what was read meanwhile was checked against the old list.
+      this.forgetAnswers()
+    }
+    await this.forgetChanged(change === 'everything' ? undefined : change)
+  }
+
   consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
-    const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
+    const readAll = (): Promise<Answer> =>
+      this.options.isReader ? this.readAtOnce(read) : this.readAll(read)
     if (cache === undefined) return readAll()
     const { key, dependsOn, weightOf } = cache
     const known = this.complete(key)
@@ -288,10 +317,27 @@ export class CachingStore implements HostStore {
     return this.complete(key)?.value
   }
 
+  private readAll<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    return optimisticRead(read, () => this.reorgCount())
+  }
+
+  /** In a reader, another process may write between two statements: then it reads again, unless that happens all the time. */
+  private async readAtOnce<Answer>(read: () => Promise<Answer>): Promise<Answer> {
+    for (let tried = 0; tried < READS_AT_ONCE; tried++) {
+      const before = await this.store.writeCount()
+      const [outcome] = await Promise.allSettled([this.readAll(read)])
+      if ((await this.store.writeCount()) !== before) continue
+      if (outcome.status === 'rejected') throw outcome.reason
+      return outcome.value
+    }
+    return await this.readAll(read)
+  }
+
   async reorgCount(): Promise<number> {
-    if (this.poller === undefined && this.running === 0) return this.reorgs
+    const isAlone = this.poller === undefined && !this.options.isReader
+    if (isAlone && this.running === 0) return this.reorgs
     const reorgs = await this.store.reorgCount()
-    if (this.poller !== undefined) {
+    if (!isAlone) {
       // The cached answers are from before.
       if (reorgs !== this.reorgs) this.forgetAnswers()
       this.reorgs = reorgs
@@ -321,10 +367,18 @@ export class CachingStore implements HostStore {
     return this.poller?.isFresh ?? true
   }
 
-  private async readBody(content: ContentReader, sha256: string): Promise<Uint8Array | undefined> {
-    const body = await content.shortBody(sha256)
-    if (body !== undefined) this.bodies.set(sha256, body)
-    return body
+  private async readChunk(
+    content: ContentReader,
+    { sha256, position, key }: { sha256: string; position: number; key: string },
+  ): Promise<Uint8Array | undefined> {
+    const chunk = await content.chunk(sha256, position)
+    if (chunk === undefined) return undefined
+    if (position === 0 && chunk.length <= SHORT_BODY) this.shortBodies.set(key, chunk)
+    else if (position < CHUNKS_OF_BODY) {
+      if (this.readOnce.delete(key)) this.chunks.set(key, chunk)
+      else this.readOnce.set(key, true)
+    }
+    return chunk
   }
 
   private cached<Value>(
@@ -332,7 +386,10 @@ export class CachingStore implements HostStore {
     read: () => Promise<Value>,
     options?: Partial<CacheRules<Value>>,
   ): Promise<Value> {
-    const known = this.running > 0 ? undefined : this.known(key)
+    const cached = this.running > 0 ? undefined : this.known(key)
+    // A reader learns of a write a moment later. By then, a part from before it may not be put together with one from after it.
+    const isOutdated = this.options.isReader && cached !== undefined && cached.dependsOn.length > 0
+    const known = isOutdated ? undefined : cached
     return known === undefined ? this.read(key, read, options) : (known.promise as Promise<Value>)
   }
 
@@ -389,17 +446,6 @@ interface CacheRules<Value> {
   /** By default, on anything. */
   dependsOn: (value: Value) => readonly Dependency[]
   weightOf: (value: Value) => number
-}
-
-/**
- * What a write of records has changed. Undefined if it admitted outputs of transactions that came earlier, or was given what
- * the host's engine derived: that may continue or begin ordinals whose outputs it does not name.
- */
-function changesOf(records: GraphRecords, admitted: AdmissionRecord[]): Changes {
-  const { transactions, nodes, names, outputs } = records
-  const txids = new Set(transactions.map(({ txid }) => txid))
-  const isOwn = admitted.every(({ outpoint }) => txids.has(outpoint.txid))
-  return isOwn && nodes.length + names.length + outputs.length === 0 ? changesBy(records) : undefined
 }
 
 /** A role with some of its methods replaced. */

@@ -175,21 +175,25 @@ async function exists(path: string): Promise<boolean> {
 
 /**
  * One connection for writes and one for reads, so that a read sees the last committed state during a write. Without the lock:
- * for another thread of the process that has the store open.
+ * for another thread of the process that has the store open, or for a process that only reads.
  */
-export async function connectSqlite(folder: string): Promise<Database> {
+export async function connectSqlite(
+  folder: string,
+  { isReader = false }: { isReader?: boolean } = {},
+): Promise<Database> {
   const filename = join(folder, 'minetree.sqlite')
-  const writer = connectWriter(filename)
+  // Connects when it is first used: by a reader, never.
+  const writer = connectWriter(filename, isReader ? QUERY_ONLY : DURABLE)
   let reading: Connection | undefined
   const close = async (): Promise<void> => {
     reading?.close()
     await writer.destroy()
   }
   try {
-    await writer.raw('pragma journal_mode = wal')
+    if (!isReader) await writer.raw('pragma journal_mode = wal')
     const connection = new PreparingConnection(filename)
     reading = connection
-    connection.exec('pragma query_only = on; pragma busy_timeout = 5000;')
+    connection.exec(`${QUERY_ONLY} pragma busy_timeout = 5000;`)
     const reader: SqlReader = {
       all: async (sql, values) => connection.prepare(sql).all(values),
       first: async (sql, values) => connection.first(sql, values),
@@ -231,7 +235,11 @@ function openFile(filename: string): Connection {
   }
 }
 
-function connectWriter(filename: string): Knex {
+const QUERY_ONLY = 'pragma query_only = on;'
+/** FULL: what was acknowledged survives a power loss; in WAL mode that costs one sync a commit. */
+const DURABLE = 'pragma synchronous = full;'
+
+function connectWriter(filename: string, setup: string): Knex {
   return createKnex({
     client: LibsqlClient as unknown as typeof Knex.Client,
     connection: { filename },
@@ -240,8 +248,7 @@ function connectWriter(filename: string): Knex {
       min: 1,
       max: 1,
       afterCreate: (connection: Connection, done: (error?: unknown) => void) => {
-        // FULL: what was acknowledged survives a power loss; in WAL mode that costs one sync a commit.
-        connection.exec('pragma synchronous = full;')
+        connection.exec(setup)
         done()
       },
     },

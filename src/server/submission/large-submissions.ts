@@ -9,8 +9,15 @@ import type { CachingStore } from '../store/caching-store.js'
 import { WorkerEndedError } from './errors.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
-import { type Submission, type Submit, submissionPriority } from './submission-queue.js'
+import {
+  type Submission,
+  type Submit,
+  submissionPriority,
+  submissionWeight,
+  WriteGroups,
+} from './submission-queue.js'
 import type {
+  Admitted,
   LogRecord,
   SubmissionTask,
   WorkerData,
@@ -28,12 +35,15 @@ const LARGE_AT_ONCE = 128
  * out, the thread ends, and not the process.
  */
 const MAX_HEAP_MIB = 768
-/** The heap of what is short-lived there. The default is four times as much, and a thread that follows the chain fills it. */
-const YOUNG_HEAP_MIB = 12
+/** The heap of what is short-lived there. The default is twice as much, and a thread that follows the chain fills it. */
+const YOUNG_HEAP_MIB = 24
 /** What an input of a transaction takes of it while it is written. */
 const BYTES_PER_INPUT = 2560
 /** How long an idle thread is kept, in milliseconds: starting one takes a while and much memory. */
 const IDLE = 10_000
+
+/** The worker thread, compiled beside this module or bundled with it. */
+export const SUBMISSION_WORKER = new URL('./submission-worker.js', import.meta.url)
 
 interface LargeSubmissionsOptions {
   config: Config
@@ -51,9 +61,16 @@ export class LargeSubmissions {
   private readonly capacity = new Semaphore(LARGE_AT_ONCE)
   private thread: WorkerThread | undefined
   private tasks = 0
+  private readonly groups: WriteGroups<Verified, STEAK>
   private idle: NodeJS.Timeout | undefined
 
-  constructor(private readonly options: LargeSubmissionsOptions) {}
+  constructor(private readonly options: LargeSubmissionsOptions) {
+    this.groups = new WriteGroups<Verified, STEAK>({
+      lock: options.node.overlay.engine.writeLock,
+      write: (group) => this.admit(group),
+      compatible: ({ thread }, candidates) => candidates.filter((each) => each.thread === thread),
+    })
+  }
 
   /** Submits small transactions in this thread, and large ones in the worker. */
   readonly submit: Submit = async (submission) => {
@@ -88,24 +105,29 @@ export class LargeSubmissions {
   }
 
   private async submitIn(thread: WorkerThread, submission: Submission): Promise<STEAK> {
-    const { overlay, graph } = this.options.node
-    const { beef, ahead } = submission
-    const priority = submissionPriority({ bytes: beef.length, ahead })
-    const verified = await thread.verify(submission)
-    let isTaken = false
-    const admit = async (): Promise<STEAK> => {
-      isTaken = true
-      // That thread does not say what it changes.
-      return await graph.writing(
-        () => thread.admit(verified),
-        () => undefined,
-      )
-    }
+    const bytes = submission.beef.length
+    const { ahead } = submission
+    const id = await thread.verify(submission)
     try {
-      return await overlay.engine.writeLock.run(admit, priority)
+      return await this.groups.run(
+        { thread, id },
+        { priority: submissionPriority({ bytes, ahead }), weight: submissionWeight({ bytes }) },
+      )
     } finally {
-      if (!isTaken) thread.drop(verified)
+      thread.drop(id)
     }
+  }
+
+  /** Admits submissions of one thread in one write. */
+  private async admit(group: Verified[]): Promise<STEAK[]> {
+    const [first] = group
+    if (first === undefined) return []
+    const ids = group.map(({ id }) => id)
+    const { steaks } = await this.options.node.graph.writing(
+      () => first.thread.admit(ids),
+      ({ changes }) => changes,
+    )
+    return steaks
   }
 
   /** Uses the thread, which is started if there is none, and ended when it has been idle. */
@@ -130,6 +152,12 @@ export class LargeSubmissions {
   }
 }
 
+/** A verified submission in a worker thread. */
+interface Verified {
+  thread: WorkerThread
+  id: number
+}
+
 class RelayedError extends AnswerError {
   override readonly name = 'RelayedError'
   readonly code: ErrorCode
@@ -146,7 +174,7 @@ class WorkerThread {
   private readonly worker: Worker
   private readonly calls = new Map<
     number,
-    { resolve: (result: STEAK | undefined) => void; reject: (error: Error) => void }
+    { resolve: (result: Admitted | undefined) => void; reject: (error: Error) => void }
   >()
   private nextId = 0
   private hasEnded = false
@@ -193,19 +221,20 @@ class WorkerThread {
     return id
   }
 
-  async admit(verified: number): Promise<STEAK> {
-    const steak = await this.ask({ kind: 'admit', verified })
-    if (steak === undefined) throw new Error('the worker thread admitted a submission without a result')
-    return steak
+  /** @throws what one of them throws; then none is admitted. */
+  async admit(verified: number[]): Promise<Admitted> {
+    const admitted = await this.ask({ kind: 'admit', verified })
+    if (admitted === undefined) throw new Error('the worker thread admitted submissions without a result')
+    return admitted
   }
 
-  /** Forgets a verified submission that was not admitted. */
+  /** Forgets a verified submission. */
   drop(verified: number): void {
     if (this.hasEnded) return
     this.worker.postMessage({ kind: 'drop', verified, id: this.nextId++ } satisfies WorkerRequest)
   }
 
-  async ask(task: SubmissionTask, transfer: ArrayBuffer[] = []): Promise<STEAK | undefined> {
+  async ask(task: SubmissionTask, transfer: ArrayBuffer[] = []): Promise<Admitted | undefined> {
     const id = this.nextId++
     return await new Promise((resolve, reject) => {
       if (this.hasEnded) throw new WorkerEndedError()
@@ -220,7 +249,7 @@ class WorkerThread {
 }
 
 /** Logs here what the worker thread logged. */
-function logRelayed({ level, msg, ...record }: LogRecord, logger: Logger): void {
+export function logRelayed({ level, msg, ...record }: LogRecord, logger: Logger): void {
   const { time: _time, pid: _pid, hostname: _hostname, ...fields } = record
   const label = pino.levels.labels[level] as 'info' | undefined
   logger[label ?? 'info'](fields, msg)

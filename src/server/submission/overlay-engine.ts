@@ -12,7 +12,9 @@ import type {
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import {
   type AdmissionRecord,
+  blockText,
   graphRecords,
+  type SpendRecord,
   type TransactionRecord,
 } from '../../../backend/src/graph/records.js'
 import { knownTransactions, spendsOf } from '../../../backend/src/graph/transaction-records.js'
@@ -30,14 +32,21 @@ import type { Limits } from '../config/limits.js'
 import { ConflictError, InvalidSubmissionError, UnknownTopicError, verdictOf } from './errors.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
-import { type Submission, type Submit, submissionPriority, WriteLock } from './submission-queue.js'
+import {
+  type Submission,
+  type Submit,
+  submissionPriority,
+  submissionWeight,
+  WriteGroups,
+  WriteLock,
+} from './submission-queue.js'
 import {
   assertFewAdvertisements,
   assertSubmittable,
   notStrictError,
   spendsNodeNonStrictly,
 } from './submission-rules.js'
-import { provenSources, SubmissionTracker, verifySubmission } from './verify-submission.js'
+import { provenSources, SharedTracker, SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
@@ -65,11 +74,10 @@ export interface VerifiedSubmission extends Pick<Submission, 'topics'> {
   ahead?: number | undefined
 }
 
-/** One write: the transactions that a submission brings, and for whom it is done. */
-interface UnitOfWork extends Omit<VerifiedSubmission, 'sources'> {
+/** What one submission writes: the transactions that it brings, and for whom it is done. */
+interface UnitOfWork extends Pick<VerifiedSubmission, 'contents' | 'topics' | 'requestId'> {
   transactions: TransactionRecord[]
-  /** Runs in the same write, before the transactions are recorded. */
-  prepare?: () => Promise<void>
+  spends: SpendRecord[]
 }
 
 /** From how many inputs on it is checked first whether a submission brings anything new: each input takes 0.1 ms to write. */
@@ -91,12 +99,19 @@ export class OverlayEngine {
   /** Where scripts run; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
   private readonly nonFinal: NonFinalSubmissions
+  private readonly tracker: SharedTracker | undefined
+  private readonly groups = new WriteGroups<UnitOfWork, STEAK>({
+    lock: this.writeLock,
+    write: (units) => this.writeTogether(units),
+    compatible: compatibleUnits,
+  })
 
   constructor(private readonly options: OverlayEngineOptions) {
     const { managers, lookupServices, held: store, graph, proofs } = options
     this.managers = managers
     this.lookupServices = lookupServices
     const { headers } = proofs
+    this.tracker = headers && new SharedTracker(headers)
     this.nonFinal = new NonFinalSubmissions({ store, graph, headers, writeLock: this.writeLock })
   }
 
@@ -151,25 +166,41 @@ export class OverlayEngine {
    */
   async admit({ sources, ...verified }: VerifiedSubmission): Promise<STEAK> {
     const { contents, topics, ahead } = verified
-    const { proofs } = this.options
-    const proven = new Map(sources.map((source) => [source.txid, source]))
-    const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
+    const unit = unitOf({ ...verified, sources })
+    const { transactions } = unit
     if (countParts(contents.subject).inputs > MANY_INPUTS && (await this.hasAll(transactions)))
-      return await this.steakOf(contents, topics)
-    const mined = transactions.filter(({ proof }) => proof !== undefined)
-    const disproveConflicts = (): Promise<void> => proofs.disproveConflicts(spendsOf(mined, contents))
+      return (await this.steaksOf([unit]))[0] ?? {}
     const lock = await this.nonFinal.lockOf(contents)
-    if (lock === undefined) return await this.write({ ...verified, transactions, prepare: disproveConflicts })
+    if (lock === undefined) return await this.write(unit, ahead)
+    const mined = transactions.filter(({ proof }) => proof !== undefined)
     if (mined.length > 0)
       await this.writeLock.run(
         async () => {
-          await disproveConflicts()
-          await this.record(mined, contents)
+          const spends = spendsOf(mined, contents)
+          await this.options.proofs.disproveConflicts(spends)
+          await this.record({ transactions: mined, spends })
         },
         submissionPriority({ bytes: contents.length, ahead }),
       )
     await this.nonFinal.hold(contents, lock)
     return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
+  }
+
+  /**
+   * Stores verified submissions in one write, for a caller that holds the write lock of all threads.
+   *
+   * @throws whatever one of them throws, and Error if one needs a write of its own: then nothing is stored.
+   */
+  async admitTogether(submissions: VerifiedSubmission[]): Promise<STEAK[]> {
+    const units = submissions.map(unitOf)
+    const [first, ...others] = units
+    if (first === undefined) return []
+    if (compatibleUnits(first, others).length < others.length)
+      throw new Error('the submissions cannot share a write')
+    for (const { contents } of units)
+      if (countParts(contents.subject).inputs > MANY_INPUTS || (await this.nonFinal.lockOf(contents)))
+        throw new Error('a submission needs a write of its own')
+    return await this.writeLock.run(() => this.writeTogether(units))
   }
 
   /**
@@ -183,7 +214,8 @@ export class OverlayEngine {
     this.assertTopics(topics)
     assertSubmittable(contents, { limits, checksPaths: false })
     if (spendsNodeNonStrictly(contents.subject, { deployment })) throw notStrictError(txid)
-    return await this.write({ contents, topics, transactions: [{ txid, raw }] })
+    const transactions = [{ txid, raw }]
+    return await this.write({ contents, topics, transactions, spends: spendsOf(transactions, contents) })
   }
 
   /** Submits some of the held transactions that have become final. Returns how many. */
@@ -191,9 +223,8 @@ export class OverlayEngine {
     await this.nonFinal.release((beef) => this.submit({ beef, topics: Object.keys(this.managers) }))
 
   private openTracker(): SubmissionTracker | undefined {
-    const { proofs, limits } = this.options
-    const { maxTrackerBlocks: maxBlocks, verificationTimeout: timeout } = limits
-    return proofs.headers && new SubmissionTracker(proofs.headers, { maxBlocks, timeout })
+    const { maxTrackerBlocks: maxBlocks, verificationTimeout: timeout } = this.options.limits
+    return this.tracker && new SubmissionTracker(this.tracker, { maxBlocks, timeout })
   }
 
   private assertTopics(topics: string[]): void {
@@ -217,37 +248,50 @@ export class OverlayEngine {
     return true
   }
 
-  private async write(unit: UnitOfWork): Promise<STEAK> {
-    const { contents, topics, transactions, prepare, requestId, ahead } = unit
-    const { txid } = contents.subject
+  private async write(unit: UnitOfWork, ahead?: number): Promise<STEAK> {
+    const { contents } = unit
     // While nobody waits for the lock, there is no order to decide.
     const behind = this.writeLock.isLocked ? await this.workBehind(contents) : 0
-    return await this.writeLock.run(
-      async () => {
-        const refusals = new Map<string, TopicRefusal>()
-        const onRefusal = (refusal: TopicRefusal): void => {
-          // A write re-evaluates other transactions, too; nobody waits for an answer about those.
-          if (refusal.txid === txid && topics.includes(refusal.topic))
-            refusals.set(`${refusal.topic} ${refusal.code} ${refusal.message}`, refusal)
-        }
-        try {
-          await prepare?.()
-          await this.record(transactions, contents, { subject: txid, onRefusal })
-        } catch (cause) {
-          if (cause instanceof LostConflictError) throw new ConflictError(cause)
-          // Its ancestors are stored from now on, so that a retry continues behind them.
-          if (cause instanceof UnstableReadError)
-            await this.record(
-              transactions.filter((each) => each.txid !== txid),
-              contents,
-            )
-          throw cause
-        }
-        for (const refusal of refusals.values()) this.options.onRefusal?.(refusal, requestId)
-        return await this.steakOf(contents, topics)
-      },
-      submissionPriority({ bytes: contents.length, behind, ahead }),
-    )
+    const submitted = { bytes: contents.length, behind, ahead }
+    return await this.groups.run(unit, {
+      priority: submissionPriority(submitted),
+      weight: submissionWeight(submitted),
+    })
+  }
+
+  /**
+   * Records what submissions bring, as one; for a caller that holds the write lock.
+   *
+   * @throws ConflictError if the subject of one loses, and whatever else fails: then nothing is stored. But of a single one,
+   * whose conflicts are not decided yet, the ancestors are, so that a retry continues behind them.
+   */
+  private async writeTogether(units: UnitOfWork[]): Promise<STEAK[]> {
+    const subjects = new Set(units.map(({ contents }) => contents.subject.txid))
+    const refusals = new Map<string, TopicRefusal>()
+    const onRefusal = (refusal: TopicRefusal): void => {
+      // A write re-evaluates other transactions, too; nobody waits for an answer about those.
+      const { txid, topic, code, message } = refusal
+      if (subjects.has(txid)) refusals.set(`${txid} ${topic} ${code} ${message}`, refusal)
+    }
+    const records = mergeUnits(units)
+    const mined = new Set(records.transactions.filter(({ proof }) => proof).map(({ txid }) => txid))
+    try {
+      await this.options.proofs.disproveConflicts(records.spends.filter(({ spender }) => mined.has(spender)))
+      await this.record(records, { subjects: [...subjects], onRefusal })
+    } catch (cause) {
+      if (cause instanceof LostConflictError) throw new ConflictError(cause)
+      if (cause instanceof UnstableReadError && units.length === 1)
+        await this.record({
+          transactions: records.transactions.filter(({ txid }) => !subjects.has(txid)),
+          spends: records.spends.filter(({ spender }) => !subjects.has(spender)),
+        })
+      throw cause
+    }
+    for (const { contents, topics, requestId } of units)
+      for (const refusal of refusals.values())
+        if (refusal.txid === contents.subject.txid && topics.includes(refusal.topic))
+          this.options.onRefusal?.(refusal, requestId)
+    return await this.steaksOf(units)
   }
 
   /** About how much is re-evaluated because a submission comes, in spends. */
@@ -262,34 +306,84 @@ export class OverlayEngine {
   }
 
   private async record(
-    transactions: TransactionRecord[],
-    contents: BeefContents,
+    records: Pick<UnitOfWork, 'transactions' | 'spends'>,
     options?: RecordOptions,
   ): Promise<void> {
     const { graph, onAdmitted } = this.options
-    const spends = spendsOf(transactions, contents)
-    onAdmitted?.(newlyAdmitted(await graph.record(graphRecords({ transactions, spends }), options)))
+    onAdmitted?.(newlyAdmitted(await graph.record(graphRecords(records), options)))
   }
 
-  /** What topics hold of a transaction, and of what it spends. */
-  private async steakOf({ subject }: BeefContents, topics: string[]): Promise<STEAK> {
-    const { graph } = this.options
-    const own = await graph.admissions.ofTransaction(subject.txid)
-    const spent = await graph.admissions.among(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
+  /** What topics hold of the subjects, and of what these spend. */
+  private async steaksOf(units: Pick<UnitOfWork, 'contents' | 'topics'>[]): Promise<STEAK[]> {
+    const { admissions } = this.options.graph
+    const subjects = units.map(({ contents }) => contents.subject)
+    const txids = [...new Set(subjects.map(({ txid }) => txid))]
+    const own = await admissions.ofTransactions(txids)
+    const inputs = subjects.flatMap((subject) => subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
+    const spent = await admissions.among(inputs)
     const holders = new Set(spent.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
-    return Object.fromEntries(
-      topics.map((topic): [string, AdmittanceInstructions] => [
-        topic,
-        {
-          outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
-          // History is the product: every spent coin is retained.
-          coinsToRetain: subject.inputs.flatMap((input, index) =>
-            holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
-          ),
-        },
-      ]),
+    return units.map(({ contents: { subject }, topics }) =>
+      Object.fromEntries(
+        topics.map((topic): [string, AdmittanceInstructions] => [
+          topic,
+          {
+            outputsToAdmit: own
+              .filter((each) => each.outpoint.txid === subject.txid && each.topic === topic)
+              .map(({ outpoint }) => outpoint.vout),
+            // History is the product: every spent coin is retained.
+            coinsToRetain: subject.inputs.flatMap((input, index) =>
+              holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
+            ),
+          },
+        ]),
+      ),
     )
   }
+}
+
+function unitOf({ contents, topics, sources, requestId }: VerifiedSubmission): UnitOfWork {
+  const proven = new Map(sources.map((source) => [source.txid, source]))
+  const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
+  return { contents, topics, requestId, transactions, spends: spendsOf(transactions, contents) }
+}
+
+/** How many outpoints the transactions of one write may spend if several submissions share it. */
+const MAX_SPENDS = 1000
+
+/**
+ * Those that can share a write with a unit. Not two that spend the same outpoint, as conflicts are decided by what is
+ * committed; nor two with different proofs of one transaction, of which the later one counts.
+ */
+function compatibleUnits(first: UnitOfWork, candidates: UnitOfWork[]): UnitOfWork[] {
+  const spenders = new Map<string, string>()
+  const proofs = new Map<string, string>()
+  const add = ({ transactions, spends }: UnitOfWork): boolean => {
+    const outpoints = spends.map(({ outpoint }) => formatOutpoint(outpoint))
+    if (spends.some(({ spender }, at) => (spenders.get(outpoints[at] ?? '') ?? spender) !== spender))
+      return false
+    const proven = transactions.flatMap(({ txid, proof }) =>
+      proof ? [{ txid, block: blockText(proof) }] : [],
+    )
+    if (proven.some(({ txid, block }) => (proofs.get(txid) ?? block) !== block)) return false
+    for (const [at, { spender }] of spends.entries()) spenders.set(outpoints[at] ?? '', spender)
+    for (const { txid, block } of proven) proofs.set(txid, block)
+    return true
+  }
+  add(first)
+  return candidates.filter((unit) => spenders.size + unit.spends.length <= MAX_SPENDS && add(unit))
+}
+
+/** What several submissions bring, each transaction once: with its proof, if one of them has it. */
+function mergeUnits(units: UnitOfWork[]): Pick<UnitOfWork, 'transactions' | 'spends'> {
+  const transactions = new Map<string, TransactionRecord>()
+  const spends: SpendRecord[] = []
+  for (const unit of units) {
+    // One by one: there may be more than a call can have arguments.
+    for (const spend of unit.spends) if (!transactions.has(spend.spender)) spends.push(spend)
+    for (const each of unit.transactions)
+      if (transactions.get(each.txid)?.proof === undefined) transactions.set(each.txid, each)
+  }
+  return { transactions: [...transactions.values()], spends }
 }
 
 /** Up to how much re-evaluation is counted, in spends. */

@@ -87,9 +87,115 @@ export class WriteLock {
     }
   }
 
+  /** As {@link run}, for a write that another may do meanwhile: then its turn passes. */
+  async runIfNeeded(
+    write: () => Promise<void>,
+    { priority, isNeeded }: { priority: number; isNeeded: () => boolean },
+  ): Promise<void> {
+    const release = await this.mutex.acquire(priority)
+    if (!isNeeded()) return release()
+    try {
+      this.assertIndexComplete()
+      await write()
+    } finally {
+      release()
+      this.onWritten()
+    }
+  }
+
   /** As {@link run}, for work on the backlog and on the index itself, which may be incomplete. */
   async runOnIndex<Result>(work: () => Promise<Result>): Promise<Result> {
     return await this.mutex.runExclusive(work)
+  }
+}
+
+/** How many units share a write at most, and how much they weigh together: all others wait for that write. */
+const MAX_UNITS = 64
+const MAX_WEIGHT = 1024 * 1024
+
+interface WriteGroupsOptions<Unit, Result> {
+  lock: WriteLock
+  /** Writes units in one database transaction: all of them, or none if it throws. Returns their results, in order. */
+  write: (units: Unit[]) => Promise<Result[]>
+  /** Those of the candidates that a unit can share its write with, the first ones first; by default, all. */
+  compatible?: (first: Unit, candidates: Unit[]) => Unit[]
+}
+
+/** Where a unit waits. */
+interface Place {
+  /** At the {@link WriteLock}. */
+  priority: number
+  /** About how much there is to write, in bytes; a heavy one has a write of its own. */
+  weight: number
+}
+
+interface Waiting<Unit, Result> extends Place {
+  unit: Unit
+  isAlone: boolean
+  resolve: (result: Result) => void
+  reject: (error: unknown) => void
+}
+
+/**
+ * Group commit: units of work that wait for the write lock share a database transaction, and so its statements and its sync.
+ * The one that gets the lock takes along others that wait. If that write fails, for whatever reason, nothing of it is
+ * written, and each is written alone in its own turn: so none fails because of another, and results are the same as without
+ * groups.
+ */
+export class WriteGroups<Unit, Result> {
+  private readonly waiting = new Set<Waiting<Unit, Result>>()
+
+  constructor(private readonly options: WriteGroupsOptions<Unit, Result>) {}
+
+  /** Writes a unit when its turn comes. Resolves once it is committed. */
+  run(unit: Unit, { priority, weight }: Place): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const isAlone = weight > MAX_WEIGHT / 2
+      const own: Waiting<Unit, Result> = { unit, priority, weight, isAlone, resolve, reject }
+      this.waiting.add(own)
+      const isNeeded = (): boolean => this.waiting.has(own)
+      const write = (): Promise<void> => this.writeNow(own)
+      this.options.lock.runIfNeeded(write, { priority, isNeeded }).catch((error) => {
+        this.waiting.delete(own)
+        reject(error)
+      })
+    })
+  }
+
+  private async writeNow(own: Waiting<Unit, Result>): Promise<void> {
+    const { write } = this.options
+    const others = this.takeAlong(own)
+    const group = [own, ...others]
+    for (const each of group) this.waiting.delete(each)
+    try {
+      const results = await write(group.map(({ unit }) => unit))
+      for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result)
+    } catch (error) {
+      if (others.length === 0) return own.reject(error)
+      for (const other of others) this.waiting.add(Object.assign(other, { isAlone: true }))
+      await write([own.unit]).then(([result]) => own.resolve(result as Result), own.reject)
+    }
+  }
+
+  /** Those that share the write of a unit, by priority. */
+  private takeAlong(own: Waiting<Unit, Result>): Waiting<Unit, Result>[] {
+    if (own.isAlone || this.waiting.size === 1) return []
+    const candidates = [...this.waiting].filter((each) => each !== own && !each.isAlone)
+    candidates.sort((one, other) => other.priority - one.priority)
+    const { compatible = (_first, units) => units } = this.options
+    const byUnit = new Map(candidates.map((each) => [each.unit, each]))
+    const taken: Waiting<Unit, Result>[] = []
+    let { weight } = own
+    for (const unit of compatible(
+      own.unit,
+      candidates.slice(0, MAX_UNITS - 1).map((each) => each.unit),
+    )) {
+      const each = byUnit.get(unit)
+      if (each === undefined || weight + each.weight > MAX_WEIGHT) continue
+      weight += each.weight
+      taken.push(each)
+    }
+    return taken
   }
 }
 
@@ -98,9 +204,13 @@ const BYTES_PER_SPEND = 64
 /** A client with other submissions in the queue waits as if this one were so much longer for each: clients take turns. */
 const BYTES_PER_SUBMISSION = 16 * 1024
 
+/** How much later a submission is due for each doubling of its weight, in milliseconds. */
+const DELAY = 1000
+
 /**
- * The priority of a submission at the {@link WriteLock}: a small one waits for the write in progress, but not for all the
- * larger ones that came before it. By powers of two, so that of about equals the first to come goes first.
+ * The priority of a submission that comes now at the {@link WriteLock}: what is due first goes first, and a heavy one is due
+ * later. So a light one waits for the write in progress, but not for all the heavier ones that came shortly before it; and no
+ * flood of light ones holds a heavy one up for longer than some twenty seconds.
  *
  * @param submitted.bytes Length of the BEEF.
  * @param submitted.behind How many spends are re-evaluated because it comes.
@@ -111,7 +221,12 @@ export function submissionPriority(submitted: {
   behind?: number
   ahead?: number | undefined
 }): number {
-  const { bytes, behind = 0, ahead = 0 } = submitted
-  const weight = bytes + behind * BYTES_PER_SPEND + ahead * BYTES_PER_SUBMISSION
-  return -Math.ceil(Math.log2(1 + weight / 1024))
+  const { ahead = 0 } = submitted
+  const weight = submissionWeight(submitted) + ahead * BYTES_PER_SUBMISSION
+  return -(performance.now() + DELAY * Math.log2(1 + weight / 1024))
+}
+
+/** About how much there is to write for a submission, in bytes. See {@link submissionPriority}. */
+export function submissionWeight({ bytes, behind = 0 }: { bytes: number; behind?: number }): number {
+  return bytes + behind * BYTES_PER_SPEND
 }

@@ -187,10 +187,11 @@ export function spendsNodeNonStrictly(
     others.add(outpoint)
   }
   if (unknown.size === 0) return false
-  return possibleMintInputs({ transaction, deployment, hash: nativeHash256 }).some((input) => {
+  const isAsked = (input: number): boolean => {
     const spent = transaction.inputs[input]
     return spent !== undefined && unknown.has(spent)
-  })
+  }
+  return possibleMintInputs({ transaction, deployment, hash: nativeHash256, isAsked }).length > 0
 }
 
 /** For an unproven transaction that {@link spendsNodeNonStrictly}. */

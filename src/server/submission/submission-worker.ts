@@ -2,10 +2,12 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { pino } from 'pino'
+import type { Changes } from '../../../backend/src/graph/dependencies.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { type Answer, answerFor } from '../../gateway/http/errors.js'
 import { SharedHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
+import { RecordedChanges } from '../store/recorded-changes.js'
 import { openStores } from '../store/stores.js'
 import { verdictOf } from './errors.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
@@ -13,12 +15,21 @@ import type { VerifiedSubmission } from './overlay-engine.js'
 import { runScriptsHere, type ScriptJob } from './script-scheduler.js'
 import type { Submission } from './submission-queue.js'
 
-/** A task for this thread. A verified submission is kept until it is admitted or dropped. */
+/**
+ * A task for this thread. A verified submission is kept until it is admitted or dropped: several together are admitted all, or
+ * none is.
+ */
 export type SubmissionTask =
   | { kind: 'run scripts'; job: ScriptJob }
   | { kind: 'verify'; submission: Submission }
-  | { kind: 'admit'; verified: number }
+  | { kind: 'admit'; verified: number[] }
   | { kind: 'drop'; verified: number }
+
+/** The outcome of submissions that were admitted in one write, and what that changed. */
+export interface Admitted {
+  steaks: STEAK[]
+  changes: Changes
+}
 
 export interface WorkerData {
   config: Config
@@ -29,7 +40,7 @@ export interface WorkerData {
 /** The messages that this thread receives, and those that it posts. */
 export type WorkerRequest = SubmissionTask & { id: number }
 export type WorkerReport =
-  | { id: number; done: STEAK | undefined }
+  | { id: number; done: Admitted | undefined }
   | { id: number; answer: Answer }
   | { id: number; fault: Error }
   | { record: LogRecord }
@@ -56,6 +67,7 @@ const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
+const changes = new RecordedChanges()
 let opening: Promise<Overlay> | undefined
 
 /** @throws StoreUnavailableError if the store cannot be reached; the next submission tries again. */
@@ -64,7 +76,15 @@ async function open(): Promise<Overlay> {
     onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
     isSecond: true,
   })
-  const overlay = createOverlay({ config, graph, outbox, held, headers, retries: false, logger })
+  const overlay = createOverlay({
+    config,
+    graph: changes.of(graph),
+    outbox,
+    held,
+    headers,
+    retries: false,
+    logger,
+  })
   overlay.onEvent((event) => report({ event: postable(event) }))
   return overlay
 }
@@ -91,12 +111,20 @@ async function verify(id: number, { beef, topics, requestId }: Submission): Prom
   verified.set(id, { contents, topics, sources, requestId })
 }
 
-async function admit(id: number): Promise<STEAK> {
-  const submission = verified.get(id)
-  verified.delete(id)
-  if (submission === undefined) throw new Error(`no submission ${id} was verified in this thread`)
+async function admit(ids: number[]): Promise<Admitted> {
+  const submissions = ids.map((id) => {
+    const submission = verified.get(id)
+    if (submission === undefined) throw new Error(`no submission ${id} was verified in this thread`)
+    return submission
+  })
   const { engine } = await overlay()
-  return await admitting.runExclusive(() => engine.admit(submission))
+  return await admitting.runExclusive(async () => {
+    changes.take()
+    const [first, ...others] = submissions
+    if (first !== undefined && others.length === 0)
+      return { steaks: [await engine.admit(first)], changes: changes.take() }
+    return { steaks: await engine.admitTogether(submissions), changes: changes.take() }
+  })
 }
 
 async function runScripts(job: ScriptJob): Promise<void> {
@@ -110,7 +138,7 @@ async function runScripts(job: ScriptJob): Promise<void> {
 port.on('message', async (request: WorkerRequest) => {
   const { id } = request
   try {
-    let done: STEAK | undefined
+    let done: Admitted | undefined
     if (request.kind === 'drop') verified.delete(request.verified)
     else if (request.kind === 'run scripts') await runScripts(request.job)
     else if (request.kind === 'verify') await verify(id, request.submission)

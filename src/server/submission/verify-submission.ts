@@ -1,5 +1,5 @@
 import type { ChainTracker } from '@bsv/sdk'
-import { type BeefContents, readPath } from '../../../backend/src/graph/read-beef.js'
+import { type BeefContents, pathOf } from '../../../backend/src/graph/read-beef.js'
 import { blockText, type Proof, type TransactionRecord } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
@@ -102,9 +102,9 @@ interface Proven {
 }
 
 /** @throws Error if a coinbase is not first in its block, or something else is: no block is like that. */
-function placeOf(transaction: TransactionView, { merklePath }: Proof): Pick<Proven, 'offset' | 'depth'> {
+function placeOf(transaction: TransactionView, proof: Proof): Pick<Proven, 'offset' | 'depth'> {
   const { txid } = transaction
-  const path = readPath(merklePath)
+  const path = pathOf(proof)
   const offset = path.offsetOf(txid)
   if (offset === undefined) throw new Error(`the merkle path of ${txid} does not contain it`)
   const mintsCoins = countParts(transaction).inputs === 1 && isCoinbase(transaction)
@@ -203,6 +203,33 @@ function validProof(txid: string, { proof }: BeefContents): Proof | undefined {
     if (!(error instanceof BeefError)) throw error
     // A source needs no path, so a bad one is no reason to refuse the submission.
     return undefined
+  }
+}
+
+/**
+ * A chain tracker that asks once what several submissions want to know at the same time: many transactions of one block come
+ * together. No answer is kept: a later question may be about another chain.
+ */
+export class SharedTracker implements ChainTracker {
+  private readonly asked = new Map<string, Promise<boolean>>()
+  private tip: Promise<number> | undefined
+
+  constructor(private readonly tracker: ChainTracker) {}
+
+  isValidRootForHeight(root: string, height: number): Promise<boolean> {
+    const key = blockText({ height, root })
+    const known = this.asked.get(key)
+    if (known !== undefined) return known
+    const answer = this.tracker.isValidRootForHeight(root, height).finally(() => this.asked.delete(key))
+    this.asked.set(key, answer)
+    return answer
+  }
+
+  currentHeight(): Promise<number> {
+    this.tip ??= this.tracker.currentHeight().finally(() => {
+      this.tip = undefined
+    })
+    return this.tip
   }
 }
 

@@ -1,5 +1,15 @@
 import type { STEAK } from '@bsv/sdk'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import {
+  AggregatorRegistry,
+  Counter,
+  collectDefaultMetrics,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from 'prom-client'
+import type { Profile } from '../../../backend/src/protocol/profile.js'
 import { answerFor } from '../../gateway/http/errors.js'
 import type { OverlayEvent } from '../submission/overlay.js'
 import type { Submit } from '../submission/submission-queue.js'
@@ -24,6 +34,19 @@ export interface MetricsSources {
   reevaluating?: () => number
   /** The parts that know the chain and follow it. */
   chain?: ChainParts
+  /** The metrics of other processes of this host, which are added up. */
+  others?: () => Promise<ProcessMetrics[]>
+}
+
+/** The metrics of a process, as `prom-client` aggregates them. */
+export type ProcessMetrics = MetricObjectWithValues<MetricValue<string>>[]
+
+/** The paths that routers are mounted at. */
+export function routePrefixes({ gatewayPrefixes, namesPrefixes, walletPrefixes }: Profile): string[] {
+  const forWallets = ['/beef', '/txo', '/overlay', ''].flatMap((path) =>
+    walletPrefixes.map((prefix) => prefix + path),
+  )
+  return [...gatewayPrefixes, ...namesPrefixes, ...forWallets]
 }
 
 /** The counters, each with its help and its labels. */
@@ -59,12 +82,16 @@ export class Metrics {
   constructor({
     prefixes = [],
     chain = {},
+    others,
     ...sources
   }: MetricsSources & { prefixes?: readonly string[] } = {}) {
     this.countRequest = requestMetrics(this.registry, prefixes)
     this.readSources(sources)
     addChainMetrics(this.registry, chain)
+    this.others = others
   }
+
+  private readonly others: MetricsSources['others']
 
   private readonly counters = new Map(
     Object.entries(COUNTERS).map(([name, [help, ...labelNames]]) => {
@@ -139,10 +166,22 @@ export class Metrics {
    * limited, and some numbers are counted in the store.
    */
   async text(): Promise<{ type: string; body: string }> {
-    this.collecting ??= this.registry.metrics().finally(() => {
+    this.collecting ??= this.collected().finally(() => {
       this.collecting = undefined
     })
     return { type: this.registry.contentType, body: await this.collecting }
+  }
+
+  /** The metrics of this process. */
+  async values(): Promise<ProcessMetrics> {
+    // Its type has no values in them.
+    return (await this.registry.getMetricsAsJSON()) as ProcessMetrics
+  }
+
+  private async collected(): Promise<string> {
+    if (this.others === undefined) return await this.registry.metrics()
+    const [own, others] = await Promise.all([this.values(), this.others()])
+    return await AggregatorRegistry.aggregate([own, ...others]).metrics()
   }
 
   private countAdmitted(steak: STEAK): void {
@@ -162,7 +201,7 @@ export class Metrics {
     reevaluating,
     indexLag,
     caches = {},
-  }: Omit<MetricsSources, 'chain'>): void {
+  }: Omit<MetricsSources, 'chain' | 'others'>): void {
     this.gauge('minetree_failed_hooks_waiting', 'Failed hooks recorded for a retry.', failedHooksWaiting)
     this.gauge(
       'minetree_reevaluating',

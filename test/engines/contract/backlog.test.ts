@@ -40,7 +40,7 @@ async function record(store: OpenedStore['store'], { txid, raw, height, proven }
   const proof = { merklePath: Uint8Array.of(1), height, root: txid }
   const transactions = [{ txid, raw, ...(proven && { proof }) }]
   const records = graphRecords({ transactions, spends: spendsBy(viewOf({ txid, raw })) })
-  await store.record(records, { subject: txid })
+  await store.record(records, { subjects: [txid] })
 }
 
 /** Outputs that wait for their parent; blank coins that wait for their inscription; a branch that is reorganised. */

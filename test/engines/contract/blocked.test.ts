@@ -80,7 +80,7 @@ onEachEngine(({ openStore, closeStores }) => {
     'output 1': (served) => served.ordinals.output(at(1, 2)),
     'output 5': (served) => served.ordinals.output(at(5)),
     'content of 1': (served) => served.ordinals.firstContentOutput(txid(1)),
-    'body 1': async (served) => served.content.shortBody(bodyOf(1).sha256),
+    'chunk 1': async (served) => served.content.chunk(bodyOf(1).sha256, 0),
     'chunks 1': (served) => lastOf(served.content.chunks(bodyOf(1).sha256)),
     'name a': (served) => served.names.originOf('a'),
     'node a': (served) => served.names.liveNode('a'),
@@ -147,7 +147,7 @@ onEachEngine(({ openStore, closeStores }) => {
       'its content',
       subjectOf.content(1),
       [
-        ...['output 1', 'content of 1', 'body 1', 'chunks 1', 'name a'],
+        ...['output 1', 'content of 1', 'chunk 1', 'chunks 1', 'name a'],
         ...['tip of 1', 'origin from 5', 'step 1 from 5', 'stream from 1'],
       ],
       { names: 'bc', origins: 'bc' },

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
-import type { ByteRange } from '../../../backend/src/graph/graph-store.js'
+import { type ByteRange, CHUNK_BYTES } from '../../../backend/src/graph/graph-store.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
-import { CHUNK_BYTES } from '../../../backend/src/storage/rows/columns.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 
 const LARGEST = 4 * CHUNK_BYTES

@@ -50,7 +50,9 @@ function scriptOf(kind: Kind, step: number): Uint8Array {
 async function record({ store }: OpenedStore, transaction: FakeTransaction): Promise<void> {
   const { txid, raw } = transaction
   const spends = spendsBy(viewOf({ txid, raw }))
-  await store.record(graphRecords({ transactions: [recordOf(transaction, 100)], spends }), { subject: txid })
+  await store.record(graphRecords({ transactions: [recordOf(transaction, 100)], spends }), {
+    subjects: [txid],
+  })
 }
 
 async function workOff({ store }: OpenedStore): Promise<void> {

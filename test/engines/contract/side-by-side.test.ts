@@ -40,8 +40,8 @@ const READS: Record<string, (store: HostStore, number: number) => Promise<unknow
   genuineOrigins: (store, number) => store.names.genuineOrigins([at(number), at(number + 1)]),
   spenderOf: (store, number) => store.transactions.spenderOf(at(number)),
   heightOf: (store, number) => store.transactions.heightOf(at(number).txid),
-  shortBody: async (store, number) => {
-    const body = await store.content.shortBody(hashOf(bodyOf(number)))
+  chunk: async (store, number) => {
+    const body = await store.content.chunk(hashOf(bodyOf(number)), 0)
     return body && Buffer.from(body).toString()
   },
   consistent: async (store, number) => store.consistent(() => store.ordinals.output(at(number))),
@@ -62,7 +62,7 @@ onEachEngine(({ openStore, closeStores }) => {
       expect({ name, answers: together }).toEqual({ name, answers: alone })
       expect(reads() - between).toBeLessThanOrEqual(between - before)
     }
-    expect(await READS.shortBody?.(store, 4)).toBe('the body of 4')
+    expect(await READS.chunk?.(store, 4)).toBe('the body of 4')
     expect(await READS.nameOrigin?.(store, 4)).toEqual(at(4))
     expect(await READS.nameOrigin?.(store, 5)).toBeUndefined()
     expect(await READS.spenderOf?.(store, 6)).toBe(at(1006).txid)

@@ -10,7 +10,7 @@ const servers = useServers()
 
 onEachSharedEngine('block headers on', (databases) => {
   test('are linked and complete, though processes that store them are killed', async () => {
-    const main = join(await builtPackage(), 'dist/src/cli/main.js')
+    const main = join(await builtPackage(), 'dist/cli/main.js')
     const chain = longHeaderChain()
     const env = { DATA_DIR: await servers.folder(), ...(await databases.settings()) }
     await expectHeadersOutliveKills({ main, env, started: await services.start(chain), chain, kills: 2 })

@@ -7,7 +7,7 @@ import { onEachSharedEngine } from '../../support/storage/databases.js'
 
 onEachSharedEngine('a service that follows the chain on', (databases) => {
   test('equals the model at rest, though it is killed in between', async () => {
-    const main = join(await builtPackage(), 'dist/src/cli/main.js')
+    const main = join(await builtPackage(), 'dist/cli/main.js')
     const size = { deeds: 18, events: 14, kills: 10 }
     const happened = await expectLiveRuns({
       ...{ runs: 1, parallel: 1, size, main },

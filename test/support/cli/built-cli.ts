@@ -45,9 +45,9 @@ export function useBuiltCli(): {
   })
 
   const start = (args: string[], env: Environment = {}): Running => {
-    const child = spawn(process.execPath, [join(folder, 'dist/src/cli/main.js'), ...args], {
+    const child = spawn(process.execPath, [join(folder, 'dist/cli/main.js'), ...args], {
       // Nothing of the environment that the tests run in, but the way to the programs.
-      env: { PATH: process.env.PATH, ...env },
+      env: { PATH: process.env.PATH, WORKERS: '1', ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     children.push(child)

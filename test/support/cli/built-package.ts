@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 import { madeOnce } from './made-once.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-const SOURCES = ['src', 'backend/src', 'package.json', 'tsconfig.json', 'tsconfig.build.json']
+const SOURCES = ['src', 'backend/src', 'package.json', 'bundle.mjs', 'tsconfig.json', 'tsconfig.build.json']
 
 /**
  * The package as it is installed, compiled from the sources as they are: once for as long as they stay the same, for it
@@ -25,6 +25,8 @@ async function build(folder: string): Promise<void> {
   const compiler = join(ROOT, 'node_modules/typescript/bin/tsc')
   const args = [compiler, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', join(folder, 'dist')]
   await promisify(execFile)(process.execPath, args)
+  const bundle = [join(ROOT, 'bundle.mjs'), `--outdir=${join(folder, 'dist/cli')}`]
+  await promisify(execFile)(process.execPath, bundle)
   await buildMinePage(join(folder, 'dist/mine-page'))
   await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
   for (const shared of ['node_modules', 'assets']) await symlink(join(ROOT, shared), join(folder, shared))

@@ -17,6 +17,8 @@ import {
 /** Something that a host is asked to do, in plain text, for a file. `beef` is in hex. */
 export type Deed =
   | { do: 'submit'; beef: string; topics: string[] }
+  /** At the same time, so that they share writes. */
+  | { do: 'submit all'; beefs: string[]; topics: string[] }
   | { do: 'evict'; outpoint: string }
   | ({ do: 'block' } & BlockedSubject)
   | { do: 'reindex' }
@@ -29,8 +31,12 @@ export async function does({ overlay, graph, maintenance }: Node, deed: Deed): P
     const { kind, value } = deed
     await graph.blocklist.add({ kind, value, reason: 'for a test', since: Date.now() })
   } else {
-    const beef = Uint8Array.from(Buffer.from(deed.beef, 'hex'))
-    await overlay.engine.submit({ beef, topics: deed.topics })
+    const beefs = deed.do === 'submit' ? [deed.beef] : deed.beefs
+    await Promise.all(
+      beefs.map((beef) =>
+        overlay.engine.submit({ beef: Uint8Array.from(Buffer.from(beef, 'hex')), topics: deed.topics }),
+      ),
+    )
   }
 }
 
@@ -39,10 +45,11 @@ const KiB = 1024
 
 /** Every kind of write that there is, as few times as it takes: of a host that follows the chain's tree. */
 export function everyDeed(chain: FakeChain): Deed[] {
-  const submit = (transaction: FakeTransaction, options?: Parameters<typeof beefOf>[1]): Deed => {
-    const beef = Buffer.from(beefOf(transaction, options)).toString('hex')
-    return { do: 'submit', beef, topics: BOTH }
-  }
+  const hexOf = (...beef: Parameters<typeof beefOf>): string => Buffer.from(beefOf(...beef)).toString('hex')
+  const submit = (...beef: Parameters<typeof beefOf>): Deed => ({
+    ...{ do: 'submit', beef: hexOf(...beef) },
+    topics: BOTH,
+  })
   const coin = (lockingScript: Uint8Array, satoshis = 1): FakeOutput => ({ satoshis, lockingScript })
   const next = (transaction: FakeTransaction, ...outputs: FakeOutput[]): FakeTransaction =>
     chain.spend({ inputs: [{ transaction, vout: 0 }], outputs })
@@ -69,11 +76,22 @@ export function everyDeed(chain: FakeChain): Deed[] {
     body: utf8('no'),
     suffix: mapTail({ b: '2' }),
   })
+  // Some that come together: a child before its parent, and others that have nothing to do with them.
+  const parent = chain.mint('aa')
+  const child = chain.mint('aab')
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+  const moved = next(note, coin(p2pkh(5)))
+  const together: Deed = {
+    do: 'submit all',
+    beefs: [hexOf(child, { with: [parent] }), hexOf(parent), hexOf(moved, { with: [note] }), hexOf(note)],
+    topics: BOTH,
+  }
   return [
     submit(chain.genesis),
     submit(lost, { proven: false, with: [chain.genesis, purse] }),
     submit(built, { proven: false, with: [chain.genesis, purse, lost], unproven: [lost] }),
     submit(mint, { with: [chain.genesis] }),
+    together,
     submit(first),
     submit(chunk, { with: [first] }),
     submit(said, { with: [chunk] }),

@@ -22,6 +22,7 @@ export interface Usage {
 /** A server that runs for long: of what it says, nothing is kept but what somebody asks for. */
 export interface ServerProcess {
   url: string
+  pid: number
   ended: Promise<ProcessEnd>
   isRunning(): boolean
   /** Undefined once it has ended, and where the system does not tell. */
@@ -34,7 +35,7 @@ const KEPT_STDERR = 20_000
 /**
  * Starts the compiled command as a server, and waits until its log says that it listens.
  *
- * @param options.main The compiled `src/cli/main.js`.
+ * @param options.main The built command line, `dist/cli/main.js`.
  * @param options.onLine Called with every line of its log.
  * @throws Error where it ends before it listens.
  */
@@ -45,7 +46,7 @@ export async function startServerProcess(options: {
 }): Promise<ServerProcess> {
   const { main, env, onLine } = options
   const child = spawn(process.execPath, [main, 'serve'], {
-    env: { PATH: process.env.PATH, ...env },
+    env: { PATH: process.env.PATH, WORKERS: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stderr = ''
@@ -72,6 +73,7 @@ export async function startServerProcess(options: {
   const isRunning = (): boolean => child.exitCode === null && child.signalCode === null
   return {
     url,
+    pid: child.pid ?? 0,
     ended,
     isRunning,
     usage: () => (isRunning() && child.pid !== undefined ? usageOf(child.pid) : undefined),

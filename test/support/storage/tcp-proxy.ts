@@ -6,8 +6,8 @@ export interface TcpProxy {
   port: number
   /** Breaks every connection, and each that is made from now on. */
   cut(): void
-  /** Hands nothing on that comes by the connections that there are. */
-  stall(): void
+  /** Hands nothing on that comes by the connections that there are, nor, if asked, by those that are made from now on. */
+  stall(options?: { newOnes: boolean }): void
   /** Lets connections through again. */
   mend(): void
   stop(): Promise<void>
@@ -18,6 +18,7 @@ export async function startTcpProxy(behind: number): Promise<TcpProxy> {
   /** Each with the one that has what comes by it. */
   const sockets = new Map<Socket, Socket>()
   let isCut = false
+  let isStalled = false
   const server = createServer((socket) => {
     if (isCut) {
       socket.resetAndDestroy()
@@ -29,7 +30,7 @@ export async function startTcpProxy(behind: number): Promise<TcpProxy> {
       [other, socket],
     ] as const) {
       sockets.set(one, two)
-      one.pipe(two)
+      if (!isStalled) one.pipe(two)
       // Where one side ends, however, so does the other.
       one.on('error', () => two.destroy())
       one.on('close', () => {
@@ -49,11 +50,13 @@ export async function startTcpProxy(behind: number): Promise<TcpProxy> {
       isCut = true
       breakAll()
     },
-    stall() {
+    stall({ newOnes } = { newOnes: false }) {
+      isStalled = newOnes
       for (const [one, two] of sockets) one.unpipe(two)
     },
     mend() {
       isCut = false
+      isStalled = false
       for (const [one, two] of sockets) one.unpipe(two).pipe(two)
     },
     async stop() {

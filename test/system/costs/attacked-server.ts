@@ -26,7 +26,7 @@ const PROFILING_PATIENCE = 60_000
 /**
  * Starts the compiled command as `npm start` does, and waits until it listens.
  *
- * @param options.main The compiled `src/cli/main.js`.
+ * @param options.main The built command line, `dist/cli/main.js`.
  * @param options.profileFolder Where Node writes CPU profiles of its threads when it ends.
  */
 export async function startAttackedServer(options: {
@@ -37,7 +37,7 @@ export async function startAttackedServer(options: {
   const { main, env, profileFolder } = options
   const profiling = profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`]
   const child = spawn(process.execPath, [...profiling, main, 'serve'], {
-    env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'info', ...env },
+    env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'info', WORKERS: '1', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stderr = ''

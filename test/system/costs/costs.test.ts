@@ -94,7 +94,7 @@ async function start(
   store: FilledStore | undefined,
   env: Record<string, string> = {},
 ): Promise<AttackedServer> {
-  const main = join(await builtPackage(), 'dist/src/cli/main.js')
+  const main = join(await builtPackage(), 'dist/cli/main.js')
   return await startAttackedServer({ main, env: { ...store?.env, ...env } })
 }
 

@@ -32,7 +32,7 @@ export interface Result {
 export function useAttacks(attacks: readonly Attack[]): (attack: Attack) => Result {
   const results = new Map<string, Result>()
   beforeAll(async () => {
-    const main = join(await builtPackage(), 'dist/src/cli/main.js')
+    const main = join(await builtPackage(), 'dist/cli/main.js')
     const features = await featuresOf(main)
     const perform = async (attack: Attack): Promise<void> => {
       results.set(nameOf(attack), await attacked(attack, { main, features }))

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 
 /** A program to run until it ends, or has had too much. */
 export interface ClientRun {
-  /** The compiled `src/cli/main.js`, or another program for Node with its arguments. */
+  /** The built command line, `dist/cli/main.js`, or another program for Node with its arguments. */
   program: readonly string[]
   args: readonly string[]
   env: Record<string, string>

@@ -1,8 +1,10 @@
 import { execFile } from 'node:child_process'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { installedPackage } from '../../support/cli/installed-package.js'
+import { startServerProcess } from '../../support/server/server-process.js'
 
 // The package as a consumer has it: installed from its tarball, beside other packages and other copies of the SDK.
 
@@ -68,6 +70,18 @@ withRegistry(`the package from its tarball${'missing' in installed ? ` (${instal
   test('comes with one copy of the SDK', async () => {
     expect(await versionsOf('@bsv/sdk', folder)).toEqual([expect.stringMatching(/^2\./)])
     expect(await versionsOf('@bsv/overlay', folder)).toEqual([])
+  })
+
+  test('has a command that serves', async () => {
+    const data = await mkdtemp(join(tmpdir(), 'minetree-installed-'))
+    const main = join(folder, 'node_modules/.bin/minetree')
+    const server = await startServerProcess({ main, env: { PORT: '0', DATA_DIR: data, SEED: 'none' } })
+    try {
+      expect((await fetch(`${server.url}/health/live`)).status).toBe(200)
+    } finally {
+      await server.kill('SIGTERM')
+      await rm(data, { recursive: true })
+    }
   })
 
   test(

@@ -8,7 +8,7 @@ const services = useHeaderServices()
 const servers = useServers()
 
 test('headers are linked and complete, though processes that store them are killed', async () => {
-  const main = join(await builtPackage(), 'dist/src/cli/main.js')
+  const main = join(await builtPackage(), 'dist/cli/main.js')
   const chain = longHeaderChain()
   const env = { DATA_DIR: await servers.folder() }
   await expectHeadersOutliveKills({ main, env, started: await services.start(chain), chain, kills: 4 })

@@ -5,7 +5,7 @@ import { expectLiveRuns } from '../../support/follow/live-runs.js'
 // As test/unit/follow/live.test.ts, with processes that are killed in between.
 
 test('a process that is killed while it follows the chain equals the model at rest', async () => {
-  const main = join(await builtPackage(), 'dist/src/cli/main.js')
+  const main = join(await builtPackage(), 'dist/cli/main.js')
   const size = { deeds: 24, events: 20, kills: 10 }
   const happened = await expectLiveRuns({ runs: 1, parallel: 1, size, main })
   expect(happened.kill).toBeGreaterThan(0)

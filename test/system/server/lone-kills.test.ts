@@ -13,7 +13,7 @@ const { RUNS = '2', SEED = '1' } = process.env
 test.each(fc.sample(lonePlan, { seed: Number(SEED), numRuns: Number(RUNS) }))(
   'a process that is killed while it fetches ancestors goes on with what is left',
   async (plan) => {
-    const main = join(await builtPackage(), 'dist/src/cli/main.js')
+    const main = join(await builtPackage(), 'dist/cli/main.js')
     const DATA_DIR = await servers.folder()
     const restarts = [...plan.order.keys()].filter((at) => at % 3 === 2)
     await expectLoneRun({ ...plan, restarts }, (env) => loneProcess({ ...env, DATA_DIR, PORT: '0' }, main))

@@ -178,9 +178,12 @@ test('a hole is asked about again after growing delays, and at once when somethi
     [239_000, 2],
     [1000, 3],
   ] as const) {
+    const isAsked = times > asked.length
     clock.now += delay
     worker.notify()
     await until(() => asked.length === times)
+    // The next delay begins when the answer is judged.
+    if (isAsked) await until(() => worker.status().lastError?.at === clock.now)
   }
   know(origin, coin)
   await submit(second)

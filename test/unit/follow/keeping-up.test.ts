@@ -1,9 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Follower, FollowerOptions } from '../../../src/follow/follower.js'
 import { ReorgMonitor } from '../../../src/server/chain/reorg-monitor.js'
 import type { Node } from '../../../src/server/node.js'
+import { admitBeef } from '../../../src/server/submission/admit.js'
 import { type FollowWorld, useFollowWorlds } from '../../support/follow/follow-world.js'
 import { proofIn } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
@@ -214,6 +217,33 @@ test('a source that does not answer is waited for, and a branch that fails does 
   service.fault = () => undefined
   all.block(third)
   await until(() => originOf(all, 'uuu'), 'the branch that failed is followed')
+})
+
+test('it catches up until a whole sweep has found its node able to answer', async () => {
+  const all = await world()
+  const node = await all.open(await folder())
+  const { genesis } = all.tree.chain.deployment
+  let isOut = true
+  const { follower, stop } = all.follower(node, {
+    pollInterval: 50,
+    node: {
+      genesis,
+      store: node.graph,
+      async admit({ txid, beef }) {
+        if (isOut && txid !== genesis.txid) throw new StoreUnavailableError('in a test')
+        return await admitBeef(node, { txid, beef: () => beef })
+      },
+    },
+  })
+  open.push({ close: () => stop().then(() => node.close()) })
+  follower.start()
+  await until(() => follower.status().lastError, 'its node is out')
+  // As long as several sweeps take.
+  await sleep(500)
+  expect(follower.status()).toMatchObject({ state: 'catching up', mints: 0 })
+  isOut = false
+  await until(() => follower.status().state === 'keeping up', 'a sweep ends')
+  expect(follower.status()).toMatchObject({ mints: 11 })
 })
 
 test('what a source names as a spender before it has it is admitted without another block', async () => {

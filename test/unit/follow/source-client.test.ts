@@ -67,6 +67,56 @@ test.each<[string, Answer]>([
   expect(client.status.state).toBe('resting')
 })
 
+/** A client of a service that sends this much of an answer and no more, and what resolves when it is asked. */
+async function setUpStalled(options: Partial<SourceClientOptions>, part?: string) {
+  let onAsked = (): void => {}
+  const asked = new Promise<void>((resolve) => {
+    onAsked = resolve
+  })
+  const { url, close } = await listening((_, response) => {
+    if (part !== undefined) response.writeHead(200).write(part)
+    onAsked()
+  })
+  const client = new SourceClient({ ...{ url, parallel: 4, tries: 1, patience: 0 }, ...options })
+  closing.push(async () => {
+    await client.close()
+    await close()
+  })
+  return { client, asked }
+}
+
+test.each([undefined, 'half'])('an answer that never ends fails with its time: %s', async (part) => {
+  const { client } = await setUpStalled({ timeout: 50 }, part)
+  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({
+    code: 'NO_ANSWER',
+    message: expect.stringMatching(/\/a took longer than 50 ms$/),
+  })
+})
+
+test('what is asked fails once the client is closed, or its signal is aborted', async () => {
+  const { client, asked } = await setUpStalled({}, 'half')
+  const asking = client.ask('/a', TEXT)
+  await Promise.all([asked.then(() => client.close()), expect(asking).rejects.toThrow('no longer asked')])
+  expect(client.isClosed).toBe(true)
+  const stop = new AbortController()
+  const other = await setUpStalled({ signal: stop.signal }, 'half')
+  const waiting = other.client.ask('/a', TEXT)
+  await other.asked
+  stop.abort(new RangeError('enough'))
+  await expect(waiting).rejects.toThrow('enough')
+})
+
+test('a source that cannot be reached is named without its path', async () => {
+  const { url, close } = await listening(() => {})
+  await close()
+  const client = new SourceClient({ url: `${url}/key`, parallel: 1, tries: 1, patience: 0 })
+  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({
+    code: 'NO_ANSWER',
+    message: expect.stringMatching(/\d\/a does not answer: .+/),
+  })
+  await client.close()
+})
+
 test('nothing is inflated', async () => {
   const bomb = gzipSync('a'.repeat(10_000))
   const { client } = await setUp([[200, bomb, { 'Content-Encoding': 'gzip' }]])

@@ -1,4 +1,5 @@
 import type { Collection, Db } from 'mongodb'
+import { answeredWithin } from '../../graph/answered-within.js'
 import { StoreUnavailableError } from '../../graph/errors.js'
 import { RequestCoalescer } from '../read/request-coalescer.js'
 import { unique } from '../rows/columns.js'
@@ -84,19 +85,10 @@ export async function withTimeout<Result>(
 ): Promise<Result> {
   const controller = new AbortController()
   const { signal } = controller
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      const error = new DatabaseTimeoutError(`the database has not answered within ${TIMEOUT} ms`)
-      reject(error)
-      controller.abort(error)
-    }, TIMEOUT)
+  return await answeredWithin(TIMEOUT, () => call({ signal }), {
+    error: () => new DatabaseTimeoutError(`the database has not answered within ${TIMEOUT} ms`),
+    giveUp: (error) => controller.abort(error),
   })
-  try {
-    return await Promise.race([call({ signal }), timeout])
-  } finally {
-    clearTimeout(timer)
-  }
 }
 
 /** Errors of the driver if no server can be reached, by name: a host may have its own copy of the driver, with other classes. */

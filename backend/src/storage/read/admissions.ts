@@ -2,7 +2,7 @@ import type { AdmissionsReader } from '../../graph/graph-store.js'
 import type { AdmissionRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, inParts, outpointColumns, outpointOf } from '../rows/columns.js'
-import { anyOutpoint, type Row, type RowReader } from '../rows/rows.js'
+import { anyOf, anyOutpoint, type Row, type RowReader } from '../rows/rows.js'
 import type { Lookups } from './lookups.js'
 
 /** The admissions of a store. */
@@ -19,6 +19,13 @@ export function admissionsIn(
     async ofTransaction(txid) {
       const sort = { vout: 1, topic: 1 } as const
       return (await rows.all('graph_admissions', { txid: hashColumn(txid) }, { sort })).map(admissionOf)
+    },
+    async ofTransactions(txids) {
+      const sort = { txid: 1, vout: 1, topic: 1 } as const
+      const found = await inParts(txids, (part) =>
+        rows.all('graph_admissions', { txid: anyOf(part) }, { sort }),
+      )
+      return found.map(admissionOf)
     },
     unspentOfTopic,
     async isApplied(topic, txid) {

@@ -1,6 +1,6 @@
-import { type ByteRange, type ContentReader, SHORT_BODY } from '../../graph/graph-store.js'
+import { type ByteRange, CHUNK_BYTES, type ContentReader } from '../../graph/graph-store.js'
 import { joinBytes } from '../../protocol/bytes.js'
-import { bytesOf, CHUNK_BYTES, hashColumn, hexOf, inParts } from '../rows/columns.js'
+import { bytesOf, hashColumn, hexOf, inParts } from '../rows/columns.js'
 import { anyOf, type RowReader } from '../rows/rows.js'
 
 /** Blobs in chunks of `CHUNK_BYTES`: bodies, raw transactions and MAP. */
@@ -49,27 +49,25 @@ export async function readChunks(
 
 /** The bodies of a store. */
 export function contentIn(blobs: BlobChunks): ContentReader {
-  return {
-    async shortBody(sha256) {
-      const body = await blobs.chunk(hashColumn(sha256), 0)
-      return body !== undefined && body.length <= SHORT_BODY ? body : undefined
-    },
-    chunks: (sha256, range) => contentChunks(blobs, sha256, range),
-  }
+  return contentBy((sha256, position) => blobs.chunk(hashColumn(sha256), position))
+}
+
+/** The bodies whose chunks a function reads. */
+export function contentBy(chunk: ContentReader['chunk']): ContentReader {
+  return { chunk, chunks: (sha256, range) => contentChunks(chunk, sha256, range) }
 }
 
 async function* contentChunks(
-  blobs: BlobChunks,
+  readChunk: ContentReader['chunk'],
   sha256: string,
   range?: ByteRange,
 ): AsyncGenerator<Uint8Array> {
   const from = range?.from ?? 0
   const end = from + (range?.length ?? Number.POSITIVE_INFINITY)
-  const owner = hashColumn(sha256)
   for (let position = Math.floor(from / CHUNK_BYTES); ; position++) {
     const start = position * CHUNK_BYTES
     if (start >= end) return
-    const chunk = await blobs.chunk(owner, position)
+    const chunk = await readChunk(sha256, position)
     if (chunk === undefined) return
     yield chunk.subarray(Math.max(from - start, 0), end - start)
   }

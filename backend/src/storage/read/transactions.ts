@@ -1,6 +1,11 @@
-import type { BlocksReader, RawTransaction, TransactionsReader } from '../../graph/graph-store.js'
+import {
+  type BlocksReader,
+  CHUNK_BYTES,
+  type RawTransaction,
+  type TransactionsReader,
+} from '../../graph/graph-store.js'
 import type { TransactionRecord } from '../../graph/records.js'
-import { bytesOf, CHUNK_BYTES, hashColumn, hexOf } from '../rows/columns.js'
+import { bytesOf, hashColumn, hexOf } from '../rows/columns.js'
 import type { Row, RowReader } from '../rows/rows.js'
 import type { Lookups } from './lookups.js'
 import { chunksIn, readChunks } from './read-blobs.js'

@@ -3,9 +3,6 @@ import type { Outpoint } from '../../protocol/outpoint.js'
 
 /** Values as columns hold them: txids and hashes are their 32 bytes in display order, so that they sort as displayed. */
 
-/** The size of a blob chunk, in bytes: bodies and raw transactions are stored in rows of this size. */
-export const CHUNK_BYTES = 256 * 1024
-
 export function hashColumn(hex: string): Buffer {
   if (hex !== last.hex) last = { hex, column: Buffer.from(hex, 'hex') }
   return last.column

@@ -61,7 +61,9 @@ export class SqlGraphStore extends GraphStoreBase {
   }
 
   async writeCount(): Promise<number> {
-    return await writeCountOf(this.reader)
+    if (isMysql(this.writer)) return await writeCountOf(this.reader)
+    // Another number after each write of another connection (https://sqlite.org/pragma.html#pragma_data_version).
+    return Number((await this.reader.first('pragma data_version', []))?.data_version)
   }
 
   protected async write<Result>(write: (tables: GraphTables) => Promise<Result>): Promise<Result> {

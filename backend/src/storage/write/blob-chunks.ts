@@ -1,4 +1,5 @@
-import { CHUNK_BYTES, hexOf, ROWS_A_STATEMENT } from '../rows/columns.js'
+import { CHUNK_BYTES } from '../../graph/graph-store.js'
+import { hexOf, ROWS_A_STATEMENT } from '../rows/columns.js'
 import type { RecordRow } from '../rows/record-rows.js'
 import type { TransactionTables } from './graph-tables.js'
 

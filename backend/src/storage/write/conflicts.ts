@@ -76,19 +76,19 @@ export async function takeProofs(
 /** @param left The transactions that are not decided yet after this write. */
 export async function requireActive(
   tables: TransactionTables,
-  subject: string,
+  subjects: readonly string[],
   left: string[],
 ): Promise<void> {
-  const [status] = await tables.statuses([subject])
-  if (status === undefined || status.mined !== undefined) return
-  if (!status.isInactive && left.length === 0) return
-  // Its winner or its parents may be about to become inactive: that is decided first.
-  if (left.length > 0 || (await tables.hasBacklog('decide')))
-    throw new UnstableReadError(
-      'conflicts of this transaction are still being resolved; submit it again in a moment',
-    )
-  const winner = await tables.winnerOver(subject)
-  if (winner !== undefined) throw new LostConflictError(subject, winner)
+  for (const { txid, mined, isInactive } of await tables.statuses([...subjects])) {
+    if (mined !== undefined || (!isInactive && left.length === 0)) continue
+    // Its winner or its parents may be about to become inactive: that is decided first.
+    if (left.length > 0 || (await tables.hasBacklog('decide')))
+      throw new UnstableReadError(
+        'conflicts of this transaction are still being resolved; submit it again in a moment',
+      )
+    const winner = await tables.winnerOver(txid)
+    if (winner !== undefined) throw new LostConflictError(txid, winner)
+  }
 }
 
 /**

@@ -44,6 +44,7 @@ interface DerivedAdmissions {
  *
  * @param inserted.transactions Raw transactions of this write, of which the `fresh` ones are to be judged.
  * @param inserted.again Whether to return the records of earlier admissions, too.
+ * @param inserted.children The stored transactions that spend from the `fresh` ones.
  * @param inserted.left Transactions that earlier writes left to be judged.
  * @param inserted.limit How many to judge beside the fresh ones; a large one counts for several.
  */
@@ -53,14 +54,16 @@ export async function deriveAdmissions(
   inserted: {
     transactions: ReadonlyMap<string, Uint8Array>
     fresh: string[]
-    subject?: string | undefined
+    subjects: readonly string[]
     again: boolean
+    children: string[]
     left: string[]
     limit: number
   },
 ): Promise<DerivedAdmissions> {
-  const { transactions, fresh, subject, again, limit } = inserted
+  const { transactions, fresh, subjects, again, limit } = inserted
   const known = new Set(fresh)
+  const asked = new Set(subjects)
   const read = async (txid: string): Promise<TransactionView | undefined> => {
     const raw = transactions.get(txid)
     return raw === undefined ? await storedTransaction(txid, tables) : viewOf({ txid, raw })
@@ -68,11 +71,12 @@ export async function deriveAdmissions(
   // Nothing of a new transaction is admitted yet.
   const isNew = (txid: string): boolean => !again && known.has(txid)
   const judge = new Judge(tables, { rules, transactions, isNew })
+  if (!again) await judge.lookUpSpent(fresh)
   const queue = new InsertionOrderQueue(tables)
   // A resubmitted transaction is judged again, to report again why nothing of it is admitted.
-  await queue.add(subject === undefined ? fresh : [...fresh, subject])
+  await queue.add([...fresh, ...subjects])
   // Their children learn the value of an input, which matters if they spend an ordinal, too.
-  const children = (await tables.childrenOf(fresh)).filter((txid) => !known.has(txid))
+  const children = inserted.children.filter((txid) => !known.has(txid))
   await queue.add([...(await tables.spendingAdmitted(children)), ...inserted.left])
   // When each was last judged, so that spenders of an admitted output are judged after it.
   const judged = new Map<string, number>()
@@ -81,7 +85,7 @@ export async function deriveAdmissions(
   let admitted: Outpoint[] = []
   const left = new Set<string>()
   for (let txid = queue.take(); txid !== undefined; txid = queue.take()) {
-    if (known.has(txid) || txid === subject || !others.isOver) {
+    if (known.has(txid) || asked.has(txid) || !others.isOver) {
       judged.set(txid, ++count)
       const transaction = await read(txid)
       if (transaction !== undefined)
@@ -109,6 +113,9 @@ const A_NODE = { longest: 16 * 1024 * 1024, chunks: 128 }
 
 /** How many inputs are looked up at once: a transaction may have any number. */
 const INPUTS_AT_ONCE = 1000
+
+/** A transaction with at most so many inputs is looked up together with others. */
+const FEW_INPUTS = 50
 
 /** From how many on, sorting is faster than inserting one by one. */
 const MANY = 32
@@ -168,6 +175,8 @@ class Judge {
   /** The admissions of this write, by txid. */
   private readonly found = new Map<string, AdmissionRecord[]>()
   private readonly flows = new Map<string, Flow | undefined>()
+  /** What is stored of what each of these transactions spends, or more: the topics by outpoint. */
+  private readonly known = new Map<string, Map<string, string[]>>()
   private readonly score = Date.now()
 
   constructor(
@@ -203,6 +212,22 @@ class Judge {
     return found.map(({ outpoint }) => outpoint)
   }
 
+  /** Looks up the stored admissions of what several new transactions spend, in fewer statements than one by one. */
+  async lookUpSpent(txids: string[]): Promise<void> {
+    const spending: string[] = []
+    const spent: Outpoint[] = []
+    for (const txid of txids) {
+      const raw = this.options.transactions.get(txid)
+      const inputs = raw && viewOf({ txid, raw }).inputs
+      if (inputs === undefined || inputs.length > FEW_INPUTS) continue
+      spending.push(txid)
+      spent.push(...inputs.map(outpointOf).filter((outpoint) => !this.options.isNew(outpoint.txid)))
+    }
+    if (spending.length < 2) return
+    const topics = topicsByOutpoint(await this.tables.admissionsAmong(spent))
+    for (const txid of spending) this.known.set(txid, topics)
+  }
+
   private async admissionsOf(txid: string): Promise<AdmissionRecord[]> {
     // The admissions of this write are not stored yet.
     const stored = this.options.isNew(txid) ? [] : await this.tables.admissionsOf([txid])
@@ -210,15 +235,8 @@ class Judge {
   }
 
   /** The topics that hold the spent outputs, by input index. */
-  private async admissionsSpent({ inputs }: TransactionView): Promise<Map<number, string[]>> {
-    const stored = new Map<string, string[]>()
-    for (const part of parts(inputs, INPUTS_AT_ONCE)) {
-      const known = part.map(outpointOf).filter(({ txid }) => !this.options.isNew(txid))
-      for (const { topic, outpoint } of await this.tables.admissionsAmong(known)) {
-        const key = formatOutpoint(outpoint)
-        stored.set(key, [...(stored.get(key) ?? []), topic])
-      }
-    }
+  private async admissionsSpent({ txid, inputs }: TransactionView): Promise<Map<number, string[]>> {
+    const stored = this.known.get(txid) ?? (await this.storedAdmissions(inputs))
     const spent = new Map<number, string[]>()
     if (stored.size === 0 && this.admitted.size === 0) return spent
     for (const [index, input] of inputs.entries()) {
@@ -228,6 +246,15 @@ class Judge {
       if (topics.length > 0) spent.set(index, topics)
     }
     return spent
+  }
+
+  private async storedAdmissions(inputs: TransactionView['inputs']): Promise<Map<string, string[]>> {
+    const admissions: AdmissionRecord[] = []
+    for (const part of parts(inputs, INPUTS_AT_ONCE)) {
+      const stored = part.map(outpointOf).filter(({ txid }) => !this.options.isNew(txid))
+      for (const each of await this.tables.admissionsAmong(stored)) admissions.push(each)
+    }
+    return topicsByOutpoint(admissions)
   }
 
   /** The new admissions to `tm_names`. */
@@ -345,6 +372,15 @@ function isUnplaced(
     (output, vout) =>
       output.satoshis === 1 && predecessors[vout]?.kind === 'unknown' && !holdsOrdinal(output),
   )
+}
+
+function topicsByOutpoint(admissions: AdmissionRecord[]): Map<string, string[]> {
+  const topics = new Map<string, string[]>()
+  for (const { topic, outpoint } of admissions) {
+    const key = formatOutpoint(outpoint)
+    topics.set(key, [...(topics.get(key) ?? []), topic])
+  }
+  return topics
 }
 
 function outpointOf({ txid, vout }: Outpoint): Outpoint {

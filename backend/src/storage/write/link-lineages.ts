@@ -359,15 +359,22 @@ async function carriersIn(
  * or from the values of the coins that their transaction spends. So the graph is the same in whatever order transactions
  * arrive.
  *
+ * @param records.isResolved Whether the outputs of a transaction say all that is known now.
  * @param records.left Transactions with unresolved outputs that earlier writes left.
  * @param records.limit How many more transactions to look at; a large one counts for several.
  * @returns The resolved outputs, and the transactions that are left.
  */
 export async function resolvePredecessors(
   tables: GraphTables,
-  records: { outputs: OutputRecord[]; transactions: TransactionRecord[]; left: string[]; limit: number },
+  records: {
+    outputs: OutputRecord[]
+    isResolved: (txid: string) => boolean
+    transactions: TransactionRecord[]
+    left: string[]
+    limit: number
+  },
 ): Promise<{ resolved: Outpoint[]; left: string[] }> {
-  const { outputs } = records
+  const outputs = records.outputs.filter(({ outpoint }) => !records.isResolved(outpoint.txid))
   const resolved = await resolveFromRecords(tables, outputs)
   const inserted = new Set(records.transactions.map(({ txid }) => txid))
   const own = new Set(outputs.filter(({ unsettled }) => unsettled).map(({ outpoint }) => outpoint.txid))

@@ -17,6 +17,8 @@ const PAGE = 50
 interface Inserted {
   /** New transactions, or stored ones that are recorded again. */
   fresh: TransactionRecord[]
+  /** The stored transactions that spend from these. */
+  children: string[]
   /** Whether they are recorded again, and may be pending already. */
   again: boolean
   /** What these spend. */
@@ -39,7 +41,7 @@ interface Inserted {
  */
 export async function keepPending(
   { transactions: tables }: GraphTables,
-  { fresh, again, spends, kept, proven, unjudged, left: earlier }: Inserted,
+  { fresh, children, again, spends, kept, proven, unjudged, left: earlier }: Inserted,
   { limit, pending: limits }: { limit: number; pending: PendingLimits },
 ): Promise<{ changed: string[]; left: string[] }> {
   const before = await tables.pendingTotal()
@@ -48,7 +50,7 @@ export async function keepPending(
   const anyPending = before.transactions > 0
   const { needed, left } = await neededBy(
     tables,
-    { fresh, spends, kept, left: earlier },
+    { fresh, children, spends, kept, left: earlier },
     { anyPending, limit },
   )
   if (before.transactions > 0) {
@@ -88,13 +90,13 @@ export async function keepPending(
 /** Those to be kept for good, with those ancestors that are new or pending. */
 async function neededBy(
   tables: TransactionTables,
-  { fresh, spends, kept, left }: Omit<Inserted, 'again' | 'proven' | 'unjudged'>,
+  { fresh, children: stored, spends, kept, left }: Omit<Inserted, 'again' | 'proven' | 'unjudged'>,
   { anyPending, limit }: { anyPending: boolean; limit: number },
 ): Promise<{ needed: Set<string>; left: string[] }> {
   const needed = new Set(kept)
   const isFresh = new Set(fresh.map(({ txid }) => txid))
   const spentBy = groupBy(spends, ({ spender }) => spender)
-  const anyChildren = (await tables.childrenOf([...isFresh])).some((child) => !isFresh.has(child))
+  const anyChildren = stored.some((child) => !isFresh.has(child))
   for (const txid of anyChildren ? isFresh : []) {
     if (needed.has(txid)) continue
     const children = (await tables.childrenOf([txid])).filter((child) => !isFresh.has(child))

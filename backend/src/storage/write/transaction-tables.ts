@@ -76,8 +76,9 @@ const SPEND = ['txid', 'vout', 'spender', 'satoshis']
 const MAX_SPENDS = 50_000
 const MAX_BYTES = 16 * 1024 * 1024
 
-/** Inserts into these tables may change what is cached. */
-const CACHED = new Set<Table>(['graph_transactions', 'graph_pieces', ...SPENDS])
+/** Inserts into these tables may change what is cached of raw transactions, and of spends. */
+const OF_TRANSACTIONS = new Set<Table>(['graph_transactions', 'graph_pieces'])
+const OF_SPENDS = new Set<Table>(SPENDS)
 
 /**
  * The statements on transactions that a write is made of. If nothing else is said, they cover active and inactive
@@ -115,8 +116,15 @@ export abstract class TransactionTables {
 
   /** Inserts the rows whose key is not stored yet. */
   async insertNew(table: Table, rows: RecordRow[]): Promise<void> {
-    if (rows.length > 0 && CACHED.has(table)) this.clear()
+    if (rows.length > 0 && OF_TRANSACTIONS.has(table)) this.transactions.clear()
+    if (rows.length > 0 && OF_SPENDS.has(table)) this.spends.clear()
     await this.rows.insertNew(table, rows)
+  }
+
+  /** Caches the spends of new transactions, of which none was stored before. */
+  cacheSpends(txids: string[], spends: SpendRecord[]): void {
+    const byTxid = groupBy(spends, ({ spender }) => spender)
+    for (const txid of txids) this.spends.set(txid, byTxid.get(txid) ?? [])
   }
 
   /** Those of the owners that have chunks, as hex. The owner of a raw transaction is its txid. */

@@ -46,7 +46,7 @@ export async function writeBacklog(tables: GraphTables, options: WriteOptions = 
 /**
  * Writes records, derives admissions if the store does that, and resolves conflicts. Stored records stay as they are.
  *
- * @throws LostConflictError if the subject would be inactive and is not mined.
+ * @throws LostConflictError if a subject would be inactive and is not mined.
  */
 export async function writeRecords(
   tables: GraphTables,
@@ -148,16 +148,21 @@ async function writeFacts(
     names: facts.names.filter(isInactive),
   })
   const newOutputs = facts.outputs.filter(isActive)
+  const isRestored = new Set(decision.restored)
   const outputs = [...restored.outputs, ...newOutputs]
   const names = [...restored.names, ...facts.names.filter(isActive)]
   await writeOutputs(tables, { outputs, restored: restored.outputs.length, names })
   if (inserted !== undefined) await admitCarriers(tables, outputs)
   await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
   await tables.transactions.insertNew('graph_names', names.map(nameRow))
-  const { transactions } = records
+  // The values of those whose bytes are stored are known already.
+  const transactions = inserted
+    ? records.transactions.filter(({ txid }) => inserted.has(txid))
+    : records.transactions
   const { resolved, left: resolve } = await resolvePredecessors(tables, {
-    ...{ outputs, transactions, limit },
-    left: earlier.resolve,
+    // Of new transactions, all is resolved that can be: they were judged by the same values.
+    ...{ outputs, isResolved: (txid) => inserted?.has(txid) === true && !isRestored.has(txid) },
+    ...{ transactions, limit, left: earlier.resolve },
   })
   const added = [...outputs.map(({ outpoint }) => outpoint), ...resolved]
   const { carriers, left: carry } =

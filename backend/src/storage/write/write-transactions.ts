@@ -49,13 +49,19 @@ interface WrittenTransactions {
 /**
  * Writes transactions with their proofs, spends and nodes, derives admissions if the store does that, and resolves conflicts.
  *
- * @throws LostConflictError if the subject would be inactive and is not mined; UnstableReadError if a conflict of it is not
+ * @throws LostConflictError if a subject would be inactive and is not mined; UnstableReadError if a conflict of one is not
  * decided yet.
  */
 export async function writeTransactions(
   graph: GraphTables,
   newRecords: GraphRecords,
-  { subject, again = false, onRefusal = () => {}, admission, earlier = emptyBacklog() }: WriteOptions = {},
+  {
+    subjects = [],
+    again = false,
+    onRefusal = () => {},
+    admission,
+    earlier = emptyBacklog(),
+  }: WriteOptions = {},
 ): Promise<WrittenTransactions> {
   const { transactions: tables } = graph
   const limit = reevaluationsOf(admission)
@@ -65,7 +71,7 @@ export async function writeTransactions(
   const found = await newRecordsOf(tables, { transactions, spends, again })
   found.spends = await withValues(graph, found.spends, raw)
   const { own, children } = await writeSorted(tables, found)
-  await writeSpentValues(graph, found.fresh)
+  if (children.length > 0) await writeSpentValues(graph, found.fresh)
   // The ranks of their children do not depend on them.
   const ranked = own.length === 0 ? [] : await updateRanks(own, tables.rankedView())
   const inserted = again ? raw : new Map(found.fresh.map(({ txid, raw }) => [txid, raw]))
@@ -74,7 +80,9 @@ export async function writeTransactions(
   const changed = [...own, ...children, ...(again ? raw.keys() : [])]
   if (admission !== undefined) {
     const fresh = [...inserted.keys()]
-    const judged = { transactions: raw, fresh, subject, again, left: earlier.judge, limit }
+    // Those of transactions that are recorded again are not all among them.
+    const stored = again ? await tables.childrenOf(fresh) : children
+    const judged = { transactions: raw, fresh, subjects, again, children: stored, left: earlier.judge, limit }
     const derived = await deriveAdmissions(graph, admission.rules(onRefusal), judged)
     records = mergeRecords([newRecords, derived.records])
     left.judge = derived.left
@@ -84,6 +92,7 @@ export async function writeTransactions(
       graph,
       {
         ...{ fresh: again ? transactions : found.fresh, again, spends, proven, kept: derived.kept },
+        children: stored,
         ...{ unjudged: derived.left.length > 0, left: earlier.keep },
       },
       { limit, pending: admission.pending },
@@ -108,8 +117,8 @@ export async function writeTransactions(
         })
       : NOTHING
   left.decide = decision.left
-  if (subject !== undefined && (changed.length > 0 || !fresh.has(subject)))
-    await requireActive(tables, subject, left.decide)
+  const questioned = changed.length > 0 ? subjects : subjects.filter((subject) => !fresh.has(subject))
+  await requireActive(tables, questioned, left.decide)
   return { decision, records, inserted, left }
 }
 
@@ -159,6 +168,10 @@ async function writeSorted(
     ...(isPlain && { mined }),
   })
   await insertSpends(tables, spends, known)
+  tables.cacheSpends(
+    [...byTxid.keys()].filter((txid) => !known.has(txid)),
+    spends,
+  )
   // A later proof replaces an earlier one.
   for (const { txid, proof } of [...fresh.filter(({ txid }) => known.has(txid)), ...proven])
     if (proof !== undefined) await tables.setProof(txid, proof)

@@ -42,7 +42,7 @@ const TRUE_HISTORY = {
  */
 export const CLIENT_PROGRAM = `
 const [, main, base, trackers, hosts, terms] = process.argv
-const client = await import(new URL('../client/index.js', main))
+const client = await import(new URL('../src/client/index.js', main))
 const { genesis, difficulty, nameMarker } = JSON.parse(terms)
 const deployment = client.deploymentOf(client.PROFILES.local, {
   genesis: client.parseOutpoint(genesis), difficulty, nameMarker,

@@ -224,15 +224,18 @@ describe('a request target', () => {
   const asked = async (target: string): Promise<string> =>
     await sendRaw(server.url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)
 
-  test.each(['http://[x/content', 'http://[/content', `http://[::1/content/${FILE}`, 'http://%zz:x/'])(
-    '%s is answered in the shape of all errors, though it cannot be read',
-    async (target) => {
-      const answer = await asked(target)
-      expect(answer).toMatch(/^HTTP\/1\.1 404 .*\r\nContent-Type: application\/json; charset=utf-8\r\n/s)
-      expect(answer).toMatch(/\r\nAccess-Control-Allow-Origin: \*\r\n/)
-      expect(answer).toMatch(/\r\n\r\n\{"error":"[^"]+","code":"NOT_FOUND"\}$/)
-    },
-  )
+  test.each([
+    'http://[x/content',
+    'http://[/content',
+    `http://[::1/content/${FILE}`,
+    'http://%zz:x/',
+    'http://',
+  ])('%s is answered in the shape of all errors, though it cannot be read', async (target) => {
+    const answer = await asked(target)
+    expect(answer).toMatch(/^HTTP\/1\.1 404 .*\r\nContent-Type: application\/json; charset=utf-8\r\n/s)
+    expect(answer).toMatch(/\r\nAccess-Control-Allow-Origin: \*\r\n/)
+    expect(answer).toMatch(/\r\n\r\n\{"error":"[^"]+","code":"NOT_FOUND"\}$/)
+  })
 
   test.each(['*', '//elsewhere.example/content', `/content%2F${FILE}`])(
     '%s is of no route',

@@ -145,7 +145,7 @@ describe('what went wrong inside', () => {
 
   test('before the first byte of a body is an answer, not a broken connection', async () => {
     records.length = 0
-    const answer = await whileReplaced(server.node.graph.content, 'shortBody', {
+    const answer = await whileReplaced(server.node.graph.content, 'chunk', {
       by: failing,
       // Without the query, it is in memory.
       during: () => server.ask(`${content(file.outpoint(0))}?a`),

@@ -97,16 +97,16 @@ describe('readers that leave', () => {
     let read = (): void => undefined
     const mayRead = new Promise<void>((resolve) => (read = resolve))
     const counts = { begun: 0, ended: 0 }
-    const shortBody = graph.content.shortBody.bind(graph)
-    const by: ContentReader['shortBody'] = async (sha256) => {
+    const { chunk } = graph.content
+    const by: ContentReader['chunk'] = async (sha256, position) => {
       counts.begun++
       await mayRead
       counts.ended++
-      return await shortBody(sha256)
+      return await chunk(sha256, position)
     }
     // Without the query, it is in memory.
     const during = () => left(`/content/${small.outpoint(0)}?a`, counts, read)
-    await whileReplaced(graph.content, 'shortBody', { by, during })
+    await whileReplaced(graph.content, 'chunk', { by, during })
     await expectAnswers()
   })
 

@@ -558,6 +558,34 @@ test('a proof of a branch that has won since the last round is checked after ano
   expect(source.service.asked.slice(length).filter((question) => question.endsWith('/tip'))).toHaveLength(1)
 })
 
+test('a proof of a block that is newer than the last round is checked after another round, once for all', async () => {
+  const chain = new HeaderChain()
+  chain.grow(20)
+  const source = await sourceOf(chain)
+  const clock = clockAt(chain.bestTip.time * 1000)
+  const { headers } = await openHeaders(chain, [source], { now: clock.now })
+  chain.grow(2)
+  const { height, root } = chain.bestTip
+  const { length } = source.service.asked
+  const asked = (): number =>
+    source.service.asked.slice(length).filter((question) => question.endsWith('/tip')).length
+  const unknown = { code: 'NOT_READY', message: expect.stringContaining('not known yet') }
+  await expect(headers.isValidRootForHeight(root, height)).rejects.toMatchObject(unknown)
+  expect(asked()).toBe(0)
+  clock.pass(6000)
+  const answers = Array.from({ length: 20 }, () => headers.isValidRootForHeight(root, height))
+  expect(new Set(await Promise.all(answers))).toEqual(new Set([true]))
+  expect(asked()).toBe(1)
+  // One that the sources do not have yet either.
+  clock.pass(6000)
+  await expect(headers.isValidRootForHeight(root, height + 1)).rejects.toMatchObject(unknown)
+  expect(asked()).toBe(2)
+  // Nobody is asked about one that cannot exist.
+  clock.pass(6000)
+  expect(await headers.isValidRootForHeight(root, height + 100)).toBe(false)
+  expect(asked()).toBe(2)
+})
+
 /** What inflates to 32 MB. */
 const BOMB = gzipSync(Buffer.alloc(32_000_000))
 

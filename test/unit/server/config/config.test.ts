@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../../../backend/src/protocol/covenant-limits.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
@@ -9,6 +10,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
   expect(readConfig({})).toEqual({
     port: 8080,
     host: '127.0.0.1',
+    workers: Math.min(availableParallelism(), 4),
     dataDir: './data',
     profile: PROFILES.local,
     setTerms: {},

@@ -2,6 +2,7 @@ import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import { pino } from 'pino'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import type { MetadataRecord } from '../../../../src/gateway/metadata/metadata-record.js'
 import { createApp } from '../../../../src/server/app.js'
 import { aheadOfRoutes } from '../../../../src/server/http/hot-path.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
@@ -111,6 +112,35 @@ test('what is in memory is 451 once it is blocked', async () => {
   expect((await server.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
   for (const path of [content, metadata])
     expectError(await server.ask(path), { status: 451, code: 'BLOCKED' })
+})
+
+test('a record in a list is read once, until something changes', async () => {
+  const { chain, server, letter, body } = await filled()
+  const [here, tip] = [letter.outpoint(0), `${letter.outpoint(0)}:-1`]
+  const listed = async () => {
+    const { misses } = server.node.graph.caches.answers
+    const { json } = await server.ask('/svc/gateway/metadata', posted([here, tip]))
+    const records = json as Record<string, MetadataRecord | null>
+    return {
+      ...{ here: records[here]?.spent, tip: records[tip]?.outpoint },
+      isRead: server.node.graph.caches.answers.misses > misses,
+    }
+  }
+  const unspent = { here: false, tip: here }
+  expect(await listed()).toEqual({ ...unspent, isRead: true })
+  expect(await listed()).toEqual({ ...unspent, isRead: false })
+  const next = chain.spend({
+    inputs: [{ transaction: letter, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
+  })
+  await server.submit(beefOf(next, { with: [letter] }), ['tm_ordinals'])
+  const spent = { here: true, tip: next.outpoint(0) }
+  expect(await listed()).toEqual({ ...spent, isRead: true })
+  expect(await listed()).toEqual({ ...spent, isRead: false })
+  const { headers, ...question } = posted({ sha256: sha256(utf8(body)).toString('hex'), reason: 'a test' })
+  const shown = { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` } as Record<string, string>
+  expect((await server.ask('/admin/block', { ...question, headers: shown })).status).toBe(200)
+  expect(await listed()).toMatchObject({ here: undefined, tip: undefined })
 })
 
 test('nothing in memory is sent while the index is rebuilt', async () => {

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { BlockedError } from '../../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../../backend/src/graph/blocklist-filter.js'
 import { dependency } from '../../../../backend/src/graph/dependencies.js'
-import { TIP } from '../../../../backend/src/graph/graph-store.js'
+import { CHUNK_BYTES, TIP } from '../../../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../../../backend/src/graph/map-coder.js'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { graphRecords, type OutputRecord } from '../../../../backend/src/graph/records.js'
@@ -63,7 +63,7 @@ test('what was asked is not asked again, until something is written', async () =
     () => store.ordinals.at(first.outpoint, TIP),
     () => store.metadata.merged(first.outpoint),
     () => store.transactions.spenderOf(first.outpoint),
-    () => store.content.shortBody(content.sha256),
+    () => store.content.chunk(content.sha256, 0),
     () => store.streams.summary(stream),
   ]
   for (const ask of asked) {
@@ -190,9 +190,9 @@ test('whether an output is an origin is not asked again, until something is writ
 
 test('what was not there is asked for again', async () => {
   expect(await store.ordinals.output(first.outpoint)).toBeUndefined()
-  expect(await store.content.shortBody(content.sha256)).toBeUndefined()
+  expect(await store.content.chunk(content.sha256, 0)).toBeUndefined()
   expect(await readsOf(() => store.ordinals.output(first.outpoint))).toBe(1)
-  expect(await readsOf(() => store.content.shortBody(content.sha256))).toBe(1)
+  expect(await readsOf(() => store.content.chunk(content.sha256, 0))).toBe(1)
 })
 
 test('an answer that a write has overtaken is not kept', async () => {
@@ -207,7 +207,7 @@ test('what is kept in memory is not served once it is blocked, and is again afte
   await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
   const served = new BlocklistFilter(store)
   const subject = { kind: 'content', value: content.sha256 } as const
-  const asked = [() => served.ordinals.output(first.outpoint), () => served.content.shortBody(content.sha256)]
+  const asked = [() => served.ordinals.output(first.outpoint), () => served.content.chunk(content.sha256, 0)]
   const before = [await asked[0]?.(), await asked[1]?.()]
   expect(before).toEqual([first, body])
   await store.blocklist.add({ ...subject, reason: 'a test', since: 1 })
@@ -238,18 +238,65 @@ test('a read that failed is tried again', async () => {
   expect(await store.ordinals.output(first.outpoint)).toEqual(first)
 })
 
-test('a body that is not short is not given whole', async () => {
-  for (const length of [65_536, 65_537, 300_000]) {
-    const bytes = new Uint8Array(length)
-    const hash = sha256(bytes).toString('hex')
-    const outpoint = { txid: txid(length), vout: 0 }
-    const shown = { sha256: hash, contentType: 'text/plain', length }
-    await store.record(
-      graphRecords({
-        outputs: [{ outpoint, satoshis: 1, content: shown }],
-        contents: [{ sha256: hash, bytes }],
+/** Stores a body, and returns how many reads each of some requests for a chunk of it takes. */
+async function readsOfChunk(length: number, position: number, times: number): Promise<number[]> {
+  const bytes = new Uint8Array(length).fill(length)
+  const hash = sha256(bytes).toString('hex')
+  const outpoint = { txid: txid(length), vout: 0 }
+  const shown = { sha256: hash, contentType: 'text/plain', length }
+  await store.record(
+    graphRecords({
+      outputs: [{ outpoint, satoshis: 1, content: shown }],
+      contents: [{ sha256: hash, bytes }],
+    }),
+  )
+  const counts: number[] = []
+  for (let time = 0; time < times; time++) {
+    counts.push(
+      await readsOf(async () => {
+        const chunk = await store.content.chunk(hash, position)
+        expect(chunk?.length).toBe(Math.min(length - position * CHUNK_BYTES, CHUNK_BYTES))
       }),
     )
-    expect((await store.content.shortBody(hash))?.length).toBe(length === 65_536 ? length : undefined)
   }
+  return counts
+}
+
+test.each([
+  ['a short body is kept once it was read', 65_536, 0, [1, 0, 0]],
+  ['a chunk of a longer one once it was read again', 65_537, 0, [1, 1, 0]],
+  ['so is a chunk that is the whole body', CHUNK_BYTES, 0, [1, 1, 0]],
+  ['so is the last chunk of a mebibyte', 4 * CHUNK_BYTES, 3, [1, 1, 0]],
+  ['and a short one at its end', CHUNK_BYTES + 1, 1, [1, 1, 0]],
+  ['what comes after a mebibyte is not kept', 4 * CHUNK_BYTES + 1, 4, [1, 1, 1]],
+])('%s', async (_, length, position, reads) => {
+  expect(await readsOfChunk(length, position, reads.length)).toEqual(reads)
+})
+
+test('long bodies take as much memory as their share, and leave short ones theirs', async () => {
+  store = new CachingStore({ store: new SqlGraphStore(database), maxBytes: 8 * CHUNK_BYTES })
+  await store.open()
+  await store.record(graphRecords({ outputs: [first], contents: [{ sha256: content.sha256, bytes: body }] }))
+  const { bodies } = store.caches
+  const isInMemory = async (sha256: string, position: number): Promise<boolean> => {
+    const { hits } = bodies
+    await store.content.chunk(sha256, position)
+    return bodies.hits > hits
+  }
+  expect(await isInMemory(content.sha256, 0)).toBe(false)
+  const long = [1, 2, 3].map((fill) => new Uint8Array(CHUNK_BYTES).fill(fill))
+  const hashes = long.map((bytes) => sha256(bytes).toString('hex'))
+  const outputs = hashes.map((hash, vout) => ({
+    outpoint: { txid: txid(1000), vout },
+    satoshis: 1,
+    content: { sha256: hash, contentType: 'text/plain', length: CHUNK_BYTES },
+  }))
+  const contents = long.map((bytes, at) => ({ sha256: hashes[at] ?? '', bytes }))
+  await store.record(graphRecords({ outputs, contents }))
+  for (const hash of hashes) for (let time = 0; time < 2; time++) await store.content.chunk(hash, 0)
+  // Two fit.
+  expect(await isInMemory(hashes[2] ?? '', 0)).toBe(true)
+  expect(await isInMemory(hashes[1] ?? '', 0)).toBe(true)
+  expect(await isInMemory(hashes[0] ?? '', 0)).toBe(false)
+  expect(await isInMemory(content.sha256, 0)).toBe(true)
 })

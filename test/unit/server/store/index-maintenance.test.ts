@@ -92,13 +92,13 @@ test.each([
 
 test('a transaction whose bytes are gone is forgotten, and is taken when it is sent again', async () => {
   const { dataDir, rows } = await stored()
-  const [, , , mint] = deeds
+  const [, , , mint, together] = deeds
   damage(dataDir, `delete from graph_pieces where owner in (select txid from graph_names)`)
   const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
   await untilReady(server)
   const { graph } = server.node
   expect(await graph.names.originOf('a')).toBeUndefined()
-  if (mint !== undefined) await does(server.node, mint)
+  for (const deed of [mint, together]) if (deed !== undefined) await does(server.node, deed)
   expect(await graph.names.originOf('a')).toBeDefined()
   await server.stop()
   const scoreless = (all: Record<string, string[]>) => ({
@@ -254,4 +254,21 @@ test('a comparison of many outputs lets readers have their turn', async () => {
   await node.maintenance.run()
   isDone = true
   expect(turns).toBeGreaterThan(9)
+})
+
+test('nothing of the index is emptied before everybody knows that it is rebuilt', async () => {
+  const { dataDir, rows } = await stored()
+  const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
+  await untilReady(server)
+  const { node } = server
+  const heard: IndexStatus['state'][] = []
+  let isThere: boolean | undefined
+  node.maintenance.onStatus = async ({ state }) => {
+    heard.push(state)
+    if (state === 'rebuilding') isThere ??= (rowsOf(dataDir).graph_names ?? []).length > 0
+  }
+  await node.maintenance.rebuild()
+  expect(isThere).toBe(true)
+  expect(heard).toEqual(['rebuilding', 'comparing', 'equal'])
+  expect(rowsOf(dataDir)).toEqual(rows)
 })

@@ -1,0 +1,25 @@
+/**
+ * Waits for an answer for so many milliseconds.
+ *
+ * @param late.error What is thrown if there is none by then.
+ * @param late.giveUp Called with that error, to end what is still asked.
+ */
+export async function answeredWithin<Answer>(
+  milliseconds: number,
+  ask: () => Promise<Answer>,
+  late: { error: () => Error; giveUp?: (error: Error) => unknown },
+): Promise<Answer> {
+  let timer: NodeJS.Timeout | undefined
+  const timeout = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      const error = late.error()
+      reject(error)
+      late.giveUp?.(error)
+    }, milliseconds)
+  })
+  try {
+    return await Promise.race([ask(), timeout])
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -1,0 +1,179 @@
+import { randomBytes } from 'node:crypto'
+import { writeFile } from 'node:fs/promises'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import Libsql from 'libsql'
+import { sha256 } from '../backend/src/graph/native-hash.js'
+import { encodeBeef } from '../backend/src/graph/write-beef.js'
+import { TOPICS } from '../backend/src/protocol/profile.js'
+import { runImport } from '../src/cli/import.js'
+import type { CommandOutput } from '../src/cli/output.js'
+import { type Node, openNode } from '../src/server/node.js'
+import { FakeChain, inscriptionScript, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
+import { HeaderChain } from '../test/support/server/header-chain.js'
+import { configFor, SILENT, type Spent, spent, withFolder } from './support.js'
+
+/** How many inscriptions are admitted each way, after as many to warm up. */
+const COUNT = 1000
+const A_BLOCK = 200
+const BODY = 4096
+/** How many are submitted at once. */
+const AT_ONCE = 100
+/** How many rows a bare statement inserts before it commits: about as many as inscriptions share a write. */
+const A_COMMIT = 50
+
+const QUIET: CommandOutput = {
+  json: false,
+  result() {},
+  progress: () => ({ update() {}, end() {} }),
+} as unknown as CommandOutput
+
+/** A way to store inscriptions. */
+interface Way {
+  name: string
+  /** @returns What it took, without the opening of the store. */
+  run(beefs: Uint8Array[], folder: string): Promise<Spent & { writes: number }>
+}
+
+/**
+ * Proven inscriptions of 4 KiB, each in a BEEF of its own, on SQLite: through `import`, through the engine many at once, and
+ * one after another, each durable before it is reported; against bare SQLite that hashes the same bytes and inserts them,
+ * with about as many commits.
+ */
+export async function* inscriptions(): AsyncGenerator<string> {
+  const chain = new FakeChain()
+  const headers = new HeaderChain(0)
+  const warming = inscribed(chain, headers)
+  const beefs = inscribed(chain, headers)
+  const service = await headerService(headers)
+  const { port } = service.address() as AddressInfo
+  const opening = (folder: string): Promise<Node> =>
+    openNode({
+      config: configFor(chain, folder, { CHAIN_TRACKER: `http://127.0.0.1:${port}` }),
+      logger: SILENT,
+    })
+  const ways: Way[] = [
+    {
+      name: 'bare SQLite',
+      run: (all, folder) => insertBare(all, folder),
+    },
+    {
+      name: '`import`',
+      run: (all, folder) =>
+        withNode(opening, folder, async (node) => {
+          const file = join(folder, 'beefs.hex')
+          await writeFile(file, all.map((beef) => Buffer.from(beef).toString('hex')).join('\n'))
+          return () =>
+            runImport({
+              open: async () => ({ ...node, close: async () => {} }),
+              ...{ paths: [file], trust: false, output: QUIET, signal: new AbortController().signal },
+            })
+        }),
+    },
+    {
+      name: `the engine, ${AT_ONCE} at once`,
+      run: (all, folder) => withNode(opening, folder, async (node) => () => submitAll(node, all, AT_ONCE)),
+    },
+    {
+      name: 'the engine, one after another',
+      run: (all, folder) => withNode(opening, folder, async (node) => () => submitAll(node, all, 1)),
+    },
+  ]
+  try {
+    let bare = Number.NaN
+    for (const { name, run } of ways) {
+      await withFolder((folder) => run(warming, folder))
+      const { cpu, wall, writes } = await withFolder((folder) => run(beefs, folder))
+      if (Number.isNaN(bare)) bare = cpu
+      yield `${name}: ${(1000 * (COUNT / wall)).toFixed(0)} a second; ${(cpu / COUNT).toFixed(2)} ms of CPU each, ${(cpu / bare).toFixed(1)} times bare SQLite; ${writes} writes`
+    }
+  } finally {
+    service.close()
+  }
+  yield '(wanted: `import` at least 1000 a second on two cores)'
+}
+
+/** BEEFs of inscriptions, mined in blocks with real merkle paths. */
+function inscribed(chain: FakeChain, headers: HeaderChain): Uint8Array[] {
+  const beefs: Uint8Array[] = []
+  while (beefs.length < COUNT) {
+    const coins = Array.from({ length: A_BLOCK }, () => ({ satoshis: 1000, lockingScript: OPEN_LOCK }))
+    const purse = chain.spend({ inputs: [], outputs: coins })
+    const transactions = coins.map((_, vout) => {
+      const lockingScript = inscriptionScript({ contentType: 'image/png', body: randomBytes(BODY) })
+      const inputs = [{ transaction: purse, vout }]
+      return chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+    })
+    const block = headers.mine(transactions)
+    for (const { txid, raw } of transactions) beefs.push(encodeBeef([{ raw, proof: block.proof(txid) }]))
+  }
+  return beefs
+}
+
+/** A Block Headers Service in this process. */
+async function headerService(headers: HeaderChain): Promise<Server> {
+  const answer = (body: string): unknown => {
+    if (body === '') return { height: headers.bestTip.height }
+    const [asked] = JSON.parse(body) as { blockHeight: number; merkleRoot: string }[]
+    const isKnown = asked !== undefined && headers.rootAt(asked.blockHeight) === asked.merkleRoot
+    const confirmation = isKnown ? 'CONFIRMED' : 'INVALID'
+    return { confirmationState: confirmation, confirmations: [{ ...asked, confirmation }] }
+  }
+  const service = createServer(async (request, response) => {
+    let body = ''
+    for await (const chunk of request) body += chunk
+    response.setHeader('Content-Type', 'application/json').end(JSON.stringify(answer(body)))
+  })
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
+  return service
+}
+
+/** Measures work on a node. @param prepare Returns the work. */
+async function withNode(
+  opening: (folder: string) => Promise<Node>,
+  folder: string,
+  prepare: (node: Node) => Promise<() => Promise<void>>,
+): Promise<Spent & { writes: number }> {
+  const node = await opening(folder)
+  let writes = 0
+  const { store } = node.graph
+  const record = store.record.bind(store)
+  store.record = (...all) => {
+    writes++
+    return record(...all)
+  }
+  const took = await spent(await prepare(node))
+  const { length } = await node.graph.admissions.unspentOfTopic({ topic: TOPICS.ordinals, since: 0 })
+  if (length !== COUNT) throw new Error(`${length} of ${COUNT} inscriptions were admitted`)
+  await node.close()
+  return { ...took, writes }
+}
+
+async function submitAll({ overlay }: Node, beefs: Uint8Array[], atOnce: number): Promise<void> {
+  const topics = Object.values(TOPICS)
+  const waiting = [...beefs]
+  const work = async (): Promise<void> => {
+    for (let beef = waiting.shift(); beef !== undefined; beef = waiting.shift())
+      await overlay.engine.submit({ beef, topics })
+  }
+  await Promise.all(Array.from({ length: atOnce }, work))
+}
+
+/** Hashes each BEEF, and inserts it with its hash. */
+async function insertBare(beefs: Uint8Array[], folder: string): Promise<Spent & { writes: number }> {
+  const database = new Libsql(join(folder, 'bare.sqlite'))
+  database.exec(
+    'pragma journal_mode = wal; pragma synchronous = full; create table bare (hash blob primary key, bytes blob)',
+  )
+  const insert = database.prepare('insert into bare (hash, bytes) values (?, ?)')
+  const took = await spent(() => {
+    for (let at = 0; at < beefs.length; at += A_COMMIT) {
+      database.exec('begin')
+      for (const beef of beefs.slice(at, at + A_COMMIT)) insert.run([sha256(sha256(beef)), beef])
+      database.exec('commit')
+    }
+  })
+  database.close()
+  return { ...took, writes: Math.ceil(beefs.length / A_COMMIT) }
+}

@@ -1,0 +1,119 @@
+import { readFileSync } from 'node:fs'
+import { cp } from 'node:fs/promises'
+import { availableParallelism, loadavg } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { openNode } from '../src/server/node.js'
+import { type ServerProcess, startServerProcess } from '../test/support/server/server-process.js'
+import { GrownTree, type Readings } from './grown-tree.js'
+import { loadTogether } from './load.js'
+import { configFor, median, SILENT, settingsFor, withFolder } from './support.js'
+
+const ROUNDS = 9
+/** Keeps readers busy where the client has no core of its own: one that waits takes longer for each request. */
+const PIPELINING = 8
+const MAIN = fileURLToPath(new URL('../src/cli/main.js', import.meta.url))
+/** What has work at once: two readers, and as many threads of the client. */
+const CORES = 4
+
+/**
+ * Requests a second that two readers answer against one process, and the processor time of all their processes for each request,
+ * where there are not enough cores for the client as well: 4 KiB of content, a name and the metadata of tips, from memory. By
+ * turns.
+ */
+export async function* workers(): AsyncGenerator<string> {
+  if (process.platform !== 'linux') {
+    yield 'left out: processor time is read from /proc'
+    return
+  }
+  const cores = availableParallelism()
+  yield `${cores} cores for servers and client together; load average before: ${(loadavg()[0] ?? Number.NaN).toFixed(1)}`
+  yield* await withFolder(measure)
+  if (cores < CORES)
+    yield `two readers and two threads of the client have work at once: the speed is to be had on ${CORES} cores or more, not on ${cores}`
+}
+
+async function measure(folder: string): Promise<string[]> {
+  const { chain, readings, submissions } = new GrownTree()
+  const [one, two] = [join(folder, 'one'), join(folder, 'two')]
+  const node = await openNode({ config: configFor(chain, one), logger: SILENT })
+  for (const each of submissions) await node.overlay.engine.submit(each)
+  await node.close()
+  await cp(one, two, { recursive: true })
+  const start = (store: string, WORKERS: string): Promise<ServerProcess> =>
+    startServerProcess({ main: MAIN, env: { ...settingsFor(chain, store), LOG_LEVEL: 'info', WORKERS } })
+  const [alone, together] = [await start(one, '1'), await start(two, '2')]
+  try {
+    await bothRun(together)
+    const lines: string[] = []
+    for (const what of ['4 KiB', 'origin', 'tip metadata'] as const)
+      lines.push(...(await compare(what, { alone, together, paths: readings[what] })))
+    return lines
+  } finally {
+    await alone.kill('SIGTERM')
+    await together.kill('SIGTERM')
+  }
+}
+
+async function bothRun({ url }: ServerProcess): Promise<void> {
+  const running = async (): Promise<number> => {
+    const health = (await (await fetch(`${url}/health`)).json()) as { readers: { running: number } }
+    return health.readers.running
+  }
+  while ((await running()) < 2) await setTimeout(10)
+}
+
+async function compare(
+  what: keyof Readings,
+  { alone, together, paths }: { alone: ServerProcess; together: ServerProcess; paths: string[] },
+): Promise<string[]> {
+  const rounds: { alone: Round; together: Round }[] = []
+  // In a first round, code is compiled.
+  for (let round = 0; round <= ROUNDS; round++) {
+    const pair = { alone: await loaded(alone, paths), together: await loaded(together, paths) }
+    if (round > 0) rounds.push(pair)
+  }
+  const of = (server: 'alone' | 'together', value: keyof Round): string =>
+    median(rounds.map((round) => round[server][value])).toFixed(0)
+  const speed = median(rounds.map(({ alone, together }) => together.rate / alone.rate)).toFixed(2)
+  const cpu = median(rounds.map(({ alone, together }) => alone.cpu / together.cpu)).toFixed(2)
+  // What the process with the most work takes of the processor limits the speed where each has a core.
+  const most = ({ cpu, busiest }: Round): number => cpu * busiest
+  const apart = median(rounds.map(({ alone, together }) => most(alone) / most(together))).toFixed(2)
+  return [
+    `${what}: one process answers ${of('alone', 'rate')} a second with ${of('alone', 'cpu')} µs of CPU each, two readers ${of('together', 'rate')} with ${of('together', 'cpu')} µs (medians of ${ROUNDS})`,
+    `${what} ratio ${speed} by speed on these cores, ${cpu} by CPU per request, ${apart} by that of the busiest process, which is the speed where each has a core (wanted: 1.8)`,
+  ]
+}
+
+/** Requests a second, processor time of each in microseconds, and the share of the process that did most. */
+interface Round {
+  rate: number
+  cpu: number
+  busiest: number
+}
+
+async function loaded({ url, pid }: ServerProcess, paths: string[]): Promise<Round> {
+  const before = cpuOfEach(pid)
+  const since = performance.now()
+  const target = { origin: url, paths }
+  const rate = await loadTogether([target, target], PIPELINING)
+  const seconds = (performance.now() - since) / 1000
+  const after = cpuOfEach(pid)
+  const spent = after.map((cpu, index) => cpu - (before[index] ?? 0))
+  const sum = spent.reduce((all, each) => all + each, 0)
+  return { rate, cpu: sum / (rate * Math.min(seconds, 1)), busiest: Math.max(...spent) / sum }
+}
+
+/** Processor time of a process and its children, in microseconds, to ten milliseconds. */
+function cpuOfEach(pid: number): number[] {
+  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1')
+    .trim()
+    .split(' ')
+    .filter(Boolean)
+  return [pid, ...children].map((each) => {
+    const fields = readFileSync(`/proc/${each}/stat`, 'latin1').split(') ')[1]?.split(' ') ?? []
+    return 10_000 * (Number(fields[11]) + Number(fields[12]))
+  })
+}

@@ -1,0 +1,37 @@
+#!/usr/bin/env node
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { basename } from 'node:path'
+import { cachedDataVersionTag } from 'node:v8'
+import { Script } from 'node:vm'
+
+/** What a program is bundled as: a CommonJS module, as a function. */
+type Program = (require: NodeJS.Require, filename: string, dirname: string) => void
+
+// Runs the bundled program whose name this file has. To parse the command line would take a third of its start. What V8 makes
+// of a program is saved when it is bundled (`bundle.mjs`): the same V8 on the same kind of machine takes that, any other parses.
+// V8 itself compares only the length of the program, and would crash on a damaged file: so a hash of both comes first in it.
+
+const HASH_BYTES = 32
+
+const path = import.meta.filename.replace(/\.js$/, '')
+const file = `${path}.program.cjs`
+const program = readFileSync(file)
+const cachedData = read(`${path}.${process.arch}-${cachedDataVersionTag()}.cache`)
+// The name for stack traces is part of what was saved: without the folder that it was built in.
+const script = new Script(program.toString('latin1'), { filename: basename(file), cachedData })
+const run: Program = script.runInThisContext()
+run(createRequire(file), file, import.meta.dirname)
+
+/** What was saved of the program, if it is whole. */
+function read(cache: string): Buffer | undefined {
+  try {
+    const saved = readFileSync(cache)
+    const data = saved.subarray(HASH_BYTES)
+    const hash = createHash('sha256').update(program).update(data).digest()
+    return hash.equals(saved.subarray(0, HASH_BYTES)) ? data : undefined
+  } catch {
+    return undefined
+  }
+}

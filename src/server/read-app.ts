@@ -1,0 +1,60 @@
+import express, { type Express, type RequestHandler } from 'express'
+import type { Logger } from 'pino'
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import { attachGateway } from '../gateway/attach-gateway.js'
+import type { MissingAncestors } from '../gateway/http/pending-origins.js'
+import { RequestBodies } from '../gateway/http/request-body.js'
+import { ResponseCache } from '../gateway/http/stored-response.js'
+import type { Config } from './config/config.js'
+import { clientKey } from './http/gates.js'
+import { Uploads } from './http/uploads.js'
+import { beefRoutes } from './routes/beef-routes.js'
+import { capabilitiesRoutes } from './routes/capabilities-routes.js'
+import { txoRoutes } from './routes/txo-routes.js'
+
+export interface ReadAppOptions {
+  config: Config
+  graph: GraphStore
+  /** See `GatewayOptions`. */
+  ancestors?: MissingAncestors
+  logger: Logger
+}
+
+/** The routes that need nothing but the store, which any process may read. They leave errors and all other paths to the caller. */
+export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
+  app: Express
+  /** Reads the bodies of requests, for further routes as well. */
+  bodies: RequestBodies
+  /** Sends a stored response, ahead of the routes. */
+  answerStored: RequestHandler
+} {
+  const { profile, network, limits, deployment, contentSecurityPolicy } = config
+  const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
+  const uploads = new Uploads({ ...limits, clientOf: clientKey })
+  const bodies = new RequestBodies({
+    inflate: config.acceptCompressedBodies,
+    beginUpload: (request) => uploads.begin(request),
+  })
+  const app = express()
+    .disable('x-powered-by')
+    .disable('etag')
+    .set('query parser', 'simple')
+    .set('trust proxy', limits.trustedProxies)
+  const responses = new ResponseCache(graph)
+  attachGateway(
+    app,
+    { graph },
+    {
+      ...{ profile, network, limits, logger, bodies, responses },
+      genesis: deployment?.genesis,
+      contentPolicy: contentSecurityPolicy,
+      crossOrigin: false,
+      ...(ancestors && { ancestors }),
+    },
+  )
+  app
+    .use(beefRoutes({ graph, prefixes: below('/beef') }))
+    .use(txoRoutes({ graph, prefixes: below('/txo') }))
+    .use(capabilitiesRoutes(profile))
+  return { app, bodies, answerStored: responses.handler }
+}
