@@ -68,6 +68,16 @@ export class GrownTree {
     return this.mint(name)
   }
 
+  /** An output of 4 KiB more, which is not among {@link submissions}. */
+  nextFile(): Submission {
+    const coin = this.chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(0) }] })
+    const body = utf8(`${coin.txid}, `.repeat(4096).slice(0, 4096))
+    const lockingScript = inscriptionScript({ contentType: 'text/plain', body })
+    const inputs = [{ transaction: coin, vout: 0 }]
+    const transaction = this.chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+    return { beef: beefOf(transaction, { with: [coin] }), topics: [TOPICS.ordinals] }
+  }
+
   private mint(name: string): Submission {
     const parent = this.mints.get(this.chain.node(name.slice(0, -1)).outpoint.txid)
     const mint = this.chain.mint(name)

@@ -17,10 +17,13 @@ const MAIN = fileURLToPath(new URL('../src/cli/main.js', import.meta.url))
 /** What has work at once: two readers, and as many threads of the client. */
 const CORES = 4
 
+/** How many inscriptions a second are submitted while readers answer. */
+const ADMITTED = 50
+
 /**
  * Requests a second that two readers answer against one process, and the processor time of all their processes for each request,
- * where there are not enough cores for the client as well: 4 KiB of content, a name and the metadata of tips, from memory. By
- * turns.
+ * where there are not enough cores for the client as well: 4 KiB of content, a name and the metadata of tips, from memory; and
+ * 4 KiB from two readers while inscriptions are submitted against the same two while nothing is. By turns.
  */
 export async function* workers(): AsyncGenerator<string> {
   if (process.platform !== 'linux') {
@@ -35,7 +38,8 @@ export async function* workers(): AsyncGenerator<string> {
 }
 
 async function measure(folder: string): Promise<string[]> {
-  const { chain, readings, submissions } = new GrownTree()
+  const tree = new GrownTree()
+  const { chain, readings, submissions } = tree
   const [one, two] = [join(folder, 'one'), join(folder, 'two')]
   const node = await openNode({ config: configFor(chain, one), logger: SILENT })
   for (const each of submissions) await node.overlay.engine.submit(each)
@@ -49,6 +53,7 @@ async function measure(folder: string): Promise<string[]> {
     const lines: string[] = []
     for (const what of ['4 KiB', 'origin', 'tip metadata'] as const)
       lines.push(...(await compare(what, { alone, together, paths: readings[what] })))
+    lines.push(await compareWhileAdmitting(together, { tree, paths: readings['4 KiB'] }))
     return lines
   } finally {
     await alone.kill('SIGTERM')
@@ -87,11 +92,49 @@ async function compare(
   ]
 }
 
-/** Requests a second, processor time of each in microseconds, and the share of the process that did most. */
+async function compareWhileAdmitting(
+  server: ServerProcess,
+  { tree, paths }: { tree: GrownTree; paths: string[] },
+): Promise<string> {
+  const rounds: { idle: Round; admitting: Round }[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    const idle = await loaded(server, paths)
+    const files = Array.from({ length: 2 * ADMITTED }, () => tree.nextFile())
+    const stop = submitSteadily(server, files)
+    rounds.push({ idle, admitting: await loaded(server, paths) })
+    await stop()
+  }
+  const ratio = (of: (round: Round) => number): string =>
+    median(rounds.map(({ idle, admitting }) => of(admitting) / of(idle))).toFixed(2)
+  const apart = median(rounds.map(({ idle, admitting }) => idle.reader / admitting.reader)).toFixed(2)
+  return `4 KiB while ${ADMITTED} inscriptions a second are admitted: ${ratio(({ rate }) => rate)} times the speed of the same readers while nothing is, on these cores; ${apart} by the CPU per request of the reader that did most, which is the speed where each process has a core (wanted: 0.9)`
+}
+
+/** Submits so many a second. @returns Stops that, and resolves when all that were sent are answered. */
+function submitSteadily({ url }: ServerProcess, files: ReturnType<GrownTree['nextFile']>[]) {
+  const answers: Promise<Response>[] = []
+  const timer = setInterval(() => {
+    const file = files.shift()
+    if (file === undefined) return
+    const headers = { 'content-type': 'application/octet-stream', 'x-topics': JSON.stringify(file.topics) }
+    answers.push(fetch(`${url}/submit`, { method: 'POST', headers, body: Buffer.from(file.beef) }))
+  }, 1000 / ADMITTED)
+  return async (): Promise<void> => {
+    clearInterval(timer)
+    for (const { status } of await Promise.all(answers))
+      if (status !== 200) throw new Error(`an inscription was answered ${status}`)
+  }
+}
+
+/**
+ * Requests a second, processor time of each in microseconds, the share of the process that did most, and the processor time of
+ * the reader that did most for each request of all, in microseconds.
+ */
 interface Round {
   rate: number
   cpu: number
   busiest: number
+  reader: number
 }
 
 async function loaded({ url, pid }: ServerProcess, paths: string[]): Promise<Round> {
@@ -103,7 +146,14 @@ async function loaded({ url, pid }: ServerProcess, paths: string[]): Promise<Rou
   const after = cpuOfEach(pid)
   const spent = after.map((cpu, index) => cpu - (before[index] ?? 0))
   const sum = spent.reduce((all, each) => all + each, 0)
-  return { rate, cpu: sum / (rate * Math.min(seconds, 1)), busiest: Math.max(...spent) / sum }
+  const requests = rate * Math.min(seconds, 1)
+  const [, ...readers] = spent
+  return {
+    rate,
+    cpu: sum / requests,
+    busiest: Math.max(...spent) / sum,
+    reader: Math.max(...readers) / requests,
+  }
 }
 
 /** Processor time of a process and its children, in microseconds, to ten milliseconds. */
