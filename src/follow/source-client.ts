@@ -407,6 +407,6 @@ class RestError extends ChainSourceError {}
 /** `Retry-After` in milliseconds: seconds, or a date (RFC 9110 10.2.3). 0 if it is missing or malformed. */
 function requestedPause(value: string | undefined, now: number): number {
   if (value === undefined) return 0
-  const pause = /^\d{1,9}$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now
+  const pause = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now
   return Number.isNaN(pause) ? 0 : Math.max(0, pause)
 }

@@ -117,9 +117,12 @@ export function passOn({ place, secret }: WriterAddress): RequestHandler {
     const { method, originalUrl: path, socket } = request
     const { 'content-length': length, 'transfer-encoding': coding } = request.headers
     const hasBody = length !== undefined || coding !== undefined
-    const headers = requestHeaders(request)
-    headers[HEADER] = `${secret} ${socket.remoteAddress ?? ''}`
-    headers['X-Request-Id'] = String(response.getHeader('X-Request-Id'))
+    // Ours come first: Node drops what exceeds its number of headers.
+    const headers = {
+      [HEADER]: `${secret} ${socket.remoteAddress ?? ''}`,
+      'X-Request-Id': String(response.getHeader('X-Request-Id')),
+      ...requestHeaders(request),
+    }
     const send = (): void => {
       const asked = sendRequest({ ...place, agent, method, path, headers, setHost: false })
       // Otherwise Node would announce an empty body where there is none.
@@ -149,6 +152,8 @@ export function passOn({ place, secret }: WriterAddress): RequestHandler {
         if (response.writableFinished) socket.destroy()
         else response.once('finish', () => setTimeout(() => socket.destroy(), LINGER).unref())
       })
+      // The writer may refuse a body before any of it has come.
+      asked.flushHeaders()
       request.pipe(asked)
     }
     const begin = (): void => {
@@ -179,9 +184,9 @@ function sendAnswer(answer: IncomingMessage, response: ServerResponse): void {
 /** The headers of a request, as they are passed on. */
 function requestHeaders({ rawHeaders, headers }: IncomingMessage): Record<string, string | string[]> {
   return {
-    ...passedHeaders(rawHeaders, REPLACED),
     // Node takes the first, and HTTP/1.0 needs none.
     Host: headers.host ?? '',
+    ...passedHeaders(rawHeaders, REPLACED),
     ...(headers['transfer-encoding'] !== undefined && { 'Transfer-Encoding': 'chunked' }),
   }
 }
@@ -236,6 +241,8 @@ export function writerLimits(limits: Limits): Limits {
 export async function listenForReaders(
   server: Server,
 ): Promise<Pick<WriterAddress, 'place'> & { remove(): Promise<void> }> {
+  // A reader has dropped what exceeds Node's number of headers.
+  server.maxHeadersCount = 0
   const folder = await mkdtemp(join(tmpdir(), 'minetree-')).catch(() => undefined)
   const remove = async (): Promise<void> => {
     if (folder !== undefined) await rm(folder, { recursive: true, force: true })

@@ -169,10 +169,12 @@ test('rests for as long as it asks for, but for no more than ten minutes', async
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
   expect(client.rest).toBeGreaterThan(110_000)
   expect(client.rest).toBeLessThanOrEqual(120_000)
-  const { client: other } = await setUp([[503, '', { 'Retry-After': '86400' }]])
-  await expect(other.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
-  expect(other.rest).toBeGreaterThan(590_000)
-  expect(other.rest).toBeLessThanOrEqual(600_000)
+  for (const long of ['86400', '9'.repeat(400)]) {
+    const { client: other } = await setUp([[503, '', { 'Retry-After': long }]])
+    await expect(other.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
+    expect(other.rest).toBeGreaterThan(590_000)
+    expect(other.rest).toBeLessThanOrEqual(600_000)
+  }
 })
 
 test('failures at the same time are one failure', async () => {

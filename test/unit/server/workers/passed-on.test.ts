@@ -105,6 +105,27 @@ test('a request without a body has none there', async () => {
   expect(seen).toEqual([...expected, ...expected])
 })
 
+test('a body can be refused before any of it has come', async () => {
+  const { url } = await open((_request, response) => response.writeHead(415).end())
+  const heads = ['Content-Length: 1000', 'Transfer-Encoding: chunked']
+  for (const head of heads)
+    expect(await sendRaw(url, `POST / HTTP/1.1\r\nHost: a\r\n${head}\r\n\r\n`)).toMatch(/^HTTP\/1.1 415 /)
+})
+
+test('a request with more headers than Node keeps has its host, its id and the address of its client', async () => {
+  const seen: unknown[] = []
+  const { url } = await open(({ headers, socket }, response) => {
+    seen.push([headers.host, headers['x-request-id'], socket.remoteAddress])
+    response.end()
+  })
+  const counts = [996, 998, 999, 1000, 1500]
+  for (const count of counts) {
+    const lines = Array.from({ length: count }, (_, at) => `x${at}:1\r\n`).join('')
+    expect(await sendRaw(url, `GET / HTTP/1.1\r\nHost: a\r\n${lines}\r\n`)).toMatch(/^HTTP\/1.1 200 /)
+  }
+  expect(seen).toEqual(counts.map(() => ['a', expect.any(String), '127.0.0.1']))
+})
+
 test('a request without the secret is not answered', async () => {
   let isAnswered = false
   const { url, writer } = await open((_request, response) => {
