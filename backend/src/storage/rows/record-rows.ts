@@ -1,6 +1,7 @@
 import type { BlockedRecord } from '../../graph/blocklist.js'
 import { beefOfHook, type FailedHook, subjectOf } from '../../graph/hook-outbox.js'
 import type { HeldSubmission } from '../../graph/host-store.js'
+import { UNKNOWN_RECENCY } from '../../graph/listings.js'
 import { sha256 } from '../../graph/native-hash.js'
 import type {
   AdmissionRecord,
@@ -61,7 +62,7 @@ export function nodeRow({ outpoint, domain }: NodeRecord): RecordRow {
   return { ...outpointColumns(outpoint), domain }
 }
 
-export function nameRow({ outpoint, name }: NameRecord, recency = 0): RecordRow {
+export function nameRow({ outpoint, name }: NameRecord, recency = UNKNOWN_RECENCY): RecordRow {
   return { name, ...outpointColumns(outpoint), recency }
 }
 

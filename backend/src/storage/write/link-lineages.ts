@@ -1,4 +1,4 @@
-import { isListed } from '../../graph/listings.js'
+import { isListed, UNKNOWN_RECENCY } from '../../graph/listings.js'
 import type { NameRecord, OutputRecord, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { readOutline, storedTransaction, viewOf } from '../../graph/stored-transaction.js'
 import { type Flow, flowBy, holdsOrdinal } from '../../graph/transaction-records.js'
@@ -130,7 +130,7 @@ export async function writeOutputs(
       }
       // What is stored already stays where it is.
       if (!places.has(key)) places.set(key, place)
-      const recency = isListed(output) ? recencies.get(outpoint.txid) : undefined
+      const recency = isListed(output) ? (recencies.get(outpoint.txid) ?? UNKNOWN_RECENCY) : undefined
       rows.push(outputRow(output, { ...place, recency }))
     }
     await tables.transactions.insertNew('graph_outputs', rows)

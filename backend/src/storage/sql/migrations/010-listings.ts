@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { isListed, recencyOf } from '../../../graph/listings.js'
+import { isListed, UNKNOWN_RECENCY } from '../../../graph/listings.js'
 import { COUNTS } from '../../read/listings.js'
 import { parts, ROWS_A_STATEMENT } from '../../rows/columns.js'
 import { contentOf } from '../../rows/record-rows.js'
@@ -39,13 +39,12 @@ export const listings = {
 }
 
 async function fill(knex: Knex, table: (typeof TABLES)[number]): Promise<void> {
-  const unproven = recencyOf({ height: undefined, insertionOrder: 0 })
   const isInscribed = table === 'graph_outputs' ? 'where content_sha256 is not null and carrier = 0' : ''
   await knex.raw(
     `update ${table} set recency = coalesce((
-       select coalesce(height, ${unproven} + case when arrival > 0 then arrival else 0 end)
+       select coalesce(height, ${UNKNOWN_RECENCY} + case when arrival > 0 then arrival else 0 end)
        from graph_transactions as own where own.txid = ${table}.txid
-     ), ${unproven}) ${isInscribed}`,
+     ), ${UNKNOWN_RECENCY}) ${isInscribed}`,
   )
   if (table === 'graph_names') return
   const types = await knex(table).distinct('content_type').whereNotNull('content_sha256')
