@@ -437,8 +437,10 @@ function treeOperation<Route extends 'GET /tree' | 'GET /tree/{domain}'>(route: 
     },
     errors: {
       NOT_FOUND: 'There is no such node.',
-      BLOCKED: 'The operator has blocked the name, or what it leads to.',
-      ...(route === 'GET /tree/{domain}' && { BAD_NAME: 'The path does not end with the begin of a name.' }),
+      ...(route === 'GET /tree/{domain}' && {
+        BAD_NAME: 'The path does not end with the begin of a name.',
+        BLOCKED: 'The operator has blocked the name, or what it leads to.',
+      }),
     },
   }
 }
