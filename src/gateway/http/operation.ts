@@ -48,6 +48,7 @@ type Errors = Partial<Record<ErrorCode | `${number} ${ErrorCode}`, string>>
 export const TAGS = {
   content: 'The content of outputs.',
   names: 'The tree of names.',
+  lists: 'Lists to look through, a page at a time.',
   preview: 'What an inscription would look like.',
   transactions: 'Transactions and their outputs, as wallets ask for them.',
   overlay: 'The overlay protocol.',
