@@ -5,10 +5,11 @@ import {
   Agent,
   type ClientRequestArgs,
   type IncomingMessage,
+  type Server,
   type ServerResponse,
   request as sendRequest,
 } from 'node:http'
-import { type AddressInfo, connect, type NetConnectOpts, type Server, type Socket } from 'node:net'
+import { type AddressInfo, connect, type NetConnectOpts, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RequestHandler } from 'express'
