@@ -162,8 +162,9 @@ export function dnsResolver(servers: readonly string[]): TxtResolver {
 function referenceIn(records: readonly string[][]): ContentReference | undefined {
   const texts = records
     .slice(0, MAX_RECORDS)
-    .map((parts) => parts.join('').trim())
+    .map((parts) => parts.join(''))
     .filter(({ length }) => length <= MAX_RECORD)
+    .map((text) => text.trim())
   const tagged = texts.filter((text) => TAGGED.test(text)).map((text) => text.replace(TAGGED, '').trim())
   const references = new Map<string, ContentReference>()
   for (const text of tagged.length > 0 ? tagged : texts) {
@@ -186,7 +187,8 @@ function readReference(text: string): ContentReference | undefined {
 
 /** Whether a server said that there is no such record. */
 function isAbsent(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && ['ENOTFOUND', 'ENODATA'].includes(String(error.code))
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ENOTFOUND' || code === 'ENODATA'
 }
 
 async function withinTime<Value>(value: Promise<Value>): Promise<Value> {
