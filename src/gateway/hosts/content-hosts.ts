@@ -109,9 +109,12 @@ export class ContentHosts {
 
   /** The authority that a request is for; undefined if what names it is none. */
   private authorityOf({ url, headers }: Pick<Request, 'url' | 'headers'>): ReadAuthority | undefined {
-    // The target counts, whatever Host says (RFC 9112 3.2.2).
+    // The target counts, whatever Host says (RFC 9112 3.2.2). One that cannot be read has no route of the service.
     const absolute = url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1]
-    const read = this.authority(absolute ?? headers.host ?? '')
+    const read =
+      absolute === undefined
+        ? this.authority(headers.host ?? '')
+        : (this.authority(absolute) ?? this.authority(''))
     const forwarded = headers['x-forwarded-host']
     if (forwarded === undefined || this.options.trustedProxies === 0 || read?.isNamed === true) return read
     return this.authority(this.forwardedHost(String(forwarded)))
