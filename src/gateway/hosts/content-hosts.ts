@@ -63,7 +63,7 @@ interface ReadAuthority {
  *
  * - `<name>.<GATEWAY_HOST>` shows a name, and `<label>.c.<GATEWAY_HOST>` an outpoint ({@link outpointLabel}).
  * - The service has GATEWAY_HOST itself, the host of its public URL, SERVICE_HOSTS, `localhost` and IP addresses.
- * - Any other host is the service's too, unless the service was told which are its own: by SERVICE_HOSTS, or by
+ * - Any other host is the service's too, unless the settings say which are its own: SERVICE_HOSTS, or
  *   CUSTOM_DOMAINS, with which it is a domain that may show something.
  */
 export class ContentHosts {
