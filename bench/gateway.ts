@@ -65,7 +65,7 @@ export async function* gateway(): AsyncGenerator<string> {
     )
     yield shown(routed)
     const more = (base: Round[], own: Round[]): string => ((1 / cpuRatio(own, base) - 1) * 100).toFixed(1)
-    yield `telling hosts apart adds ${more(routed.without, routed.with)} % of CPU time to 4 KiB (wanted: at most 5), and on the host of a name it takes ${more(routed.path, routed.host)} % more than by its path (wanted: at most 5)`
+    yield `routing by host adds ${more(routed.without, routed.with)} % of CPU time to 4 KiB (wanted: at most 5), and on the host of a name it takes ${more(routed.path, routed.host)} % more than by its path (wanted: at most 5)`
 
     const idle = each(files, (file) => `/content/${file}`)
     const admitting = await roundsByTurns({ idle, admitting: { ...idle, admitted: ADMITTED } })

@@ -425,7 +425,7 @@ describe('the host of a request', () => {
       ['GET /health/live HTTP/1.1', 'Host: localhost', 'X-Forwarded-Host: alice.localhost'],
       /^HTTP\/1.1 200[\s\S]*"ok"/,
     ],
-  ])('%s', async (_, lines, expected) => {
+  ])('%s, which has one answer', async (_, lines, expected) => {
     expect(await raw(...lines)).toMatch(expected)
   })
 })
