@@ -31,6 +31,11 @@ export interface GatewayReady {
   flat: string
   deep: string
   names: string[]
+  /** Our server, in the same process, without hosts that show content. */
+  hostless: string
+  /** A name that shows a directory, and its origin. */
+  named: string
+  site: string
   /** By their sizes in KiB. */
   bodies: Record<(typeof SIZES)[number], string>
 }
@@ -97,7 +102,8 @@ const depths = Array.from({ length: 8 }, (_, depth) =>
 const tree = await inscribed(depths)
 
 const names = chainOfNames(50)
-for (const mint of [chain.genesis, ...names.map((name) => chain.mint(name))])
+const mints = [chain.genesis, ...names.map((name) => chain.mint(name))]
+for (const mint of mints)
   await server.node.overlay.engine.submit({ beef: beefOf(mint), topics: [TOPICS.names, TOPICS.ordinals] })
 
 async function sized(kib: number): Promise<string> {
@@ -113,6 +119,16 @@ const inscriptions = Array.from({ length: 1000 }, (_, index) => {
   return { beef: beefOf(transaction, { with: [funding] }), topics: [TOPICS.ordinals] }
 })
 
+/** A name whose ordinal is a directory. */
+const named = names[0] ?? ''
+const claim = named === '' ? undefined : mints[1]
+if (claim === undefined) throw new Error('there is no name')
+const shownSite = chain.spend({
+  inputs: [{ transaction: claim, vout: 2 }],
+  outputs: [directory({ 'a.txt': files.outpoint(0) })],
+})
+await submit(shownSite, claim)
+
 /** The same routes over the same store, with nothing kept in memory: every answer is read. */
 const { graph, overlay } = server.node
 const unkept = graph.store
@@ -124,7 +140,17 @@ const forgetful = openHttpServer({
 })
 await once(forgetful.listen(0, '127.0.0.1'), 'listening')
 
+const withoutHosts = openHttpServer({
+  app: createApp({ config: { ...config, gatewayHost: undefined }, overlay, graph, ping, logger: SILENT }),
+  limits: config.limits,
+  onEnd: () => {},
+})
+await once(withoutHosts.listen(0, '127.0.0.1'), 'listening')
+
 const ready: GatewayReady = {
+  hostless: `http://127.0.0.1:${(withoutHosts.address() as AddressInfo).port}`,
+  named,
+  site: claim.outpoint(2),
   url: server.url,
   files: Array.from({ length: 100 }, (_, index) => files.outpoint(index)),
   forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,

@@ -24,7 +24,7 @@ const ADMITTED = 50
  */
 export async function* gateway(): AsyncGenerator<string> {
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
-    const { url, forgetful, files, young, old, flat, deep, names, bodies } = ready
+    const { url, forgetful, files, young, old, flat, deep, names, bodies, hostless, named, site } = ready
     const at = (...paths: string[]): Target => ({ origin: url, server, paths })
     const unkept = (...paths: string[]): Target => ({ origin: forgetful, server, paths })
     const each = (from: string[], path: (one: string) => string): Target => at(...from.map(path))
@@ -52,6 +52,20 @@ export async function* gateway(): AsyncGenerator<string> {
       'origin/': { target: each(names, (name) => `/svc/names/origin/${name}?q`), wanted: 0.85 },
       metadata: { target: each(files, (file) => `/svc/gateway/metadata/${file}:-1?q`), wanted: 0.85 },
     })
+
+    // The same answers on the service of a process with hosts, of one without, and on the host of a name.
+    const routed = await roundsByTurns(
+      {
+        without: { origin: hostless, server, paths: files.map((file) => `/content/${file}`) },
+        with: each(files, (file) => `/content/${file}`),
+        path: at(`/content/${site}:-1/a.txt`),
+        host: { ...at('/a.txt'), host: `${named}.localhost` },
+      },
+      PAIRS,
+    )
+    yield shown(routed)
+    const more = (base: Round[], own: Round[]): string => ((1 / cpuRatio(own, base) - 1) * 100).toFixed(1)
+    yield `routing by host adds ${more(routed.without, routed.with)} % of CPU time to 4 KiB (wanted: at most 5), and on the host of a name it takes ${more(routed.path, routed.host)} % more than by its path (wanted: at most 5)`
 
     const idle = each(files, (file) => `/content/${file}`)
     const admitting = await roundsByTurns({ idle, admitting: { ...idle, admitted: ADMITTED } })

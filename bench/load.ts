@@ -19,6 +19,8 @@ export interface Target {
   paths: string[]
   method?: 'GET' | 'POST'
   body?: string
+  /** The `Host` of the requests; by default that of the origin. */
+  host?: string
   /** The process that answers, if it answers the message `cpu` with `process.cpuUsage()`. */
   server?: ChildProcess
   /** How many inscriptions a second it admits meanwhile, if it does so on request. */
@@ -102,7 +104,7 @@ export async function loadTogether(targets: Target[], pipelining = 1): Promise<n
 }
 
 async function load(
-  { origin, paths, method = 'GET', body, server, admitted = 0, length }: Target,
+  { origin, paths, method = 'GET', body, host, server, admitted = 0, length }: Target,
   options: { workers?: number; connections?: number; duration?: number; pipelining?: number } = {},
 ): Promise<Round> {
   if (length !== undefined) return await loadLong({ origin, paths, server, length })
@@ -110,6 +112,7 @@ async function load(
     path,
     method,
     ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
+    ...(host !== undefined && { headers: { host } }),
   }))
   if (admitted > 0) server?.send({ rate: admitted })
   const before = await cpuOf(server)

@@ -1,10 +1,14 @@
-import { Router } from 'express'
+import { type ErrorRequestHandler, type Request, Router } from 'express'
 import { pino } from 'pino'
 import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
-import { CONTENT_PATH, contentHandler } from './content/content.js'
+import { CONTENT_PATH, contentAnswers, contentHandler } from './content/content.js'
 import { GATEWAY_LIMITS } from './gateway-limits.js'
 import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
+import type { ContentHosts } from './hosts/content-hosts.js'
+import { errorPage } from './hosts/error-page.js'
+import { type CustomDomains, type HostHandler, hostContent } from './hosts/host-content.js'
 import { errorResponse } from './http/error-response.js'
 import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
@@ -19,10 +23,24 @@ import { streamRoutes } from './streams/stream.js'
 
 /** What only the server of this package sets, beside the options of every host. */
 interface ServerOptions {
+  /** The hosts that show content; if missing, none does. */
+  hosts?: ContentHosts | undefined
+  /** See `HostContentOptions`. */
+  domains?: CustomDomains | undefined
+  /** Whether pages below `/content/` are sent on to the origin of their outpoint, which `hosts` must have. */
+  redirectPages?: boolean
   /** Reads request bodies; by default no compressed ones, and each up to its own limit. */
   bodies?: RequestBodies
   /** Caches responses, for a host that sends them without these routes. */
   responses?: ResponseCache
+}
+
+/** What of the gateway is no route. */
+interface AttachedGateway {
+  /** Answers requests on hosts that show content. Undefined if there are none. */
+  answerHosted: HostHandler | undefined
+  /** Sends the errors of these requests. */
+  hostErrors: ErrorRequestHandler
 }
 
 /**
@@ -43,7 +61,7 @@ export function attachGateway(
   app: GatewayApp,
   { graph }: GatewayStores,
   options: GatewayOptions & ServerOptions = {},
-): void {
+): AttachedGateway {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
   const { bodies = new RequestBodies(), responses = new ResponseCache(graph) } = options
   const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
@@ -63,13 +81,13 @@ export function attachGateway(
     routes.use([...prefixes, ...profile.namesPrefixes], handler)
   }
   // Directly on the app: a router of its own takes time that `npm run bench gateway` shows.
+  const { hosts } = options
+  const answers = contentAnswers({ store, directoryContentTypes, maxDirectoryBytes, maxPathBytes })
+  const originOf =
+    hosts && ((request: Request, outpoint: Outpoint) => hosts.linksOf(request).ofOutpoint(outpoint))
   const content = contentHandler({
-    store,
-    responses,
-    directoryContentTypes,
-    policy,
-    maxDirectoryBytes,
-    maxPathBytes,
+    ...{ store, responses, answers, policy },
+    ...(options.redirectPages && { originOf }),
   })
   app.get(CONTENT_PATH, ...origins, content, errors)
   routes
@@ -93,4 +111,11 @@ export function attachGateway(
     .use(provenanceRoutes({ store, evidence: graph, prefixes }))
     .use(errors)
   app.use(routes)
+  const { contentPolicy, domains } = options
+  return {
+    answerHosted:
+      hosts &&
+      hostContent({ hosts, store, responses, answers, content, profile, policy: contentPolicy, domains }),
+    hostErrors: errorResponse({ logger, page: errorPage, ...(pending && { pending }) }),
+  }
 }

@@ -71,7 +71,7 @@ export function createApp(options: AppOptions): App {
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index, ...(options.reads && { reads: options.reads }) })
-  const { app, bodies, answerStored } = readApp({
+  const { app, bodies, answerStored, hosted } = readApp({
     ...{ config, graph, logger },
     ...(options.ancestors && { ancestors: options.ancestors }),
   })
@@ -115,7 +115,11 @@ export function createApp(options: AppOptions): App {
     )
     .use(refuseUnknown)
     .use(errors)
-  return aheadOfRoutes(app, { handlers: [options.readers ? passed : gates.gateway, answerStored], errors })
+  return aheadOfRoutes(app, {
+    ...{ handlers: [options.readers ? passed : gates.gateway, answerStored], errors },
+    // Readers pass on what is for the service.
+    hosted: options.readers ? undefined : hosted && { ...hosted, gate: gates.hosted },
+  })
 }
 
 /** Requests come from readers, whose gate they have passed. */

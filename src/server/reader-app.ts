@@ -32,12 +32,15 @@ export function createReaderApp({
 }): App {
   const { limits, deployment, chainSources } = config
   const isFollowing = deployment !== undefined && chainSources.length > 0
-  const { app, answerStored } = readApp({
+  const { app, answerStored, hosted } = readApp({
     ...{ config, graph, logger },
     ...(isFollowing && { ancestors }),
   })
   const errors = errorResponse({ logger })
   app.use(passOn(writer)).use(errors)
   const gates = createGates({ limits, index, reads })
-  return aheadOfRoutes(app, { handlers: [gates.gateway, answerStored], errors })
+  return aheadOfRoutes(app, {
+    ...{ handlers: [gates.gateway, answerStored], errors },
+    hosted: hosted && { ...hosted, gate: gates.hosted },
+  })
 }

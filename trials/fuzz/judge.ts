@@ -58,10 +58,17 @@ function isBusy({ status, headers }: FuzzAnswer): boolean {
 }
 
 /** The one shape of errors (`spec/http.md`, Errors). */
-function judgeError({ method }: PlainRequest, { headers, body }: FuzzAnswer): string[] {
+function judgeError({ method, host, headers: sent }: PlainRequest, { headers, body }: FuzzAnswer): string[] {
   const complaints: string[] = []
-  if (headers.get('content-type') !== 'application/json; charset=utf-8')
-    complaints.push(`an error comes as ${headers.get('content-type')}`)
+  const type = headers.get('content-type') ?? ''
+  // On a host that shows content, whoever prefers a page gets one.
+  if (host !== undefined && type.startsWith('text/html') && sent.some(([name]) => /^accept$/i.test(name))) {
+    const policy = headers.get('content-security-policy') ?? ''
+    if (!policy.startsWith("default-src 'none'")) complaints.push('something may run in an error')
+    if (INSIDE.test(body.toString('utf8'))) complaints.push('it tells of the inside')
+    return complaints
+  }
+  if (type !== 'application/json; charset=utf-8') complaints.push(`an error comes as ${type}`)
   if (headers.get('cache-control') !== 'no-store') complaints.push('an error may be stored')
   if (method === 'HEAD') return complaints
   const text = body.toString('utf8')
@@ -72,9 +79,11 @@ function judgeError({ method }: PlainRequest, { headers, body }: FuzzAnswer): st
   return complaints
 }
 
-function judgeGood({ method, target }: PlainRequest, { status, headers, body }: FuzzAnswer): string[] {
+function judgeGood({ method, target, host }: PlainRequest, { status, headers, body }: FuzzAnswer): string[] {
   const complaints: string[] = []
-  const isStrangers = STRANGERS.test(target)
+  const isHosted = target.startsWith('/') && /^[^.@:]+(?:\.c)?\.localhost\.?(?::\d*)?$/i.test(host ?? '')
+  const isStrangers = isHosted || STRANGERS.test(target)
+  if (isHosted && status === 200 && !headers.has('x-outpoint')) complaints.push('it is no content')
   const type = headers.get('content-type') ?? ''
   if (isStrangers && status === 200 && headers.get('x-content-type-options') !== 'nosniff')
     complaints.push('a browser may guess the type')

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { hostedRequests } from './inputs/hosts.js'
 import { strangeMints } from './inputs/mints.js'
 import { overlayBodies } from './inputs/overlay-bodies.js'
 import { rawBytes } from './inputs/raw.js'
@@ -27,6 +28,7 @@ export function kindsOf(world: World): Record<string, fc.Arbitrary<FuzzRequest[]
     ),
     ...reads(prey),
     ...overlayBodies(prey),
+    'hosts that show content': hostedRequests(prey),
     'request lines': requestLines(prey),
     'bytes that are no request': rawBytes(prey),
   }

@@ -8,6 +8,8 @@ export interface PlainRequest {
   method: string
   target: string
   headers: readonly (readonly [name: string, value: string])[]
+  /** The `Host` that it is sent with; by default, one of the service. */
+  host?: string
   body?: Uint8Array
 }
 
@@ -25,8 +27,8 @@ export function isRaw(request: FuzzRequest): request is RawRequest {
 /** What goes down the connection, which the answer is to end. */
 export function bytesOf(request: FuzzRequest): Uint8Array {
   if (isRaw(request)) return request.raw
-  const { method, target, headers, body } = request
-  const lines = [`${method} ${target} HTTP/1.1`, 'Host: fuzz', 'Connection: close']
+  const { method, target, headers, host = 'fuzz', body } = request
+  const lines = [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close']
   for (const [name, value] of headers) lines.push(`${name}: ${value}`)
   if (body !== undefined) lines.push(`Content-Length: ${body.length}`)
   const head = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')

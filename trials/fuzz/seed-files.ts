@@ -18,6 +18,7 @@ const request = z.union([
   z.strictObject({
     method: z.string(),
     target: z.string(),
+    host: z.string().optional(),
     headers: z.array(z.tuple([z.string(), z.string()])).default([]),
     body: parts.optional(),
     /** What is right to answer, where that is more than the rules for all answers say. */
@@ -52,8 +53,14 @@ export function readSeeds(folder: string): Seed[] {
         kind,
         requests: requests.map((each): FuzzRequest => {
           if ('raw' in each) return { raw: fromParts(each.raw) }
-          const { method, target, headers, body } = each
-          return { method, target, headers, ...(body && { body: fromParts(body) }) }
+          const { method, target, headers, host, body } = each
+          return {
+            method,
+            target,
+            headers,
+            ...(host !== undefined && { host }),
+            ...(body && { body: fromParts(body) }),
+          }
         }),
         expected: requests.map((each) => ('raw' in each ? {} : { status: each.status, code: each.code })),
       }
@@ -83,10 +90,11 @@ export function writeSeed(folder: string, { about, ...fuzzCase }: FuzzCase & { a
 export function seedRequests({ requests }: FuzzCase): z.input<typeof request>[] {
   return requests.map((each) => {
     if (isRaw(each)) return { raw: toParts(each.raw) }
-    const { method, target, headers, body } = each
+    const { method, target, headers, host, body } = each
     return {
       method,
       target,
+      ...(host !== undefined && { host }),
       headers: headers.map(([name, value]) => [name, value]),
       ...(body && { body: toParts(body) }),
     }

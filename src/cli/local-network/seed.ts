@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import type { Config } from '../../server/config/config.js'
 import type { RunningServer } from '../../server/server.js'
 import { isDeployedHere } from '../../server/store/pinned-genesis.js'
 import { MiningProgress } from '../mining-progress.js'
@@ -31,7 +32,7 @@ export async function seedLocalNetwork(seeding: Seeding): Promise<void> {
     const url = ownUrl(server.url)
     const done = await filledWith({ graph })
     if (done !== undefined) {
-      out.write(urlList(url, done))
+      out.write(urlList(url, done, config))
       return
     }
     progress.say('filling the local network: a melody, a few names that are mined, and a site')
@@ -43,7 +44,7 @@ export async function seedLocalNetwork(seeding: Seeding): Promise<void> {
       progress,
       signal,
     })
-    out.write(urlList(url, filled))
+    out.write(urlList(url, filled, config))
   } catch (error) {
     progress.end()
     if (error === signal.reason) return
@@ -59,14 +60,19 @@ function ownUrl(url: string): string {
 }
 
 /** The URLs to open in a local network, as text. */
-export function urlList(url: string, { name, origin, stream }: Filled): string {
+export function urlList(
+  url: string,
+  { name, origin, stream }: Filled,
+  { gatewayHost }: Pick<Config, 'gatewayHost'>,
+): string {
+  const host = gatewayHost && `http://${name}.${gatewayHost}:${new URL(url).port}/`
   const { gatewayPrefixes, namesPrefixes } = PROFILES.local
   const gateway = `${url}${gatewayPrefixes[0]}`
   const names = `${url}${namesPrefixes[0]}`
   return `
 A local network, with names, a site and a stream. Open
 
-  the site           ${url}/content/${origin}:-1/
+  the site           ${host ?? `${url}/content/${origin}:-1/`}
   its name           ${names}/${name}
   its metadata       ${gateway}/metadata/${origin}:-1
   the stream         ${gateway}/stream/${stream}

@@ -12,8 +12,10 @@ import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import {
   decodedPointer,
   formatOutpoint,
+  type Outpoint,
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
+import { CACHE } from '../http/caching.js'
 import { BadRequestError } from '../http/errors.js'
 import {
   CONTENT_HEADERS,
@@ -25,7 +27,7 @@ import {
   STORE_ERRORS,
 } from '../http/operation.js'
 import { askedReference, optionalText, text } from '../http/schemas.js'
-import { refuseServiceWorker } from '../http/security-headers.js'
+import { refuseServiceWorker, servedType } from '../http/security-headers.js'
 import { contentRepresentation, type Header, ofLength, shortOf } from '../http/send-body.js'
 import {
   passingErrors,
@@ -35,16 +37,23 @@ import {
   sendStored,
   whenReady,
 } from '../http/stored-response.js'
-import { contentRoot, outputHeaders } from './content-root.js'
+import { type ContentRoot, contentRoot, outputHeaders } from './content-root.js'
 import { fileFinder } from './directory.js'
 
 export interface ContentOptions {
   store: GraphReader
   responses: ResponseCache
-  /** The content types of directories (`Profile`). */
-  directoryContentTypes: string[]
+  answers: ContentAnswers
   /** The `Content-Security-Policy` of active content. */
   policy: string
+  /** The origin that pages in the content of an outpoint are sent on to; if missing, they are served here. */
+  originOf?: ((request: Request, outpoint: Outpoint) => string | undefined) | undefined
+}
+
+export interface AnswersOptions {
+  store: GraphReader
+  /** The content types of directories (`Profile`). */
+  directoryContentTypes: string[]
   /** The longest JSON of a directory that paths lead into, in bytes. */
   maxDirectoryBytes: number
   /** The JSON of all directories that one path leads through, in bytes. */
@@ -54,33 +63,70 @@ export interface ContentOptions {
 /** Not a path with parameters: Express would decode those before the path is split here. */
 export const CONTENT_PATH = /^\/content\/./
 
-/** A directory with an index. */
-interface Redirect {
-  headers: Header[]
-  dependsOn: readonly Dependency[]
-  weight: number
+/** Another place for what was asked for: a directory has an index, or a page an origin of its own. */
+export class ContentRedirect {
+  readonly weight = 0
+
+  constructor(
+    readonly headers: readonly Header[],
+    readonly dependsOn: readonly Dependency[],
+    /** The output whose own origin it is at; undefined for the `index.html` below the path. */
+    readonly outpoint?: Outpoint,
+  ) {}
 }
 
-/** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
-export function contentHandler(options: ContentOptions): RequestHandler {
-  const { store, policy, responses } = options
+/** A path below a root, and how it is answered. */
+export interface ContentQuestion {
+  /** Decoded. A trailing slash leaves an empty one. */
+  segments: string[]
+  /** Whether a directory comes as inscribed. */
+  raw: boolean
+  /** Those of the answer, beside its own. */
+  headers?: readonly Header[]
+  /** The `Content-Security-Policy` of active content; undefined for none. */
+  policy: string | undefined
+}
+
+/** Answers with what is below a root, wherever that was found: the one way from a path to a response. */
+export type ContentAnswers = (
+  root: ContentRoot,
+  question: ContentQuestion,
+) => Promise<StoredResponse | ContentRedirect>
+
+export function contentAnswers(options: AnswersOptions): ContentAnswers {
+  const { store } = options
   const findFile = fileFinder(options)
-  const resolve = async (path: string, raw: boolean): Promise<StoredResponse | Redirect> => {
-    const { reference, segments } = splitPath(path)
-    const root = await contentRoot(store, parseContentReference(reference))
+  return async (root, { segments, raw, headers: others = [], policy }) => {
     const found = await findFile({ root: root.output, segments, raw })
     const { dependsOn } = root
-    const headers = { 'Cache-Control': root.cache, ...root.headers }
-    if (found.kind === 'index') return { headers: Object.entries(headers), dependsOn, weight: 0 }
+    const headers: Header[] = [['Cache-Control', root.cache], ...Object.entries(root.headers), ...others]
+    if (found.kind === 'index') return new ContentRedirect(headers, dependsOn)
     const { file } = found
     const isRoot = file === root.output
     const metadata = isRoot ? await root.metadataHeaders() : await outputHeaders(store, file)
     const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
     const representation = contentRepresentation(file.content, {
-      headers: Object.entries({ ...headers, 'X-Outpoint': outpoint, ...metadata }),
+      headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
       policy,
     })
     return new StoredResponse(representation, await bodyOf(store, file.content), dependsOn)
+  }
+}
+
+/** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
+export function contentHandler(options: ContentOptions): RequestHandler {
+  const { store, policy, responses, answers, originOf } = options
+  const resolve = async (path: string, raw: boolean): Promise<StoredResponse | ContentRedirect> => {
+    const { reference, segments } = splitPath(path)
+    const root = await contentRoot(store, parseContentReference(reference))
+    const answer = await answers(root, { segments, raw, policy })
+    const isElsewhere =
+      originOf !== undefined &&
+      answer instanceof StoredResponse &&
+      servedType(answer.representation.contentType).document
+    if (!isElsewhere) return answer
+    // Not for ever: the setting may change.
+    return new ContentRedirect([['Cache-Control', CACHE.revalidate]], root.dependsOn, root.output.outpoint)
   }
   return (request, response, next) => {
     passingErrors(() => {
@@ -90,11 +136,35 @@ export function contentHandler(options: ContentOptions): RequestHandler {
       const resolved = responses.cached(request, () => resolve(path, raw))
       return whenReady(resolved, (found) => {
         if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
-        for (const [name, value] of found.headers) response.setHeader(name, value)
-        redirectToIndex(request, response)
+        const origin = found.outpoint && originOf?.(request, found.outpoint)
+        const below = origin === undefined ? undefined : /^\/content\/[^/]*(.*)$/.exec(path)?.[1]
+        sendRedirect({
+          ...{ request, response, headers: found.headers },
+          location:
+            origin === undefined
+              ? `${request.baseUrl}${path.replace(/\/$/, '')}/index.html`
+              : `${origin}${below || '/'}`,
+        })
       })
     }, next)
   }
+}
+
+/** 302, with the query as sent: a redirect of Express would escape it again. */
+export function sendRedirect({
+  request,
+  response,
+  headers,
+  location,
+}: {
+  request: Request
+  response: Response
+  headers: readonly Header[]
+  location: string
+}): void {
+  for (const [name, value] of headers) response.setHeader(name, value)
+  const query = /\?.*$/.exec(request.originalUrl)?.[0] ?? ''
+  response.status(302).set('Location', `${location}${query}`).end()
 }
 
 /** The bytes of a short body, and otherwise a function that reads a range of them. */
@@ -122,30 +192,23 @@ function bytesOf({ content }: GraphReader, sha256: string, range: ByteRange): Re
 }
 
 /** Looks for a query first: Express parses it again for each access. */
-function hasRawParameter(request: Request): boolean {
+export function hasRawParameter(request: Request): boolean {
   return request.url.includes('?') && request.query.raw !== undefined
 }
 
 /** The path is split as written; then each segment is decoded once. */
 function splitPath(path: string): { reference: string; segments: string[] } {
   const [, , reference = '', ...segments] = path.split('/')
-  return {
-    reference: decodedPointer(reference),
-    segments: segments.map((segment) => {
-      const name = percentDecoded(segment)
-      if (name !== undefined) return name
-      throw new BadRequestError('BAD_OUTPOINT', 'the path after the outpoint has an invalid percent-escape')
-    }),
-  }
+  return { reference: decodedPointer(reference), segments: decodedSegments(segments) }
 }
 
-/** 302 to `{path}/index.html`, with the query as sent: a redirect of Express would escape it again. */
-function redirectToIndex(request: Request, response: Response): void {
-  const query = /\?.*$/.exec(request.originalUrl)?.[0] ?? ''
-  response
-    .status(302)
-    .set('Location', `${request.baseUrl}${request.path.replace(/\/$/, '')}/index.html${query}`)
-    .end()
+/** @throws BadRequestError if an escape is broken. */
+export function decodedSegments(segments: readonly string[]): string[] {
+  return segments.map((segment) => {
+    const name = percentDecoded(segment)
+    if (name !== undefined) return name
+    throw new BadRequestError('BAD_OUTPOINT', 'the path after the outpoint has an invalid percent-escape')
+  })
 }
 
 const OUTPUT_HEADERS: HeaderName[] = ['X-Outpoint', 'X-Origin', 'X-Ord-Seq', 'X-Map', 'X-Parent']

@@ -21,6 +21,14 @@ export interface ErrorResponseOptions {
   overlay?: boolean
   /** Only asked when nothing was found. */
   pending?: PendingOrigins
+  /** Makes a page of an error, for requests that prefer HTML to JSON; by default everybody gets JSON. */
+  page?: (error: Answer & { status: number }) => ErrorPage
+}
+
+/** A page as HTML, and the `Content-Security-Policy` that it needs. */
+export interface ErrorPage {
+  html: string
+  policy: string
 }
 
 /** Sends every error in the one shape that all routes share. */
@@ -28,6 +36,7 @@ export function errorResponse({
   logger,
   overlay = false,
   pending,
+  page,
 }: ErrorResponseOptions): ErrorRequestHandler {
   const specific = async (error: unknown): Promise<unknown> => {
     if (!(error instanceof OriginUnknownError)) return error
@@ -52,6 +61,10 @@ export function errorResponse({
     }
     for (const name of BODY_HEADERS) response.removeHeader(name)
     response.status(status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
+    if (page !== undefined && request.accepts(['json', 'html']) === 'html') {
+      sendPage(response, page({ ...answer, message: answer.message, status }))
+      return
+    }
     sendJson(response, {
       ...answer.data,
       error: answer.message,
@@ -61,10 +74,23 @@ export function errorResponse({
   }
 }
 
+function sendPage(response: Response, { html, policy }: ErrorPage): void {
+  const body = Buffer.from(html, 'utf8')
+  response
+    .set({
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Length': String(body.length),
+      'Content-Security-Policy': policy,
+      'X-Content-Type-Options': 'nosniff',
+    })
+    .end(body)
+}
+
 function requestFields(request: Request, response: Response): Record<string, unknown> {
   // The client has the id too, so a user's report leads to the line.
   return {
     requestId: response.getHeader('X-Request-Id'),
+    ...(response.locals.host !== undefined && { host: response.locals.host }),
     method: request.method,
     url: request.originalUrl,
   }

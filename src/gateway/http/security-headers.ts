@@ -17,12 +17,13 @@ export function sandboxPolicy(additions?: string): string {
  * origin of its own (`spec/http.md`, Content).
  */
 export function securityHeaders(
-  type: { active: false } | { active: boolean; policy: string },
+  type: { active: false } | { active: boolean; policy: string | undefined },
 ): [name: string, value: string][] {
+  const policy = type.active ? type.policy : undefined
   return [
     ['X-Content-Type-Options', 'nosniff'],
     ['Cross-Origin-Resource-Policy', 'cross-origin'],
-    ...(type.active ? [['Content-Security-Policy', type.policy] satisfies [string, string]] : []),
+    ...(policy === undefined ? [] : [['Content-Security-Policy', policy] satisfies [string, string]]),
   ]
 }
 
@@ -56,12 +57,14 @@ export const EXPOSED_HEADERS = [
   'Cross-Origin-Opener-Policy',
   'Cross-Origin-Resource-Policy',
   'ETag',
+  'Link',
   'RateLimit',
   'RateLimit-Policy',
   'Referrer-Policy',
   'Retry-After',
   'X-Content-Type-Options',
   'X-Map',
+  'X-Name',
   'X-Ord-Seq',
   'X-Origin',
   'X-Outpoint',
@@ -92,6 +95,8 @@ interface ServedType {
   value: string
   /** Whether a browser would run the content. */
   active: boolean
+  /** Whether a browser shows it as a page whose scripts run: HTML and XML, SVG included. */
+  document: boolean
   /** Type and subtype as browsers parse the inscribed text, in lower case; empty if it is not a media type. */
   essence: string
 }
@@ -120,8 +125,8 @@ function parseType(inscribed: string): ServedType {
   const essence = mime?.essence ?? ''
   // A browser takes a comma for the start of another type, and the last one wins (Fetch, extract a MIME type).
   if (mime === null || inscribed.includes(',') || !FIELD_VALUE.test(inscribed))
-    return { value: UNTYPED, active: false, essence }
-  return { value: inscribed, active: isActive(mime), essence }
+    return { value: UNTYPED, active: false, document: false, essence }
+  return { value: inscribed, active: isActive(mime), document: mime.isHTML() || mime.isXML(), essence }
 }
 
 function isActive(mime: MIMEType): boolean {

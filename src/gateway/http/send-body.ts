@@ -26,11 +26,11 @@ export interface Representation {
  * The representation of content (`spec/http.md`, Content).
  *
  * @param options.headers Those that depend on the path.
- * @param options.policy The `Content-Security-Policy` of active content.
+ * @param options.policy The `Content-Security-Policy` of active content; undefined for none.
  */
 export function contentRepresentation(
   { contentType, sha256, length }: ContentSummary,
-  { headers, policy }: { headers: readonly Header[]; policy: string },
+  { headers, policy }: { headers: readonly Header[]; policy: string | undefined },
 ): Representation {
   const { value, active } = servedType(contentType)
   const tag = entityTag(sha256)

@@ -70,6 +70,15 @@ export class ResponseCache {
     return originalUrl.includes('?') ? this.store.consistent(read) : this.cachedBy(originalUrl, read)
   }
 
+  /** As {@link cached}, for a path on a host that shows content. No target of a request begins like these keys. */
+  cachedOn<Answer extends Cached>(
+    host: string,
+    { url }: Request,
+    read: () => Promise<Answer>,
+  ): Promise<Answer> | Answer {
+    return url.includes('?') ? this.store.consistent(read) : this.cachedBy(`@${host}${url}`, read)
+  }
+
   /** As {@link cached}, of a part of responses. @param key Without spaces, and no path. Nothing is cached for undefined. */
   cachedBy<Part extends Cached | undefined>(key: string, read: () => Promise<Part>): Promise<Part> | Part {
     return this.store.consistent(read, {

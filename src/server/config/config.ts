@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { isContentTypePattern } from '../../../backend/src/graph/ordinals-policy.js'
@@ -79,6 +80,29 @@ function isPeerUrl(text: string): boolean {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const isPlain = url?.search === '' && url.hash === '' && url.username + url.password === ''
   return isPlain && /^https?:$/.test(url.protocol) && text.length <= MAX_PEER_URL
+}
+
+/** Room before it for a name in one label, or an outpoint in one with its zone, in the 253 characters of a host name. */
+const MAX_GATEWAY_HOST = 189
+
+const LABEL = '[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?'
+const HOST_NAME = new RegExp(`^(?=.{1,253}$)${LABEL}(?:\\.${LABEL})*$`)
+
+/** Whether a text is a host name in lower case. An address is none: nothing is below it. */
+function isHostName(text: string): boolean {
+  return HOST_NAME.test(text) && isIP(text) === 0
+}
+
+const hostName = z
+  .string()
+  .transform((text) => text.toLowerCase())
+  .refine(isHostName, 'must be a host name, without scheme and port')
+
+/** An IP address as `Resolver.setServers` takes it: one of IPv6 is in brackets if a port follows. */
+function isServerAddress(text: string): boolean {
+  const [, v6, other = '', port = '53'] = /^(?:\[([^\]]*)\]|([^[\]]*?))(?::(\d{1,5}))?$/.exec(text) ?? []
+  const isPort = Number(port) > 0 && Number(port) <= 65_535
+  return isIP(text) === 6 || (isPort && (v6 === undefined ? isIP(other) === 4 : isIP(v6) === 6))
 }
 
 /** Each is the environment variable of the same name in capitals: `dataDir` is `DATA_DIR`. */
@@ -185,6 +209,31 @@ const settings = {
     )
     .refine((policy) => !/(?:^|;)\s*sandbox/i.test(policy), 'cannot contain sandbox: that is set already')
     .optional(),
+  /** The host below which names and outpoints have theirs; `none`: they have none. Undefined: that of the profile. */
+  gatewayHost: hostName
+    .refine(({ length }) => length <= MAX_GATEWAY_HOST, `must be at most ${MAX_GATEWAY_HOST} characters`)
+    .optional(),
+  /** Further hosts of the service. If there are any, no others are its own. */
+  serviceHosts: z
+    .string()
+    .default('')
+    .transform((list) => [...new Set(list.split(',').map((host) => host.trim().toLowerCase()))])
+    .transform((hosts) => hosts.filter((host) => host !== ''))
+    .refine((hosts) => hosts.every(isHostName), 'must be comma-separated host names, without ports'),
+  /** Whether other hosts are domains that may say in DNS what they show. */
+  customDomains: flag,
+  /** Where their records are looked up; empty: at the servers of the system. */
+  dnsServers: z
+    .string()
+    .default('')
+    .transform((list) => [...new Set(list.split(',').map((server) => server.trim()))])
+    .transform((servers) => servers.filter((server) => server !== ''))
+    .refine(
+      (servers) => servers.every(isServerAddress),
+      'must be comma-separated IP addresses, with or without ports',
+    ),
+  /** Whether pages below `/content/` are sent on to the origin of their outpoint. */
+  contentRedirect: flag,
   seed: z.enum(['local', 'none'], 'must be local or none').optional(),
   /** The bearer token of the routes below `/admin`; undefined: there are none. */
   adminToken: bearerToken.optional(),
@@ -210,7 +259,14 @@ type Settings = z.output<z.ZodObject<typeof settings>>
 export interface Config
   extends Omit<
     Settings,
-    'profile' | 'genesis' | 'covenantVersion' | 'difficulty' | 'nameMarker' | 'nameTld' | 'seed'
+    | 'profile'
+    | 'genesis'
+    | 'covenantVersion'
+    | 'difficulty'
+    | 'nameMarker'
+    | 'nameTld'
+    | 'seed'
+    | 'gatewayHost'
   > {
   profile: Profile
   /** The rules of the tree to follow, or to deploy. */
@@ -221,6 +277,8 @@ export interface Config
   deployment: Deployment | undefined
   /** Whether to fill an empty store with a local network. */
   seed: boolean
+  /** The host below which names and outpoints have theirs; undefined: they have none. */
+  gatewayHost: string | undefined
   /**
    * The source of block headers: `headers` for a chain of our own, `whatsonchain`, the URL of a service, `chaintracks=` and
    * that of one, or `scripts-only` if proofs are not checked.
@@ -282,8 +340,14 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const canSeed = deployment === undefined && chainTracker === 'scripts-only'
   if (seed === 'local' && !canSeed)
     throw new ConfigError('SEED: local requires PROFILE=local, CHAIN_TRACKER=scripts-only and no GENESIS')
+  // Browsers resolve what is below `localhost` without DNS (RFC 6761 6.3).
+  const { gatewayHost: host = profile.name === 'local' ? 'localhost' : 'none' } = others
+  const gatewayHost = host === 'none' ? undefined : host
+  if (others.contentRedirect && gatewayHost === undefined)
+    throw new ConfigError('CONTENT_REDIRECT: requires GATEWAY_HOST, below which outpoints have their hosts')
   return {
     ...others,
+    gatewayHost,
     profile,
     terms: termsOf(profile, overrides),
     setTerms: overrides,

@@ -93,6 +93,9 @@ export const LIMITS = {
   maxCachedBytes: { setting: 'MAX_CACHED_BYTES', least: MiB, most: 64 * GiB, usual: 64 * MiB },
   /** How many proxies in front of this host are trusted to name the client. */
   trustedProxies: { setting: 'TRUST_PROXY', least: 0, most: 16, usual: 0 },
+  /** Domains that are looked up in DNS a minute, and at once. */
+  lookupRate: { setting: 'DNS_LOOKUPS_PER_MINUTE', least: 1, most: 1_000_000, usual: 300 },
+  maxLookups: { setting: 'MAX_DNS_LOOKUPS', least: 1, most: 1000, usual: 16 },
   /** What a sync requests from a peer for one output that it offers: transactions, and their bytes. */
   maxSyncTransactions: { setting: 'MAX_SYNC_TRANSACTIONS', least: 1, most: 1_000_000, usual: 50_000 },
   maxSyncBytes: { setting: 'MAX_SYNC_BYTES', least: KiB, most: 64 * GiB, usual: 256 * MiB },

@@ -53,6 +53,8 @@ export interface GatesOptions {
 export interface Gates {
   /** Before all routes but those below `/admin`; leaves overlay paths to `overlay`. Sets the CORS headers of both. */
   gateway: RequestHandler
+  /** Before what hosts show: every path there is a read. */
+  hosted: RequestHandler
   /** Before the routes of the overlay protocol. */
   overlay: RequestHandler
   /** Limits the routes below `/admin`, where a token could be guessed. No CORS headers: a preflight has no token. */
@@ -85,6 +87,16 @@ export function createGates({ limits, index, reads: counts = new MemoryStore() }
   })
   const cors = crossOrigin()
   const unlessRebuilding: RequestHandler = (_request, _response, next) => next(incompleteError(index()))
+  const limitedReads: RequestHandler = (request, response, next) => {
+    if (isLocal(request)) {
+      unlessRebuilding(request, response, next)
+      return
+    }
+    reads(request, response, (refusal?: unknown) => {
+      if (refusal === undefined) unlessRebuilding(request, response, next)
+      else next(refusal)
+    })
+  }
   return {
     index: unlessRebuilding,
     operator(request, response, next) {
@@ -99,15 +111,10 @@ export function createGates({ limits, index, reads: counts = new MemoryStore() }
       }
       cors(request, response, () => {
         if (isAboutHost(path) || isOverlayPath(path)) next()
-        else if (isLocal(request)) unlessRebuilding(request, response, next)
-        else {
-          reads(request, response, (refusal?: unknown) => {
-            if (refusal === undefined) unlessRebuilding(request, response, next)
-            else next(refusal)
-          })
-        }
+        else limitedReads(request, response, next)
       })
     },
+    hosted: (request, response, next) => cors(request, response, () => limitedReads(request, response, next)),
     overlay(request, response, next) {
       const { path } = request
       if (!isOverlayPath(path)) {

@@ -1,5 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express'
+import type { HostedRequest } from '../../gateway/hosts/content-hosts.js'
+import type { HostHandler } from '../../gateway/hosts/host-content.js'
 
 /** An app that answers most requests before Express sees them. */
 export interface App {
@@ -8,22 +10,39 @@ export interface App {
   readonly express: Express
 }
 
+/** Hosts that show content, which have none of the routes. */
+export interface HostedApp {
+  /** What a request on such a host is for; undefined if it is for the service. */
+  read(request: Request): HostedRequest | undefined
+  gate: RequestHandler
+  answer: HostHandler
+  errors: ErrorRequestHandler
+}
+
 /**
  * Asks handlers first, and Express only if they pass a request on: finding the first handler takes Express as long as they do.
  * To them, requests and responses are Express's own.
  *
  * @param options.errors Sends the errors of these handlers. Express sends those of its routes itself.
+ * @param options.hosted Asked ahead of everything else, gates included: a path means something else on a host that shows content.
  */
 export function aheadOfRoutes(
   express: Express,
   {
     handlers: [gate, answer],
     errors,
-  }: { handlers: [RequestHandler, RequestHandler]; errors: ErrorRequestHandler },
+    hosted: hosts,
+  }: {
+    handlers: [RequestHandler, RequestHandler]
+    errors: ErrorRequestHandler
+    hosted?: HostedApp | undefined
+  },
 ): App {
   const app = (request: IncomingMessage, response: ServerResponse): void => {
     const [asked, answered] = adopted(express, request, response)
-    const fail = (error: unknown): void => void errors(error, asked, answered, () => {})
+    const hosted = hosts?.read(asked)
+    const sendError = hosts !== undefined && hosted !== undefined ? hosts.errors : errors
+    const fail = (error: unknown): void => void sendError(error, asked, answered, () => {})
     const ask = (handler: RequestHandler, next: () => void): void => {
       try {
         handler(asked, answered, (error?: unknown) => {
@@ -34,7 +53,13 @@ export function aheadOfRoutes(
         fail(error)
       }
     }
-    ask(gate, () => ask(answer, () => express(asked, answered)))
+    if (hosts === undefined || hosted === undefined) {
+      ask(gate, () => ask(answer, () => express(asked, answered)))
+      return
+    }
+    toOriginForm(asked)
+    answered.locals.host = hosted.host
+    ask(hosts.gate, () => hosts.answer(hosted, asked, answered, fail))
   }
   return Object.assign(app, { express })
 }
@@ -52,6 +77,14 @@ function adopted(
   // Express has no handler for a target without a path (`http://[/`, `http://`): this one has no route.
   if (!request.url.startsWith('/') && !isParsable(request)) request.url = '/'
   return [request, response]
+}
+
+/** Turns a target in absolute form (RFC 9112 3.2.2) into the path: the host is known. */
+function toOriginForm(request: Request): void {
+  if (request.url.startsWith('/')) return
+  const path = request.url.replace(/^https?:\/\/[^/?#]*/i, '')
+  request.url = path === '' || path.startsWith('?') ? `/${path}` : path
+  request.originalUrl = request.url
 }
 
 function withPrototype<Adopted extends object>(plain: object, prototype: Adopted): Adopted {

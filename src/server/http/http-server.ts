@@ -193,14 +193,23 @@ function endedRequest(request: IncomingMessage, response: ServerResponse, starte
     status: response.statusCode,
     complete: response.writableFinished,
     code: locals?.code as ErrorCode | undefined,
+    host: locals?.host as string | undefined,
     started,
   }
 }
 
-function logFields({ request, status, code, complete, started }: EndedRequest): Record<string, unknown> {
+function logFields({
+  request,
+  status,
+  code,
+  host,
+  complete,
+  started,
+}: EndedRequest): Record<string, unknown> {
   const milliseconds = Math.round(performance.now() - started)
   const { method, originalUrl, url } = request
-  return { method, url: originalUrl ?? url, status, code, milliseconds, ...(!complete && { aborted: true }) }
+  const target = { ...(host !== undefined && { host }), method, url: originalUrl ?? url }
+  return { ...target, status, code, milliseconds, ...(!complete && { aborted: true }) }
 }
 
 /** The open connections, each with the responses that are due on it: several, if a client does not wait for them. */

@@ -22,6 +22,8 @@ export interface EndedRequest {
   status: number
   /** The code of an error response; undefined for any other. */
   code: ErrorCode | undefined
+  /** The host that shows content; undefined for the service. */
+  host: string | undefined
   complete: boolean
   /** When it arrived, by `performance.now()`. */
   started: number
@@ -163,6 +165,8 @@ function routeLabels(prefixes: readonly string[]): (request: Request) => string 
       text = labelOf(pattern)
       known.set(pattern, text)
     }
+    // On a host that shows content, no path is that of a router.
+    if (!text.startsWith('/')) return text
     // Not `baseUrl`: that has the client's spelling, and after an error it is that of the app.
     const [prefix = ''] = anyPrefix.exec(originalUrl) ?? []
     return prefix.toLowerCase() + text

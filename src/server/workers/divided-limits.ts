@@ -17,6 +17,9 @@ export function dividedLimits(limits: Limits, readers: number): { writer: Limits
       maxConnections: share(limits.maxConnections),
       maxClientConnections: share(limits.maxClientConnections),
       maxClientReads: share(limits.maxClientReads),
+      // Each has what it looked up for itself.
+      lookupRate: share(limits.lookupRate),
+      maxLookups: share(limits.maxLookups),
       maxUploadBytes: share(limits.maxUploadBytes),
       maxClientUploadBytes: share(limits.maxClientUploadBytes),
     },

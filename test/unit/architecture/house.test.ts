@@ -93,14 +93,16 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     names: ['http'],
     preview: ['http'],
     metadata: ['http', 'content', 'names'],
+    hosts: ['http', 'content'],
     sync: ['http'],
-    wiring: ['http', 'content', 'streams', 'names', 'preview', 'metadata', 'sync'],
+    wiring: ['http', 'content', 'hosts', 'streams', 'names', 'preview', 'metadata', 'sync'],
   },
   'src/server': {
     config: [],
     chain: ['config'],
     store: ['config'],
     discovery: ['config'],
+    hosts: ['config'],
     submission: ['config', 'chain', 'store', 'discovery'],
     telemetry: ['config', 'chain', 'submission'],
     http: ['config', 'store', 'telemetry'],
@@ -110,7 +112,7 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     openapi: ['http', 'routes'],
     wiring: [
       ...['config', 'chain', 'store', 'discovery', 'submission', 'telemetry'],
-      ...['http', 'workers', 'gasp', 'routes', 'openapi'],
+      ...['http', 'hosts', 'workers', 'gasp', 'routes', 'openapi'],
     ],
   },
 }

@@ -27,7 +27,7 @@ const NO_STEP = [
   // Libraries that several steps share.
   /^backend\/src\/graph\/(ancestry|attributes|dependencies|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.
-  /^src\/gateway\/http\/(?!request-body)/,
+  /^src\/gateway\/(http\/(?!request-body)|hosts\/content-hosts)/,
   /^src\/server\/(telemetry\/|http\/(hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database))/,
   // Parts that are put together, and work in the background.
   /^backend\/src\/(lookup-services\/|storage\/write\/hook-outbox)/,

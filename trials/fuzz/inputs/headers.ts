@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { hostileText } from './text.js'
 
 /** A header's value: text that can stand in one line, of bytes. */
-function inLine(text: string): string {
+export function inLine(text: string): string {
   const bytes = Buffer.from(text, 'utf8').filter((byte) => byte === 0x09 || (byte >= 0x20 && byte !== 0x7f))
   return Buffer.from(bytes).toString('latin1')
 }

@@ -1,0 +1,197 @@
+import { isIP } from 'node:net'
+import type { Request } from 'express'
+import { LRUCache } from 'lru-cache'
+import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { outpointLabel, outpointOfLabel } from './outpoint-label.js'
+
+/** The label of the zone below which outpoints have their hosts. Alone it is the host of the name `c`. */
+const OUTPOINT_ZONE = 'c'
+
+/** What a host shows. The last one shows nothing, for a reason. */
+export type HostTarget =
+  | { kind: 'name'; name: string }
+  | { kind: 'outpoint'; outpoint: Outpoint }
+  /** A domain that may say in its DNS records what it shows. */
+  | { kind: 'domain'; host: string }
+  | { kind: 'nothing'; error: Error }
+
+/** A request on a host that shows content. */
+export interface HostedRequest {
+  target: HostTarget
+  /** In lower case, without a port and a dot at its end. */
+  host: string
+}
+
+export interface ContentHostsOptions {
+  /** `GATEWAY_HOST`: names are hosts below it. Undefined: no name has one. */
+  gatewayHost?: string | undefined
+  /** The public URL of the service. */
+  publicUrl?: string | undefined
+  /** Further hosts of the service. */
+  serviceHosts: readonly string[]
+  /** Whether any other host is a domain that may show something. */
+  customDomains: boolean
+  /** The number of proxies that are trusted to name the host. */
+  trustedProxies: number
+}
+
+/** An authority (RFC 3986 3.2) without user information: an IP literal or a host name, and a port. */
+const AUTHORITY = /^(\[[0-9a-f:.]+\]|[\w.~-]*)(:[0-9]{0,5})?$/i
+/** The scheme and the authority of a target in absolute form (RFC 9112 3.2.2). */
+const ABSOLUTE = /^https?:\/\/([^/?#]*)/i
+/** Longer than any host here: a name has 255 characters, and so may the rest. */
+const MAX_AUTHORITY = 520
+/** How many authorities are remembered: parsing one takes longer than finding it. */
+const REMEMBERED = 2000
+
+/** An authority, and what this service has to do with it. */
+interface ReadAuthority {
+  host: string
+  /** As it was written, with its colon: empty for the usual port of the scheme. */
+  port: string
+  /** Undefined: the service itself. */
+  target: HostTarget | undefined
+  /** Whether the settings name it, or a host that it is below: then no proxy replaced it. */
+  isNamed: boolean
+}
+
+/**
+ * Which hosts show content, and which are those of the service. Every request is asked about, ahead of everything else: a host
+ * that shows content has none of the service's routes.
+ *
+ * - `<name>.<GATEWAY_HOST>` shows a name, and `<label>.c.<GATEWAY_HOST>` an outpoint ({@link outpointLabel}).
+ * - The service has GATEWAY_HOST itself, the host of its public URL, SERVICE_HOSTS, `localhost` and IP addresses.
+ * - Any other host is the service's too, unless the settings say which are its own: SERVICE_HOSTS, or
+ *   CUSTOM_DOMAINS, with which it is a domain that may show something.
+ */
+export class ContentHosts {
+  private readonly own: ReadonlySet<string>
+  private readonly zone: string | undefined
+  private readonly isStrict: boolean
+  private readonly known = new LRUCache<string, ReadAuthority>({ max: REMEMBERED })
+
+  constructor(private readonly options: ContentHostsOptions) {
+    const { gatewayHost, publicUrl, serviceHosts, customDomains } = options
+    const hosts = [...serviceHosts, ...(gatewayHost ? [gatewayHost] : [])]
+    if (publicUrl !== undefined) hosts.push(plainHost(new URL(publicUrl).hostname))
+    this.own = new Set(hosts)
+    this.zone = gatewayHost && `.${gatewayHost}`
+    this.isStrict = customDomains || serviceHosts.length > 0
+  }
+
+  /** Whether any request can be for a host that shows content. */
+  get isNeeded(): boolean {
+    return this.zone !== undefined || this.isStrict
+  }
+
+  /** The request as one on a host that shows content; undefined if it is for the service. */
+  read(request: Pick<Request, 'url' | 'headers' | 'rawHeaders'>): HostedRequest | undefined {
+    if (hasSeveralHosts(request.rawHeaders)) return malformed('the request has more than one Host header')
+    const read = this.authorityOf(request)
+    if (read === undefined) return malformed('the Host of the request is malformed')
+    const { target, host } = read
+    return target && { target, host }
+  }
+
+  /** The URLs of the service and of other hosts, as the client of a request reaches them: with its scheme and its port. */
+  linksOf(request: Pick<Request, 'secure' | 'url' | 'headers'>): HostLinks {
+    const { gatewayHost, publicUrl } = this.options
+    const scheme = request.secure ? 'https' : 'http'
+    const port = this.authorityOf(request)?.port ?? ''
+    return {
+      service: publicUrl?.replace(/\/+$/, '') ?? `${scheme}://${gatewayHost ?? 'localhost'}${port}`,
+      ofOutpoint: (outpoint) =>
+        gatewayHost && `${scheme}://${outpointLabel(outpoint)}.${OUTPOINT_ZONE}.${gatewayHost}${port}`,
+    }
+  }
+
+  /** The authority that a request is for; undefined if what names it is none. */
+  private authorityOf({ url, headers }: Pick<Request, 'url' | 'headers'>): ReadAuthority | undefined {
+    // The target counts, whatever Host says (RFC 9112 3.2.2). One that cannot be read has no route of the service.
+    const absolute = url.startsWith('/') ? undefined : ABSOLUTE.exec(url)?.[1]
+    const read =
+      absolute === undefined
+        ? this.authority(headers.host ?? '')
+        : (this.authority(absolute) ?? this.authority(''))
+    const forwarded = headers['x-forwarded-host']
+    if (forwarded === undefined || this.options.trustedProxies === 0 || read?.isNamed === true) return read
+    return this.authority(this.forwardedHost(String(forwarded)))
+  }
+
+  /** What the outermost trusted proxy was asked for: each proxy may append its own. */
+  private forwardedHost(list: string): string {
+    const hosts = list.split(',')
+    return (hosts[Math.max(hosts.length - this.options.trustedProxies, 0)] ?? '').trim()
+  }
+
+  /** Undefined if it is none. */
+  private authority(written: string): ReadAuthority | undefined {
+    const known = this.known.get(written)
+    if (known !== undefined) return known
+    const [, name, port = ''] = written.length > MAX_AUTHORITY ? [] : (AUTHORITY.exec(written) ?? [])
+    if (name === undefined) return undefined
+    const host = plainHost(name)
+    const isNamed = this.own.has(host) || (this.zone !== undefined && host.endsWith(this.zone))
+    const read = { target: this.targetOf(host), isNamed, host, port: port === ':' ? '' : port }
+    this.known.set(written, read)
+    return read
+  }
+
+  private targetOf(host: string): HostTarget | undefined {
+    if (this.own.has(host)) return undefined
+    if (this.zone !== undefined && host.endsWith(this.zone))
+      return targetBelow(host.slice(0, -this.zone.length))
+    if (!this.isStrict || host === '' || host === 'localhost' || isIP(host.replace(/^\[|\]$/g, '')) !== 0)
+      return undefined
+    return this.options.customDomains
+      ? { kind: 'domain', host }
+      : { kind: 'nothing', error: new NotFoundError('this service has no such host') }
+  }
+}
+
+export interface HostLinks {
+  /** The URL of the service, without a slash at its end. */
+  service: string
+  /** The origin of an outpoint; undefined if outpoints have no hosts. */
+  ofOutpoint(outpoint: Outpoint): string | undefined
+}
+
+/** Whether a name can be a label that browsers and resolvers accept and show as it is (RFC 5891 4.2.3.1, RFC 1035 2.3.1). */
+export function isHostLabel(name: string): boolean {
+  return name.length <= 63 && !name.startsWith('-') && !name.endsWith('-') && !name.startsWith('xn--')
+}
+
+/** What the labels before the gateway's host name. */
+function targetBelow(labels: string): HostTarget {
+  const outpoint = labels.endsWith(`.${OUTPOINT_ZONE}`) ? labels.slice(0, -2) : undefined
+  if (outpoint !== undefined) {
+    const decoded = outpointOfLabel(outpoint)
+    if (decoded !== undefined) return { kind: 'outpoint', outpoint: decoded }
+    const message = 'the host is no outpoint: its 36 bytes in base 36 have 56 characters'
+    return { kind: 'nothing', error: new BadRequestError('BAD_OUTPOINT', message) }
+  }
+  if (NAME_PATTERN.test(labels)) return { kind: 'name', name: labels }
+  const message = 'the host is no name: a name has 1 to 255 characters of a-z 0-9 -'
+  return { kind: 'nothing', error: new BadRequestError('BAD_NAME', message) }
+}
+
+/** In lower case, and without the dot of a fully qualified name. */
+function plainHost(host: string): string {
+  return host.toLowerCase().replace(/\.$/, '')
+}
+
+function malformed(message: string): HostedRequest {
+  return { target: { kind: 'nothing', error: new BadRequestError('BAD_BODY', message) }, host: '' }
+}
+
+/** RFC 9112 3.2: a proxy may read the second one, where Node reads the first. */
+function hasSeveralHosts(rawHeaders: readonly string[]): boolean {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]
+    if (name?.length === 4 && name.toLowerCase() === 'host') hosts++
+  }
+  return hosts > 1
+}

@@ -1,0 +1,253 @@
+import type { NextFunction, Request, Response } from 'express'
+import type { Dependency } from '../../../backend/src/graph/dependencies.js'
+import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
+import {
+  type ContentReference,
+  formatOutpoint,
+  type Outpoint,
+} from '../../../backend/src/protocol/outpoint.js'
+import type { Profile } from '../../../backend/src/protocol/profile.js'
+import {
+  CONTENT_PATH,
+  type ContentAnswers,
+  ContentRedirect,
+  decodedSegments,
+  hasRawParameter,
+  sendRedirect,
+} from '../content/content.js'
+import { type ContentRoot, contentRoot } from '../content/content-root.js'
+import { CACHE } from '../http/caching.js'
+import { AnswerError, NotFoundError } from '../http/errors.js'
+import { servedType } from '../http/security-headers.js'
+import type { Header } from '../http/send-body.js'
+import {
+  passingErrors,
+  type ResponseCache,
+  StoredResponse,
+  sendStored,
+  whenReady,
+} from '../http/stored-response.js'
+import { type ContentHosts, type HostedRequest, type HostTarget, isHostLabel } from './content-hosts.js'
+
+/** Finds what a domain of somebody else's shows, by its DNS records. */
+export interface CustomDomains {
+  /**
+   * The content that a domain shows; undefined if it shows none.
+   * @throws NotReadyError if that cannot be found out now.
+   */
+  referenceOf(host: string): Promise<ContentReference | undefined> | ContentReference | undefined
+}
+
+export interface HostContentOptions {
+  hosts: ContentHosts
+  store: GraphReader
+  responses: ResponseCache
+  answers: ContentAnswers
+  /** Answers below `/content/`, as on the service's own hosts. */
+  content: (request: Request, response: Response, next: NextFunction) => unknown
+  profile: Pick<Profile, 'nameContentType' | 'namesPrefixes' | 'gatewayPrefixes'>
+  /** The `Content-Security-Policy` of active content, if any. */
+  policy: string | undefined
+  /** If missing, no domain shows anything. */
+  domains?: CustomDomains | undefined
+}
+
+export type HostHandler = (
+  hosted: HostedRequest,
+  request: Request,
+  response: Response,
+  next: NextFunction,
+) => void
+
+/** Where the service has its page about a name. */
+export function namePage(name: string): string {
+  return `/name/${name}`
+}
+
+/** For metrics: a label for each kind of host, and never the host. */
+const ROUTES = Object.fromEntries(
+  Object.entries({
+    name: 'name host',
+    outpoint: 'outpoint host',
+    domain: 'custom domain',
+    nothing: 'no host',
+  } satisfies Record<HostTarget['kind'], string>).map(([kind, path]) => [kind, { path }]),
+)
+const CONTENT_ROUTE = { path: CONTENT_PATH }
+
+/**
+ * A path below `/content/` that begins with an outpoint or a txid: inscriptions refer to each other so. Anything else is a path
+ * of what the host shows, which may have a folder of that name.
+ */
+const REFERENCE = /^\/content\/[0-9a-f]{64}(?:[_.:%/?]|$)/i
+
+/** Nobody has mined the name. */
+class UnclaimedNameError extends NotFoundError {
+  constructor(readonly unclaimed: string) {
+    super(`${unclaimed} is not claimed`)
+  }
+}
+
+/** It, and how to mine it. */
+class MineNameError extends AnswerError {
+  override readonly name = 'MineNameError'
+  readonly code = 'NOT_FOUND'
+
+  constructor(name: string, service: string) {
+    const mine = `${service}/mine?name=${name}`
+    const message = `${name} is not claimed. Mine it at ${mine}, or run: npx minetree mine ${name} --url ${service}`
+    super(message, { data: { name, mine } })
+  }
+}
+
+/** The page about a name whose ordinal still shows nothing but that it was mined. */
+class NamePage {
+  constructor(readonly name: string) {}
+}
+
+/** What a host has at a path. */
+class HostAnswer {
+  constructor(
+    readonly found: StoredResponse | ContentRedirect | NamePage,
+    /** Paths of the service that prove it, by their relation. */
+    readonly links: Readonly<Record<string, string>>,
+    readonly headers: readonly Header[],
+    readonly dependsOn: readonly Dependency[],
+  ) {}
+
+  get weight(): number {
+    return this.found instanceof StoredResponse ? this.found.weight : 0
+  }
+}
+
+/**
+ * What hosts show, for GET and HEAD: a name its ordinal at the tip, an outpoint its content, a domain what its DNS records say.
+ * Paths, caching, ranges and errors are those of `/content/`. Each host is an origin of its own to browsers, so content is not
+ * sandboxed, and may install service workers.
+ */
+export function hostContent(options: HostContentOptions): HostHandler {
+  const { hosts, store, responses, answers, content, profile, policy, domains } = options
+  const isNameClaim = ({ output }: ContentRoot): boolean =>
+    servedType(output.content.contentType).essence === profile.nameContentType
+  const namesPrefix = profile.namesPrefixes[0] ?? ''
+  const gatewayPrefix = profile.gatewayPrefixes[0] ?? ''
+
+  const answerWith = async (
+    root: ContentRoot,
+    { request, name }: { request: Request; name?: string },
+  ): Promise<HostAnswer> => {
+    const links = {
+      ...(name !== undefined && { proof: `${namesPrefix}/proof/${name}` }),
+      provenance: `${gatewayPrefix}/provenance/${formatOutpoint(root.outpoint)}`,
+    }
+    const named: Header[] = name === undefined ? [] : [['X-Name', name]]
+    const redirected: Header[] = [
+      ['Cache-Control', CACHE.revalidate],
+      ...Object.entries(root.headers),
+      ['X-Outpoint', formatOutpoint(root.outpoint)],
+      ...named,
+    ]
+    const answer = (found: HostAnswer['found'], headers: readonly Header[]): HostAnswer =>
+      new HostAnswer(found, links, headers, root.dependsOn)
+    if (name !== undefined && isNameClaim(root)) return answer(new NamePage(name), redirected)
+    if (name !== undefined && !isHostLabel(name)) {
+      const elsewhere = new ContentRedirect(redirected, root.dependsOn, root.output.outpoint)
+      return answer(elsewhere, redirected)
+    }
+    const question = {
+      segments: decodedSegments(request.path.split('/').slice(1)),
+      raw: hasRawParameter(request),
+      // Pages of one site could otherwise let each other in, by setting `document.domain`.
+      headers: [...named, ['Origin-Agent-Cluster', '?1']] satisfies Header[],
+      policy,
+    }
+    const found = await answers(root, question)
+    return answer(found, found instanceof ContentRedirect ? found.headers : [])
+  }
+
+  const ofName = async (name: string, request: Request): Promise<HostAnswer> => {
+    const outpoint = await store.names.originOf(name)
+    if (outpoint === undefined) throw new UnclaimedNameError(name)
+    const root = await contentRoot(store, { pointer: { kind: 'outpoint', outpoint }, sequence: TIP })
+    return await answerWith(root, { request, name })
+  }
+  const ofOutpoint = async (outpoint: Outpoint, request: Request): Promise<HostAnswer> =>
+    await answerWith(await contentRoot(store, { pointer: { kind: 'outpoint', outpoint } }), { request })
+  const ofDomain = async (reference: ContentReference, request: Request): Promise<HostAnswer> => {
+    const root = await contentRoot(store, reference)
+    // Its records may change.
+    return await answerWith({ ...root, cache: CACHE.revalidate }, { request })
+  }
+
+  const resolve = (
+    target: Exclude<HostTarget, { kind: 'nothing' }>,
+    request: Request,
+  ): Promise<HostAnswer> | HostAnswer => {
+    switch (target.kind) {
+      case 'name':
+        return responses.cachedOn(target.name, request, () => ofName(target.name, request))
+      case 'outpoint': {
+        const { outpoint } = target
+        return responses.cachedOn(`${formatOutpoint(outpoint)}.c`, request, () =>
+          ofOutpoint(outpoint, request),
+        )
+      }
+      case 'domain':
+        return whenReady(domains?.referenceOf(target.host), (reference) => {
+          if (reference === undefined) {
+            const message = `this service has no such host, and no TXT record of _ordfs.${target.host} names an outpoint`
+            throw new NotFoundError(message)
+          }
+          const key = `${formatReference(reference)}.d`
+          return responses.cachedOn(key, request, () => ofDomain(reference, request))
+        })
+    }
+  }
+
+  const send = (answer: HostAnswer, request: Request, response: Response): Promise<void> | void => {
+    const { found, links, headers } = answer
+    const { service, ofOutpoint: originOf } = hosts.linksOf(request)
+    const link = Object.entries(links).map(([relation, path]) => `<${service}${path}>; rel="${relation}"`)
+    response.setHeader('Link', link.join(', '))
+    if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
+    if (found instanceof NamePage) {
+      for (const [name, value] of headers) response.setHeader(name, value)
+      response
+        .status(302)
+        .set('Location', service + namePage(found.name))
+        .end()
+      return
+    }
+    const location =
+      found.outpoint === undefined ? '/index.html' : `${originOf(found.outpoint)}${request.path}`
+    sendRedirect({ request, response, headers, location })
+  }
+
+  return (hosted, request, response, next) => {
+    const { target } = hosted
+    request.route = ROUTES[target.kind]
+    const fail = (error: unknown): void => {
+      if (error instanceof UnclaimedNameError)
+        next(new MineNameError(error.unclaimed, hosts.linksOf(request).service))
+      else next(error)
+    }
+    passingErrors(() => {
+      if (target.kind === 'nothing') throw target.error
+      const { method, url } = request
+      if (method !== 'GET' && method !== 'HEAD')
+        throw new NotFoundError('a host that shows content answers GET and HEAD only')
+      if (!url.startsWith('/')) throw new NotFoundError('a host that shows content has no such path')
+      if (REFERENCE.test(url)) {
+        request.route = CONTENT_ROUTE
+        content(request, response, next)
+        return
+      }
+      return whenReady(resolve(target, request), (answer) => send(answer, request, response))
+    }, fail)
+  }
+}
+
+function formatReference({ pointer, sequence }: ContentReference): string {
+  const place = pointer.kind === 'outpoint' ? formatOutpoint(pointer.outpoint) : pointer.txid
+  return sequence === undefined ? place : `${place}:${sequence}`
+}

@@ -1,0 +1,200 @@
+import { Resolver } from 'node:dns/promises'
+import { LRUCache } from 'lru-cache'
+import {
+  type ContentReference,
+  PointerError,
+  parseContentReference,
+} from '../../../backend/src/protocol/outpoint.js'
+import type { CustomDomains } from '../../gateway/hosts/host-content.js'
+import { NotReadyError } from '../../gateway/http/errors.js'
+
+/** The part of Node's resolver that is used. */
+export interface TxtResolver {
+  resolveTxt(name: string): Promise<string[][]>
+}
+
+export interface DnsDomainsOptions {
+  resolver: TxtResolver
+  /** The most lookups a minute, and at a time. */
+  lookupRate: number
+  maxLookups: number
+  /** The time in milliseconds; by default, of the system. */
+  now?: () => number
+}
+
+const SECOND = 1000
+const MINUTE = 60 * SECOND
+/** How long an answer counts: what a domain shows, that it shows nothing, and that its servers failed. */
+const FRESH = { found: 5 * MINUTE, none: MINUTE, failed: 10 * SECOND }
+/** How long a domain goes on to show what it showed while its servers fail, or while there is no room for a lookup. */
+const STALE = 24 * 60 * MINUTE
+/** How many domains of either kind are remembered. */
+const REMEMBERED = 10_000
+/** How long one lookup may take, in milliseconds. */
+const PATIENCE = 5 * SECOND
+/** When to try again after a lookup that failed, in seconds. */
+const RETRY_AFTER = '10'
+
+const PREFIX = '_ordfs.'
+/** RFC 1035 2.3.4. */
+const MAX_NAME = 253
+/** At least two labels (RFC 1123 2.1), the last of which is no number: that would be an address. */
+const DOMAIN = /^(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9])?\.)+(?!\d+$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])$/
+/** Domains that no public server answers for (RFC 6761, RFC 6762, RFC 7686, RFC 8375, and `internal` by ICANN). */
+const PRIVATE = /\.(?:localhost|local|internal|arpa|onion|invalid)$/
+/** How many records are looked at, and how long one of ours can be: `ordfs=`, an outpoint of 75 characters and `:` with a sequence. */
+const MAX_RECORDS = 100
+const MAX_RECORD = 120
+const TAGGED = /^ordfs=/i
+
+/** A domain's servers did not say what it shows. */
+class DnsError extends NotReadyError {
+  override readonly headers = { 'Retry-After': RETRY_AFTER }
+}
+
+interface Known {
+  reference: ContentReference | undefined
+  /** Until when it counts, and until when it does if there is nothing better. */
+  until: number
+  staleUntil: number
+}
+
+/**
+ * Domains that say in a TXT record of `_ordfs.<domain>` what they show: `ordfs=<outpoint>[:seq]`, or that alone.
+ *
+ * Any stranger can send any Host, so lookups are bounded: answers are remembered, what is asked at the same time is looked up
+ * once, and there is only so much a minute and at a time. Domains that showed something do so while there is no room.
+ */
+export class DnsDomains implements CustomDomains {
+  private readonly found = new LRUCache<string, Known>({ max: REMEMBERED })
+  private readonly none = new LRUCache<string, Known>({ max: REMEMBERED })
+  /** Until when no server of a domain is asked again. */
+  private readonly failed = new LRUCache<string, number>({ max: REMEMBERED })
+  private readonly lookups = new Map<string, Promise<ContentReference | undefined>>()
+  /** Those that the resolver works on. */
+  private running = 0
+  private minute = 0
+  private inMinute = 0
+
+  constructor(private readonly options: DnsDomainsOptions) {}
+
+  referenceOf(host: string): Promise<ContentReference | undefined> | ContentReference | undefined {
+    if (PREFIX.length + host.length > MAX_NAME || !DOMAIN.test(host) || PRIVATE.test(host)) return undefined
+    const now = this.now()
+    const known = this.found.get(host) ?? this.none.get(host)
+    if (known !== undefined && known.until > now) return known.reference
+    const inProgress = this.lookups.get(host)
+    if (inProgress !== undefined) return inProgress
+    const stale = known?.reference !== undefined && known.staleUntil > now ? known.reference : undefined
+    const hasFailed = (this.failed.get(host) ?? 0) > now
+    if (hasFailed || !this.hasRoom(now)) {
+      if (stale !== undefined) return stale
+      throw hasFailed ? unanswered() : new DnsError('too many domains are being looked up; try again')
+    }
+    const lookup = this.lookUp(host, stale).finally(() => this.lookups.delete(host))
+    this.lookups.set(host, lookup)
+    return lookup
+  }
+
+  private async lookUp(
+    host: string,
+    stale: ContentReference | undefined,
+  ): Promise<ContentReference | undefined> {
+    const { found, none, failed } = this
+    try {
+      const reference = await this.recordOf(host)
+      const now = this.now()
+      if (reference === undefined) found.delete(host)
+      const kept = reference === undefined ? none : found
+      const until = now + FRESH[reference === undefined ? 'none' : 'found']
+      kept.set(host, { reference, until, staleUntil: now + STALE })
+      return reference
+    } catch (error) {
+      failed.set(host, this.now() + FRESH.failed)
+      if (stale !== undefined) return stale
+      throw unanswered(error)
+    }
+  }
+
+  private async recordOf(host: string): Promise<ContentReference | undefined> {
+    this.running++
+    const records = this.options.resolver
+      .resolveTxt(PREFIX + host)
+      .catch((error: unknown) => {
+        if (isAbsent(error)) return []
+        throw error
+      })
+      .finally(() => this.running--)
+    return referenceIn(await withinTime(records))
+  }
+
+  /** Whether there may be another lookup now, which then counts. */
+  private hasRoom(now: number): boolean {
+    const { lookupRate, maxLookups } = this.options
+    const minute = Math.floor(now / MINUTE)
+    if (minute !== this.minute) {
+      this.minute = minute
+      this.inMinute = 0
+    }
+    if (this.inMinute >= lookupRate || this.running >= maxLookups) return false
+    this.inMinute++
+    return true
+  }
+
+  private now(): number {
+    return this.options.now?.() ?? Date.now()
+  }
+}
+
+/** Without the domain: it would be another reason in the log each time. */
+function unanswered(cause?: unknown): DnsError {
+  return new DnsError('the DNS servers of this domain do not say what it shows; try again', { cause })
+}
+
+/** A resolver of the servers in the settings, or else those of the system. */
+export function dnsResolver(servers: readonly string[]): TxtResolver {
+  const resolver = new Resolver({ timeout: 2 * SECOND, tries: 2 })
+  if (servers.length > 0) resolver.setServers(servers)
+  return resolver
+}
+
+/** What records name: those that say so by their tag, or else those that are nothing but a reference. Undefined if they differ. */
+function referenceIn(records: readonly string[][]): ContentReference | undefined {
+  const texts = records
+    .slice(0, MAX_RECORDS)
+    .map((parts) => parts.join(''))
+    .filter(({ length }) => length <= MAX_RECORD)
+    .map((text) => text.trim())
+  const tagged = texts.filter((text) => TAGGED.test(text)).map((text) => text.replace(TAGGED, '').trim())
+  const references = new Map<string, ContentReference>()
+  for (const text of tagged.length > 0 ? tagged : texts) {
+    const reference = readReference(text)
+    if (reference !== undefined) references.set(JSON.stringify(reference), reference)
+  }
+  const [reference] = references.values()
+  return references.size === 1 ? reference : undefined
+}
+
+function readReference(text: string): ContentReference | undefined {
+  try {
+    const reference = parseContentReference(text)
+    return reference.pointer.kind === 'outpoint' ? reference : undefined
+  } catch (error) {
+    if (error instanceof PointerError) return undefined
+    throw error
+  }
+}
+
+/** Whether a server said that there is no such record. */
+function isAbsent(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException
+  return code === 'ENOTFOUND' || code === 'ENODATA'
+}
+
+async function withinTime<Value>(value: Promise<Value>): Promise<Value> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${PATIENCE} ms`)), PATIENCE)
+  })
+  return await Promise.race([value, late]).finally(() => clearTimeout(timer))
+}
