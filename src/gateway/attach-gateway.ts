@@ -5,7 +5,7 @@ import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { CONTENT_PATH, contentHandler } from './content/content.js'
 import { GATEWAY_LIMITS } from './gateway-limits.js'
 import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-options.js'
-import { errorResponse } from './http/error-response.js'
+import { type ErrorPage, errorResponse } from './http/error-response.js'
 import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
@@ -22,6 +22,8 @@ interface ServerOptions {
   bodies?: RequestBodies
   /** Caches responses, for a host that sends them without these routes. */
   responses?: ResponseCache
+  /** Renders errors for people; by default, all get JSON. */
+  errorPage?: ErrorPage | undefined
 }
 
 /**
@@ -54,7 +56,7 @@ export function attachGateway(
   const pending = options.ancestors && new PendingOrigins(graph, options.ancestors)
   const store = pending?.over(all) ?? all
   const policy = sandboxPolicy(options.contentPolicy)
-  const errors = errorResponse({ logger, ...(pending && { pending }) })
+  const errors = errorResponse({ logger, page: options.errorPage, ...(pending && { pending }) })
   const origins = options.crossOrigin === false ? [] : [crossOrigin()]
   const routes = Router()
   for (const handler of origins) {

@@ -20,9 +20,10 @@ import { deploymentRoutes } from './routes/deployment-routes.js'
 import { headersRoutes } from './routes/headers-routes.js'
 import { healthRoutes, type ReaderCount } from './routes/health-routes.js'
 import { metricsRoutes } from './routes/metrics-routes.js'
-import { type MinePage, minePageRoutes } from './routes/mine-page-routes.js'
+import { minePageRoutes } from './routes/mine-page-routes.js'
 import { openapiRoutes } from './routes/openapi-routes.js'
 import { overlayRoutes } from './routes/overlay-routes.js'
+import type { PageFiles } from './routes/page-files.js'
 import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
 import type { Overlay } from './submission/overlay.js'
 import { queueSubmissions, type Submit } from './submission/submission-queue.js'
@@ -37,8 +38,8 @@ export interface AppOptions {
   graph: GraphStore
   /** If missing, proofs are not verified again. */
   reorgMonitor?: ReorgMonitor
-  /** If missing, `/mine` is not found. */
-  minePage?: MinePage
+  /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
+  pageFiles?: PageFiles
   ping: () => Promise<void>
   /** Served at `/metrics`; by default, nothing is counted. */
   metrics?: Metrics
@@ -71,7 +72,7 @@ export function createApp(options: AppOptions): App {
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index, ...(options.reads && { reads: options.reads }) })
-  const { app, bodies, answerStored } = readApp({
+  const { app, bodies, answerStored, render, errorPage: page } = readApp({
     ...{ config, graph, logger },
     ...(options.ancestors && { ancestors: options.ancestors }),
   })
@@ -96,13 +97,13 @@ export function createApp(options: AppOptions): App {
       blockingRoutes({ graph, logger, bodies }),
       headersRoutes(options.reorgMonitor, { engine, bodies }),
       refuseUnknown,
-      errorResponse({ logger, overlay: true }),
+      errorResponse({ logger, overlay: true, page }),
     )
-  const errors = errorResponse({ logger })
+  const errors = errorResponse({ logger, page })
   app
     .use('/admin', admin)
     .use(deploymentRoutes(config, graph))
-    .use(minePageRoutes(options.minePage))
+    .use(minePageRoutes(options.pageFiles, render))
     .use(healthRoutes({ ping, readiness, index, refused, chain: options.chain, readers: options.readers }))
     .use(metricsRoutes(metrics))
     .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
@@ -111,7 +112,7 @@ export function createApp(options: AppOptions): App {
       gates.overlay,
       express.Router().use(below('/overlay'), overlay).use(overlay),
       arcIngestRoutes({ engine, graph, proofs, token: config.arcCallbackToken, bodies, published }),
-      errorResponse({ logger, overlay: true }),
+      errorResponse({ logger, overlay: true, page }),
     )
     .use(refuseUnknown)
     .use(errors)

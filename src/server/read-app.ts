@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
+import type { ErrorPage } from '../gateway/http/error-response.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import { ResponseCache } from '../gateway/http/stored-response.js'
 import type { Config } from './config/config.js'
@@ -10,6 +11,7 @@ import { clientKey } from './http/gates.js'
 import { Uploads } from './http/uploads.js'
 import { beefRoutes } from './routes/beef-routes.js'
 import { capabilitiesRoutes } from './routes/capabilities-routes.js'
+import { errorPages, pageRenderer, type RenderPage, siteOf } from './routes/send-page.js'
 import { txoRoutes } from './routes/txo-routes.js'
 
 export interface ReadAppOptions {
@@ -27,6 +29,10 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
   bodies: RequestBodies
   /** Sends a stored response, ahead of the routes. */
   answerStored: RequestHandler
+  /** Renders the pages of the host. */
+  render: RenderPage
+  /** Sends errors, to people as pages. */
+  errorPage: ErrorPage
 } {
   const { profile, network, limits, deployment, contentSecurityPolicy } = config
   const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
@@ -41,11 +47,13 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
     .set('query parser', 'simple')
     .set('trust proxy', limits.trustedProxies)
   const responses = new ResponseCache(graph)
+  const render = pageRenderer(siteOf(config))
+  const errorPage = errorPages(render)
   attachGateway(
     app,
     { graph },
     {
-      ...{ profile, network, limits, logger, bodies, responses },
+      ...{ profile, network, limits, logger, bodies, responses, errorPage },
       genesis: deployment?.genesis,
       contentPolicy: contentSecurityPolicy,
       crossOrigin: false,
@@ -56,5 +64,5 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
     .use(beefRoutes({ graph, prefixes: below('/beef') }))
     .use(txoRoutes({ graph, prefixes: below('/txo') }))
     .use(capabilitiesRoutes(profile))
-  return { app, bodies, answerStored: responses.handler }
+  return { app, bodies, answerStored: responses.handler, render, errorPage }
 }

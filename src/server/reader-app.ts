@@ -32,11 +32,11 @@ export function createReaderApp({
 }): App {
   const { limits, deployment, chainSources } = config
   const isFollowing = deployment !== undefined && chainSources.length > 0
-  const { app, answerStored } = readApp({
+  const { app, answerStored, errorPage } = readApp({
     ...{ config, graph, logger },
     ...(isFollowing && { ancestors }),
   })
-  const errors = errorResponse({ logger })
+  const errors = errorResponse({ logger, page: errorPage })
   app.use(passOn(writer)).use(errors)
   const gates = createGates({ limits, index, reads })
   return aheadOfRoutes(app, { handlers: [gates.gateway, answerStored], errors })

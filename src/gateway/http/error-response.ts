@@ -3,6 +3,7 @@ import { LRUCache } from 'lru-cache'
 import {
   type Answer,
   answerFor,
+  type ErrorCode,
   ERROR_STATUSES,
   type ErrorLogger,
   OriginPendingError,
@@ -10,7 +11,7 @@ import {
 } from './errors.js'
 import { ReaderLeftError } from './long-read.js'
 import type { PendingOrigins } from './pending-origins.js'
-import { sendJson } from './send-body.js'
+import { HTML_TYPE, sendJson } from './send-body.js'
 
 /** Headers of the body that is not sent; they may be set already. */
 const BODY_HEADERS = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
@@ -21,13 +22,29 @@ export interface ErrorResponseOptions {
   overlay?: boolean
   /** Only asked when nothing was found. */
   pending?: PendingOrigins
+  /** Renders errors for people; by default, all get JSON. */
+  page?: ErrorPage | undefined
 }
+
+/** What is told of an error. */
+export interface ShownError {
+  status: number
+  code: ErrorCode
+  message: string
+  /** The path that was asked for, without its query. */
+  path: string
+  requestId?: string
+}
+
+/** A page for an error, with the headers that it needs. */
+export type ErrorPage = (error: ShownError) => Promise<{ headers: Record<string, string>; html: string }>
 
 /** Sends every error in the one shape that all routes share. */
 export function errorResponse({
   logger,
   overlay = false,
   pending,
+  page,
 }: ErrorResponseOptions): ErrorRequestHandler {
   const specific = async (error: unknown): Promise<unknown> => {
     if (!(error instanceof OriginUnknownError)) return error
@@ -52,6 +69,14 @@ export function errorResponse({
     }
     for (const name of BODY_HEADERS) response.removeHeader(name)
     response.status(status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
+    if (page !== undefined) {
+      // Whoever got this might have got the other.
+      response.vary('Accept')
+      if (prefersHtml(request)) {
+        const { code, message } = answer
+        if (await sentPage(page, { response, request, error: { status, code, message } })) return
+      }
+    }
     sendJson(response, {
       ...answer.data,
       error: answer.message,
@@ -59,6 +84,30 @@ export function errorResponse({
       ...(overlay && { status: 'error', message: answer.message }),
     })
   }
+}
+
+/** Whether a request prefers a page to JSON, as browsers do that open one: `*/*` alone does not. */
+function prefersHtml(request: Request): boolean {
+  return request.headers.accept?.includes('text/html') === true && request.accepts(JSON_OR_HTML) === 'text/html'
+}
+
+const JSON_OR_HTML = ['application/json', 'text/html']
+
+/** Sends an error as a page; false if it cannot be rendered. */
+async function sentPage(
+  page: ErrorPage,
+  { request, response, error }: { request: Request; response: Response; error: Omit<ShownError, 'path'> },
+): Promise<boolean> {
+  const path = request.originalUrl.replace(/[?#].*$/s, '')
+  const requestId = String(response.getHeader('X-Request-Id'))
+  const rendered = await page({ ...error, path, requestId }).catch(() => undefined)
+  if (rendered === undefined) return false
+  const body = Buffer.from(rendered.html, 'utf8')
+  response.set(rendered.headers)
+  response.setHeader('Content-Type', HTML_TYPE)
+  response.setHeader('Content-Length', body.length)
+  response.end(body)
+  return true
 }
 
 function requestFields(request: Request, response: Response): Record<string, unknown> {
