@@ -15,6 +15,7 @@ import {
   TIP,
   type TransactionsReader,
 } from './graph-store.js'
+import type { HistoryStep, ListedOrdinal, ListingsReader, TransactionOutput } from './listings.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 /**
@@ -35,6 +36,7 @@ export class BlocklistFilter implements GraphReader {
   readonly attributes: AttributesReader
   readonly content: ContentReader
   readonly streams: StreamsReader
+  readonly listings: ListingsReader
   /** By what a stream that was checked is blocked, and at which version of the list. */
   private readonly seenStreams = new WeakMap<
     StreamSummary,
@@ -49,6 +51,7 @@ export class BlocklistFilter implements GraphReader {
     this.attributes = this.filteredAttributes()
     this.content = this.filteredContent()
     this.streams = this.filteredStreams()
+    this.listings = this.filteredListings()
   }
 
   /** A store drops its cached answers when the blocklist changes. */
@@ -188,6 +191,61 @@ export class BlocklistFilter implements GraphReader {
     }
   }
 
+  private filteredListings(): ListingsReader {
+    const { listings } = this.store
+    return {
+      counts: () => listings.counts(),
+      blockTimes: (heights) => listings.blockTimes(heights),
+      childNodes: (domain) => listings.childNodes(domain),
+      newestNames: (query) =>
+        this.filled({
+          limit: query.limit,
+          page: (last) => listings.newestNames(last === undefined ? query : { ...query, after: last }),
+          served: (found) => this.served(found),
+        }),
+      newestInscriptions: (query) =>
+        this.filled({
+          limit: query.limit,
+          page: (last) => listings.newestInscriptions(last === undefined ? query : { ...query, after: last }),
+          served: (found) => this.served(found),
+        }),
+      ordinalsWith: (query) =>
+        this.filled({
+          limit: query.limit,
+          page: (last) =>
+            listings.ordinalsWith(last === undefined ? query : { ...query, after: last.outpoint }),
+          served: async (found) => {
+            const blocked = await this.blockedAmong(found.flatMap(shownOf))
+            return found.filter((each) => !shownOf(each).some((one) => blocked.has(formatOutpoint(one))))
+          },
+        }),
+      // A blocked step still says where the ordinal went.
+      history: async (query) => {
+        const history = await this.readUnblocked(query.outpoint, () => listings.history(query))
+        if (history === undefined || this.isOpen) return history
+        const blocked = await this.blockedAmong(history.steps.map(({ outpoint }) => outpoint))
+        const steps = history.steps.map((step): HistoryStep => {
+          if (!blocked.has(formatOutpoint(step.outpoint))) return step
+          const { content: _, parent: __, owner: ___, ...bare } = step
+          return { ...bare, hasMap: false, blocked: true }
+        })
+        return { ...history, steps }
+      },
+      transaction: async (query) => {
+        const found = await listings.transaction(query)
+        if (found === undefined || this.isOpen) return found
+        const { txid } = query
+        const blocked = await this.blockedAmong(found.outputs.map(({ vout }) => ({ txid, vout })))
+        const outputs = found.outputs.map((each): TransactionOutput => {
+          const { vout, spender } = each
+          if (!blocked.has(formatOutpoint({ txid, vout }))) return each
+          return { vout, ...(spender !== undefined && { spender }), blocked: true }
+        })
+        return { ...found, outputs }
+      },
+    }
+  }
+
   /** Whether nothing is blocked, as far as that is known without a read. */
   private get isOpen(): boolean {
     const list = this.store.blocklist.list()
@@ -283,4 +341,9 @@ export class BlocklistFilter implements GraphReader {
 /** The outputs that an ordinal is in and shows at a step. */
 function placesOf(step: OrdinalStep | undefined): Outpoint[] {
   return step === undefined ? [] : [step.output.outpoint, step.content.outpoint]
+}
+
+/** The outputs that a row of a list shows. */
+function shownOf({ outpoint, contentOutpoint }: ListedOrdinal): Outpoint[] {
+  return contentOutpoint === undefined ? [outpoint] : [outpoint, contentOutpoint]
 }

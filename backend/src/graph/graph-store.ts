@@ -3,6 +3,7 @@ import type { OnRefusal } from './admission-rules.js'
 import type { Attribute } from './attributes.js'
 import type { BlocklistStore } from './blocklist.js'
 import type { Dependency } from './dependencies.js'
+import type { ListingsReader } from './listings.js'
 import type { MapState } from './map-merge.js'
 import type {
   AdmissionRecord,
@@ -339,6 +340,7 @@ export interface GraphReader extends ConsistentReader {
   readonly attributes: AttributesReader
   readonly content: ContentReader
   readonly streams: StreamsReader
+  readonly listings: ListingsReader
 }
 
 export interface GraphStore extends GraphReader, GraphWriter {

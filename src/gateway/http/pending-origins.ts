@@ -34,9 +34,9 @@ export class PendingOrigins {
    * reaches the tip: half of it would look complete.
    */
   over(store: GraphReader): GraphReader {
-    const { ordinals, transactions, names, metadata, attributes, content, streams } = store
+    const { ordinals, transactions, names, metadata, attributes, content, streams, listings } = store
     return {
-      ...{ transactions, names, metadata, attributes, content },
+      ...{ transactions, names, metadata, attributes, content, listings },
       consistent: (read, cache) => store.consistent(read, cache),
       cachedAnswer: (key) => store.cachedAnswer(key),
       streams: {

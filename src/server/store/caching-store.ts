@@ -78,6 +78,7 @@ export class CachingStore implements HostStore {
   readonly blocklist: BlocklistStore
   readonly backlog: Backlog
   readonly attributes
+  readonly listings
   readonly blocks
   readonly frontier
   readonly admissions
@@ -122,6 +123,7 @@ export class CachingStore implements HostStore {
     }
     const { transactions, names, ordinals, metadata, content, streams, blocklist, backlog } = store
     this.attributes = store.attributes
+    this.listings = store.listings
     this.blocks = store.blocks
     this.frontier = store.frontier
     this.admissions = store.admissions

@@ -9,6 +9,7 @@ import { spendsOf } from '../read/transaction-status.js'
 import { PROOF } from '../read/transactions.js'
 import {
   countInParts,
+  groupBy,
   hashColumn,
   hexOf,
   inParts,
@@ -69,14 +70,17 @@ export function lookupsIn(rows: RowReader): Lookups {
     },
     async liveNode(domain) {
       const nodes = (await rows.all('graph_nodes', { domain }, { fields: OUTPOINT })).map(outpointOf)
-      if (nodes.length === 0) return undefined
-      const spends = await rows.all('graph_spends', anyOutpoint(nodes), { fields: [...OUTPOINT, 'spender'] })
-      const mints = await withNodes(
-        rows,
-        spends.map(({ spender }) => hexOf(spender)),
-      )
-      const spent = outpointSet(spends.filter(({ spender }) => mints.has(hexOf(spender))))
+      const spent = await minted(rows, nodes)
       return nodes.find((outpoint) => !spent.has(formatOutpoint(outpoint)))
+    },
+    async nodesOf(domains) {
+      const fields = ['domain', ...OUTPOINT]
+      const nodes = await rows.all('graph_nodes', { domain: { $in: domains } }, { fields })
+      const spent = await minted(rows, nodes.map(outpointOf))
+      return [...groupBy(nodes, ({ domain }) => String(domain))].map(([domain, same]) => {
+        const live = same.map(outpointOf).find((outpoint) => !spent.has(formatOutpoint(outpoint)))
+        return { domain, ...(live && { outpoint: live }), children: same.length - 1 }
+      })
     },
     async unspentOfTopic({ topic, since, limit = Number.POSITIVE_INFINITY, always }) {
       const sort = { score: 1, txid: 1, vout: 1 } as const
@@ -171,6 +175,17 @@ async function nodesAmong(rows: RowReader, outpoints: Outpoint[]): Promise<Set<s
 
 function outpointSet(docs: Row[]): Set<string> {
   return new Set(docs.map((doc) => formatOutpoint(outpointOf(doc))))
+}
+
+/** Those of the nodes that a mint has spent, as text. */
+async function minted(rows: RowReader, nodes: Outpoint[]): Promise<Set<string>> {
+  const fields = [...OUTPOINT, 'spender']
+  const spends = await inParts(nodes, (part) => rows.all('graph_spends', anyOutpoint(part), { fields }))
+  const mints = await withNodes(
+    rows,
+    spends.map(({ spender }) => hexOf(spender)),
+  )
+  return outpointSet(spends.filter(({ spender }) => mints.has(hexOf(spender))))
 }
 
 /** Those of the transactions that are active and have a node. */

@@ -1,4 +1,5 @@
 import type { AdmissionsReader, Backlog, NamesReader, TransactionsReader } from '../../graph/graph-store.js'
+import type { ListedNode } from '../../graph/listings.js'
 import type { Block, OutputRecord } from '../../graph/records.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import type { Lineage } from '../rows/columns.js'
@@ -68,6 +69,8 @@ export interface Lookups extends Streams {
   sharedWith(txid: string): Promise<{ spender: string; isNode: boolean }[]>
   spenderOf: TransactionsReader['spenderOf']
   liveNode: NamesReader['liveNode']
+  /** The nodes of those of the domains that exist, in no order. */
+  nodesOf(domains: string[]): Promise<ListedNode[]>
   unspentOfTopic: AdmissionsReader['unspentOfTopic']
   workBehind: Backlog['workBehind']
   /** The summary of a lineage, as seen from one of its outputs; undefined if the store does not hold the output. */

@@ -7,6 +7,7 @@ import type { Direction } from '../read/read-streams.js'
 import { PROOF } from '../read/transactions.js'
 import {
   countInParts,
+  groupBy,
   hashColumn,
   hexOf,
   isComplete,
@@ -56,6 +57,13 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
       const row = await reader.first(LIVE_NODE, [domain])
       return row && outpointOf(row)
     },
+    async nodesOf(domains) {
+      const rows = await reader.all(nodesOf(domains), domains)
+      return [...groupBy(rows, ({ domain }) => String(domain))].map(([domain, nodes]) => {
+        const live = nodes.find((row) => Number(row.live) === 1)
+        return { domain, ...(live && { outpoint: outpointOf(live) }), children: nodes.length - 1 }
+      })
+    },
     unspentOfTopic: (query) => unspentOfTopic(reader, query),
     workBehind: ({ txids, limit }) => countInParts(txids, limit, (part) => workBehind(reader, part, limit)),
     summaryOf: (outpoint) => (isMysql ? mysqlSummary : summary)(reader, outpointPair(outpoint)),
@@ -98,10 +106,17 @@ const SPENDER = `select spender from graph_spends as spends where txid = ? and v
   )
 )`
 
-const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? and not exists (
+/** A condition on `nodes`: no mint spends it. */
+const IS_LIVE = `not exists (
   select 1 from graph_spends as spends join graph_nodes as spending on spending.txid = spends.spender
   where spends.txid = nodes.txid and spends.vout = nodes.vout
-) limit 1`
+)`
+
+const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? and ${IS_LIVE} limit 1`
+
+/** Each mint of a node leaves one more with its domain. */
+const nodesOf = (domains: string[]): string =>
+  `select domain, txid, vout, ${IS_LIVE} as live from graph_nodes as nodes where domain in (${anyOf(domains)})`
 
 type UnspentQuery = Parameters<AdmissionsReader['unspentOfTopic']>[0]
 /** No output has this index. */

@@ -10,6 +10,7 @@ import { attributesIn } from '../read/attributes.js'
 import { type BlocklistCopy, blockedPage } from '../read/blocklist-copy.js'
 import { frontierIn } from '../read/frontier.js'
 import { Lineages } from '../read/lineages.js'
+import { listingsIn } from '../read/listings.js'
 import type { Lookups } from '../read/lookups.js'
 import { namesIn } from '../read/names.js'
 import { metadataIn, ordinalsIn } from '../read/ordinals.js'
@@ -44,6 +45,7 @@ export abstract class GraphStoreBase implements HostStore {
   readonly attributes
   readonly content
   readonly streams
+  readonly listings
   readonly admissions
   readonly interactions
   readonly settings
@@ -67,6 +69,8 @@ export abstract class GraphStoreBase implements HostStore {
     this.attributes = attributesIn(database, lineages, lookups)
     this.content = contentIn(lineages)
     this.streams = streamsIn(lookups)
+    const { ordinals, attributes } = this
+    this.listings = listingsIn({ rows: database, lineages, lookups, ordinals, attributes })
     this.admissions = admissionsIn(database, lookups)
     this.interactions = interactionsIn(database)
     this.settings = settingsIn(database)

@@ -1,23 +1,14 @@
 import type { HeaderChain, HeaderRange } from '../../graph/header-chain.js'
 import { HEADER_BYTES } from '../../protocol/block-header.js'
 import { concatBytes, equalBytes, joinBytes } from '../../protocol/bytes.js'
-import { bytesOf } from '../rows/columns.js'
+import {
+  type HeaderRow,
+  headerRow,
+  positionOf,
+  ROW_HEADERS,
+  HEADERS_TABLE as TABLE,
+} from '../read/header-rows.js'
 import type { RowDatabase, RowReader } from '../rows/rows.js'
-
-/**
- * How many headers a row has: few enough that one of them is read fast, and enough that rows are written by the thousand. The
- * row at a position has the headers of the heights from `position * ROW_HEADERS` on; only the first row may begin later.
- */
-const ROW_HEADERS = 100
-
-const TABLE = 'graph_headers'
-
-interface HeaderRow {
-  position: number
-  /** The height of its first header. */
-  height: number
-  headers: Uint8Array
-}
 
 /** See {@link HeaderChain}: rows of consecutive headers, on any engine. */
 export function headerChainIn(database: RowDatabase): HeaderChain {
@@ -63,10 +54,6 @@ export function headerChainIn(database: RowDatabase): HeaderChain {
   }
 }
 
-function positionOf(height: number): number {
-  return Math.floor(height / ROW_HEADERS)
-}
-
 async function rangeOf(rows: RowReader): Promise<HeaderRange | undefined> {
   const [first, last] = await Promise.all([end(rows, 1), end(rows, -1)])
   if (first === undefined || last === undefined) return undefined
@@ -88,10 +75,6 @@ async function rowsBetween(rows: RowReader, first: number, last: number): Promis
   if (first === last) return [(await rowAt(rows, first)) ?? []].flat()
   const position = { $gte: first, $lte: last }
   return (await rows.all(TABLE, { position }, { sort: { position: 1 } })).map(headerRow)
-}
-
-function headerRow({ position, height, headers }: Record<string, unknown>): HeaderRow {
-  return { position: Number(position), height: Number(height), headers: bytesOf(headers) }
 }
 
 function rowsOf(from: number, headers: Uint8Array): HeaderRow[] {
