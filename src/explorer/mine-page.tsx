@@ -8,7 +8,7 @@ export function minePage(site: Site): string {
     description: 'Mine a name by proof of work, in this browser.',
     section: 'mine',
     path: '/mine',
-    scripts: ['../mine/main'],
+    scripts: ['/mine/main.js'],
     children: (
       <>
         <div class="head">

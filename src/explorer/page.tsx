@@ -36,7 +36,7 @@ export interface PageOptions {
   section?: Section
   /** The path of the page, without its query. */
   path?: string
-  /** Scripts of this page beside the one of all pages, by name. */
+  /** Scripts of this page beside the one of all pages, by their paths. */
   scripts?: readonly string[]
   /** Feeds of what the page lists. */
   feeds?: readonly { href: string; title: string }[]
@@ -87,7 +87,8 @@ function Page({ site, title, description, section, children, ...options }: PageO
         {feeds.map((feed) => (
           <link key={feed.href} rel="alternate" type="application/atom+xml" {...feed} />
         ))}
-        {base === '' && ['explorer', ...scripts].map((name) => <Script key={name} name={name} />)}
+        {base === '' &&
+          ['/explorer/explorer.js', ...scripts].map((src) => <script key={src} type="module" src={src} />)}
       </head>
       <body>
         <a class="skip" href="#main">
@@ -125,10 +126,6 @@ function Page({ site, title, description, section, children, ...options }: PageO
       </body>
     </html>
   )
-}
-
-function Script({ name }: { name: string }): VNode {
-  return <script type="module" src={`/explorer/${name}.js`} />
 }
 
 /** The small tree of the identity: trunk, fork, two leaves. */

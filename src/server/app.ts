@@ -17,17 +17,19 @@ import { readApp } from './read-app.js'
 import { arcIngestRoutes } from './routes/arc-ingest.js'
 import { blockingRoutes } from './routes/blocking-routes.js'
 import { deploymentRoutes } from './routes/deployment-routes.js'
+import { explorerFileRoutes } from './routes/explorer-routes.js'
 import { headersRoutes } from './routes/headers-routes.js'
-import { healthRoutes, type ReaderCount } from './routes/health-routes.js'
+import { healthOf, healthRoutes, type ReaderCount } from './routes/health-routes.js'
 import { metricsRoutes } from './routes/metrics-routes.js'
 import { minePageRoutes } from './routes/mine-page-routes.js'
 import { openapiRoutes } from './routes/openapi-routes.js'
 import { overlayRoutes } from './routes/overlay-routes.js'
 import type { PageFiles } from './routes/page-files.js'
+import { statusRoutes } from './routes/status-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
 import type { Overlay } from './submission/overlay.js'
 import { queueSubmissions, type Submit } from './submission/submission-queue.js'
-import type { ChainParts } from './telemetry/chain-status.js'
+import { type ChainParts, chainStatus } from './telemetry/chain-status.js'
 import { Metrics } from './telemetry/metrics.js'
 
 export interface AppOptions {
@@ -62,7 +64,7 @@ export interface AppOptions {
 export function createApp(options: AppOptions): App {
   const { config, graph, ping, logger } = options
   const { engine, discovery, proofs, refused } = options.overlay
-  const { limits } = config
+  const { limits, profile, maxBodyBytes } = config
   const { metrics = new Metrics() } = options
   // Its client reads it on the next connection, too.
   const published = async (): Promise<void> => options.readers?.published()
@@ -75,8 +77,10 @@ export function createApp(options: AppOptions): App {
   const { app, bodies, answerStored, render, errorPage: page } = readApp({
     ...{ config, graph, logger },
     ...(options.ancestors && { ancestors: options.ancestors }),
+    chain: () => chainStatus(options.chain ?? {}),
   })
-  const { profile, maxBodyBytes } = config
+  const health = healthOf({ ping, readiness, index, refused, chain: options.chain, readers: options.readers })
+  const document = () => openapiDocument({ profile, version: packageVersion() })
   const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
   const overlay = overlayRoutes({
     ...limits,
@@ -104,9 +108,11 @@ export function createApp(options: AppOptions): App {
     .use('/admin', admin)
     .use(deploymentRoutes(config, graph))
     .use(minePageRoutes(options.pageFiles, render))
-    .use(healthRoutes({ ping, readiness, index, refused, chain: options.chain, readers: options.readers }))
+    .use(explorerFileRoutes(options.pageFiles))
+    .use(healthRoutes(health))
     .use(metricsRoutes(metrics))
-    .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
+    .use(openapiRoutes(document))
+    .use(statusRoutes({ health, document, render }))
     .use(errors)
     .use(
       gates.overlay,

@@ -1,6 +1,8 @@
 import express, { type Express, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { ChainView } from '../explorer/index.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import type { ErrorPage } from '../gateway/http/error-response.js'
@@ -11,6 +13,7 @@ import { clientKey } from './http/gates.js'
 import { Uploads } from './http/uploads.js'
 import { beefRoutes } from './routes/beef-routes.js'
 import { capabilitiesRoutes } from './routes/capabilities-routes.js'
+import { explorerRoutes } from './routes/explorer-routes.js'
 import { errorPages, pageRenderer, type RenderPage, siteOf } from './routes/send-page.js'
 import { txoRoutes } from './routes/txo-routes.js'
 
@@ -19,11 +22,13 @@ export interface ReadAppOptions {
   graph: GraphStore
   /** See `GatewayOptions`. */
   ancestors?: MissingAncestors
+  /** How far the host has come, for its pages. */
+  chain: () => Promise<ChainView> | ChainView
   logger: Logger
 }
 
 /** The routes that need nothing but the store, which any process may read. They leave errors and all other paths to the caller. */
-export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
+export function readApp({ config, graph, ancestors, chain, logger }: ReadAppOptions): {
   app: Express
   /** Reads the bodies of requests, for further routes as well. */
   bodies: RequestBodies
@@ -47,7 +52,8 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
     .set('query parser', 'simple')
     .set('trust proxy', limits.trustedProxies)
   const responses = new ResponseCache(graph)
-  const render = pageRenderer(siteOf(config))
+  const site = siteOf(config)
+  const render = pageRenderer(site)
   const errorPage = errorPages(render)
   attachGateway(
     app,
@@ -64,5 +70,11 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
     .use(beefRoutes({ graph, prefixes: below('/beef') }))
     .use(txoRoutes({ graph, prefixes: below('/txo') }))
     .use(capabilitiesRoutes(profile))
+    .use(
+      explorerRoutes({
+        explorer: { store: new BlocklistFilter(graph), site, network, difficulty: deployment?.difficulty },
+        ...{ responses, chain },
+      }),
+    )
   return { app, bodies, answerStored: responses.handler, render, errorPage }
 }

@@ -86,7 +86,7 @@ export function errorResponse({
   }
 }
 
-/** Whether a request prefers a page to JSON, as browsers do that open one: `*/*` alone does not. */
+/** Whether a request prefers a page to JSON, as browsers do that open one. Whoever takes anything gets JSON. */
 function prefersHtml(request: Request): boolean {
   return request.headers.accept?.includes('text/html') === true && request.accepts(JSON_OR_HTML) === 'text/html'
 }

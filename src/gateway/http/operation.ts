@@ -48,6 +48,7 @@ type Errors = Partial<Record<ErrorCode | `${number} ${ErrorCode}`, string>>
 export const TAGS = {
   content: 'The content of outputs.',
   names: 'The tree of names.',
+  pages: 'Pages for people: the explorer.',
   preview: 'What an inscription would look like.',
   transactions: 'Transactions and their outputs, as wallets ask for them.',
   overlay: 'The overlay protocol.',

@@ -22,12 +22,14 @@ import { BEEF_OPERATIONS } from '../routes/beef-routes.js'
 import { BLOCKING_OPERATIONS } from '../routes/blocking-routes.js'
 import { CAPABILITIES_OPERATIONS } from '../routes/capabilities-routes.js'
 import { DEPLOYMENT_OPERATIONS } from '../routes/deployment-routes.js'
+import { EXPLORER_OPERATIONS } from '../routes/explorer-routes.js'
 import { HEADERS_OPERATIONS } from '../routes/headers-routes.js'
 import { HEALTH_OPERATIONS } from '../routes/health-routes.js'
 import { METRICS_OPERATIONS } from '../routes/metrics-routes.js'
 import { MINE_PAGE_OPERATIONS } from '../routes/mine-page-routes.js'
 import { OPENAPI_OPERATIONS } from '../routes/openapi-routes.js'
 import { OVERLAY_OPERATIONS } from '../routes/overlay-routes.js'
+import { STATUS_OPERATIONS } from '../routes/status-routes.js'
 import { TXO_OPERATIONS } from '../routes/txo-routes.js'
 
 /** A JSON Schema (2020-12). */
@@ -102,7 +104,7 @@ export function openapiDocument({
   writer.add(forWallets('/beef'), BEEF_OPERATIONS)
   writer.add(forWallets('/txo'), TXO_OPERATIONS)
   writer.add(['', ...walletPrefixes], CAPABILITIES_OPERATIONS)
-  writer.add([''], DEPLOYMENT_OPERATIONS, MINE_PAGE_OPERATIONS)
+  writer.add([''], DEPLOYMENT_OPERATIONS, MINE_PAGE_OPERATIONS, EXPLORER_OPERATIONS, STATUS_OPERATIONS)
   writer.add(['/admin'], BLOCKING_OPERATIONS, HEADERS_OPERATIONS)
   writer.add([''], HEALTH_OPERATIONS, METRICS_OPERATIONS, OPENAPI_OPERATIONS)
   const headers = Object.entries(HEADERS).map(([name, schema]) => [name, writer.text(schema)])

@@ -1,6 +1,6 @@
 import type { Request, Response } from 'express'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { Site } from '../../explorer/page.js'
+import type { Site } from '../../explorer/index.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import type { ErrorPage } from '../../gateway/http/error-response.js'
@@ -10,9 +10,9 @@ import { packageVersion } from '../config/package-info.js'
 import { pageHeaders } from './page-headers.js'
 
 // Loaded with the first page: a start needs none.
-const load = () => import('../../explorer/index.js')
+export const loadExplorer = () => import('../../explorer/index.js')
 
-type Explorer = Awaited<ReturnType<typeof load>>
+type Explorer = Awaited<ReturnType<typeof loadExplorer>>
 
 /** Renders a page of the explorer. */
 export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
@@ -30,7 +30,7 @@ export function siteOf({ profile, network, deployment }: Pick<Config, 'profile' 
 }
 
 export function pageRenderer(site: Site): RenderPage {
-  return async (render) => render({ ...(await load()), site })
+  return async (render) => render({ ...(await loadExplorer()), site })
 }
 
 const ERROR_HEADERS = { ...pageHeaders({ isFramed: true }), 'Cache-Control': 'no-store' }

@@ -1,0 +1,412 @@
+import { type Request, type RequestHandler, type Response, Router } from 'express'
+import { z } from 'zod'
+import { decodeAddress } from '../../../backend/src/protocol/address.js'
+import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { ChainView, Explorer, MadePage } from '../../explorer/index.js'
+import { CACHE } from '../../gateway/http/caching.js'
+import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
+import type { HeaderName, Operation, OperationGroup } from '../../gateway/http/operation.js'
+import { STORE_ERRORS } from '../../gateway/http/operation.js'
+import { askedOutpoint, domain, name as nameSchema, txid, validate } from '../../gateway/http/schemas.js'
+import { HTML_TYPE } from '../../gateway/http/send-body.js'
+import { type ResponseCache, textResponse } from '../../gateway/http/stored-response.js'
+import { type PageFiles, sendFile } from './page-files.js'
+import { pageHeaders } from './page-headers.js'
+import { loadExplorer, sendPage } from './send-page.js'
+
+export interface ExplorerRoutesOptions {
+  explorer: Explorer
+  responses: ResponseCache
+  /** How far the host has come. */
+  chain: () => Promise<ChainView> | ChainView
+}
+
+const HEADERS = pageHeaders({ frames: true })
+const FEED_HEADERS = {
+  'Cache-Control': CACHE.unproven,
+  'X-Content-Type-Options': 'nosniff',
+} satisfies Partial<Record<HeaderName, string>>
+
+const ATOM_TYPE = 'application/atom+xml; charset=utf-8'
+
+const ROBOTS = `User-agent: *
+Disallow: /content/
+Disallow: /map
+Disallow: /search
+Disallow: /svc/
+Disallow: /type
+`
+
+type Pages = Awaited<ReturnType<typeof loadExplorer>>
+
+/** What a page is made from: the modules of the explorer, and the host. */
+type Make = (pages: Pages, request: Request) => Promise<MadePage>
+
+/** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
+export function explorerRoutes({ explorer, responses, chain }: ExplorerRoutesOptions): Router {
+  const page = (make: Make): RequestHandler => cachedPage({ responses, make, headers: HEADERS, type: HTML_TYPE })
+  const feed = (make: Make): RequestHandler =>
+    cachedPage({ responses, make, headers: FEED_HEADERS, type: ATOM_TYPE })
+  return (
+    Router()
+      .get('/', async (request, response) => {
+        const pages = await loadExplorer()
+        const [{ html }, view] = await Promise.all([
+          responses.cachedBy('page:home', async () => weighed(await pages.homePage(explorer))),
+          chain(),
+        ])
+        sendPage({ request, response, html: pages.withChain(html, view), headers: HEADERS })
+      })
+      .get(
+        '/names',
+        page(async (pages, { query }) => {
+          const { order, prefix, after } = validate(namesQuery, query, badQuery)
+          if (order === 'name') return pages.namesInOrderPage(explorer, namesAfter(prefix, after))
+          return pages.newestNamesPage(explorer, placeOf(pages, after))
+        }),
+      )
+      .get(
+        '/tree',
+        page(async (pages, { query }) => {
+          const { prefix } = validate(treeQuery, query, () => badName())
+          return found(await pages.treePage(explorer, prefix), `nobody has mined ${prefix}`)
+        }),
+      )
+      .get(
+        '/inscriptions',
+        page(async (pages, { query }) => {
+          const { after } = validate(afterQuery, query, badQuery)
+          return pages.newestInscriptionsPage(explorer, placeOf(pages, after))
+        }),
+      )
+      .get(
+        '/name/:name',
+        page(async (pages, { params, query }) => {
+          const name = validate(nameSchema, params.name, () => badName())
+          const { from } = validate(stepQuery, query, badQuery)
+          return found(await pages.namePage(explorer, name, from), `${name} is not claimed`)
+        }),
+      )
+      .get(
+        '/ordinal/:outpoint',
+        page(async (pages, { params, query }) => {
+          const outpoint = parseOutpoint(String(params.outpoint))
+          const { from } = validate(stepQuery, query, badQuery)
+          return found(await pages.ordinalPage(explorer, outpoint, from), 'this store does not hold this output')
+        }),
+      )
+      .get(
+        '/address/:address',
+        page(async (pages, { params, query }) => {
+          const address = String(params.address)
+          const owner = decodeAddress(address)
+          if (owner === undefined) throw new BadRequestError('BAD_BODY', 'this is no P2PKH address')
+          return pages.ordinalsPage(explorer, { kind: 'address', address, owner }, outpointAfter(query))
+        }),
+      )
+      .get(
+        '/type',
+        page(async (pages, { query }) => {
+          const { type } = validate(typeQuery, query, badQuery)
+          return pages.ordinalsPage(explorer, { kind: 'type', type }, outpointAfter(query))
+        }),
+      )
+      .get(
+        '/map',
+        page(async (pages, { query }) => {
+          const { key, value } = validate(mapQuery, query, badQuery)
+          return pages.ordinalsPage(explorer, { kind: 'map', key, value }, outpointAfter(query))
+        }),
+      )
+      .get(
+        '/parent/:outpoint',
+        page(async (pages, { params, query }) => {
+          const parent = parseOutpoint(String(params.outpoint))
+          return pages.ordinalsPage(explorer, { kind: 'parent', parent }, outpointAfter(query))
+        }),
+      )
+      .get(
+        '/tx/:txid',
+        page(async (pages, { params, query }) => {
+          const id = String(params.txid).toLowerCase()
+          if (!txid.safeParse(id).success)
+            throw new BadRequestError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
+          const { after } = validate(outputQuery, query, badQuery)
+          return found(await pages.transactionPage(explorer, id, after), 'this store does not have this transaction')
+        }),
+      )
+      .get('/search', async (request, response) => {
+        const { q } = validate(searchQuery, request.query, badQuery)
+        const pages = await loadExplorer()
+        const result = await explorer.store.consistent(() => pages.search(explorer, q))
+        if (result.kind === 'page') {
+          response.set('Cache-Control', CACHE.none).redirect(303, result.path)
+          return
+        }
+        sendPage({ request, response: response.status(result.status), html: result.html, headers: HEADERS })
+      })
+      .get(
+        '/feeds/names.atom',
+        feed((pages, request) => pages.namesFeed(explorer, baseOf(request))),
+      )
+      .get(
+        '/feeds/inscriptions.atom',
+        feed((pages, request) => pages.inscriptionsFeed(explorer, baseOf(request))),
+      )
+      .get('/robots.txt', (_request, response) => {
+        response.set({ ...FEED_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' }).send(ROBOTS)
+      })
+      .get(['/favicon.svg', '/favicon.ico'], async (_request, response) => {
+        const { FAVICON } = await loadExplorer()
+        response.set({ ...FAVICON_HEADERS, 'Content-Type': 'image/svg+xml' }).send(FAVICON)
+      })
+  )
+}
+
+const FAVICON_HEADERS = { ...FEED_HEADERS, 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'" }
+
+/** The style sheet and the scripts of the pages. */
+const EXPLORER_FILES = ['style.css', 'explorer.js', 'verify.js'] as const
+
+/** A page that is not allowed to read answers of this host may still be styled: an error in a sandboxed frame. */
+const STYLE_HEADERS = { ...HEADERS, 'Cross-Origin-Resource-Policy': 'cross-origin' }
+
+export function explorerFileRoutes(files: PageFiles | undefined): Router {
+  return Router().get('/explorer/:file', (request, response) => {
+    const name = EXPLORER_FILES.find((each) => each === request.params.file)
+    if (files === undefined || name === undefined) throw new NotFoundError('the explorer has no such file')
+    sendFile({ request, response, file: files[name], headers: name === 'style.css' ? STYLE_HEADERS : HEADERS })
+  })
+}
+
+/** A page that is cached until something changes that it follows from. */
+function cachedPage({
+  responses,
+  make,
+  headers,
+  type,
+}: {
+  responses: ResponseCache
+  make: Make
+  headers: Readonly<Record<string, string>>
+  type: string
+}): RequestHandler {
+  return async (request: Request, response: Response) => {
+    const pages = await loadExplorer()
+    await responses.respond(request, response, async () => {
+      const { html, dependsOn } = await make(pages, request)
+      return textResponse(html, { headers, type, dependsOn })
+    })
+  }
+}
+
+function weighed(page: MadePage): MadePage & { weight: number } {
+  return { ...page, weight: page.html.length }
+}
+
+function found(page: MadePage | undefined, message: string): MadePage {
+  if (page === undefined) throw new NotFoundError(message)
+  return page
+}
+
+/** Where this request reached the host, for what needs absolute URLs. */
+function baseOf(request: Request): string {
+  const host = request.headers.host ?? 'localhost'
+  return `${request.protocol}://${/^[\w.:[\]-]{1,255}$/.test(host) ? host : 'localhost'}`
+}
+
+const place = z.string().max(120)
+const afterQuery = z.object({ after: place.optional() })
+const namesQuery = z.object({
+  order: z.enum(['newest', 'name']).default('newest').describe('By when they were mined, or by name.'),
+  prefix: domain.default('').describe('Only names that begin with this; by name only.'),
+  after: z.string().max(255).optional().describe('Where the page before ended.'),
+})
+const treeQuery = z.object({ prefix: domain.default('').describe('The node; by default, the root.') })
+const whole = z
+  .string()
+  .regex(/^\d{1,10}$/)
+  .transform(Number)
+const stepQuery = z.object({ from: whole.optional().describe('The step from which its life is shown, backwards.') })
+const outputQuery = z.object({ after: whole.optional().describe('The output after which to continue.') })
+const typeQuery = z.object({ type: z.string().min(1).max(300).describe('A content type; parameters do not matter.') })
+const mapQuery = z.object({
+  key: z.string().max(1000).describe('A key of MAP.'),
+  value: z.string().max(1000).describe('Its text, or one of its texts.'),
+})
+const searchQuery = z.object({ q: z.string().max(1000).default('').describe('A name, outpoint, txid or address.') })
+
+function badQuery(): BadRequestError {
+  return new BadRequestError('BAD_BODY', 'a parameter of this address is not what it should be')
+}
+
+function badName(): BadRequestError {
+  return new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
+}
+
+function placeOf(pages: Pages, after: string | undefined) {
+  if (after === undefined) return undefined
+  const found = pages.readPlace(after)
+  if (found === undefined) throw badQuery()
+  return found
+}
+
+function namesAfter(prefix: string, after = ''): { prefix: string; after: string } {
+  if (after !== '' && !NAME_PATTERN.test(after)) throw badName()
+  return { prefix, after }
+}
+
+function outpointAfter(query: unknown) {
+  const { after } = validate(afterQuery, query, badQuery)
+  return after === undefined ? undefined : parseOutpoint(after)
+}
+
+const answer: Operation['answer'] = {
+  description: 'The page.',
+  headers: ['Content-Length', 'ETag', ...(Object.keys(HEADERS) as HeaderName[])],
+  types: ['text/html'],
+}
+const feedAnswer: Operation['answer'] = {
+  description: 'An Atom feed (RFC 4287).',
+  headers: ['Content-Length', 'ETag', ...(Object.keys(FEED_HEADERS) as HeaderName[])],
+  types: ['application/atom+xml'],
+}
+const BAD_QUERY = 'A parameter is not what it should be.'
+const BAD_OUTPOINT = 'The path does not end with an outpoint.'
+const BLOCKED = 'The operator has blocked it.'
+const outpointParams = z.object({ outpoint: askedOutpoint })
+
+export const EXPLORER_OPERATIONS: OperationGroup = {
+  tag: 'pages',
+  errors: STORE_ERRORS,
+  operations: {
+    homePage: { route: 'GET /', summary: 'The newest names and inscriptions, and a search', answer },
+    namesPage: {
+      route: 'GET /names',
+      summary: 'Names, newest first or in order',
+      query: namesQuery,
+      answer,
+      errors: { BAD_BODY: BAD_QUERY, BAD_NAME: '`after` is no name.' },
+    },
+    treePage: {
+      route: 'GET /tree',
+      summary: 'The tree below a prefix, with a map and the free characters',
+      query: treeQuery,
+      answer,
+      errors: { BAD_NAME: '`prefix` begins no name.', NOT_FOUND: 'Nobody has mined that far.', BLOCKED },
+    },
+    inscriptionsPage: {
+      route: 'GET /inscriptions',
+      summary: 'Inscriptions, newest first',
+      query: afterQuery,
+      answer,
+      errors: { BAD_BODY: BAD_QUERY },
+    },
+    namePage: {
+      route: 'GET /name/{name}',
+      summary: 'A name: what it shows, whose it is, its life, and its proof',
+      params: z.object({ name: nameSchema }),
+      query: stepQuery,
+      answer,
+      errors: { BAD_NAME: 'The path does not end with a name.', BAD_BODY: BAD_QUERY, NOT_FOUND: 'Not claimed.', BLOCKED },
+    },
+    ordinalPage: {
+      route: 'GET /ordinal/{outpoint}',
+      summary: 'An ordinal, by any output that it was in',
+      params: outpointParams,
+      query: stepQuery,
+      answer,
+      errors: { BAD_OUTPOINT, BAD_BODY: BAD_QUERY, NOT_FOUND: 'This store does not hold the output.', BLOCKED },
+    },
+    addressPage: {
+      route: 'GET /address/{address}',
+      summary: 'Ordinals that are locked to an address',
+      params: z.object({ address: z.string() }),
+      query: afterQuery,
+      answer,
+      errors: { BAD_BODY: 'This is no address, or `after` no outpoint.', BAD_OUTPOINT: '`after` is no outpoint.' },
+    },
+    typePage: {
+      route: 'GET /type',
+      summary: 'Ordinals by the type of their content',
+      query: typeQuery.extend(afterQuery.shape),
+      answer,
+      errors: { BAD_BODY: BAD_QUERY, BAD_OUTPOINT: '`after` is no outpoint.' },
+    },
+    mapPage: {
+      route: 'GET /map',
+      summary: 'Ordinals by an entry of their MAP',
+      query: mapQuery.extend(afterQuery.shape),
+      answer,
+      errors: { BAD_BODY: BAD_QUERY, BAD_OUTPOINT: '`after` is no outpoint.' },
+    },
+    parentPage: {
+      route: 'GET /parent/{outpoint}',
+      summary: 'Ordinals that were inscribed under another',
+      params: outpointParams,
+      query: afterQuery,
+      answer,
+      errors: { BAD_OUTPOINT, BAD_BODY: BAD_QUERY },
+    },
+    transactionPage: {
+      route: 'GET /tx/{txid}',
+      summary: 'What of a transaction is here',
+      params: z.object({ txid }),
+      query: outputQuery,
+      answer,
+      errors: { BAD_OUTPOINT: 'The path does not end with a txid.', BAD_BODY: BAD_QUERY, NOT_FOUND: 'It is not here.' },
+    },
+    searchPage: {
+      route: 'GET /search',
+      summary: 'Leads to the page of a name, outpoint, transaction or address',
+      query: searchQuery,
+      answer: { ...answer, description: 'Names that begin with what was looked for.' },
+      otherAnswers: {
+        303: { description: 'What was looked for has a page.', headers: ['Location'] },
+        404: { description: 'Nothing is called so.', headers: answer.headers ?? [], types: ['text/html'] },
+      },
+      errors: { BAD_BODY: BAD_QUERY },
+    },
+    namesFeed: { route: 'GET /feeds/names.atom', summary: 'The newest names', answer: feedAnswer },
+    inscriptionsFeed: {
+      route: 'GET /feeds/inscriptions.atom',
+      summary: 'The newest inscriptions',
+      answer: feedAnswer,
+    },
+    favicon: {
+      route: 'GET /favicon.svg',
+      summary: 'The mark of the pages',
+      answer: {
+        description: 'An image.',
+        headers: ['Content-Length', ...(Object.keys(FAVICON_HEADERS) as HeaderName[])],
+        types: ['image/svg+xml'],
+      },
+    },
+    faviconIco: {
+      route: 'GET /favicon.ico',
+      summary: 'The same, where browsers look for it',
+      answer: {
+        description: 'An image.',
+        headers: ['Content-Length', ...(Object.keys(FAVICON_HEADERS) as HeaderName[])],
+        types: ['image/svg+xml'],
+      },
+    },
+    robots: {
+      route: 'GET /robots.txt',
+      summary: 'What search engines are to leave alone',
+      answer: {
+        description: 'Rules (RFC 9309).',
+        headers: ['Content-Length', ...(Object.keys(FEED_HEADERS) as HeaderName[])],
+        types: ['text/plain'],
+      },
+    },
+    explorerFile: {
+      route: 'GET /explorer/{file}',
+      summary: 'A script or the style sheet of the pages',
+      params: z.object({ file: z.literal(EXPLORER_FILES).describe('The name of the file.') }),
+      answer: { ...answer, description: 'The file as it was built.', types: ['text/css', 'text/javascript'] },
+      errors: { NOT_FOUND: 'The pages have no such file.' },
+    },
+  },
+}
