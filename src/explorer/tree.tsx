@@ -155,8 +155,8 @@ export function Keys({ prefix, children }: { prefix: string; children: readonly 
 
 const SIZE = 420
 const CENTRE = SIZE / 2
-const INNER = 120
-const OUTER = 178
+const INNER = 132
+const OUTER = 172
 
 const round = (value: number): number => Math.round(value * 10) / 10
 
@@ -190,7 +190,7 @@ function TreeMap({ prefix, children }: { prefix: string; children: readonly List
     }
     nodes.push(
       <a key={character} href={child.children > 0 ? `/tree?prefix=${child.domain}` : `/name/${child.domain}`} aria-label={child.domain}>
-        <circle cx={x} cy={y} r="11" />
+        <circle cx={x} cy={y} r="10" />
         <text x={x} y={y}>
           {character}
         </text>

@@ -10,6 +10,7 @@ import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
 import { ResponseCache } from './http/stored-response.js'
+import { listsRoutes } from './lists/lists.js'
 import { metadataRoutes } from './metadata/metadata.js'
 import { provenanceRoutes } from './metadata/provenance.js'
 import { namesRoutes } from './names/names.js'
@@ -87,6 +88,7 @@ export function attachGateway(
         responses,
       }),
     )
+    .use(listsRoutes({ store: all, network, prefixes, responses }))
     .use(streamRoutes({ store, prefixes, chunkTypes, policy }))
     .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies, responses }))
     .use(previewRoutes({ prefixes, policy, bodies }))

@@ -54,6 +54,13 @@ export interface ContentOptions {
 /** Not a path with parameters: Express would decode those before the path is split here. */
 export const CONTENT_PATH = /^\/content\/./
 
+/**
+ * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, and whoever looks at a list of
+ * strangers' content must not be announced to other hosts.
+ */
+const FRAMED_POLICY =
+  "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; form-action 'none'; base-uri 'self'"
+
 /** A directory with an index. */
 interface Redirect {
   headers: Header[]
@@ -65,7 +72,7 @@ interface Redirect {
 export function contentHandler(options: ContentOptions): RequestHandler {
   const { store, policy, responses } = options
   const findFile = fileFinder(options)
-  const resolve = async (path: string, raw: boolean): Promise<StoredResponse | Redirect> => {
+  const resolve = async (path: string, { raw, framed }: Flags): Promise<StoredResponse | Redirect> => {
     const { reference, segments } = splitPath(path)
     const root = await contentRoot(store, parseContentReference(reference))
     const found = await findFile({ root: root.output, segments, raw })
@@ -78,7 +85,7 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
     const representation = contentRepresentation(file.content, {
       headers: Object.entries({ ...headers, 'X-Outpoint': outpoint, ...metadata }),
-      policy,
+      policy: framed ? `${policy}; ${FRAMED_POLICY}` : policy,
     })
     return new StoredResponse(representation, await bodyOf(store, file.content), dependsOn)
   }
@@ -86,8 +93,8 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     passingErrors(() => {
       refuseServiceWorker(request)
       const { path } = request
-      const raw = hasRawParameter(request)
-      const resolved = responses.cached(request, () => resolve(path, raw))
+      const flags = flagsOf(request)
+      const resolved = responses.cached(request, () => resolve(path, flags))
       return whenReady(resolved, (found) => {
         if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
         for (const [name, value] of found.headers) response.setHeader(name, value)
@@ -121,9 +128,21 @@ function bytesOf({ content }: GraphReader, sha256: string, range: ByteRange): Re
   })
 }
 
+/** What a query asks for. */
+interface Flags {
+  /** A directory as inscribed. */
+  raw: boolean
+  /** For a frame of a page that is to reach no other host. */
+  framed: boolean
+}
+
+const NO_FLAGS: Flags = { raw: false, framed: false }
+
 /** Looks for a query first: Express parses it again for each access. */
-function hasRawParameter(request: Request): boolean {
-  return request.url.includes('?') && request.query.raw !== undefined
+function flagsOf(request: Request): Flags {
+  if (!request.url.includes('?')) return NO_FLAGS
+  const { raw, framed } = request.query
+  return { raw: raw !== undefined, framed: framed !== undefined }
 }
 
 /** The path is split as written; then each segment is decoded once. */
@@ -155,6 +174,10 @@ const answer: Operation['answer'] = {
   types: ['*/*'],
 }
 
+const framed = optionalText(
+  'If present, with any value, the policy of active content lets it reach no other host: for previews in a frame.',
+)
+
 /** Two templates to OpenAPI. */
 export const CONTENT_OPERATIONS: OperationGroup = {
   tag: 'content',
@@ -175,7 +198,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       description:
         'For a directory, the default entry (`.`), or else a redirect to its `index.html`. A trailing slash makes no difference.',
       params: z.object({ reference: askedReference }),
-      query: z.object({ raw: optionalText('If present, with any value, directories come as inscribed.') }),
+      query: z.object({ raw: optionalText('If present, with any value, directories come as inscribed.'), framed }),
       headers: SERVICE_WORKER,
       answer,
       otherAnswers: {
@@ -196,6 +219,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
           'Segments with slashes between them, each percent-encoded on its own. OpenAPI cannot describe parameters with slashes: send them unescaped.',
         ),
       }),
+      query: z.object({ framed }),
       headers: SERVICE_WORKER,
       answer,
     },

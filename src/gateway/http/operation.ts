@@ -49,6 +49,7 @@ export const TAGS = {
   content: 'The content of outputs.',
   names: 'The tree of names.',
   pages: 'Pages for people: the explorer.',
+  lists: 'Lists to look through, a page at a time.',
   preview: 'What an inscription would look like.',
   transactions: 'Transactions and their outputs, as wallets ask for them.',
   overlay: 'The overlay protocol.',

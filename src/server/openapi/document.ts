@@ -10,6 +10,7 @@ import {
   TAGS,
 } from '../../gateway/http/operation.js'
 import { errorBodies, optionalText } from '../../gateway/http/schemas.js'
+import { LISTS_OPERATIONS } from '../../gateway/lists/lists.js'
 import { METADATA_OPERATIONS } from '../../gateway/metadata/metadata.js'
 import { PROVENANCE_OPERATIONS } from '../../gateway/metadata/provenance.js'
 import { NAMES_OPERATIONS } from '../../gateway/names/names.js'
@@ -98,6 +99,7 @@ export function openapiDocument({
     METADATA_OPERATIONS,
     PROVENANCE_OPERATIONS,
     PREVIEW_OPERATIONS,
+    LISTS_OPERATIONS,
   )
   writer.add(['', ...forWallets('/overlay')], OVERLAY_OPERATIONS, SYNC_OPERATIONS)
   writer.add([''], ARC_OPERATIONS)

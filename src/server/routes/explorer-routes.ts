@@ -228,6 +228,7 @@ const whole = z
   .string()
   .regex(/^\d{1,10}$/)
   .transform(Number)
+  .pipe(z.int().nonnegative())
 const stepQuery = z.object({ from: whole.optional().describe('The step from which its life is shown, backwards.') })
 const outputQuery = z.object({ after: whole.optional().describe('The output after which to continue.') })
 const typeQuery = z.object({ type: z.string().min(1).max(300).describe('A content type; parameters do not matter.') })

@@ -38,7 +38,9 @@ const FILES = {
 /** @param options.names How many names are mined beside the ones with a meaning. */
 export function explorerWorld({ names: more = 30, difficulty = 2 }: { names?: number; difficulty?: number } = {}): World {
   const chain = new FakeChain({ difficulty })
-  const submissions: [transaction: FakeTransaction, topics: string[]][] = [[chain.genesis, ['tm_names']]]
+  const submissions: [transaction: FakeTransaction, topics: string[], sources?: FakeTransaction[]][] = [
+    [chain.genesis, ['tm_names']],
+  ]
   const both = ['tm_names', 'tm_ordinals']
   const names = ['home', 'alice', 'a1ice', 'satoshi-cafe', 'zebra9', ...invented(more)]
   const mints = new Map<string, FakeTransaction>()
@@ -51,8 +53,13 @@ export function explorerWorld({ names: more = 30, difficulty = 2 }: { names?: nu
       submissions.push([mint, both])
     }
   const inscribe = (file: File, rest: Omit<Parameters<FakeChain['inscribe']>[0], keyof File> = {}): string => {
-    const transaction = chain.inscribe({ ...file, ...rest })
-    submissions.push([transaction, ['tm_ordinals']])
+    // From a coin that is known, so that its origin is.
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: p2pkh(0) }] })
+    const transaction = chain.spend({
+      inputs: [{ transaction: coin, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ ...file, ...rest }) }],
+    })
+    submissions.push([transaction, ['tm_ordinals'], [coin]])
     return transaction.outpoint(0)
   }
   const inscribed = Object.fromEntries(Object.entries(FILES).map(([name, file]) => [name, inscribe(file)])) as Record<
@@ -95,8 +102,9 @@ export function explorerWorld({ names: more = 30, difficulty = 2 }: { names?: nu
     outpoints: { ...inscribed, 'long directory': long, 'short directory': short, hostile, child, site: site.outpoint(0) },
     names,
     async fill(server) {
-      for (const [transaction, topics] of submissions) {
-        const { status, body } = await server.submit(beefOf(transaction), topics)
+      for (const [transaction, topics, sources = []] of submissions) {
+        const beef = beefOf(transaction, { with: sources })
+        const { status, body } = await server.submit(beef, topics)
         if (status !== 200) throw new Error(`a submission was answered ${status}: ${body}`)
       }
     },

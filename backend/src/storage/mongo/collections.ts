@@ -29,6 +29,7 @@ const PLACE_BYTES = 4
 const LAST_PLACE = 2 ** 32 - 1
 
 const LINEAGE = ['lineage_txid', 'lineage_vout']
+const RECENCY = ['recency', 'txid', 'vout']
 
 export const COLLECTIONS = {
   graph_transactions: {
@@ -73,6 +74,7 @@ export const COLLECTIONS = {
       'map_length',
       'map_step',
       'merged_length',
+      'recency',
     ],
     idOf: outputId,
     indexes: [
@@ -83,6 +85,7 @@ export const COLLECTIONS = {
       [...LINEAGE, 'content_step'],
       [...LINEAGE, 'parent_step'],
       [...LINEAGE, 'map_step'],
+      RECENCY,
     ],
   },
   graph_traits: {
@@ -99,7 +102,7 @@ export const COLLECTIONS = {
   },
   graph_names: {
     idOf: ({ name, txid, vout }) => `${name} ${hexOf(txid)}_${vout}`,
-    indexes: [['name'], ['txid', 'vout']],
+    indexes: [['name'], ['txid', 'vout'], RECENCY],
   },
   graph_admissions: {
     idOf: ({ txid, vout, topic }) => Buffer.concat([txid, place(vout), utf8(topic)]),

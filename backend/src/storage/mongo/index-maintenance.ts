@@ -69,6 +69,7 @@ export class MongoIndexMaintenance extends StoredIndex {
    * The spends of transactions without bytes stay: nothing else records them.
    */
   async empty(): Promise<void> {
+    await this.uncount()
     await this.writer.withLease(async (lease) => {
       for (const name of DERIVED)
         await this.onEach(lease, { name, fields: ['_id'] }, (docs) => this.remove(name, docs))

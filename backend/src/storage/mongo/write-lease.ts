@@ -22,7 +22,7 @@ export interface WriterState {
 }
 
 /** Increment it if the index changes: collections have no migrations. */
-export const SCHEMA = 3
+export const SCHEMA = 4
 
 /** A committed journal entry. */
 export interface CommittedEntry {

@@ -12,16 +12,7 @@ import {
 import type { OutputRecord } from '../../graph/records.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../protocol/mine-node.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
-import {
-  bytesOf,
-  hashColumn,
-  hexOf,
-  inParts,
-  numberIn,
-  outpointOf,
-  outpointPair,
-  unique,
-} from '../rows/columns.js'
+import { hashColumn, hexOf, inParts, numberIn, outpointOf, outpointPair, unique } from '../rows/columns.js'
 import { OUTPUT, outputOf } from '../rows/record-rows.js'
 import { anyOf, type Filter, inLineage, type Row, type RowReader } from '../rows/rows.js'
 import { blockTimesIn } from './header-rows.js'

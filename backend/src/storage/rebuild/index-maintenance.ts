@@ -7,6 +7,7 @@ import type {
   RebuildCheckpoint,
 } from '../../graph/index-maintenance.js'
 import { TOPICS } from '../../protocol/profile.js'
+import { COUNTS } from '../read/listings.js'
 import type { Lookups } from '../read/lookups.js'
 import { transactionRecord } from '../read/transactions.js'
 import { groupBy, hashColumn, hexOf, inParts, outpointOf } from '../rows/columns.js'
@@ -135,6 +136,13 @@ export abstract class StoredIndex implements IndexComparison, IndexRebuild {
 
   transactionsLeft(after: string): Promise<number> {
     return this.database.count('graph_transactions', afterPosition(after))
+  }
+
+  /** Counts anew what the rebuild will not insert: the transactions, which stay. */
+  protected async uncount(): Promise<void> {
+    const transactions = await this.database.count('graph_transactions', {})
+    const value = JSON.stringify({ names: 0, inscriptions: 0, transactions })
+    await this.write((rows) => rows.put('graph_settings', { ...COUNTS, value }))
   }
 
   protected write(work: (rows: RowWriter) => Promise<void>): Promise<void> {

@@ -1,6 +1,7 @@
 import type { BlockedRecord } from '../../graph/blocklist.js'
 import { beefOfHook, type FailedHook, subjectOf } from '../../graph/hook-outbox.js'
 import type { HeldSubmission } from '../../graph/host-store.js'
+import { UNKNOWN_RECENCY } from '../../graph/listings.js'
 import { sha256 } from '../../graph/native-hash.js'
 import type {
   AdmissionRecord,
@@ -21,12 +22,12 @@ import type { Row } from './rows.js'
 export type RecordRow = Record<string, unknown>
 
 /**
- * An output at its place in a lineage. The row is written out because a transaction may have
+ * An output at its place in a lineage, and in the list of inscriptions if it is in that. The row is written out because a transaction may have
  * thousands of outputs, and spreading objects takes ten times as long.
  */
 export function outputRow(
   output: OutputRecord,
-  { lineage, step }: { lineage: Lineage; step: number },
+  { lineage, step, recency }: { lineage: Lineage; step: number; recency?: number | undefined },
 ): RecordRow {
   const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled, carrier } = output
   const { txid, vout } = outpoint
@@ -53,6 +54,7 @@ export function outputRow(
     map_length: mapLength ?? null,
     map_step: mapLength === undefined ? null : step,
     merged_length: null,
+    recency: recency ?? null,
   }
 }
 
@@ -60,8 +62,8 @@ export function nodeRow({ outpoint, domain }: NodeRecord): RecordRow {
   return { ...outpointColumns(outpoint), domain }
 }
 
-export function nameRow({ outpoint, name }: NameRecord): RecordRow {
-  return { name, ...outpointColumns(outpoint) }
+export function nameRow({ outpoint, name }: NameRecord, recency = UNKNOWN_RECENCY): RecordRow {
+  return { name, ...outpointColumns(outpoint), recency }
 }
 
 export function spendRow({ outpoint, spender, satoshis }: SpendRecord): RecordRow {

@@ -73,6 +73,7 @@ export class SqlIndexMaintenance extends StoredIndex {
       const kept = await this.keptOwners(owners)
       return owners.filter((owner) => !kept.has(hexOf(owner)))
     })
+    await this.uncount()
     // Statuses are decided again; insertion order and proofs stay.
     await this.writer('graph_transactions').update({ mined: null, silent: false })
   }

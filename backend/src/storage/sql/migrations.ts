@@ -10,6 +10,7 @@ import { backlog } from './migrations/006-backlog.js'
 import { headers } from './migrations/007-headers.js'
 import { ancestors } from './migrations/008-ancestors.js'
 import { unproven } from './migrations/009-unproven.js'
+import { listings } from './migrations/010-listings.js'
 
 export interface Migration {
   name: string
@@ -28,6 +29,7 @@ const migrations: Migration[] = [
   headers,
   ancestors,
   unproven,
+  listings,
 ]
 
 const source: Knex.MigrationSource<Migration> = {

@@ -1,5 +1,6 @@
 import { type Decision, decide, updateRanks } from '../../graph/conflict-resolution.js'
 import { LostConflictError } from '../../graph/errors.js'
+import { isListed } from '../../graph/listings.js'
 import { UnstableReadError } from '../../graph/optimistic-read.js'
 import type { Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
@@ -130,6 +131,10 @@ export async function deactivate(
       for (const change of await outputs.stepsOf(own)) left.push(change)
       for (const outpoint of own) gone.push(outpoint)
       await transactions.deleteChunks(merged.map((outpoint) => mapOwner({ outpoint, merged: true })))
+      transactions.listings.count({
+        names: -facts.names.length,
+        inscriptions: -facts.outputs.filter(isListed).length,
+      })
       const others = [...facts.nodes, ...facts.names].map(({ outpoint }) => outpoint)
       await transactions.deleteFacts(unique([...own, ...others], formatOutpoint))
       return own.length

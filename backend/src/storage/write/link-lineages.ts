@@ -1,3 +1,4 @@
+import { isListed, UNKNOWN_RECENCY } from '../../graph/listings.js'
 import type { NameRecord, OutputRecord, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { readOutline, storedTransaction, viewOf } from '../../graph/stored-transaction.js'
 import { type Flow, flowBy, holdsOrdinal } from '../../graph/transaction-records.js'
@@ -20,6 +21,7 @@ import {
 import { outputRow, type RecordRow } from '../rows/record-rows.js'
 import { Effort } from './backlog.js'
 import type { GraphTables, Head, MovedSteps, PlacedOutput, TransactionTables } from './graph-tables.js'
+import { listOutputs } from './listings.js'
 
 /**
  * Every output belongs to a lineage: the unbroken run of 1-sat coins that is known to lead to it (BRC-159), in which each
@@ -115,6 +117,7 @@ export async function writeOutputs(
     const places = new Map(
       received.map(({ outpoint, lineage, from: step }) => [formatOutpoint(outpoint), { lineage, step }]),
     )
+    const recencies = await listOutputs(tables, part)
     const rows: RecordRow[] = []
     for (const output of part) {
       const { outpoint, previous, unsettled } = output
@@ -127,7 +130,8 @@ export async function writeOutputs(
       }
       // What is stored already stays where it is.
       if (!places.has(key)) places.set(key, place)
-      rows.push(outputRow(output, place))
+      const recency = isListed(output) ? (recencies.get(outpoint.txid) ?? UNKNOWN_RECENCY) : undefined
+      rows.push(outputRow(output, { ...place, recency }))
     }
     await tables.transactions.insertNew('graph_outputs', rows)
   }

@@ -51,6 +51,7 @@ import {
   SPENDS,
   type Table,
 } from '../rows/rows.js'
+import { ListingChanges, recenciesOf } from './listings.js'
 
 export type Spends = (typeof SPENDS)[number]
 
@@ -86,6 +87,8 @@ const OF_SPENDS = new Set<Table>(SPENDS)
  * judge it, to resolve its outputs and to keep its parents.
  */
 export abstract class TransactionTables {
+  /** What the write changes in lists. */
+  readonly listings: ListingChanges
   protected readonly rows: RowWriter
   private readonly lookups: Lookups
   private readonly conflicts: ConflictLookups
@@ -100,6 +103,7 @@ export abstract class TransactionTables {
 
   constructor({ rows, lookups, derives }: TransactionTablesOptions) {
     this.rows = rows
+    this.listings = new ListingChanges(rows)
     this.lookups = lookups
     this.conflicts = { lookups, derives }
   }
@@ -163,6 +167,11 @@ export abstract class TransactionTables {
   /** The statuses of those that are known. */
   statuses(txids: string[]): Promise<TransactionStatus[]> {
     return statuses(this.rows, txids)
+  }
+
+  /** See `recencyOf`, by txid. */
+  recenciesOf(txids: string[]): Promise<Map<string, number>> {
+    return recenciesOf(this.rows, txids)
   }
 
   /** The transactions that spend from these. */
@@ -238,8 +247,10 @@ export abstract class TransactionTables {
     return {
       ...conflictView(this.rows, this.conflicts, judged),
       heightOf: (txid) => heightOf(this.rows, txid),
-      setRank: ({ txid, mined, insertionOrder }) =>
-        this.update(txid, { mined: mined ?? null, arrival: insertionOrder }),
+      setRank: ({ txid, mined, insertionOrder }) => {
+        this.listings.move([txid])
+        return this.update(txid, { mined: mined ?? null, arrival: insertionOrder })
+      },
     }
   }
 
@@ -270,6 +281,7 @@ export abstract class TransactionTables {
 
   async setProof(txid: string, proof: NonNullable<TransactionRecord['proof']>): Promise<void> {
     this.clear()
+    this.listings.move([txid])
     await this.update(txid, proofColumns(proof))
   }
 
@@ -279,7 +291,9 @@ export abstract class TransactionTables {
     const inBlock = { height, merkle_root: hashColumn(root) }
     const rows = await this.rows.all('graph_transactions', inBlock, { fields: ['txid'] })
     await this.rows.update('graph_transactions', inBlock, proofColumns(undefined))
-    return rows.map(({ txid }) => hexOf(txid))
+    const txids = rows.map(({ txid }) => hexOf(txid))
+    this.listings.move(txids)
+    return txids
   }
 
   /** Deletes and returns up to `limit` spends of spenders. */
@@ -367,6 +381,7 @@ export abstract class TransactionTables {
     await this.deleteChunks([hash])
     for (const table of SPENDS) await this.rows.delete(table, { spender: hash })
     await this.rows.delete('graph_transactions', { txid: hash })
+    this.listings.count({ transactions: -1 })
   }
 
   /** Deletes and returns up to `limit` items of the backlog. */

@@ -23,6 +23,7 @@ import { deactivate, restore, takeProofs, writeInactive } from './conflicts.js'
 import type { GraphTables } from './graph-tables.js'
 import { indexFirstAttributes, indexLineages, queueAncestors } from './index-ordinals.js'
 import { linkLineages, resolvePredecessors, writeCarriers, writeOutputs } from './link-lineages.js'
+import { listNames } from './listings.js'
 import { type WriteOptions, writeTransactions } from './write-transactions.js'
 
 const NONE: ReadonlySet<string> = new Set()
@@ -154,7 +155,9 @@ async function writeFacts(
   await writeOutputs(tables, { outputs, restored: restored.outputs.length, names })
   if (inserted !== undefined) await admitCarriers(tables, outputs)
   await tables.transactions.insertNew('graph_nodes', restored.nodes.map(nodeRow))
-  await tables.transactions.insertNew('graph_names', names.map(nameRow))
+  const recencies = await listNames(tables, names)
+  const nameRows = names.map((name) => nameRow(name, recencies.get(name.outpoint.txid)))
+  await tables.transactions.insertNew('graph_names', nameRows)
   // The values of those whose bytes are stored are known already.
   const transactions = inserted
     ? records.transactions.filter(({ txid }) => inserted.has(txid))
@@ -200,6 +203,7 @@ async function writeFacts(
   const reorganised =
     decision.restored.length + decision.deactivated.filter((txid) => !submitted.has(txid)).length
   if (reorganised > 0) await tables.transactions.countReorg()
+  await tables.transactions.listings.write()
   const relinked = [...resolved, ...former, ...begun].some(({ txid }) => !inserted?.has(txid))
   return { reorganised, relinked, resolve, carry, link: linked.left }
 }

@@ -202,6 +202,7 @@ async function insertTransactions(
       silent: false,
     })),
   )
+  tables.listings.count({ transactions: txids.length })
 }
 
 async function insertSpends(

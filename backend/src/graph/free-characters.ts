@@ -1,0 +1,29 @@
+import { ascii } from '../protocol/bytes.js'
+import { decodeMineNode, isClaimed, MineNodeError, NAME_CHARACTERS } from '../protocol/mine-node.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import type { TransactionSource } from './graph-store.js'
+import { lockingScriptOf } from './stored-transaction.js'
+
+/** A node's script has some thousand bytes, and comes first in its transaction. */
+const REACH = { longest: 64 * 1024, chunks: 16 }
+
+/**
+ * The characters that can still be mined from a live node, in the order of names. Undefined if its script is not stored, or too
+ * far into a large transaction.
+ *
+ * @param node A genuine node.
+ */
+export async function freeCharacters(store: TransactionSource, node: Outpoint): Promise<string | undefined> {
+  const script = await lockingScriptOf(node, store, REACH)
+  if (script === undefined) return undefined
+  try {
+    const { claimed } = decodeMineNode(script)
+    return ORDERED.filter((character) => !isClaimed(claimed, ascii(character)[0] ?? 0)).join('')
+  } catch (error) {
+    if (error instanceof MineNodeError) return undefined
+    throw error
+  }
+}
+
+/** By their bytes, as names are sorted. */
+const ORDERED = [...NAME_CHARACTERS].sort()

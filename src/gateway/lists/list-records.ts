@@ -1,0 +1,224 @@
+import { z } from 'zod'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
+import type {
+  HistoryStep,
+  ListedName,
+  ListedOrdinal,
+  ListedOutput,
+  ListedTransaction,
+  ListPlace,
+  OrdinalHistory,
+} from '../../../backend/src/graph/listings.js'
+import type { ContentSummary } from '../../../backend/src/graph/records.js'
+import type { Network } from '../../../backend/src/protocol/address.js'
+import { formatOutpoint, OUTPOINT_PATTERNS, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { address, blockHeight, count, domain, name, outpoint, txid } from '../http/schemas.js'
+import { ownerAddress } from '../names/name-record.js'
+
+/** What lists show, as JSON. Missing fields are unknown or none. */
+
+const time = z.iso
+  .datetime()
+  .describe('The time in the header of that block. Absent unless this host keeps block headers.')
+const mined = { height: blockHeight.optional(), time: time.optional() }
+const content = {
+  contentType: z.string().describe('As inscribed.'),
+  contentLength: count.describe('In bytes.'),
+  sha256: txid.describe('Of the content.'),
+}
+
+export const countsShape = z.strictObject({
+  names: count.describe('Genuine names.'),
+  inscriptions: count.describe('Outputs with content, other than names and further chunks of streams.'),
+  transactions: count.describe('All stored transactions.'),
+})
+
+export const listedNameShape = z.strictObject({ name, outpoint, ...mined })
+
+export const listedOutputShape = z.strictObject({
+  outpoint,
+  ...content,
+  satoshis: count,
+  owner: address.optional(),
+  parent: outpoint.optional(),
+  ...mined,
+})
+
+export const listedNodeShape = z.strictObject({
+  domain,
+  outpoint: outpoint.optional().describe('The live node, from which longer names are mined.'),
+  children: count.describe('How many characters were claimed from it.'),
+})
+
+export const historyStepShape = z
+  .strictObject({
+    sequence: count,
+    outpoint,
+    owner: address.optional(),
+    ...z.object(content).partial().shape,
+    parent: outpoint.optional(),
+    hasMap: z.boolean().describe('Whether this step has MAP of its own.'),
+    blocked: z.literal(true).optional().describe('The operator has blocked what was written in this step.'),
+    ...mined,
+  })
+  .meta({ dependentRequired: { contentType: ['contentLength', 'sha256'] } })
+
+export const listedOrdinalShape = z
+  .strictObject({
+    outpoint: outpoint.describe('Where the ordinal is now.'),
+    origin: outpoint.optional(),
+    sequence: count.optional(),
+    contentOutpoint: outpoint.optional(),
+    ...z.object(content).partial().shape,
+    owner: address.optional(),
+    ...mined,
+  })
+  .meta({ dependentRequired: { origin: ['sequence'], contentType: ['contentLength', 'sha256'] } })
+
+export const transactionShape = z.strictObject({
+  txid,
+  active: z.boolean().describe('Whether it counts. One that lost a conflict has no outputs here.'),
+  outputs: z.array(
+    z.strictObject({
+      outpoint,
+      satoshis: count.optional(),
+      ...z.object(content).partial().shape,
+      owner: address.optional(),
+      parent: outpoint.optional(),
+      name: name.optional().describe('The name that was mined in it.'),
+      domain: domain.optional().describe('The domain of the node that it is.'),
+      spender: txid.optional().describe('What spends it.'),
+      blocked: z.literal(true).optional().describe('The operator has blocked it.'),
+    }),
+  ),
+  ...mined,
+})
+
+export interface ListOptions {
+  store: GraphReader
+  /** The network of owners' addresses. */
+  network: Network
+}
+
+/** Adds to each record the time of its block, where this host has the header. */
+export async function withTimes<Record extends { height?: number }>(
+  store: GraphReader,
+  records: Record[],
+): Promise<(Record & { time?: string })[]> {
+  const heights = new Set(records.flatMap(({ height }) => height ?? []))
+  if (heights.size === 0) return records
+  const times = await store.listings.blockTimes([...heights])
+  return records.map((record) => {
+    const seconds = record.height === undefined ? undefined : times.get(record.height)
+    return seconds === undefined ? record : { ...record, time: new Date(seconds * 1000).toISOString() }
+  })
+}
+
+export function nameJson({ name, outpoint, height }: ListedName): z.output<typeof listedNameShape> {
+  return { name, outpoint: formatOutpoint(outpoint), ...(height !== undefined && { height }) }
+}
+
+export function outputJson(
+  { outpoint, content, satoshis, owner, parent, height }: ListedOutput,
+  network: Network,
+): z.output<typeof listedOutputShape> {
+  return {
+    outpoint: formatOutpoint(outpoint),
+    ...contentJson(content),
+    satoshis,
+    ...ownerJson(owner, network),
+    ...(parent && { parent: formatOutpoint(parent) }),
+    ...(height !== undefined && { height }),
+  }
+}
+
+export function ordinalJson(
+  { outpoint, origin, sequence, contentOutpoint, content, owner, height }: ListedOrdinal,
+  network: Network,
+): z.output<typeof listedOrdinalShape> {
+  return {
+    outpoint: formatOutpoint(outpoint),
+    ...(origin && { origin: formatOutpoint(origin) }),
+    ...(sequence !== undefined && { sequence }),
+    ...(contentOutpoint && { contentOutpoint: formatOutpoint(contentOutpoint) }),
+    ...(content && contentJson(content)),
+    ...ownerJson(owner, network),
+    ...(height !== undefined && { height }),
+  }
+}
+
+export function stepJson(
+  { sequence, outpoint, owner, content, parent, hasMap, blocked, height }: HistoryStep,
+  network: Network,
+): z.output<typeof historyStepShape> {
+  return {
+    sequence,
+    outpoint: formatOutpoint(outpoint),
+    ...ownerJson(owner, network),
+    ...(content && contentJson(content)),
+    ...(parent && { parent: formatOutpoint(parent) }),
+    hasMap,
+    ...(blocked && { blocked }),
+    ...(height !== undefined && { height }),
+  }
+}
+
+export function transactionJson(
+  { txid, height, isActive, outputs }: ListedTransaction,
+  network: Network,
+): z.output<typeof transactionShape> {
+  return {
+    txid,
+    active: isActive,
+    outputs: outputs.map(({ vout, output, name, domain, spender, blocked }) => ({
+      outpoint: formatOutpoint({ txid, vout }),
+      ...(output && { satoshis: output.satoshis }),
+      ...(output?.content && contentJson(output.content)),
+      ...ownerJson(output?.owner, network),
+      ...(output?.parent && { parent: formatOutpoint(output.parent) }),
+      ...(name !== undefined && { name }),
+      ...(domain !== undefined && { domain }),
+      ...(spender !== undefined && { spender }),
+      ...(blocked && { blocked }),
+    })),
+    ...(height !== undefined && { height }),
+  }
+}
+
+function contentJson({ contentType, length, sha256 }: ContentSummary) {
+  return { contentType, contentLength: length, sha256 }
+}
+
+function ownerJson(owner: string | undefined, network: Network): { owner?: string } {
+  return owner === undefined ? {} : { owner: ownerAddress(owner, network) }
+}
+
+/** A place in a list of what is newest, as text: the `next` of a page. */
+export const listPlace = z
+  .string()
+  .regex(new RegExp(`^\\d{1,16}-${OUTPOINT_PATTERNS.written.source.slice(1)}`))
+  .meta({
+    id: 'ListPlace',
+    description: 'A place in a list of what is newest, as `next` of a page gives it.',
+  })
+
+export function formatPlace({ recency, outpoint }: ListPlace): string {
+  return `${recency}-${formatOutpoint(outpoint)}`
+}
+
+/** @param text As {@link listPlace} describes it. */
+export function parsePlace(text: string): ListPlace {
+  const at = text.indexOf('-')
+  return { recency: Number(text.slice(0, at)), outpoint: parseOutpoint(text.slice(at + 1)) }
+}
+
+/** The sequence of the page after this one; undefined if there is none. */
+export function nextSequence(
+  { last, steps }: OrdinalHistory,
+  order: 'oldest' | 'newest',
+): number | undefined {
+  const shown = steps.at(-1)?.sequence
+  if (shown === undefined) return undefined
+  if (order === 'oldest') return shown < last ? shown + 1 : undefined
+  return shown > 0 ? shown - 1 : undefined
+}

@@ -1,0 +1,444 @@
+import { type ErrorRequestHandler, type RequestHandler, Router } from 'express'
+import { z } from 'zod'
+import { type Attribute, attribute } from '../../../backend/src/graph/attributes.js'
+import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
+import { freeCharacters } from '../../../backend/src/graph/free-characters.js'
+import type { ListPlace, NewestQuery } from '../../../backend/src/graph/listings.js'
+import { decodeAddress } from '../../../backend/src/protocol/address.js'
+import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { CACHE } from '../http/caching.js'
+import { BadRequestError, NotFoundError, OriginUnknownError } from '../http/errors.js'
+import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
+import { askedOutpoint, count, domain, outpoint, text, txid, validate, wholeNumber } from '../http/schemas.js'
+import { jsonResponse, type ResponseCache } from '../http/stored-response.js'
+import {
+  countsShape,
+  formatPlace,
+  historyStepShape,
+  type ListOptions,
+  listedNameShape,
+  listedNodeShape,
+  listedOrdinalShape,
+  listedOutputShape,
+  listPlace,
+  nameJson,
+  nextSequence,
+  ordinalJson,
+  outputJson,
+  parsePlace,
+  stepJson,
+  transactionJson,
+  transactionShape,
+  withTimes,
+} from './list-records.js'
+import { MAX_SEARCH_LENGTH, searchFor, searchResultShape } from './search.js'
+
+const MAX_LISTED = 100
+const USUAL = 50
+
+const limit = wholeNumber({ most: MAX_LISTED, usual: USUAL }).describe('The most entries to return.')
+
+const newestQuery = z.object({
+  after: listPlace.optional().describe('The `next` of the page before.'),
+  limit,
+})
+
+const historyQuery = z.object({
+  order: z.enum(['oldest', 'newest']).default('oldest').describe('Which steps come first.'),
+  from: z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .transform(Number)
+    .optional()
+    .describe('The sequence of the first step to return: the `next` of the page before.'),
+  limit,
+})
+
+const ordinalsQuery = z.object({
+  owner: text.optional().describe('A P2PKH address: unspent ordinals that it owns.'),
+  contentType: z.string().max(255).optional().describe('The type of their content, without parameters.'),
+  parent: askedOutpoint.optional().describe('The parent that they name.'),
+  key: text.optional().describe('A key of their merged MAP. Goes with `value`.'),
+  value: z.string().optional().describe('The text of that key, or one of its list.'),
+  after: askedOutpoint.optional().describe('The `next` of the page before.'),
+  limit,
+})
+
+const transactionQuery = z.object({
+  after: z
+    .string()
+    .regex(/^\d{1,10}$/)
+    .transform(Number)
+    .optional()
+    .describe('An output index: the `next` of the page before.'),
+  limit,
+})
+
+const searchQuery = z.object({
+  text: text
+    .max(MAX_SEARCH_LENGTH)
+    .describe('A name or the begin of names, an outpoint, a txid or an address.'),
+})
+
+/** The routes for lists, below each of the prefixes (`docs/lists.md`). */
+export function listsRoutes(options: ListOptions & { prefixes: string[]; responses: ResponseCache }): Router {
+  const { store, network, prefixes } = options
+  const { listings } = store
+  const answered = <Path extends Record<string, string>>(
+    read: (asked: { path: Path; query: unknown }) => Promise<ListAnswer>,
+  ): RequestHandler<Path> => {
+    return async (request, response) => {
+      await options.responses.respond(request as never, response, async () => {
+        const { value, dependsOn = [dependency.all] } = await read({
+          path: request.params,
+          query: request.query,
+        })
+        return jsonResponse(value, { cache: CACHE.revalidate, isTagged: true, dependsOn })
+      })
+    }
+  }
+  const routes = Router()
+    .get(
+      '/counts',
+      answered(async () => ({ value: await listings.counts() })),
+    )
+    .get(
+      '/newest/names',
+      answered(async ({ query }) => {
+        const { shown, next } = await newestPage(query, (asked) => listings.newestNames(asked))
+        return { value: { names: await withTimes(store, shown.map(nameJson)), ...next } }
+      }),
+    )
+    .get(
+      '/newest/inscriptions',
+      answered(async ({ query }) => {
+        const { shown, next } = await newestPage(query, (asked) => listings.newestInscriptions(asked))
+        const inscriptions = shown.map((each) => outputJson(each, network))
+        return { value: { inscriptions: await withTimes(store, inscriptions), ...next } }
+      }),
+    )
+    .get(
+      ['/tree', '/tree/:domain'],
+      answered<{ domain: string }>(({ path }) => tree(options, path.domain)),
+    )
+    .get(
+      '/history/:outpoint',
+      answered<{ outpoint: string }>(({ path, query }) => history(options, path.outpoint, query)),
+    )
+    .get(
+      '/ordinals',
+      answered(({ query }) => ordinals(options, query)),
+    )
+    .get(
+      '/transactions/:txid',
+      answered<{ txid: string }>(({ path, query }) => transaction(options, path.txid, query)),
+    )
+    .get(
+      '/search',
+      answered(async ({ query }) => {
+        const asked = validate(searchQuery, query, `text must have 1 to ${MAX_SEARCH_LENGTH} characters`)
+        return { value: await searchFor(store, asked.text) }
+      }),
+    )
+  return Router().use(prefixes, routes.use(badEscapes))
+}
+
+/** Express throws URIError for a broken escape: such a path is as invalid as any other. */
+const badEscapes: ErrorRequestHandler = (error: unknown, { path }, _response, next) => {
+  if (!(error instanceof URIError)) next(error)
+  else next(path.startsWith('/tree/') ? badDomain() : new PointerError('BAD_OUTPOINT', path))
+}
+
+interface ListAnswer {
+  value: unknown
+  /** By default, on anything. */
+  dependsOn?: readonly Dependency[]
+}
+
+async function newestPage<Row extends ListPlace>(
+  query: unknown,
+  read: (query: NewestQuery) => Promise<Row[]>,
+): Promise<{ shown: Row[]; next: { next?: string } }> {
+  const { after, limit } = validate(
+    newestQuery,
+    query,
+    `limit must be a whole number from 1 to ${MAX_LISTED}, and after the next of another page`,
+  )
+  // One more than is shown, to know whether there is a next page.
+  const found = await read({ limit: limit + 1, ...(after !== undefined && { after: parsePlace(after) }) })
+  const shown = found.slice(0, limit)
+  const last = shown.at(-1)
+  return { shown, next: found.length > limit && last ? { next: formatPlace(last) } : {} }
+}
+
+async function tree({ store }: ListOptions, asked = ''): Promise<ListAnswer> {
+  const prefix = validate(domain, asked, () => badDomain())
+  const [children, node] = await Promise.all([
+    store.listings.childNodes(prefix),
+    store.names.liveNode(prefix),
+  ])
+  if (node === undefined && children.length === 0)
+    throw new NotFoundError(`this host has no node for ${JSON.stringify(prefix)}`)
+  const free = node && (await freeCharacters(store.transactions, node))
+  const live = [node, ...children.map(({ outpoint }) => outpoint)]
+  return {
+    value: {
+      domain: prefix,
+      ...(node && { outpoint: formatOutpoint(node) }),
+      ...(free !== undefined && { free }),
+      children: children.map((child) => ({
+        ...child,
+        outpoint: child.outpoint && formatOutpoint(child.outpoint),
+      })),
+    },
+    // A new child comes with a mint, which spends the node.
+    dependsOn: live.map((each) => (each ? dependency.spend(each) : dependency.all)),
+  }
+}
+
+function badDomain(): BadRequestError {
+  return new BadRequestError('BAD_NAME', 'a prefix must be up to 255 characters of a-z 0-9 -')
+}
+
+async function history({ store, network }: ListOptions, asked: string, query: unknown): Promise<ListAnswer> {
+  const outpoint = parseOutpoint(asked)
+  const { order, from, limit } = validate(
+    historyQuery,
+    query,
+    `order must be oldest or newest, from a sequence, and limit a whole number from 1 to ${MAX_LISTED}`,
+  )
+  const found = await store.listings.history({ outpoint, order, limit, ...(from !== undefined && { from }) })
+  if (found === undefined)
+    throw new OriginUnknownError('this store has no such output, or the origin is unknown here', outpoint)
+  const next = nextSequence(found, order)
+  return {
+    value: {
+      origin: formatOutpoint(found.origin),
+      last: found.last,
+      steps: await withTimes(
+        store,
+        found.steps.map((step) => stepJson(step, network)),
+      ),
+      ...(next !== undefined && { next }),
+    },
+  }
+}
+
+async function ordinals({ store, network }: ListOptions, query: unknown): Promise<ListAnswer> {
+  const asked = validate(
+    ordinalsQuery,
+    query,
+    `limit must be a whole number from 1 to ${MAX_LISTED}; contentType and value are texts`,
+  )
+  const attributes = attributesOf(asked)
+  if (attributes.length === 0)
+    throw new BadRequestError('BAD_BODY', 'name owner, contentType, parent, or key and value')
+  const after = asked.after === undefined ? undefined : parseOutpoint(asked.after)
+  const found = await store.listings.ordinalsWith({
+    attributes,
+    limit: asked.limit + 1,
+    ...(after && { after }),
+  })
+  const shown = found.slice(0, asked.limit)
+  const last = shown.at(-1)
+  return {
+    value: {
+      ordinals: await withTimes(
+        store,
+        shown.map((each) => ordinalJson(each, network)),
+      ),
+      ...(found.length > asked.limit && last && { next: formatOutpoint(last.outpoint) }),
+    },
+  }
+}
+
+function attributesOf({
+  owner,
+  contentType,
+  parent,
+  key,
+  value,
+}: z.output<typeof ordinalsQuery>): Attribute[] {
+  const holder = owner === undefined ? undefined : decodeAddress(owner)
+  if (owner !== undefined && holder === undefined)
+    throw new BadRequestError('BAD_BODY', 'owner must be a P2PKH address of main or test')
+  if ((key === undefined) !== (value === undefined))
+    throw new BadRequestError('BAD_BODY', 'key and value go together')
+  return [
+    ...(parent === undefined ? [] : [attribute.parent(parseOutpoint(parent))]),
+    ...(holder === undefined ? [] : [attribute.owner(holder)]),
+    ...(key === undefined || value === undefined ? [] : [attribute.map(key, value)]),
+    ...(contentType === undefined ? [] : [attribute.contentType(contentType)]),
+  ]
+}
+
+async function transaction(
+  { store, network }: ListOptions,
+  asked: string,
+  query: unknown,
+): Promise<ListAnswer> {
+  const id = validate(
+    txid,
+    asked,
+    () => new BadRequestError('BAD_OUTPOINT', 'a txid has 64 digits of lower-case hex'),
+  )
+  const { after, limit } = validate(
+    transactionQuery,
+    query,
+    `after must be an output index, and limit a whole number from 1 to ${MAX_LISTED}`,
+  )
+  const found = await store.listings.transaction({
+    txid: id,
+    limit,
+    ...(after !== undefined && { after }),
+  })
+  if (found === undefined) throw new NotFoundError('this store does not have this transaction')
+  const [timed] = await withTimes(store, [transactionJson(found, network)])
+  return { value: { ...timed, ...(found.next !== undefined && { next: found.next }) } }
+}
+
+const NEXT = 'Absent from the last page.'
+const badLimit = { BAD_BODY: '`limit`, or another parameter, is out of range.' }
+
+export const LISTS_OPERATIONS: OperationGroup = {
+  tag: 'lists',
+  errors: STORE_ERRORS,
+  operations: {
+    counts: {
+      route: 'GET /counts',
+      summary: 'How much this host has',
+      answer: {
+        description: 'The counts; what is blocked is counted, too.',
+        headers: ['ETag'],
+        json: countsShape,
+      },
+    },
+    newestNames: {
+      route: 'GET /newest/names',
+      summary: 'Names, those mined last first',
+      description:
+        'Names whose mint is unproven come first, latest arrival first; all others follow by the height of their block. A name that is proven between two pages may appear on both.',
+      query: newestQuery,
+      answer: {
+        description: 'A page.',
+        headers: ['ETag'],
+        json: z.strictObject({ names: z.array(listedNameShape), next: listPlace.optional().describe(NEXT) }),
+      },
+      errors: badLimit,
+    },
+    newestInscriptions: {
+      route: 'GET /newest/inscriptions',
+      summary: 'Outputs with content, those mined last first',
+      description:
+        'In the order of the newest names. Reinscriptions of an ordinal are listed as well; names and further chunks of streams are not.',
+      query: newestQuery,
+      answer: {
+        description: 'A page.',
+        headers: ['ETag'],
+        json: z.strictObject({
+          inscriptions: z.array(listedOutputShape),
+          next: listPlace.optional().describe(NEXT),
+        }),
+      },
+      errors: badLimit,
+    },
+    tree: treeOperation('GET /tree'),
+    treeBelow: { ...treeOperation('GET /tree/{domain}'), params: z.object({ domain }) },
+    history: {
+      route: 'GET /history/{outpoint}',
+      summary: 'The life of the ordinal in an output, a page at a time',
+      params: z.object({ outpoint: askedOutpoint }),
+      query: historyQuery,
+      answer: {
+        description: 'A page of its steps, as far as this host sees.',
+        headers: ['ETag'],
+        json: z.strictObject({
+          origin: outpoint,
+          last: count.describe('The sequence of its last step.'),
+          steps: z.array(historyStepShape),
+          next: count.optional().describe(`The \`from\` of the next page. ${NEXT}`),
+        }),
+      },
+      errors: {
+        ...badLimit,
+        BAD_OUTPOINT: 'The path does not end with an outpoint.',
+        NOT_FOUND: 'This store has no such output, or its origin is unknown here.',
+        ORIGIN_PENDING,
+        BLOCKED: 'The operator has blocked the output.',
+      },
+    },
+    ordinals: {
+      route: 'GET /ordinals',
+      summary: 'Ordinals by owner, content type, parent or MAP',
+      description:
+        'Where the ordinals are now that match everything named, in an order that does not change when they move. At least one of `owner`, `contentType`, `parent`, or `key` with `value` is required.',
+      query: ordinalsQuery,
+      answer: {
+        description: 'A page.',
+        headers: ['ETag'],
+        json: z.strictObject({
+          ordinals: z.array(listedOrdinalShape),
+          next: outpoint.optional().describe(NEXT),
+        }),
+      },
+      errors: {
+        BAD_BODY: 'Nothing is named, or a parameter is out of range.',
+        BAD_OUTPOINT: '`parent` or `after` is not an outpoint.',
+      },
+    },
+    transaction: {
+      route: 'GET /transactions/{txid}',
+      summary: 'What of a transaction is here',
+      params: z.object({ txid }),
+      query: transactionQuery,
+      answer: {
+        description: 'Its outputs that topics hold, a page at a time.',
+        headers: ['ETag'],
+        json: transactionShape.extend({ next: count.optional().describe(NEXT) }),
+      },
+      errors: {
+        ...badLimit,
+        BAD_OUTPOINT: 'The path does not end with a txid.',
+        NOT_FOUND: 'This store does not have the transaction.',
+      },
+    },
+    search: {
+      route: 'GET /search',
+      summary: 'What a text means',
+      query: searchQuery,
+      answer: {
+        description: 'What the text may mean of what is here, and the first names that begin with it.',
+        headers: ['ETag'],
+        json: z.strictObject({
+          results: z.array(searchResultShape),
+          names: z.array(listedNameShape.pick({ name: true, outpoint: true })),
+        }),
+      },
+      errors: { BAD_BODY: '`text` is missing or too long.' },
+    },
+  },
+}
+
+function treeOperation<Route extends 'GET /tree' | 'GET /tree/{domain}'>(route: Route) {
+  return {
+    route,
+    summary: route === 'GET /tree' ? 'The root of the tree of names' : 'A node of the tree of names',
+    description:
+      'The live node, the characters that can still be mined from it, and the nodes right below it.',
+    answer: {
+      description: 'The node.',
+      headers: ['ETag'] as const,
+      json: z.strictObject({
+        domain,
+        outpoint: listedNodeShape.shape.outpoint,
+        free: z.string().optional().describe('The characters that can be mined from it.'),
+        children: z.array(listedNodeShape),
+      }),
+    },
+    errors: {
+      NOT_FOUND: 'There is no such node.',
+      BLOCKED: 'The operator has blocked the name, or what it leads to.',
+      ...(route === 'GET /tree/{domain}' && { BAD_NAME: 'The path does not end with the begin of a name.' }),
+    },
+  }
+}

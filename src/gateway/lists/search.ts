@@ -1,0 +1,105 @@
+import { z } from 'zod'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
+import { decodeAddress } from '../../../backend/src/protocol/address.js'
+import { isName } from '../../../backend/src/protocol/mine-node.js'
+import {
+  formatOutpoint,
+  type Outpoint,
+  PointerError,
+  parseOutpoint,
+} from '../../../backend/src/protocol/outpoint.js'
+import { address, domain, name, outpoint, txid } from '../http/schemas.js'
+
+/** What a text may mean, each with what leads on from there. */
+export const searchResultShape = z.discriminatedUnion('kind', [
+  z.strictObject({ kind: z.literal('name'), name, outpoint: outpoint.describe('Its origin.') }),
+  z.strictObject({
+    kind: z.literal('unclaimed'),
+    name: name.describe('A name that nobody has mined.'),
+    domain: domain.describe('The longest mined prefix.'),
+  }),
+  z.strictObject({ kind: z.literal('output'), outpoint }),
+  z.strictObject({ kind: z.literal('transaction'), txid }),
+  z.strictObject({ kind: z.literal('address'), address }),
+])
+
+export type SearchResult = z.output<typeof searchResultShape>
+
+export interface SearchAnswer {
+  results: SearchResult[]
+  /** Names that begin with the text, in order. */
+  names: { name: string; outpoint: string }[]
+}
+
+/** The longest text that means anything: a name. */
+export const MAX_SEARCH_LENGTH = 255
+/** How many names that begin with the text are listed. */
+const NAMES = 10
+
+/**
+ * What a text means that somebody typed: a name or the begin of names, an outpoint in either form, a txid, an address. Capitals
+ * and spaces around it do not matter where they cannot. What this store does not have is no result, and neither is what is
+ * blocked.
+ */
+export async function searchFor(store: GraphReader, text: string): Promise<SearchAnswer> {
+  const asked = text.trim()
+  const lower = asked.toLowerCase()
+  const [output, transaction, claim, names] = await Promise.all([
+    outputResult(store, lower),
+    transactionResult(store, lower),
+    nameResult(store, lower),
+    isName(lower) ? store.names.byPrefix({ prefix: lower, limit: NAMES }) : [],
+  ])
+  const isAddress = decodeAddress(asked) !== undefined
+  const others = [output, transaction, isAddress && ({ kind: 'address', address: asked } as const), claim]
+  return {
+    results: others.flatMap((result) => result || []),
+    names: names.map((each) => ({ name: each.name, outpoint: formatOutpoint(each.outpoint) })),
+  }
+}
+
+async function outputResult(store: GraphReader, text: string): Promise<SearchResult | undefined> {
+  const outpoint = outpointIn(text)
+  if (outpoint === undefined) return undefined
+  return await unlessBlocked(async () => {
+    const isHeld =
+      (await store.ordinals.output(outpoint)) !== undefined ||
+      (await store.names.genuineOrigins([outpoint])).length > 0 ||
+      (await store.names.genuineNodes([outpoint])).length > 0
+    return isHeld ? { kind: 'output', outpoint: formatOutpoint(outpoint) } : undefined
+  })
+}
+
+function outpointIn(text: string): Outpoint | undefined {
+  try {
+    return parseOutpoint(text)
+  } catch (error) {
+    if (error instanceof PointerError) return undefined
+    throw error
+  }
+}
+
+async function transactionResult(store: GraphReader, text: string): Promise<SearchResult | undefined> {
+  if (!txid.safeParse(text).success) return undefined
+  return (await store.transactions.has(text)) ? { kind: 'transaction', txid: text } : undefined
+}
+
+async function nameResult(store: GraphReader, text: string): Promise<SearchResult | undefined> {
+  if (!isName(text)) return undefined
+  return await unlessBlocked(async () => {
+    const origin = await store.names.originOf(text)
+    if (origin !== undefined) return { kind: 'name', name: text, outpoint: formatOutpoint(origin) }
+    const node = await store.names.longestNode(text)
+    return node && { kind: 'unclaimed', name: text, domain: node.domain }
+  })
+}
+
+async function unlessBlocked<Found>(read: () => Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    if (error instanceof BlockedError) return undefined
+    throw error
+  }
+}
