@@ -112,6 +112,42 @@ export class Answers {
       .sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
+  /** The outputs in the list of inscriptions that count, blocked or not. */
+  get inscribed(): string[] {
+    const isListed = (outpoint: string): boolean => {
+      const type = this.said(outpoint).content?.contentType
+      return type !== undefined && type !== CHUNK_TYPE && !this.origins.has(outpoint)
+    }
+    return [...this.held].filter(isListed)
+  }
+
+  /** As lists of what is newest have them, without what is blocked: unproven ones in any order, then proven ones. */
+  newest(outpoints: Iterable<string>): { unproven: string[]; proven: string[] } {
+    const shown = [...outpoints].filter((each) => !this.isBlocked(each)).sort((a, b) => -byOutpoint(a, b))
+    const heightOf = (each: string): number | undefined => this.heightOf(each.slice(0, 64))
+    return {
+      unproven: shown.filter((each) => heightOf(each) === undefined),
+      proven: shown
+        .filter((each) => heightOf(each) !== undefined)
+        .sort((a, b) => (heightOf(b) ?? 0) - (heightOf(a) ?? 0)),
+    }
+  }
+
+  /** The nodes right below a domain, without blocked ones. */
+  childNodes(domain: string): { domain: string; outpoint: string | undefined; children: number }[] {
+    const below = [...new Set(this.nodes.values())].filter(
+      (each) => each.length === domain.length + 1 && each.startsWith(domain),
+    )
+    return below
+      .sort()
+      .map((each) => ({
+        domain: each,
+        outpoint: this.liveNode(each),
+        children: [...this.nodes.values()].filter((own) => own === each).length - 1,
+      }))
+      .filter((each) => !this.isBlockedName(each.domain) && !(each.outpoint && this.isBlocked(each.outpoint)))
+  }
+
   originOf(name: string): string | undefined {
     return [...this.origins].find(([, each]) => each === name)?.[0]
   }

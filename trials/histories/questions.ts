@@ -49,8 +49,10 @@ export async function differences(
   await askNameLookups(reader)
   await askTips(reader)
   await askBulk(reader)
+  await askLists(reader)
   if (everything) {
     await askOrdinals(reader)
+    await askHistories(reader)
     await askOrdinalLookups(reader)
     await askProofs(reader)
   }
@@ -89,6 +91,20 @@ class Reader {
     const answer = await ask(this.asked.url, asked)
     this.compare(as, answer.status === 200 ? shown(answer) : answer.status, expected)
     return answer
+  }
+
+  /** All rows of a list, a page after the other. @param options.next The parameter that takes the `next` of a page. */
+  async walk(path: string, { list, next }: { list: string; next: string }): Promise<ListRow[]> {
+    const rows: ListRow[] = []
+    for (let more = ''; ; ) {
+      const answer = await ask(this.asked.url, { path: path + more })
+      this.compare(`the status of ${path}${more}`, answer.status, 200)
+      if (answer.status !== 200) return rows
+      const page = json(answer) as Record<string, unknown>
+      rows.push(...(page[list] as ListRow[]))
+      if (page.next === undefined) return rows
+      more = `&${next}=${page.next}`
+    }
   }
 
   /** Asks `/lookup`; the BEEF holds what is found, and only what counts. */
@@ -322,6 +338,106 @@ async function askBulk(reader: Reader): Promise<void> {
   }
   for (const { asked: each, expected } of asked.slice(0, 24))
     await reader.get(`/svc/gateway/metadata/${each}`, { expected })
+}
+
+/** How many rows a page of a list has. */
+const ROWS_A_PAGE = 3
+
+/** What is newest, a page at a time, how much there is, and the tree. */
+async function askLists(reader: Reader): Promise<void> {
+  const { answers } = reader
+  const lists = { names: answers.origins.keys(), inscriptions: answers.inscribed }
+  for (const [list, outpoints] of Object.entries(lists)) {
+    const rows = await reader.walk(`/svc/gateway/newest/${list}?limit=${ROWS_A_PAGE}`, {
+      list,
+      next: 'after',
+    })
+    const isProven = ({ height }: ListRow): boolean => height !== undefined
+    const unproven = rows.slice(0, rows.findIndex(isProven) === -1 ? rows.length : rows.findIndex(isProven))
+    const expected = answers.newest(outpoints)
+    reader.compare(
+      `newest ${list}`,
+      {
+        unproven: unproven.map(({ outpoint }) => outpoint).sort(),
+        proven: rows.slice(unproven.length).map(({ outpoint, height }) => ({ outpoint, height })),
+      },
+      {
+        unproven: expected.unproven.sort(),
+        proven: expected.proven.map((outpoint) => ({
+          outpoint,
+          height: answers.heightOf(outpoint.slice(0, 64)),
+        })),
+      },
+    )
+  }
+  await reader.get('/svc/gateway/counts', {
+    shown: (answer) => {
+      const { names, inscriptions } = json(answer) as Record<string, unknown>
+      return { names, inscriptions }
+    },
+    expected: { names: answers.origins.size, inscriptions: answers.inscribed.length },
+  })
+  for (const domain of ['', ...reader.names]) {
+    const live = answers.liveNode(domain)
+    const children = answers.childNodes(domain)
+    const isBlocked = answers.isBlockedName(domain) || (live !== undefined && answers.isBlocked(live))
+    await reader.get(domain === '' ? '/svc/gateway/tree' : `/svc/gateway/tree/${domain}`, {
+      shown: (answer) => {
+        const { free: _, ...tree } = json(answer) as Record<string, unknown>
+        return tree
+      },
+      expected: isBlocked
+        ? BLOCKED
+        : live === undefined && children.length === 0
+          ? MISSING
+          : { domain, outpoint: live, children },
+    })
+  }
+}
+
+interface ListRow {
+  outpoint: string
+  height?: number
+}
+
+/** Each ordinal's life from both ends. */
+async function askHistories(reader: Reader): Promise<void> {
+  const { answers, outpoints } = reader
+  for (const outpoint of outpoints) {
+    const origin = answers.stepOf(outpoint, -2)?.origin
+    const run = answers.lineage(outpoint)
+    const steps = run.slice(run.indexOf(origin ?? '')).map((at, sequence) => stepOf(answers, at, sequence))
+    for (const order of ['oldest', 'newest']) {
+      const path = `/svc/gateway/history/${outpoint}?order=${order}&limit=${ROWS_A_PAGE}`
+      if (answers.isBlocked(outpoint) || origin === undefined)
+        await reader.get(path, { expected: reader.unlessBlocked([outpoint], undefined) })
+      else
+        reader.compare(
+          path,
+          await reader.walk(path, { list: 'steps', next: 'from' }),
+          order === 'oldest' ? steps : steps.toReversed(),
+        )
+    }
+  }
+}
+
+function stepOf(answers: Answers, outpoint: string, sequence: number): unknown {
+  const { content, parent, map } = answers.said(outpoint)
+  const height = answers.heightOf(outpoint.slice(0, 64))
+  if (answers.isBlocked(outpoint)) return { sequence, outpoint, hasMap: false, blocked: true, height }
+  return {
+    sequence,
+    outpoint,
+    owner: addressOf(answers, outpoint),
+    ...(content && {
+      contentType: content.contentType,
+      contentLength: content.body.length,
+      sha256: sha256(content.body),
+    }),
+    parent,
+    hasMap: map !== undefined,
+    height,
+  }
 }
 
 async function askNameLookups(reader: Reader): Promise<void> {

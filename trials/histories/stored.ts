@@ -3,6 +3,7 @@ import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { CachingStore } from '../../src/server/store/caching-store.js'
 import type { Database } from '../../src/server/store/open-database.js'
 import { withCanonicalLineages } from '../../test/support/storage/canonical-lineages.js'
+import { withoutOrder } from '../../test/support/storage/insertion-order.js'
 import type { History } from './history.js'
 import type { Differences } from './host.js'
 import type { Model } from './model.js'
@@ -82,7 +83,11 @@ export async function answeringRows(
   const rows = async (sql: string, canonical = (found: object[]): object[] => found): Promise<string[]> => {
     const found: object[] = await database.reader.all(sql, [])
     return canonical(found)
-      .map((row) => JSON.stringify(row, (_, value) => (value instanceof ArrayBuffer ? hex(value) : value)))
+      .map((row) =>
+        JSON.stringify(row, (column, value) =>
+          value instanceof ArrayBuffer ? hex(value) : withoutOrder(column, value),
+        ),
+      )
       .filter((row) => !isOfPurse(row))
       .sort()
   }

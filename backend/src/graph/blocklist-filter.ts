@@ -196,7 +196,16 @@ export class BlocklistFilter implements GraphReader {
     return {
       counts: () => listings.counts(),
       blockTimes: (heights) => listings.blockTimes(heights),
-      childNodes: (domain) => listings.childNodes(domain),
+      childNodes: async (domain) => {
+        const nodes = await listings.childNodes(domain)
+        if (this.isOpen) return nodes
+        const blocked = await this.blockedAmong(nodes.flatMap(({ outpoint }) => outpoint ?? []))
+        const list = await this.store.blocklist.list()
+        return nodes.filter(
+          ({ domain, outpoint }) =>
+            !list.has('name', domain) && !(outpoint && blocked.has(formatOutpoint(outpoint))),
+        )
+      },
       newestNames: (query) =>
         this.filled({
           limit: query.limit,

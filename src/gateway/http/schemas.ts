@@ -91,6 +91,14 @@ export function wholeNumber({ most, usual }: { most: number; usual: number }) {
     .default(usual)
 }
 
+/** A place to go on from, of a query string: digits, from 0. */
+export const position = z
+  .string()
+  .regex(/^\d{1,15}$/)
+  .transform(Number)
+  .pipe(count)
+  .optional()
+
 /**
  * Reads a value of a request.
  *

@@ -9,7 +9,17 @@ import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/sr
 import { CACHE } from '../http/caching.js'
 import { BadRequestError, NotFoundError, OriginUnknownError } from '../http/errors.js'
 import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
-import { askedOutpoint, count, domain, outpoint, text, txid, validate, wholeNumber } from '../http/schemas.js'
+import {
+  askedOutpoint,
+  count,
+  domain,
+  outpoint,
+  position,
+  text,
+  txid,
+  validate,
+  wholeNumber,
+} from '../http/schemas.js'
 import { jsonResponse, type ResponseCache } from '../http/stored-response.js'
 import {
   countsShape,
@@ -45,12 +55,7 @@ const newestQuery = z.object({
 
 const historyQuery = z.object({
   order: z.enum(['oldest', 'newest']).default('oldest').describe('Which steps come first.'),
-  from: z
-    .string()
-    .regex(/^\d{1,15}$/)
-    .transform(Number)
-    .optional()
-    .describe('The sequence of the first step to return: the `next` of the page before.'),
+  from: position.describe('The sequence of the first step to return: the `next` of the page before.'),
   limit,
 })
 
@@ -65,12 +70,7 @@ const ordinalsQuery = z.object({
 })
 
 const transactionQuery = z.object({
-  after: z
-    .string()
-    .regex(/^\d{1,10}$/)
-    .transform(Number)
-    .optional()
-    .describe('An output index: the `next` of the page before.'),
+  after: position.describe('An output index: the `next` of the page before.'),
   limit,
 })
 
@@ -437,8 +437,10 @@ function treeOperation<Route extends 'GET /tree' | 'GET /tree/{domain}'>(route: 
     },
     errors: {
       NOT_FOUND: 'There is no such node.',
-      BLOCKED: 'The operator has blocked the name, or what it leads to.',
-      ...(route === 'GET /tree/{domain}' && { BAD_NAME: 'The path does not end with the begin of a name.' }),
+      ...(route === 'GET /tree/{domain}' && {
+        BAD_NAME: 'The path does not end with the begin of a name.',
+        BLOCKED: 'The operator has blocked the name, or what it leads to.',
+      }),
     },
   }
 }

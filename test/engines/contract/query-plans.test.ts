@@ -31,6 +31,9 @@ const stream = { outpoint, chunkTypes: ['text/plain'] }
 const several = [attribute.contentType('text/plain'), attribute.map('a', '1')]
 const map = encodeMap([{ command: 'SET', entries: [['a', '1']] }])
 
+/** Where a page of a list of what is newest goes on. */
+const place = { recency: 7, outpoint }
+
 /** How far the ordinal has gone: an engine may sort a few rows rather than look for an index. */
 const STEPS = 500
 const step = (number: number) => ({ txid: number.toString(16).padStart(64, '0'), vout: 0 })
@@ -177,6 +180,16 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     ['ancestor counts', (store) => queueIn(store).count(10)],
     ['isWaiting', (store) => queueIn(store).isWaiting(incomplete)],
     ['isWaiting of a transaction', (store) => queueIn(store).isWaiting({ txid, vout: WHOLE_TRANSACTION })],
+    ['counts', (store) => store.listings.counts()],
+    ['newestNames', (store) => store.listings.newestNames({ limit: 10 })],
+    ['newestNames after', (store) => store.listings.newestNames({ limit: 10, after: place })],
+    ['newestInscriptions', (store) => store.listings.newestInscriptions({ limit: 10 })],
+    ['newestInscriptions after', (store) => store.listings.newestInscriptions({ limit: 10, after: place })],
+    ['childNodes', (store) => store.listings.childNodes('')],
+    ['history', (store) => store.listings.history({ outpoint, order: 'newest', limit: 10 })],
+    ['ordinalsWith', (store) => store.listings.ordinalsWith({ attributes: several, limit: 10 })],
+    ['transaction', (store) => store.listings.transaction({ txid, after: 1, limit: 10 })],
+    ['blockTimes', (store) => store.listings.blockTimes([2345, 7890])],
     ['header range', (store) => store.headers.range()],
     ['a header', (store) => store.headers.read({ from: 2345, count: 1 })],
     ['headers', (store) => store.headers.read({ from: 2345, count: 1000 })],
@@ -225,6 +238,17 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     await queueIn(store).nextDue()
     await store.headers.range()
     await store.headers.read({ from: 2345, count: 1000 })
+    expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])
+  })
+
+  test('a page of what is newest, or of a history, is read in the order of an index', async () => {
+    for (const limit of [1, 10]) {
+      await store.listings.newestNames({ limit, after: place })
+      await store.listings.newestInscriptions({ limit })
+      await store.listings.newestInscriptions({ limit, after: place })
+      await store.listings.history({ outpoint, order: 'oldest', from: 3, limit })
+      await store.listings.history({ outpoint, order: 'newest', limit })
+    }
     expect((await plans()).filter(({ sorts }) => sorts)).toEqual([])
   })
 

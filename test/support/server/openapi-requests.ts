@@ -352,6 +352,8 @@ export function openapiRequests({
     lost(provenance),
     [451, `${gateway}/provenance/${blocked}`],
 
+    ...listed({ gateway, held: site(1), blocked, waiting }),
+
     [200, `${gateway}/preview/${html(9)}`],
     [400, `${gateway}/preview/*`],
     [414, `${gateway}/preview/${html(10_000)}`],
@@ -399,6 +401,41 @@ export function openapiRequests({
     ...otherwise(requests),
     ...packed(requests),
   ].flatMap(withHead)
+}
+
+/** Requests for lists. */
+function listed({
+  gateway,
+  held,
+  blocked,
+  waiting,
+}: {
+  gateway: string
+  held: string
+  blocked: string
+  waiting: string
+}): OpenapiRequest[] {
+  const at = (path: string): string => `${gateway}/${path}`
+  const [txid] = held.split('_')
+  const pages = ['newest/names', 'newest/inscriptions', `history/${held}`, `transactions/${txid}`]
+  const whole = ['counts', 'tree', 'tree/a', 'ordinals?contentType=text/html', 'search?text=a']
+  const notHere = ['tree', 'tree/c', `history/${held}`, `transactions/${txid}`]
+  const malformed = ['tree/A', 'history/x', 'transactions/x', 'ordinals', 'ordinals?parent=x', 'search']
+  return [
+    ...[...pages, ...whole].flatMap((path): OpenapiRequest[] => [
+      [200, at(path)],
+      [304, at(path), KNOWN],
+      [500, at(path), {}, 'broken'],
+    ]),
+    ...pages.flatMap((path): OpenapiRequest[] => [
+      [200, at(`${path}?limit=1`)],
+      [400, at(`${path}?limit=0`)],
+    ]),
+    ...malformed.map((path): OpenapiRequest => [400, at(path)]),
+    ...notHere.map((path): OpenapiRequest => [404, at(path), {}, 'empty']),
+    [404, at(`history/${waiting}`), {}, 'awaiting'],
+    ...['tree/d', `history/${blocked}`].map((path): OpenapiRequest => [451, at(path)]),
+  ]
 }
 
 /** Requests of wallets, for an output that a mined transaction has, and for one that is blocked. */

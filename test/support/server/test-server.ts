@@ -11,6 +11,7 @@ import { readConfig } from '../../../src/server/config/config.js'
 import type { Node } from '../../../src/server/node.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
 import { withCanonicalLineages } from '../storage/canonical-lineages.js'
+import { withoutOrder } from '../storage/insertion-order.js'
 import { until } from './waiting.js'
 
 export const SILENT = pino({ level: 'silent' })
@@ -158,7 +159,9 @@ export function storedRows(dataDir: string): Record<string, string[]> {
     const rowsOf = (table: string): string[] =>
       objectsOf(table)
         .map((row) =>
-          Object.values(row).map((value) => (isBytes(value) ? Buffer.from(value).toString('hex') : value)),
+          Object.entries(row)
+            .map(([column, value]) => withoutOrder(column, value))
+            .map((value) => (isBytes(value) ? Buffer.from(value).toString('hex') : value)),
         )
         .map((row) => JSON.stringify(row))
         .sort()

@@ -1,6 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import { COLLECTIONS } from '../../../backend/src/storage/mongo/collections.js'
 import { withCanonicalLineages } from './canonical-lineages.js'
+import { withoutOrder } from './insertion-order.js'
 
 /** The documents of every collection of the admitted graph, as they are. */
 export async function rawDocuments(db: Db): Promise<Record<string, object[]>> {
@@ -23,7 +24,7 @@ export function asText(rows: Record<string, object[]>, leftOut: string[] = []): 
         Object.entries(row)
           .filter(([field]) => !without.has(field))
           .sort(([one], [other]) => (one < other ? -1 : 1))
-          .map(([field, value]) => [field, plain(value)]),
+          .map(([field, value]) => [field, plain(withoutOrder(field, value))]),
       ),
     )
   return Object.fromEntries(

@@ -84,10 +84,11 @@ async function fill(writer: Knex): Promise<void> {
       step: '0',
       content_step: '0',
       content_sha256: hash('body'),
+      recency: 'seq',
     },
     graph_traits: { trait: hash('trait'), lineage_txid: hash(''), lineage_vout: '0', kind: `'map'` },
     graph_nodes: { txid: hash(''), vout: '0', domain: `concat('node', seq)` },
-    graph_names: { name: `concat('name', seq)`, txid: hash(''), vout: '0' },
+    graph_names: { name: `concat('name', seq)`, txid: hash(''), vout: '0', recency: 'seq' },
     graph_admissions: {
       txid: hash(''),
       vout: '0',

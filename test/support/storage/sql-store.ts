@@ -10,6 +10,7 @@ import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox
 import { openSqlite } from '../../../src/server/store/open-database.js'
 import { withCanonicalLineages } from './canonical-lineages.js'
 import type { Engine, OpenedStore } from './engine.js'
+import { withoutOrder } from './insertion-order.js'
 
 /** The connections of a store on SQL. */
 export interface SqlConnections {
@@ -101,8 +102,7 @@ export function watchedWriter(writer: SqlWriter, ask: (sql: string, values: SqlV
 
 function textOf(row: object): string {
   const columns = Object.entries(row)
-    // No fact depends on the insertion order.
-    .filter(([column]) => column !== 'arrival')
+    .map(([column, value]) => [column, withoutOrder(column, value)] as const)
     .map(([column, value]) => [column, isBytes(value) ? Buffer.from(value).toString('hex') : value])
   return JSON.stringify(Object.fromEntries(columns))
 }

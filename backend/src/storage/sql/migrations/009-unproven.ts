@@ -1,5 +1,5 @@
 import type { Knex } from 'knex'
-import { isMysql } from '../database.js'
+import { hasIndex } from './create-table.js'
 
 const TABLE = 'graph_transactions'
 const BLOCK = ['height', 'merkle_root']
@@ -34,16 +34,9 @@ interface Index {
 /** The other lookup service of the host may have been first. */
 async function replaceIndex(knex: Knex, { from, to }: { from: Index; to: Index }): Promise<void> {
   if (!(await knex.schema.hasTable(TABLE))) return
-  const [hasFrom, hasTo] = [await hasIndex(knex, from), await hasIndex(knex, to)]
+  const [hasFrom, hasTo] = [await hasIndex(knex, from.name), await hasIndex(knex, to.name)]
   await knex.schema.alterTable(TABLE, (table) => {
     if (!hasTo) table.index(to.columns, to.name)
     if (hasFrom) table.dropIndex(from.columns, from.name)
   })
-}
-
-async function hasIndex(knex: Knex, { name }: Index): Promise<boolean> {
-  const found = isMysql(knex)
-    ? knex('information_schema.statistics').whereRaw('table_schema = database()').where({ index_name: name })
-    : knex('sqlite_master').where({ type: 'index', name })
-  return (await found.first(knex.raw('1'))) !== undefined
 }

@@ -4,6 +4,7 @@ import { COUNTS } from '../../read/listings.js'
 import { parts, ROWS_A_STATEMENT } from '../../rows/columns.js'
 import { contentOf } from '../../rows/record-rows.js'
 import { insertNew, isMysql, knexWriter } from '../database.js'
+import { hasIndex } from './create-table.js'
 
 const TABLES = ['graph_names', 'graph_outputs'] as const
 const ORDER = ['recency', 'txid', 'vout']
@@ -14,10 +15,12 @@ export const listings = {
 
   async up(knex: Knex): Promise<void> {
     for (const table of TABLES) {
-      if (await knex.schema.hasColumn(table, 'recency')) continue
-      await knex.schema.alterTable(table, (altered) => {
-        altered.bigInteger('recency')
-      })
+      // The index comes last: where DDL is not transactional, an attempt may have ended before it.
+      if (await hasIndex(knex, indexName(table))) continue
+      if (!(await knex.schema.hasColumn(table, 'recency')))
+        await knex.schema.alterTable(table, (altered) => {
+          altered.bigInteger('recency')
+        })
       await fill(knex, table)
       await index(knex, table)
     }

@@ -11,6 +11,13 @@ export function asciiText(knex: Knex): string {
   return isMysql(knex) ? 'varchar(255) character set ascii collate ascii_bin' : 'text'
 }
 
+export async function hasIndex(knex: Knex, name: string): Promise<boolean> {
+  const found = isMysql(knex)
+    ? knex('information_schema.statistics').whereRaw('table_schema = database()').where({ index_name: name })
+    : knex('sqlite_master').where({ type: 'index', name })
+  return (await found.first(knex.raw('1'))) !== undefined
+}
+
 /**
  * Creates a missing table. Two lookup services of one host may both create it, and if DDL is not transactional, an attempt may
  * end half-way. Text compares by its bytes on every engine; MySQL's default is up to its operator, and may fold case and pad.
