@@ -48,7 +48,6 @@ type Errors = Partial<Record<ErrorCode | `${number} ${ErrorCode}`, string>>
 export const TAGS = {
   content: 'The content of outputs.',
   names: 'The tree of names.',
-  pages: 'Pages for people: the explorer.',
   lists: 'Lists to look through, a page at a time.',
   preview: 'What an inscription would look like.',
   transactions: 'Transactions and their outputs, as wallets ask for them.',
@@ -133,6 +132,7 @@ export const HEADERS = {
   ),
   'Referrer-Policy': z.literal('no-referrer').describe('Links do not tell where they were followed from.'),
   'Retry-After': count.describe('In how many seconds to try again.'),
+  Vary: z.literal('Accept').describe('An error is a page for requests that prefer `text/html`.'),
   'WWW-Authenticate': z
     .literal('Bearer realm="minetree"')
     .describe('The request needs a token that the operator has set.'),

@@ -60,6 +60,7 @@ export const EXPOSED_HEADERS = [
   'RateLimit-Policy',
   'Referrer-Policy',
   'Retry-After',
+  'Vary',
   'X-Content-Type-Options',
   'X-Map',
   'X-Ord-Seq',

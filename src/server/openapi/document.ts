@@ -23,14 +23,12 @@ import { BEEF_OPERATIONS } from '../routes/beef-routes.js'
 import { BLOCKING_OPERATIONS } from '../routes/blocking-routes.js'
 import { CAPABILITIES_OPERATIONS } from '../routes/capabilities-routes.js'
 import { DEPLOYMENT_OPERATIONS } from '../routes/deployment-routes.js'
-import { EXPLORER_OPERATIONS } from '../routes/explorer-routes.js'
 import { HEADERS_OPERATIONS } from '../routes/headers-routes.js'
 import { HEALTH_OPERATIONS } from '../routes/health-routes.js'
 import { METRICS_OPERATIONS } from '../routes/metrics-routes.js'
 import { MINE_PAGE_OPERATIONS } from '../routes/mine-page-routes.js'
 import { OPENAPI_OPERATIONS } from '../routes/openapi-routes.js'
 import { OVERLAY_OPERATIONS } from '../routes/overlay-routes.js'
-import { STATUS_OPERATIONS } from '../routes/status-routes.js'
 import { TXO_OPERATIONS } from '../routes/txo-routes.js'
 
 /** A JSON Schema (2020-12). */
@@ -73,7 +71,7 @@ export interface OpenapiDocument {
 const DESCRIPTION = `Names that are mined, and content that lives on the chain, as this host has admitted them.
 
 Pages of any origin may send requests: preflights are answered on every path (204), except those of the operator.
-Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored; a path that is not described here is 404 \`NOT_FOUND\`.
+Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\`. A path that is not described here is a page of the explorer, or 404 \`NOT_FOUND\`.
 Before any route is chosen, a path may be too long (414 \`TOO_LARGE\`), or the head of a request (431); a request may arrive too slowly (408 \`BAD_BODY\`) or be malformed (400, 417).
 
 Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator accepts them. An upload may be aborted if there are too many at once (503 \`NOT_READY\` with \`Retry-After\`), and nothing is written while the store is full (503 \`STORE_FULL\`).
@@ -106,7 +104,7 @@ export function openapiDocument({
   writer.add(forWallets('/beef'), BEEF_OPERATIONS)
   writer.add(forWallets('/txo'), TXO_OPERATIONS)
   writer.add(['', ...walletPrefixes], CAPABILITIES_OPERATIONS)
-  writer.add([''], DEPLOYMENT_OPERATIONS, MINE_PAGE_OPERATIONS, EXPLORER_OPERATIONS, STATUS_OPERATIONS)
+  writer.add([''], DEPLOYMENT_OPERATIONS, MINE_PAGE_OPERATIONS)
   writer.add(['/admin'], BLOCKING_OPERATIONS, HEADERS_OPERATIONS)
   writer.add([''], HEALTH_OPERATIONS, METRICS_OPERATIONS, OPENAPI_OPERATIONS)
   const headers = Object.entries(HEADERS).map(([name, schema]) => [name, writer.text(schema)])
@@ -262,7 +260,7 @@ class DocumentWriter {
       const code = { enum: codes.map((each) => each.code) }
       return {
         description: codes.map((each) => `\`${each.code}\`: ${each.meaning}`).join('\n'),
-        headers: headersOf(tag, ['Cache-Control', ...(further[status] ?? [])]),
+        headers: headersOf(tag, ['Cache-Control', 'Vary', ...(further[status] ?? [])]),
         content: { 'application/json': { schema: { type: 'object', properties: { code }, ...body } } },
       }
     })

@@ -1,6 +1,5 @@
 import { Router } from 'express'
 import type { ApiView } from '../../explorer/index.js'
-import type { HeaderName, Operation, OperationGroup } from '../../gateway/http/operation.js'
 import type { Health } from './health-routes.js'
 import { pageHeaders } from './page-headers.js'
 import { type RenderPage, sendPage } from './send-page.js'
@@ -29,18 +28,4 @@ export function statusRoutes({
       api ??= render(({ apiPage, site }) => apiPage({ site, api: document() }))
       sendPage({ request, response, html: await api, headers: HEADERS })
     })
-}
-
-const answer: Operation['answer'] = {
-  description: 'The page.',
-  headers: ['Content-Length', 'ETag', ...(Object.keys(HEADERS) as HeaderName[])],
-  types: ['text/html'],
-}
-
-export const STATUS_OPERATIONS: OperationGroup = {
-  tag: 'pages',
-  operations: {
-    statusPage: { route: 'GET /status', summary: 'How the host is, for people', answer },
-    apiPage: { route: 'GET /api', summary: 'This document, for people', answer },
-  },
 }

@@ -321,7 +321,7 @@ export function openapiRequests({
     [200, '/mine?name=a'],
     [304, '/mine', KNOWN],
     [404, '/mine', {}, 'empty'],
-    ...Object.keys(MINE_PAGE_FILES).map((file): OpenapiRequest => [200, `/mine/${file}`]),
+    ...MINE_PAGE_FILES.map((file): OpenapiRequest => [200, `/mine/${file}`]),
     [304, '/mine/main.js', KNOWN],
     [404, '/mine/other.js'],
 
