@@ -99,7 +99,10 @@ interface Compared {
 }
 
 /** Loads each of our targets by turns with a bare server that answers like its first path. */
-async function* compareWithBare(kind: keyof Bare, ours: Record<string, Compared>): AsyncGenerator<string> {
+export async function* compareWithBare(
+  kind: keyof Bare,
+  ours: Record<string, Compared>,
+): AsyncGenerator<string> {
   const likenesses = Object.values(ours).map(({ target: { origin, paths } }) => `${origin}${paths[0]}`)
   yield* withProcess('./bare-server.js', likenesses, async function* (bare: BareReady, server) {
     for (const [index, [what, { target, wanted }]] of Object.entries(ours).entries()) {

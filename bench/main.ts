@@ -9,6 +9,7 @@ import { gateway } from './gateway.js'
 import { headers } from './headers.js'
 import { inscriptions } from './inscriptions.js'
 import { large } from './large.js'
+import { lists } from './lists.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
 import { processes } from './processes.js'
@@ -29,6 +30,7 @@ const benches = {
   inscriptions,
   lookups,
   gateway,
+  lists,
   large,
   'stored-bytes': storedBytes,
   constants,

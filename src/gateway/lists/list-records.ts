@@ -17,8 +17,9 @@ import { ownerAddress } from '../names/name-record.js'
 
 /** What lists show, as JSON. Missing fields are unknown or none. */
 
-const time = z.iso
-  .datetime()
+const time = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/)
   .describe('The time in the header of that block. Absent unless this host keeps block headers.')
 const mined = { height: blockHeight.optional(), time: time.optional() }
 const content = {

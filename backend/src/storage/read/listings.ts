@@ -75,7 +75,7 @@ export function listingsIn({
 const CHARACTERS = [...NAME_CHARACTERS]
 
 export async function storedCounts(rows: RowReader): Promise<StoreCounts> {
-  const row = await rows.first('graph_settings', COUNTS, { fields: ['value'] })
+  const row = await rows.first('graph_settings', COUNTS, { fields: ['name', 'value'] })
   return row === undefined ? { names: 0, inscriptions: 0, transactions: 0 } : JSON.parse(String(row.value))
 }
 

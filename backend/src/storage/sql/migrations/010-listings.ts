@@ -1,7 +1,7 @@
 import type { Knex } from 'knex'
 import { isListed, UNKNOWN_RECENCY } from '../../../graph/listings.js'
 import { COUNTS } from '../../read/listings.js'
-import { parts, ROWS_A_STATEMENT } from '../../rows/columns.js'
+import { bytesOf, parts, ROWS_A_STATEMENT } from '../../rows/columns.js'
 import { contentOf } from '../../rows/record-rows.js'
 import { insertNew, isMysql, knexWriter } from '../database.js'
 import { hasIndex } from './create-table.js'
@@ -53,9 +53,9 @@ async function fill(knex: Knex, table: (typeof TABLES)[number]): Promise<void> {
   const types = await knex(table).distinct('content_type').whereNotNull('content_sha256')
   const unlisted = types
     .filter(({ content_type }) => !isListed({ content: contentOf({ content_type, content_sha256: '' }) }))
-    .map(({ content_type }) => content_type)
+    .map(({ content_type }) => Buffer.from(bytesOf(content_type)))
   for (const part of parts(unlisted, ROWS_A_STATEMENT))
-    await knex(table).whereIn('content_type', part.map(Buffer.from)).update({ recency: null })
+    await knex(table).whereIn('content_type', part).update({ recency: null })
 }
 
 /** Most outputs are in no list: SQLite leaves them out of the index. */

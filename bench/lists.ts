@@ -1,0 +1,44 @@
+import { encodeAddress } from '../backend/src/protocol/address.js'
+import { toHex } from '../backend/src/protocol/bytes.js'
+import { p2pkh } from '../test/support/protocol/fake-chain.js'
+import { compareWithBare } from './gateway.js'
+import type { ListsReady } from './lists-server.js'
+import { type Target, withProcess } from './load.js'
+
+/** How fast a list is to be, as a multiple of a bare Express handler. */
+const WANTED = 0.25
+
+/**
+ * What lists cost over 14,000 names and 20,000 inscriptions: the routes behind the pages of an explorer, each read from the
+ * store, against a bare Express handler that sends the same bytes, in processes of their own. By turns. Then those that are
+ * answered from memory between two writes.
+ */
+export async function* lists(): AsyncGenerator<string> {
+  yield* withProcess('./lists-server.js', [], async function* (ready: ListsReady, server) {
+    const { url, nodes, old, txid } = ready
+    const compared = (...paths: string[]): { target: Target; wanted: number } => ({
+      target: { origin: url, server, paths: paths.map((path) => `/svc/gateway/${path}`) },
+      wanted: WANTED,
+    })
+    const owner = encodeAddress(toHex(p2pkh(7).subarray(3, 23)), 'main')
+    // With a query, nothing is answered from memory.
+    yield* compareWithBare('express', {
+      counts: compared('counts?q'),
+      'newest names, 50': compared('newest/names?limit=50'),
+      'newest inscriptions, 50': compared('newest/inscriptions?limit=50'),
+      'newest inscriptions, 10': compared('newest/inscriptions?limit=10'),
+      'root of the tree': compared('tree?q'),
+      'nodes of the tree': compared(...nodes.map((node) => `tree/${node}?q`)),
+      'newest 50 of 1,000 steps': compared(`history/${old}?order=newest&limit=50`),
+      'oldest 50 of 1,000 steps': compared(`history/${old}?order=oldest&limit=50`),
+      'ordinals by owner, 50': compared(`ordinals?owner=${owner}&limit=50`),
+      'ordinals by content type, 50': compared('ordinals?contentType=image%2Fpng&limit=50'),
+      transaction: compared(`transactions/${txid}?q`),
+      search: compared('search?text=a', 'search?text=abc', `search?text=${old}`, `search?text=${txid}`),
+    })
+    yield* compareWithBare('express', {
+      'newest inscriptions, from memory': compared('newest/inscriptions'),
+      'nodes of the tree, from memory': compared(...nodes.map((node) => `tree/${node}`)),
+    })
+  })
+}
