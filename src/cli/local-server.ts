@@ -102,7 +102,10 @@ async function ask(
   { maxBytes, ...init }: Partial<Request> & { maxBytes: number },
 ): Promise<{ status: number; body: unknown }> {
   try {
-    const { status, body } = await fetchBounded(`${url}${path}`, init, { timeout: PATIENCE, maxBytes })
+    const { status, body } = await fetchBounded(`${url}${path}`, init as RequestInit, {
+      timeout: PATIENCE,
+      maxBytes,
+    })
     return { status, body: readJson(body) }
   } catch (cause) {
     if (!(cause instanceof SourceError)) throw cause

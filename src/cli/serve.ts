@@ -33,14 +33,14 @@ export async function serve({
     process.once('SIGINT', resolve)
     process.once('SIGTERM', resolve)
   })
-  const minePage = pathToFileURL(join(packageFolder(), 'dist/mine-page/'))
+  const pages = pathToFileURL(join(packageFolder(), 'dist/pages/'))
   const deploy = config.seed ? deployLazily : undefined
   const starting = startServer({
     config,
     logger,
     submissionWorker: SUBMISSION_WORKER,
     readerProgram: READER_PROGRAM,
-    minePage,
+    pages,
     ownsProcess: true,
     deploy,
   })

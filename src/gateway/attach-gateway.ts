@@ -9,7 +9,7 @@ import type { GatewayApp, GatewayOptions, GatewayStores } from './gateway-option
 import type { ContentHosts } from './hosts/content-hosts.js'
 import { errorPage } from './hosts/error-page.js'
 import { type CustomDomains, type HostHandler, hostContent } from './hosts/host-content.js'
-import { errorResponse } from './http/error-response.js'
+import { type ErrorPage, errorResponse } from './http/error-response.js'
 import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
@@ -33,6 +33,8 @@ interface ServerOptions {
   bodies?: RequestBodies
   /** Caches responses, for a host that sends them without these routes. */
   responses?: ResponseCache
+  /** Renders errors for people; by default, all get JSON. */
+  errorPage?: ErrorPage | undefined
 }
 
 /** What of the gateway is no route. */
@@ -73,7 +75,7 @@ export function attachGateway(
   const pending = options.ancestors && new PendingOrigins(graph, options.ancestors)
   const store = pending?.over(all) ?? all
   const policy = sandboxPolicy(options.contentPolicy)
-  const errors = errorResponse({ logger, ...(pending && { pending }) })
+  const errors = errorResponse({ logger, page: options.errorPage, ...(pending && { pending }) })
   const origins = options.crossOrigin === false ? [] : [crossOrigin()]
   const routes = Router()
   for (const handler of origins) {

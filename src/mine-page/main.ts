@@ -3,7 +3,7 @@ import './no-eval.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { HttpMineIndex } from '../mining/mine-index.js'
 import { serverDeployment } from '../mining/server-deployment.js'
-import { element } from './elements.js'
+import { element, make } from './elements.js'
 import { MiningForm } from './mining-form.js'
 
 /** Content and names are at the root of a host. */
@@ -14,7 +14,12 @@ try {
   const server = await serverDeployment(url)
   const { deployment, profile } = server
   const network = profile === 'local' ? 'a local network' : 'the live network'
-  tree.textContent = `This server follows the tree of ${formatOutpoint(deployment.genesis)}, on ${network}. Each character takes a hash with ${deployment.difficulty} zero bits.`
+  const genesis = formatOutpoint(deployment.genesis)
+  tree.replaceChildren(
+    'This server follows the tree of ',
+    make('span', { class: 'hex', title: genesis }, `${genesis.slice(0, 8)}…${genesis.slice(-6)}`),
+    `, on ${network}. Each character takes a hash with ${deployment.difficulty} zero bits.`,
+  )
   new MiningForm({
     server,
     index: new HttpMineIndex(url),

@@ -4,7 +4,7 @@ import { longestName } from '../../backend/src/protocol/mint.js'
 import type { HttpMineIndex, MineIndex } from '../mining/mine-index.js'
 import type { MiningEvent } from '../mining/mine-name.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
-import { element } from './elements.js'
+import { element, make } from './elements.js'
 import { type MiningOrder, nameRule, OrderError, type OrderFields, readOrder } from './mining-order.js'
 import { forgetMint, resend, runOrder, type ShownMint, savedMints } from './mining-run.js'
 import { type CardState, cardOf, MintCard } from './mint-card.js'
@@ -60,6 +60,8 @@ export class MiningForm {
     name.maxLength = longestName(deployment)
     element('name-hint', HTMLElement).textContent = nameRule(deployment)
     element('fake-choice', HTMLElement).hidden = !isLocal
+    // Where coins are real, somebody has to pay them; in a local network, these are options.
+    if (!isLocal) element('needed', HTMLElement).append(element('payment', HTMLElement))
     this.#choose(isLocal ? 'fake' : 'wallet')
     element('workers', HTMLInputElement).value = String(navigator.hardwareConcurrency)
     name.addEventListener('input', () => this.#nameState.look(name.value.trim()))
@@ -121,7 +123,11 @@ export class MiningForm {
         onEvent: (event) => this.#onEvent(event),
         onMint: (mint) => this.#show(mint),
       })
-      this.#progress.end(doneText(order))
+      if (order.payer !== 'nobody') this.#nameState.mined.add(order.name)
+      this.#progress.succeed(
+        doneText(order),
+        order.payer === 'nobody' ? [] : nextSteps(order, this.#served.server),
+      )
     } catch (error) {
       this.#fail(error, signal)
     } finally {
@@ -155,6 +161,8 @@ export class MiningForm {
     for (const field of this.#form.querySelectorAll('input')) field.disabled = isBusy
     this.#start.disabled = isBusy
     this.#stop.hidden = !isBusy
+    // The progress is where the form was.
+    this.#form.hidden = isBusy
     // Hiding a control that has the keyboard focus would lose it.
     if (heldFocus) (isBusy ? this.#stop : this.#start).focus()
   }
@@ -198,7 +206,7 @@ export class MiningForm {
       return
     }
     if (this.#pending !== undefined) this.#offerAgain(this.#pending, error)
-    this.#progress.end(`Mining ended: ${reasonOf(error)}`)
+    this.#progress.fail(`Mining ended: ${reasonOf(error)}`)
   }
 }
 
@@ -206,6 +214,22 @@ function doneText({ name, payer }: MiningOrder): string {
   return payer === 'nobody'
     ? 'Found. The mint below is yours to pay for and to send.'
     : `All of ${name} is mined.`
+}
+
+/** What to do with a name that is mined. */
+function nextSteps({ name }: MiningOrder, { profile }: ServerDeployment): Node[][] {
+  const link = (href: string, text: string): Node => make('a', { href }, text)
+  const text = (words: string): Node => document.createTextNode(words)
+  const lines = [
+    [
+      link(`/name/${name}`, `Look at ${name}`),
+      text(': its proof, its owner, and a button that verifies it in this browser.'),
+    ],
+    [link(`/mine?name=${name}`, 'Mine on'), text(`: names that begin with ${name} continue from here.`)],
+  ]
+  const publish = make('code', {}, `npx minetree publish site/ --url ${location.origin}`)
+  if (profile === 'local') lines.push([text('Publish a folder, from a terminal: '), publish])
+  return lines
 }
 
 function reasonOf(error: unknown): string {
@@ -218,6 +242,8 @@ const PAUSE = 250
 
 /** Shows below the name, while it is typed, how much of it is mined already. */
 export class NameState {
+  /** Names that were mined in this page: taken, and nobody minds. */
+  readonly mined = new Set<string>()
   readonly #line = element('name-state', HTMLElement)
   readonly #index: Pick<MineIndex, 'liveNode'>
   #waiting: ReturnType<typeof setTimeout> | undefined
@@ -231,6 +257,7 @@ export class NameState {
     clearTimeout(this.#waiting)
     const question = ++this.#asked
     if (name === '') this.#show('none', '')
+    else if (this.mined.has(name)) this.#show('free', `${name} is mined, by you.`)
     else if (!isName(name)) this.#show('error', 'This is not a name.')
     else this.#waiting = setTimeout(() => this.#ask(name, question), PAUSE)
   }

@@ -1,7 +1,6 @@
 import { encodeAddress, type Network, p2pkhOwner } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { make } from './elements.js'
 import type { ShownMint } from './mining-run.js'
 
@@ -77,27 +76,31 @@ export class MintCard {
     this.name = name
     this.txid = txid
     const title = `mint-${txid}`
-    this.root = make(
-      'article',
-      { 'aria-labelledby': title },
-      make('h2', { id: title }, `The mint of ${name}`),
-      this.#badge,
+    const details = make(
+      'details',
+      {},
+      make('summary', {}, 'Its solution and its transaction'),
       make('dl', {}, ...solution.flatMap(([term, text]) => field(term, text))),
     )
+    this.root = make(
+      'article',
+      { class: 'card mint-card', 'aria-labelledby': title },
+      make('h2', { id: title }, `The mint of ${name}`),
+      this.#badge,
+      details,
+    )
     if (transaction !== undefined)
-      this.root.append(rawField('Transaction', { id: `transaction-${txid}`, hex: transaction }))
+      details.append(rawField('Transaction', { id: `transaction-${txid}`, hex: transaction }))
     if (beef === undefined) {
+      // Somebody is to pay for it: it is what the page was used for.
+      details.open = true
+      this.#badge.dataset.kind = 'unpaid'
       this.#badge.textContent = `${isBound ? BOUND : UNBOUND} ${UNPAID}`
       return
     }
-    this.root.append(
+    details.append(
       make('dl', {}, ...field('Transaction id', txid), ...field('Origin of the name', `${txid}_2`)),
-      make(
-        'details',
-        {},
-        make('summary', {}, 'For overlays, with what it spends'),
-        rawField('BEEF', { id: `beef-${txid}`, hex: toHex(beef) }),
-      ),
+      rawField('BEEF', { id: `beef-${txid}`, hex: toHex(beef) }),
     )
     this.show({ kind: 'sending' })
   }
@@ -106,10 +109,10 @@ export class MintCard {
     this.#badge.dataset.kind = state.kind
     if (state.kind === 'sending') this.#badge.replaceChildren('Paid for. Submitting it to this server…')
     else if (state.kind === 'known') {
-      const link = make('a', { href: `${PROFILES.local.namesPrefixes[0]}/${this.name}` }, this.name)
+      const link = make('a', { href: `/name/${this.name}` }, this.name)
       this.#badge.replaceChildren('This server has it: ', link, ' is minted.')
     } else if (state.kind === 'by-other') {
-      const link = make('a', { href: `${PROFILES.local.namesPrefixes[0]}/${this.name}` }, this.name)
+      const link = make('a', { href: `/name/${this.name}` }, this.name)
       this.#badge.replaceChildren(
         'Lost, but ',
         link,
@@ -118,7 +121,7 @@ export class MintCard {
     } else if (state.kind === 'lost')
       this.#badge.replaceChildren('Lost: another mint has spent the node. No name comes of this one.')
     else {
-      const button = make('button', { type: 'button', class: 'copy' }, 'Submit again')
+      const button = make('button', { type: 'button', class: 'btn ghost' }, 'Submit again')
       button.addEventListener('click', state.again)
       this.#badge.replaceChildren(`Paid for, and this server does not have it: ${state.reason} `, button)
     }
@@ -134,7 +137,7 @@ function rawField(label: string, { id, hex }: { id: string; hex: string }): HTML
   const text = make('textarea', { id, readonly: '', spellcheck: 'false' }, hex)
   const button = make(
     'button',
-    { type: 'button', class: 'copy' },
+    { type: 'button', class: 'btn ghost' },
     `Copy ${label === 'BEEF' ? label : label.toLowerCase()}`,
   )
   const said = make('span', { role: 'status', class: 'hint' })

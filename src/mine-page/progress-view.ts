@@ -10,6 +10,8 @@ export class ProgressView {
   readonly #status = element('status', HTMLElement)
   readonly #search = element('search', HTMLElement)
   readonly #luck = element('luck', HTMLProgressElement)
+  readonly #afterwards = element('afterwards', HTMLElement)
+  readonly #next = element('next', HTMLElement)
   #name = ''
   #mined = 0
   #hasMoved = false
@@ -17,10 +19,13 @@ export class ProgressView {
   begin(name: string): void {
     this.#name = name
     this.#section.hidden = false
+    this.#section.dataset.kind = 'running'
+    this.#afterwards.hidden = true
     this.#mined = 0
     this.#hasMoved = false
     this.#letters.replaceChildren()
     this.say('Asking where to mine from…')
+    this.#section.scrollIntoView({ block: 'nearest' })
   }
 
   say(text: string): void {
@@ -46,8 +51,23 @@ export class ProgressView {
     }
   }
 
+  /** Ends the display of a search that found all it was for. @param next What to do with the name, a line each. */
+  succeed(text: string, next: Node[][]): void {
+    this.end(text)
+    this.#section.dataset.kind = 'done'
+    this.#next.replaceChildren(...next.map((line) => make('li', {}, ...line)))
+    this.#afterwards.hidden = next.length === 0
+  }
+
+  /** Ends the display of a search that ended otherwise. */
+  fail(text: string): void {
+    this.end(text)
+    this.#section.dataset.kind = 'failed'
+  }
+
   /** Ends the display, however the search went. */
   end(text: string): void {
+    this.#section.dataset.kind = 'ended'
     this.#search.hidden = true
     if (this.#letters.hasChildNodes()) this.#showLetters({ isOn: false })
     this.say(text)

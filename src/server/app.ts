@@ -17,16 +17,19 @@ import { readApp } from './read-app.js'
 import { arcIngestRoutes } from './routes/arc-ingest.js'
 import { blockingRoutes } from './routes/blocking-routes.js'
 import { deploymentRoutes } from './routes/deployment-routes.js'
+import { explorerFileRoutes } from './routes/explorer-routes.js'
 import { headersRoutes } from './routes/headers-routes.js'
-import { healthRoutes, type ReaderCount } from './routes/health-routes.js'
+import { healthOf, healthRoutes, type ReaderCount } from './routes/health-routes.js'
 import { metricsRoutes } from './routes/metrics-routes.js'
-import { type MinePage, minePageRoutes } from './routes/mine-page-routes.js'
+import { minePageRoutes } from './routes/mine-page-routes.js'
 import { openapiRoutes } from './routes/openapi-routes.js'
 import { overlayRoutes } from './routes/overlay-routes.js'
+import type { PageFiles } from './routes/page-files.js'
+import { statusRoutes } from './routes/status-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
 import type { Overlay } from './submission/overlay.js'
 import { queueSubmissions, type Submit } from './submission/submission-queue.js'
-import type { ChainParts } from './telemetry/chain-status.js'
+import { type ChainParts, chainStatus } from './telemetry/chain-status.js'
 import { Metrics } from './telemetry/metrics.js'
 
 export interface AppOptions {
@@ -37,8 +40,8 @@ export interface AppOptions {
   graph: GraphStore
   /** If missing, proofs are not verified again. */
   reorgMonitor?: ReorgMonitor
-  /** If missing, `/mine` is not found. */
-  minePage?: MinePage
+  /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
+  pageFiles?: PageFiles
   ping: () => Promise<void>
   /** Served at `/metrics`; by default, nothing is counted. */
   metrics?: Metrics
@@ -61,7 +64,7 @@ export interface AppOptions {
 export function createApp(options: AppOptions): App {
   const { config, graph, ping, logger } = options
   const { engine, discovery, proofs, refused } = options.overlay
-  const { limits } = config
+  const { limits, profile, maxBodyBytes } = config
   const { metrics = new Metrics() } = options
   // Its client reads it on the next connection, too.
   const published = async (): Promise<void> => options.readers?.published()
@@ -71,11 +74,20 @@ export function createApp(options: AppOptions): App {
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index, ...(options.reads && { reads: options.reads }) })
-  const { app, bodies, answerStored, hosted } = readApp({
+  const {
+    app,
+    bodies,
+    answerStored,
+    hosted,
+    render,
+    errorPage: page,
+  } = readApp({
     ...{ config, graph, logger },
     ...(options.ancestors && { ancestors: options.ancestors }),
+    chain: () => chainStatus(options.chain ?? {}),
   })
-  const { profile, maxBodyBytes } = config
+  const health = healthOf({ ping, readiness, index, refused, chain: options.chain, readers: options.readers })
+  const document = () => openapiDocument({ profile, version: packageVersion() })
   const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
   const overlay = overlayRoutes({
     ...limits,
@@ -96,22 +108,24 @@ export function createApp(options: AppOptions): App {
       blockingRoutes({ graph, logger, bodies }),
       headersRoutes(options.reorgMonitor, { engine, bodies }),
       refuseUnknown,
-      errorResponse({ logger, overlay: true }),
+      errorResponse({ logger, overlay: true, page }),
     )
-  const errors = errorResponse({ logger })
+  const errors = errorResponse({ logger, page })
   app
     .use('/admin', admin)
     .use(deploymentRoutes(config, graph))
-    .use(minePageRoutes(options.minePage))
-    .use(healthRoutes({ ping, readiness, index, refused, chain: options.chain, readers: options.readers }))
+    .use(minePageRoutes(options.pageFiles, render))
+    .use(explorerFileRoutes(options.pageFiles))
+    .use(healthRoutes(health))
     .use(metricsRoutes(metrics))
-    .use(openapiRoutes(() => openapiDocument({ profile, version: packageVersion() })))
+    .use(openapiRoutes(document))
+    .use(statusRoutes({ health, document, render }))
     .use(errors)
     .use(
       gates.overlay,
       express.Router().use(below('/overlay'), overlay).use(overlay),
       arcIngestRoutes({ engine, graph, proofs, token: config.arcCallbackToken, bodies, published }),
-      errorResponse({ logger, overlay: true }),
+      errorResponse({ logger, overlay: true, page }),
     )
     .use(refuseUnknown)
     .use(errors)

@@ -1,8 +1,11 @@
 import express, { type Express, type Request, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { ChainView } from '../explorer/index.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
 import { ContentHosts, type HostedRequest } from '../gateway/hosts/content-hosts.js'
+import type { ErrorPage } from '../gateway/http/error-response.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import { ResponseCache } from '../gateway/http/stored-response.js'
@@ -13,6 +16,8 @@ import type { HostedApp } from './http/hot-path.js'
 import { Uploads } from './http/uploads.js'
 import { beefRoutes } from './routes/beef-routes.js'
 import { capabilitiesRoutes } from './routes/capabilities-routes.js'
+import { explorerRoutes } from './routes/explorer-routes.js'
+import { errorPages, pageRenderer, type RenderPage, siteOf } from './routes/send-page.js'
 import { txoRoutes } from './routes/txo-routes.js'
 
 export interface ReadAppOptions {
@@ -20,11 +25,13 @@ export interface ReadAppOptions {
   graph: GraphStore
   /** See `GatewayOptions`. */
   ancestors?: MissingAncestors
+  /** How far the host has come, for its pages. */
+  chain: () => Promise<ChainView> | ChainView
   logger: Logger
 }
 
 /** The routes that need nothing but the store, which any process may read. They leave errors and all other paths to the caller. */
-export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
+export function readApp({ config, graph, ancestors, chain, logger }: ReadAppOptions): {
   app: Express
   /** Reads the bodies of requests, for further routes as well. */
   bodies: RequestBodies
@@ -32,6 +39,10 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
   answerStored: RequestHandler
   /** The hosts that show content, but for their gate; undefined if there are none. */
   hosted: Omit<HostedApp, 'gate'> | undefined
+  /** Renders the pages of the host. */
+  render: RenderPage
+  /** Sends errors, to people as pages. */
+  errorPage: ErrorPage
 } {
   const { profile, network, limits, deployment, contentSecurityPolicy } = config
   const { gatewayHost, serviceHosts, customDomains, dnsServers } = config
@@ -47,6 +58,9 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
     .set('query parser', 'simple')
     .set('trust proxy', limits.trustedProxies)
   const responses = new ResponseCache(graph)
+  const site = siteOf(config)
+  const render = pageRenderer(site)
+  const errorPage = errorPages(render)
   const contentHosts = new ContentHosts({
     ...{ gatewayHost, serviceHosts, customDomains },
     publicUrl: config.hostingUrl,
@@ -61,7 +75,7 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
     app,
     { graph },
     {
-      ...{ profile, network, limits, logger, bodies, responses },
+      ...{ profile, network, limits, logger, bodies, responses, errorPage },
       genesis: deployment?.genesis,
       contentPolicy: contentSecurityPolicy,
       crossOrigin: false,
@@ -73,7 +87,13 @@ export function readApp({ config, graph, ancestors, logger }: ReadAppOptions): {
     .use(beefRoutes({ graph, prefixes: below('/beef') }))
     .use(txoRoutes({ graph, prefixes: below('/txo') }))
     .use(capabilitiesRoutes(profile))
+    .use(
+      explorerRoutes({
+        explorer: { store: new BlocklistFilter(graph), site, network, difficulty: deployment?.difficulty },
+        ...{ responses, chain },
+      }),
+    )
   const read = (request: Request): HostedRequest | undefined => contentHosts.read(request)
   const hosted = answer && { read, answer, errors }
-  return { app, bodies, answerStored: responses.handler, hosted }
+  return { app, bodies, answerStored: responses.handler, hosted, render, errorPage }
 }

@@ -8,7 +8,7 @@ import { createGates } from './http/gates.js'
 import { type App, aheadOfRoutes } from './http/hot-path.js'
 import { readApp } from './read-app.js'
 import type { IndexStatus } from './store/index-maintenance.js'
-import { passOn, type WriterAddress } from './workers/passed-on.js'
+import { passOn, type WriterAddress, writersChain } from './workers/passed-on.js'
 
 /** The app of a reader: what needs nothing but the store, behind the gates of the host. It passes everything else on. */
 export function createReaderApp({
@@ -32,11 +32,12 @@ export function createReaderApp({
 }): App {
   const { limits, deployment, chainSources } = config
   const isFollowing = deployment !== undefined && chainSources.length > 0
-  const { app, answerStored, hosted } = readApp({
+  const { app, answerStored, hosted, errorPage } = readApp({
     ...{ config, graph, logger },
     ...(isFollowing && { ancestors }),
+    chain: writersChain(writer),
   })
-  const errors = errorResponse({ logger })
+  const errors = errorResponse({ logger, page: errorPage })
   app.use(passOn(writer)).use(errors)
   const gates = createGates({ limits, index, reads })
   return aheadOfRoutes(app, {

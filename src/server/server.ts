@@ -10,7 +10,7 @@ import { openPeersSync } from './gasp/peers-sync.js'
 import { GRACE, type HttpServer, listen, openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
 import { type Node, openNode } from './node.js'
-import { type MinePage, readMinePage } from './routes/mine-page-routes.js'
+import { type PageFiles, readPageFiles } from './routes/page-files.js'
 import type { Deploy } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
 import { LargeSubmissions } from './submission/large-submissions.js'
@@ -43,7 +43,7 @@ const PROBE = 'space probed'
 /**
  * Opens the store and listens.
  *
- * @throws StartError if the mining page cannot be read, the store not opened or the address not listened on. Whatever was
+ * @throws StartError if the files of the pages cannot be read, the store not opened or the address not listened on. Whatever was
  * opened is closed again.
  */
 export async function startServer({
@@ -52,7 +52,7 @@ export async function startServer({
   submissionWorker,
   readerProgram,
   deploy,
-  minePage: pageFolder,
+  pages: pageFolder,
   ownsProcess = false,
 }: {
   config: Config
@@ -63,12 +63,12 @@ export async function startServer({
   readerProgram?: URL
   /** Deploys a tree into an empty store, if the settings name none. */
   deploy?: Deploy
-  /** The folder of the built mining page; if missing, `/mine` is not found. */
-  minePage?: URL
+  /** The folder of the built scripts and style sheet of pages; if missing, pages have none, and `/mine` is not found. */
+  pages?: URL
   /** Whether the process runs this server alone: then `/metrics` covers the process too. */
   ownsProcess?: boolean
 }): Promise<RunningServer> {
-  const minePage = pageFolder && readPage(pageFolder)
+  const pageFiles = pageFolder && readFiles(pageFolder)
   const { workers: count } = settings
   const readers =
     readerProgram && count > 1 ? new ReaderPool({ program: readerProgram, count, logger }) : undefined
@@ -113,7 +113,7 @@ export async function startServer({
     chain,
     logger,
     ...(reorgMonitor && { reorgMonitor }),
-    ...(minePage && { minePage }),
+    ...(pageFiles && { pageFiles }),
     ...(large && { submit: large.submit }),
     ...(readers && { readers, reads }),
     ...(following && { ancestors: node.ancestors }),
@@ -245,11 +245,11 @@ function reorgMonitorOf({ config, graph, overlay }: Node, logger: Logger): Reorg
   return new ReorgMonitor({ headers, proofs, graph, runLocked, reorgDepth, pollInterval, logger })
 }
 
-function readPage(folder: URL): MinePage {
+function readFiles(folder: URL): PageFiles {
   try {
-    return readMinePage(folder)
+    return readPageFiles(folder)
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)
-    throw new StartError(`the mine page is incomplete; run \`npm run build\`: ${reason}`, { cause })
+    throw new StartError(`the files of the pages are incomplete; run \`npm run build\`: ${reason}`, { cause })
   }
 }

@@ -63,6 +63,13 @@ export interface AnswersOptions {
 /** Not a path with parameters: Express would decode those before the path is split here. */
 export const CONTENT_PATH = /^\/content\/./
 
+/**
+ * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, and whoever looks at a list of
+ * strangers' content must not be announced to other hosts.
+ */
+const FRAMED_POLICY =
+  "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; form-action 'none'; base-uri 'self'"
+
 /** Another place for what was asked for: a directory has an index, or a page an origin of its own. */
 export class ContentRedirect {
   readonly weight = 0
@@ -116,12 +123,14 @@ export function contentAnswers(options: AnswersOptions): ContentAnswers {
 /** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
 export function contentHandler(options: ContentOptions): RequestHandler {
   const { store, policy, responses, answers, originOf } = options
-  const resolve = async (path: string, raw: boolean): Promise<StoredResponse | ContentRedirect> => {
+  const framedPolicy = `${policy}; ${FRAMED_POLICY}`
+  const resolve = async (path: string, { raw, framed }: Flags): Promise<StoredResponse | ContentRedirect> => {
     const { reference, segments } = splitPath(path)
     const root = await contentRoot(store, parseContentReference(reference))
-    const answer = await answers(root, { segments, raw, policy })
+    const answer = await answers(root, { segments, raw, policy: framed ? framedPolicy : policy })
     const isElsewhere =
       originOf !== undefined &&
+      !framed &&
       answer instanceof StoredResponse &&
       servedType(answer.representation.contentType).document
     if (!isElsewhere) return answer
@@ -132,8 +141,8 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     passingErrors(() => {
       refuseServiceWorker(request)
       const { path } = request
-      const raw = hasRawParameter(request)
-      const resolved = responses.cached(request, () => resolve(path, raw))
+      const flags = flagsOf(request)
+      const resolved = responses.cached(request, () => resolve(path, flags))
       return whenReady(resolved, (found) => {
         if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
         const origin = found.outpoint && originOf?.(request, found.outpoint)
@@ -191,9 +200,21 @@ function bytesOf({ content }: GraphReader, sha256: string, range: ByteRange): Re
   })
 }
 
+/** What a query asks for. */
+interface Flags {
+  /** A directory as inscribed. */
+  raw: boolean
+  /** For a frame of a page that is to reach no other host. */
+  framed: boolean
+}
+
+const NO_FLAGS: Flags = { raw: false, framed: false }
+
 /** Looks for a query first: Express parses it again for each access. */
-export function hasRawParameter(request: Request): boolean {
-  return request.url.includes('?') && request.query.raw !== undefined
+export function flagsOf(request: Request): Flags {
+  if (!request.url.includes('?')) return NO_FLAGS
+  const { raw, framed } = request.query
+  return { raw: raw !== undefined, framed: framed !== undefined }
 }
 
 /** The path is split as written; then each segment is decoded once. */
@@ -218,6 +239,10 @@ const answer: Operation['answer'] = {
   types: ['*/*'],
 }
 
+const framed = optionalText(
+  'If present, with any value, the policy of active content lets it reach no other host: for previews in a frame.',
+)
+
 /** Two templates to OpenAPI. */
 export const CONTENT_OPERATIONS: OperationGroup = {
   tag: 'content',
@@ -238,7 +263,10 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       description:
         'For a directory, the default entry (`.`), or else a redirect to its `index.html`. A trailing slash makes no difference.',
       params: z.object({ reference: askedReference }),
-      query: z.object({ raw: optionalText('If present, with any value, directories come as inscribed.') }),
+      query: z.object({
+        raw: optionalText('If present, with any value, directories come as inscribed.'),
+        framed,
+      }),
       headers: SERVICE_WORKER,
       answer,
       otherAnswers: {
@@ -259,6 +287,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
           'Segments with slashes between them, each percent-encoded on its own. OpenAPI cannot describe parameters with slashes: send them unescaped.',
         ),
       }),
+      query: z.object({ framed }),
       headers: SERVICE_WORKER,
       answer,
     },

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import { STATUS_CODES } from 'node:http'
 import type { ErrorPage } from '../http/error-response.js'
-import type { Answer } from '../http/errors.js'
 
 const STYLE = `:root{color-scheme:light dark}
 body{font:1.05rem/1.6 system-ui,sans-serif;max-width:34rem;margin:18vh auto;padding:0 1.25rem}
@@ -11,7 +10,7 @@ h1{font-size:1.3rem}p{overflow-wrap:anywhere}small{opacity:.7}`
 const POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; frame-ancestors 'none'`
 
 /** An error as a page. It belongs to the origin of whatever the host shows, and has nothing in it that could harm that. */
-export function errorPage({ code, message, data, status }: Answer & { status: number }): ErrorPage {
+export const errorPage: ErrorPage = async ({ code, message, data, status }) => {
   const { mine } = data ?? {}
   const link =
     typeof mine === 'string' ? `\n<p><a href="${escaped(mine)}">Mine it in the browser</a></p>` : ''
@@ -26,7 +25,7 @@ export function errorPage({ code, message, data, status }: Answer & { status: nu
 <p><small>${status} ${escaped(code)}</small></p>
 </html>
 `
-  return { html, policy: POLICY }
+  return { html, headers: { 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff' } }
 }
 
 const ENTITIES: Record<string, string> = {

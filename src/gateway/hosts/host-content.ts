@@ -12,7 +12,7 @@ import {
   type ContentAnswers,
   ContentRedirect,
   decodedSegments,
-  hasRawParameter,
+  flagsOf,
   sendRedirect,
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
@@ -156,7 +156,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
     }
     const question = {
       segments: decodedSegments(request.path.split('/').slice(1)),
-      raw: hasRawParameter(request),
+      raw: flagsOf(request).raw,
       // Pages of one site could otherwise let each other in, by setting `document.domain`.
       headers: [...named, ['Origin-Agent-Cluster', '?1']] satisfies Header[],
       policy,

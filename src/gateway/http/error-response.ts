@@ -4,13 +4,14 @@ import {
   type Answer,
   answerFor,
   ERROR_STATUSES,
+  type ErrorCode,
   type ErrorLogger,
   OriginPendingError,
   OriginUnknownError,
 } from './errors.js'
 import { ReaderLeftError } from './long-read.js'
 import type { PendingOrigins } from './pending-origins.js'
-import { sendJson } from './send-body.js'
+import { HTML_TYPE, sendJson } from './send-body.js'
 
 /** Headers of the body that is not sent; they may be set already. */
 const BODY_HEADERS = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
@@ -21,15 +22,23 @@ export interface ErrorResponseOptions {
   overlay?: boolean
   /** Only asked when nothing was found. */
   pending?: PendingOrigins
-  /** Makes a page of an error, for requests that prefer HTML to JSON; by default everybody gets JSON. */
-  page?: (error: Answer & { status: number }) => ErrorPage
+  /** Renders errors for people; by default, all get JSON. */
+  page?: ErrorPage | undefined
 }
 
-/** A page as HTML, and the `Content-Security-Policy` that it needs. */
-export interface ErrorPage {
-  html: string
-  policy: string
+/** What is told of an error. */
+export interface ShownError {
+  status: number
+  code: ErrorCode
+  message: string
+  data?: Answer['data']
+  /** The path that was asked for, without its query. */
+  path: string
+  requestId?: string
 }
+
+/** A page for an error, with the headers that it needs. */
+export type ErrorPage = (error: ShownError) => Promise<{ headers: Record<string, string>; html: string }>
 
 /** Sends every error in the one shape that all routes share. */
 export function errorResponse({
@@ -61,9 +70,13 @@ export function errorResponse({
     }
     for (const name of BODY_HEADERS) response.removeHeader(name)
     response.status(status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
-    if (page !== undefined && request.accepts(['json', 'html']) === 'html') {
-      sendPage(response, page({ ...answer, message: answer.message, status }))
-      return
+    if (page !== undefined) {
+      // Whoever got this might have got the other.
+      response.vary('Accept')
+      if (prefersHtml(request)) {
+        const { code, message, data } = answer
+        if (await sentPage(page, { response, request, error: { status, code, message, data } })) return
+      }
     }
     sendJson(response, {
       ...answer.data,
@@ -74,16 +87,30 @@ export function errorResponse({
   }
 }
 
-function sendPage(response: Response, { html, policy }: ErrorPage): void {
-  const body = Buffer.from(html, 'utf8')
-  response
-    .set({
-      'Content-Type': 'text/html; charset=utf-8',
-      'Content-Length': String(body.length),
-      'Content-Security-Policy': policy,
-      'X-Content-Type-Options': 'nosniff',
-    })
-    .end(body)
+/** Whether a request prefers a page to JSON, as browsers do that open one. Whoever takes anything gets JSON. */
+function prefersHtml(request: Request): boolean {
+  return (
+    request.headers.accept?.includes('text/html') === true && request.accepts(JSON_OR_HTML) === 'text/html'
+  )
+}
+
+const JSON_OR_HTML = ['application/json', 'text/html']
+
+/** Sends an error as a page; false if it cannot be rendered. */
+async function sentPage(
+  page: ErrorPage,
+  { request, response, error }: { request: Request; response: Response; error: Omit<ShownError, 'path'> },
+): Promise<boolean> {
+  const path = request.originalUrl.replace(/[?#].*$/s, '')
+  const requestId = String(response.getHeader('X-Request-Id'))
+  const rendered = await page({ ...error, path, requestId }).catch(() => undefined)
+  if (rendered === undefined) return false
+  const body = Buffer.from(rendered.html, 'utf8')
+  response.set(rendered.headers)
+  response.setHeader('Content-Type', HTML_TYPE)
+  response.setHeader('Content-Length', body.length)
+  response.end(body)
+  return true
 }
 
 function requestFields(request: Request, response: Response): Record<string, unknown> {

@@ -62,6 +62,7 @@ export const EXPOSED_HEADERS = [
   'RateLimit-Policy',
   'Referrer-Policy',
   'Retry-After',
+  'Vary',
   'X-Content-Type-Options',
   'X-Map',
   'X-Name',

@@ -146,6 +146,7 @@ export function shortOf(length: number, stored: number): Error {
   return new Error(`the store has ${stored} of the ${length} bytes to send`)
 }
 
+export const HTML_TYPE = 'text/html; charset=utf-8'
 export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** Not `response.json()`, which depends on settings of the host's app. */

@@ -45,6 +45,21 @@ export function jsonResponse(
   return new StoredResponse(representation, body, options.dependsOn)
 }
 
+/** A response with text of some type, with an entity tag. */
+export function textResponse(
+  text: string,
+  options: { headers: Readonly<Record<string, string>>; type: string; dependsOn: readonly Dependency[] },
+): StoredResponse {
+  const body = Buffer.from(text, 'utf8')
+  const tag = entityTag(sha256(body).toString('hex'))
+  const headers: Header[] = [...Object.entries(options.headers), ['ETag', tag]]
+  return new StoredResponse(
+    { headers, contentType: options.type, length: body.length, tag },
+    body,
+    options.dependsOn,
+  )
+}
+
 /** What is cached: a response, or what one is made of each time. */
 type Cached = Pick<StoredResponse, 'dependsOn' | 'weight'>
 

@@ -111,14 +111,41 @@ export interface ReaderCount {
  * in one, with reasons, the state of the index, how far the host has followed the chain, and the refusals of the topics since
  * the start. Anyone may read them: no error shows more of a URL than its origin.
  */
-export function healthRoutes(host: {
+export function healthRoutes(health: Health): Router {
+  return Router()
+    .get('/health/live', (_request, response) => {
+      response.set('Cache-Control', 'no-store').json({ status: 'ok' })
+    })
+    .get('/health/ready', async (_request, response) => {
+      const [reason] = Object.values(await health.notReady())
+      if (reason !== undefined) throw new NotReadyError(reason)
+      response.set('Cache-Control', 'no-store').json({ status: 'ok' })
+    })
+    .get('/health', async (_request, response) => {
+      const report = await health.report()
+      response.set('Cache-Control', 'no-store').status(report.ready ? 200 : 503)
+      response.json(report)
+    })
+}
+
+export interface Health {
+  /** Why the host is not ready, by its parts. */
+  notReady(): Promise<Record<string, string>>
+  /** What `/health` answers. */
+  report(): Promise<HealthReport>
+}
+
+export type HealthReport = z.output<ReturnType<typeof healthShape>>
+
+/** What a host knows of itself. */
+export function healthOf(host: {
   ping: () => Promise<void>
   readiness: Readiness
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
-  chain?: ChainParts
-  readers?: ReaderCount
-}): Router {
+  chain?: ChainParts | undefined
+  readers?: ReaderCount | undefined
+}): Health {
   const { ping, readiness, index, refused, chain = {}, readers } = host
   const version = packageVersion()
   let pinging: Promise<void> | undefined
@@ -136,28 +163,20 @@ export function healthRoutes(host: {
     const reasons = Object.entries(readiness.reasons())
     return Object.fromEntries(reasons.map(([part, reason]) => [part, publicText(reason)]))
   }
-  return Router()
-    .get('/health/live', (_request, response) => {
-      response.set('Cache-Control', 'no-store').json({ status: 'ok' })
-    })
-    .get('/health/ready', async (_request, response) => {
-      const [reason] = Object.values(await notReady())
-      if (reason !== undefined) throw new NotReadyError(reason)
-      response.set('Cache-Control', 'no-store').json({ status: 'ok' })
-    })
-    .get('/health', async (_request, response) => {
+  return {
+    notReady,
+    async report() {
       const reasons = await notReady()
       const ready = Object.keys(reasons).length === 0
-      const status = ready ? 'ok' : 'error'
-      response.set('Cache-Control', 'no-store').status(ready ? 200 : 503)
-      response.json({
-        ...{ version, status, live: true, ready, reasons },
+      return {
+        ...{ version, status: ready ? 'ok' : 'error', live: true, ready, reasons },
         ...chainStatus(chain),
         index: index(),
         refused: refused(),
         ...(readers && { readers: { running: readers.running, wanted: readers.wanted } }),
-      })
-    })
+      } as HealthReport
+    },
+  }
 }
 
 export const HEALTH_OPERATIONS: OperationGroup = {

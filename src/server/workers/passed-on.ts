@@ -174,6 +174,43 @@ export function passOn({ place, secret }: WriterAddress): RequestHandler {
   }
 }
 
+/** How long what the writer says of the chain is good for, and how long a page waits for it, in milliseconds. */
+const CHAIN_AGE = 1000
+const CHAIN_PATIENCE = 1000
+/** The longest answer that is read, in characters. */
+const MAX_HEALTH = 256 * 1024
+
+/** How far the writer has come; both fields are missing if it does not say so in time. */
+export function writersChain(
+  writer: WriterAddress,
+): () => Promise<{ height?: number | undefined; lag?: number | undefined }> {
+  const agent = new PatientAgent({ keepAlive: true, maxSockets: 1 })
+  let asked: { at: number; answer: Promise<{ height?: number; lag?: number }> } | undefined
+  return () => {
+    if (asked === undefined || Date.now() - asked.at > CHAIN_AGE)
+      asked = { at: Date.now(), answer: askChain(writer, agent).catch(() => ({})) }
+    return asked.answer
+  }
+}
+
+async function askChain(
+  { place, secret }: WriterAddress,
+  agent: Agent,
+): Promise<{ height?: number; lag?: number }> {
+  const signal = AbortSignal.timeout(CHAIN_PATIENCE)
+  const headers = { [HEADER]: `${secret} 127.0.0.1`, Host: 'localhost' }
+  const question = sendRequest({ ...place, agent, path: '/health', headers, setHost: false, signal })
+  question.end()
+  const [answer] = (await once(question, 'response', { signal })) as [IncomingMessage]
+  let text = ''
+  for await (const chunk of answer.setEncoding('utf8')) {
+    text += chunk
+    if (text.length > MAX_HEALTH) throw new Error('the status of the writer is too long')
+  }
+  const { height, lag } = JSON.parse(text) as { height?: number; lag?: number }
+  return { ...(height !== undefined && { height }), ...(lag !== undefined && { lag }) }
+}
+
 function sendAnswer(answer: IncomingMessage, response: ServerResponse): void {
   // It lets the connection of the client go as well.
   if (answer.headers.connection === 'close') response.shouldKeepAlive = false

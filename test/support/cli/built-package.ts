@@ -27,7 +27,7 @@ async function build(folder: string): Promise<void> {
   await promisify(execFile)(process.execPath, args)
   const bundle = [join(ROOT, 'bundle.mjs'), `--outdir=${join(folder, 'dist/cli')}`]
   await promisify(execFile)(process.execPath, bundle)
-  await buildMinePage(join(folder, 'dist/mine-page'))
+  await buildPages(join(folder, 'dist/pages'))
   await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'))
   for (const shared of ['node_modules', 'assets']) await symlink(join(ROOT, shared), join(folder, shared))
 }
@@ -50,17 +50,17 @@ async function filesAt(path: string): Promise<string[]> {
     .sort()
 }
 
-/** Builds the page for mining, as `npm run build` does, into a folder. */
-export async function buildMinePage(folder: string): Promise<void> {
-  await promisify(execFile)('npm', ['run', '--silent', 'build:page', '--', `--outdir=${folder}`], {
+/** Builds the scripts and the style sheet of pages, as `npm run build` does, into a folder. */
+export async function buildPages(folder: string): Promise<void> {
+  await promisify(execFile)('npm', ['run', '--silent', 'build:pages', '--', `--outdir=${folder}`], {
     cwd: ROOT,
   })
 }
 
-/** The page as the sources have it now, for the tests of one file. */
-export async function builtMinePage(): Promise<URL> {
-  const folder = await mkdtemp(join(tmpdir(), 'minetree-page-'))
+/** The files of pages as the sources have it now, for the tests of one file. */
+export async function builtPages(): Promise<URL> {
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-pages-'))
   afterAll(() => rm(folder, { recursive: true, force: true }))
-  await buildMinePage(folder)
+  await buildPages(folder)
   return pathToFileURL(`${folder}/`)
 }

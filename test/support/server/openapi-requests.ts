@@ -6,7 +6,7 @@ import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../../backend/src/protocol/profile.js'
 import { MINE_PAGE_FILES } from '../../../src/server/routes/mine-page-routes.js'
-import { builtMinePage } from '../cli/built-package.js'
+import { builtPages } from '../cli/built-package.js'
 import { whileReplaced } from '../gateway/faults.js'
 import { blockOfTwo, proofIn, recordOf } from '../protocol/block.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
@@ -70,8 +70,8 @@ export async function openapiHosts({
   const [directoryType = ''] = PROFILES[profile].directoryContentTypes
   const chain = new FakeChain({ nameContentType: PROFILES[profile].nameContentType })
   const settings = { ...treeOf(chain.deployment), PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
-  const minePage = await builtMinePage()
-  const well = await start({ ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }, { minePage })
+  const pages = await builtPages()
+  const well = await start({ ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }, { pages })
   const empty = await start({ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9', ARC_CALLBACK_TOKEN })
   const broken = await start({ ...settings, ADMIN_TOKEN })
   await broken.node.close()
@@ -321,7 +321,7 @@ export function openapiRequests({
     [200, '/mine?name=a'],
     [304, '/mine', KNOWN],
     [404, '/mine', {}, 'empty'],
-    ...Object.keys(MINE_PAGE_FILES).map((file): OpenapiRequest => [200, `/mine/${file}`]),
+    ...MINE_PAGE_FILES.map((file): OpenapiRequest => [200, `/mine/${file}`]),
     [304, '/mine/main.js', KNOWN],
     [404, '/mine/other.js'],
 

@@ -7,7 +7,7 @@ import { serverDeployment } from '../../../src/mining/server-deployment.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
-import { builtMinePage } from '../../support/cli/built-package.js'
+import { builtPages } from '../../support/cli/built-package.js'
 import { publisher, text } from '../../support/gateway/site.js'
 import { reissuingServer } from '../../support/mining/reissuing-server.js'
 import { TestWallet } from '../../support/mining/test-wallet.js'
@@ -20,11 +20,11 @@ import { type TestServer, useServers } from '../../support/server/test-server.js
 const ADDRESS = encodeAddress('ab'.repeat(20), 'main')
 
 const servers = useServers()
-const minePage = await builtMinePage()
+const pages = await builtPages()
 const browser = useBrowser()
 
 async function localNetwork(): Promise<TestServer> {
-  return await servers.start({ DIFFICULTY: '4' }, { minePage, deploy: deployTree })
+  return await servers.start({ DIFFICULTY: '4' }, { pages, deploy: deployTree })
 }
 
 /** Puts a wallet into the pages of a browser, as those do that bring one (BRC-100, `window.CWI`). */
@@ -229,7 +229,7 @@ describe('what cannot be', () => {
   })
 
   inBrowser('a server that follows no tree', async () => {
-    const server = await servers.start({}, { minePage })
+    const server = await servers.start({}, { pages })
     const { page } = await browser.open(`${server.url}/mine`)
     await says(page, '#tree', 'Nothing can be mined here:')
     expect(await textOf(page, '#tree')).toContain('follows no tree of names')

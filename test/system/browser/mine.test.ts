@@ -15,7 +15,7 @@ import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { order, shownMints } from '../../support/browser/mine-page.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { builtMinePage } from '../../support/cli/built-package.js'
+import { builtPages } from '../../support/cli/built-package.js'
 import { covenantChain } from '../../support/mining/covenant-mints.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
@@ -26,13 +26,13 @@ const OWNER = 'ab'.repeat(20)
 const ADDRESS = encodeAddress(OWNER, 'main')
 
 const servers = useServers()
-const minePage = await builtMinePage()
+const pages = await builtPages()
 const cli = useBuiltCli()
 const browser = useBrowser()
 
 /** A server of a local network with a tree of its own, and its page. */
 async function localNetwork(): Promise<TestServer> {
-  return await servers.start({ DIFFICULTY: '8' }, { minePage, deploy: deployTree })
+  return await servers.start({ DIFFICULTY: '8' }, { pages, deploy: deployTree })
 }
 
 /** Mines in this process, in competition with the page. */
@@ -143,7 +143,7 @@ inBrowser('a mint that nobody pays for is shown, and others may pay for it later
 inBrowser('in a tree of the first covenant the page says that a solution can be taken', async () => {
   const { nameMarker } = PROFILES.local
   const { deployment, genesis } = covenantChain({ covenantVersion: 1, difficulty: 8, nameMarker })
-  const server = await servers.start(treeOf(deployment), { minePage })
+  const server = await servers.start(treeOf(deployment), { pages })
   expect((await server.submit(beefOf(genesis))).status).toBe(200)
   const { page } = await browser.open(`${server.url}/mine`)
   await order(page, { name: 'q', owner: ADDRESS, payer: 'nobody' })
@@ -161,7 +161,7 @@ inBrowser(
   async () => {
     // Of so much work that no solution is found in this life.
     const chain = new FakeChain({ difficulty: 60 })
-    const server = await servers.start(treeOf(chain.deployment), { minePage })
+    const server = await servers.start(treeOf(chain.deployment), { pages })
     expect((await server.submit(beefOf(chain.genesis))).status).toBe(200)
     const { page, complaints } = await browser.open(`${server.url}/mine`)
     await order(page, { name: 'q', workers: 3 })

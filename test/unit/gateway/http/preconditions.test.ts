@@ -1,5 +1,5 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { builtMinePage } from '../../../support/cli/built-package.js'
+import { builtPages } from '../../../support/cli/built-package.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../../support/server/test-server.js'
@@ -8,7 +8,7 @@ import { treeOf, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const chain = new FakeChain()
-const server = await servers.start(treeOf(chain.deployment), { minePage: await builtMinePage() })
+const server = await servers.start(treeOf(chain.deployment), { pages: await builtPages() })
 const inscription = inscriptionScript({ contentType: 'text/plain', body: utf8('0123456789') })
 const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: p2pkh(0) }] })
 const note = chain.spend({

@@ -1,10 +1,10 @@
 import { MINE_PAGE_FILES } from '../../../../src/server/routes/mine-page-routes.js'
-import { builtMinePage } from '../../../support/cli/built-package.js'
+import { builtPages } from '../../../support/cli/built-package.js'
 import { useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
-const minePage = await builtMinePage()
-const { ask } = await servers.start({}, { minePage })
+const pages = await builtPages()
+const { ask } = await servers.start({}, { pages })
 const bare = await servers.start()
 
 const PATHS: [path: string, type: string][] = [
@@ -70,7 +70,7 @@ test.each(['POST', 'PUT', 'DELETE'])('nothing is to be changed: %s', async (meth
 
 test('a server does not start with an incomplete page', async () => {
   const folder = new URL(`file://${await servers.folder()}/`)
-  await expect(servers.start({}, { minePage: folder })).rejects.toThrow(
+  await expect(servers.start({}, { pages: folder })).rejects.toThrow(
     /the mine page is incomplete; run `npm run build`/,
   )
 })

@@ -1,0 +1,55 @@
+/** What a page can show of content, by its type. */
+export type ContentKind =
+  | 'name'
+  | 'directory'
+  | 'image'
+  | 'audio'
+  | 'video'
+  | 'json'
+  | 'text'
+  | 'page'
+  | 'pdf'
+  | 'stream'
+  | 'other'
+
+/** How a kind is called where there is little room. */
+export const KIND_LABELS: Record<ContentKind, string> = {
+  name: 'name',
+  directory: 'site',
+  image: 'image',
+  audio: 'audio',
+  video: 'video',
+  json: 'JSON',
+  text: 'text',
+  page: 'page',
+  pdf: 'PDF',
+  stream: 'chunk',
+  other: 'bytes',
+}
+
+const DIRECTORIES = new Set(['gw-fs/json', 'ord-fs/json'])
+const CHUNKS = new Set(['gw/stream', 'ordfs/stream'])
+const NAMES = new Set(['application/name-claim', 'application/op-ns'])
+const PAGES = new Set(['text/html', 'application/xhtml+xml'])
+/** What `<img>` shows, in every browser, without running anything. */
+const IMAGES = /^image\/(?:png|jpeg|gif|webp|avif|svg\+xml|bmp|x-icon|vnd\.microsoft\.icon)$/
+
+/** The kind of some content, by the type that was inscribed: a stranger's text. */
+export function kindOf(contentType: string): ContentKind {
+  const essence = (contentType.split(';', 1)[0] ?? '').trim().toLowerCase()
+  if (NAMES.has(essence)) return 'name'
+  if (DIRECTORIES.has(essence)) return 'directory'
+  if (CHUNKS.has(essence)) return 'stream'
+  if (IMAGES.test(essence)) return 'image'
+  if (essence.startsWith('audio/')) return 'audio'
+  if (essence.startsWith('video/')) return 'video'
+  if (PAGES.has(essence)) return 'page'
+  if (essence === 'application/pdf') return 'pdf'
+  if (essence === 'application/json' || essence.endsWith('+json')) return 'json'
+  return essence.startsWith('text/') ? 'text' : 'other'
+}
+
+/** Whether a page can quote the bytes as they are. */
+export function isQuotable(kind: ContentKind): boolean {
+  return kind === 'text' || kind === 'json'
+}

@@ -1,0 +1,99 @@
+import type { VNode } from 'preact'
+import { renderPage, SearchField, type Site } from './page.js'
+import { BLOCK, shown } from './text.js'
+
+/** An error, as all routes answer it. */
+export interface ErrorView {
+  status: number
+  code: string
+  /** A sentence; may quote what was asked. */
+  message: string
+  /** The path that was asked for, without a query. */
+  path: string
+  requestId?: string | undefined
+}
+
+/** What an error means to a reader, by its status. */
+const TITLES: Record<number, string> = {
+  400: 'This address cannot be right.',
+  401: 'This is for the operator.',
+  404: 'There is nothing here.',
+  409: 'Somebody else was first.',
+  412: 'It has changed meanwhile.',
+  413: 'This is too much at once.',
+  415: 'This cannot be read here.',
+  416: 'It is not as long as that.',
+  429: 'That was too fast.',
+  451: 'The operator has blocked this.',
+  500: 'Something broke here.',
+  503: 'Not ready yet.',
+}
+
+const NAME_PAGE = /^\/name\/([a-z0-9-]{1,255})$/
+
+/** An error as a page. */
+export function errorPage({ site, error }: { site: Site; error: ErrorView }): string {
+  const { status, code, message, path, requestId } = error
+  const name = status === 404 ? NAME_PAGE.exec(path)?.[1] : undefined
+  const title = name === undefined ? titleOf(error) : 'Nobody has mined this name.'
+  return renderPage({
+    site,
+    title,
+    isUnlisted: true,
+    hasSearch: true,
+    children: (
+      <div class="error-page">
+        <div>
+          <p class="status">
+            {status} {code}
+          </p>
+          <h1>{title}</h1>
+          <p class="said">
+            <bdi>{sentence(shown(message, BLOCK))}</bdi>
+          </p>
+          {name !== undefined && (
+            <p class="buttons">
+              <a class="btn" href={`${site.base ?? ''}/mine?name=${name}`}>
+                Mine {name.length > 24 ? 'it' : name}
+              </a>
+              <a class="btn ghost" href={`${site.base ?? ''}/tree?prefix=${name.slice(0, -1)}`}>
+                Look at the tree
+              </a>
+            </p>
+          )}
+          <SearchField site={site} />
+          {status >= 500 && requestId !== undefined && (
+            <p class="hint">
+              If you report this, add the id of the request: <code>{requestId}</code>
+            </p>
+          )}
+        </div>
+        <BareTree />
+      </div>
+    ),
+  })
+}
+
+function titleOf({ status, code }: ErrorView): string {
+  if (code === 'ORIGIN_PENDING') return 'Its history is being fetched.'
+  return TITLES[status] ?? 'This did not work.'
+}
+
+/** With a capital and a full stop. */
+function sentence(text: string): string {
+  const start = text.charAt(0).toUpperCase() + text.slice(1)
+  return /[.!?…]$/.test(start) ? start : `${start}.`
+}
+
+/** The mark, large, with a leaf that has fallen. */
+function BareTree(): VNode {
+  return (
+    <svg class="bough" width="220" height="220" viewBox="0 0 26 28" aria-hidden="true" focusable="false">
+      <path d="M13 25V14M13 14 6 8M13 14l7-6M6 8V4" stroke-width="1.2" />
+      <circle cx="13" cy="14" r="1.6" />
+      <circle cx="6" cy="8" r="1.4" />
+      <circle class="pale" cx="20.4" cy="24.6" r="1.4" stroke-width="0.5" />
+      <circle cx="13" cy="25" r="1.5" />
+    </svg>
+  )
+}

@@ -1,0 +1,79 @@
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { KIND_LABELS, kindOf } from './content-kinds.js'
+import { blockTimes, type Explorer, type MadePage } from './reads.js'
+import { byteSize, count } from './text.js'
+
+// Atom (RFC 4287). Its entries have times, and an unproven transaction has none: it stands at the newest known one.
+
+const ENTRIES = 30
+
+interface Entry {
+  /** The path of its page, which also makes its id. */
+  path: string
+  title: string
+  text: string
+  time: number | undefined
+}
+
+export async function namesFeed(explorer: Explorer, base: string): Promise<MadePage> {
+  const names = await explorer.store.listings.newestNames({ limit: ENTRIES })
+  const timeOf = await blockTimes(explorer, names)
+  const entries = names.map(({ name, height }) => ({
+    path: `/name/${name}`,
+    title: name,
+    text: height === undefined ? 'Mined, and in no block yet.' : `Mined in block ${count(height)}.`,
+    time: timeOf(height),
+  }))
+  return feed({ base, path: '/feeds/names.atom', title: 'Newest names', entries })
+}
+
+export async function inscriptionsFeed(explorer: Explorer, base: string): Promise<MadePage> {
+  const outputs = await explorer.store.listings.newestInscriptions({ limit: ENTRIES })
+  const timeOf = await blockTimes(explorer, outputs)
+  const entries = outputs.map(({ outpoint, content, height }) => {
+    const label = `${KIND_LABELS[kindOf(content.contentType)]}, ${byteSize(content.length)}`
+    return {
+      path: `/ordinal/${formatOutpoint(outpoint)}`,
+      title: `An inscription: ${label}`,
+      text: height === undefined ? 'In no block yet.' : `In block ${count(height)}.`,
+      time: timeOf(height),
+    }
+  })
+  return feed({ base, path: '/feeds/inscriptions.atom', title: 'Newest inscriptions', entries })
+}
+
+function feed({
+  base,
+  path,
+  title,
+  entries,
+}: {
+  base: string
+  path: string
+  title: string
+  entries: Entry[]
+}): MadePage {
+  const newest = Math.max(0, ...entries.flatMap(({ time }) => time ?? []))
+  const updated = (time = newest): string => new Date(time).toISOString()
+  const parts = entries.map(
+    (entry) =>
+      `<entry><id>${xml(base + entry.path)}</id><title>${xml(entry.title)}</title><link href="${xml(base + entry.path)}"/><updated>${updated(entry.time)}</updated><summary>${xml(entry.text)}</summary></entry>`,
+  )
+  const html = `<?xml version="1.0" encoding="utf-8"?>
+<feed xmlns="http://www.w3.org/2005/Atom"><id>${xml(base + path)}</id><title>${xml(`minetree: ${title}`)}</title><author><name>minetree</name></author><link rel="self" href="${xml(base + path)}"/><link href="${xml(`${base}/`)}"/><updated>${updated()}</updated>${parts.join('')}</feed>
+`
+  return { html, dependsOn: [dependency.all] }
+}
+
+const ENTITIES: Record<string, string> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&apos;',
+}
+
+function xml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
+}

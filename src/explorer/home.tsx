@@ -1,0 +1,157 @@
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { type ChainView, renderPage, SearchField } from './page.js'
+import { Card, Empty, NameLink, Tile, When } from './parts.js'
+import { blockTimes, contentView, type Explorer, type MadePage, TILE_QUOTE } from './reads.js'
+import { count } from './text.js'
+
+const NEWEST = 8
+
+/** What stands for the chain until a request brings it: a page is kept for longer than a height is true. */
+const HEIGHT = '<!--height-->'
+const LAG = '<!--lag-->'
+
+/** The first page, without the chain: see {@link withChain}. */
+export async function homePage(explorer: Explorer): Promise<MadePage> {
+  const { store, site } = explorer
+  const [counts, names, outputs] = await Promise.all([
+    store.listings.counts(),
+    store.listings.newestNames({ limit: NEWEST }),
+    store.listings.newestInscriptions({ limit: NEWEST }),
+  ])
+  const [timeOf, inscriptions] = await Promise.all([
+    blockTimes(explorer, names),
+    Promise.all(outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE }))),
+  ])
+  const newest = [names[0], outputs[0]].map((row) => (row ? formatOutpoint(row.outpoint) : '')).join(' ')
+  const html = renderPage({
+    site,
+    title: 'minetree',
+    path: '/',
+    hasSearch: true,
+    feeds: [
+      { href: '/feeds/names.atom', title: 'Newest names' },
+      { href: '/feeds/inscriptions.atom', title: 'Newest inscriptions' },
+    ],
+    children: (
+      <>
+        <section class="hero">
+          <div>
+            <h1>
+              Names that are mined,
+              <br />
+              content that stays.
+            </h1>
+            <p class="lede">
+              Every name here can be traced to one genesis output, and every byte to a transaction. Check it
+              yourself, in this browser.
+            </p>
+            <SearchField site={site} />
+          </div>
+          <Bough />
+        </section>
+        <dl class="stats">
+          <div>
+            <dt>names</dt>
+            <dd>{count(counts.names)}</dd>
+          </div>
+          <div>
+            <dt>inscriptions</dt>
+            <dd>{count(counts.inscriptions)}</dd>
+          </div>
+          <div>
+            <dt>transactions</dt>
+            <dd>{count(counts.transactions)}</dd>
+          </div>
+          <div>
+            <dt dangerouslySetInnerHTML={{ __html: LAG }} />
+            <dd data-height dangerouslySetInnerHTML={{ __html: HEIGHT }} />
+          </div>
+        </dl>
+        <div class="cols" id="newest" data-live={newest}>
+          <Card title="Newest names" link={{ href: '/names', text: 'All names' }}>
+            {names.length === 0 ? (
+              <Empty>
+                None is mined yet. <a href="/mine">Mine the first one</a>.
+              </Empty>
+            ) : (
+              <ol class="rows">
+                {names.map(({ name, height }) => (
+                  <li key={name}>
+                    <NameLink name={name} />
+                    <span class="meta">
+                      <When height={height} time={timeOf(height)} />
+                    </span>
+                  </li>
+                ))}
+              </ol>
+            )}
+          </Card>
+          <Card title="Newest inscriptions" link={{ href: '/inscriptions', text: 'All inscriptions' }}>
+            {inscriptions.length === 0 ? (
+              <Empty>Nothing is inscribed yet.</Empty>
+            ) : (
+              <div class="tiles">
+                {inscriptions.map((content) => (
+                  <Tile key={content.outpoint} content={content} />
+                ))}
+              </div>
+            )}
+          </Card>
+        </div>
+      </>
+    ),
+  })
+  return { html, dependsOn: [dependency.all] }
+}
+
+/** The first page with how far the host has come. */
+export function withChain(html: string, { height, lag }: ChainView): string {
+  return html
+    .replace(HEIGHT, height === undefined ? '–' : count(height))
+    .replace(LAG, lagText({ height, lag }))
+}
+
+function lagText({ height, lag }: ChainView): string {
+  if (height === undefined) return 'block height, not known'
+  if (lag === undefined) return 'block height'
+  return lag === 0 ? 'block height, up to date' : `block height, ${count(lag)} behind`
+}
+
+/** The mark, grown. */
+function Bough() {
+  return (
+    <svg class="bough" width="300" height="300" viewBox="0 0 300 300" aria-hidden="true" focusable="false">
+      <path stroke-width="9" d="M150 296V190" />
+      <path stroke-width="7" d="M150 190 92 128M150 190l62-54" />
+      <path stroke-width="5" d="M92 128 48 104M92 128l6-62M212 136l-16-60M212 136l48-22" />
+      <path
+        stroke-width="3"
+        d="M48 104 22 72M48 104 16 122M98 66 72 32M98 66l28-40M196 76l-22-36M196 76l26-44M260 114l22-34M260 114l28 16"
+      />
+      <circle cx="150" cy="190" r="13" />
+      <circle cx="92" cy="128" r="11" />
+      <circle cx="212" cy="136" r="11" />
+      <circle cx="48" cy="104" r="9" />
+      <circle cx="98" cy="66" r="9" />
+      <circle cx="196" cy="76" r="9" />
+      <circle cx="260" cy="114" r="9" />
+      {[
+        [22, 72],
+        [126, 26],
+        [174, 40],
+        [282, 80],
+      ].map(([cx, cy]) => (
+        <circle key={cx} cx={cx} cy={cy} r="7" />
+      ))}
+      {[
+        [16, 122],
+        [72, 32],
+        [222, 32],
+        [288, 130],
+      ].map(([cx, cy]) => (
+        <circle key={cx} class="pale" cx={cx} cy={cy} r="7" />
+      ))}
+    </svg>
+  )
+}

@@ -1,0 +1,185 @@
+import type { ComponentChildren } from 'preact'
+import { type Attribute, attribute } from '../../backend/src/graph/attributes.js'
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import type { ListPlace } from '../../backend/src/graph/listings.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { kindOf } from './content-kinds.js'
+import { renderPage } from './page.js'
+import { type ContentView, Empty, Hex, OutpointLink, Pager, Text, Tile } from './parts.js'
+import { contentView, type Explorer, type MadePage, TILE_QUOTE, writePlace } from './reads.js'
+import { shortened, shown } from './text.js'
+
+const PAGE = 24
+
+/** Inscriptions, those of the latest blocks first. */
+export async function newestInscriptionsPage(explorer: Explorer, after?: ListPlace): Promise<MadePage> {
+  const found = await explorer.store.listings.newestInscriptions({ limit: PAGE + 1, ...(after && { after }) })
+  const outputs = found.slice(0, PAGE)
+  const last = outputs.at(-1)
+  const tiles = await Promise.all(
+    outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE })),
+  )
+  return tilesPage(explorer, {
+    title: 'Inscriptions',
+    heading: 'Inscriptions',
+    lede: 'What was written into outputs, newest first. What runs, runs in a sandbox.',
+    path: '/inscriptions',
+    tiles,
+    first: after && '/inscriptions',
+    next: found.length > PAGE && last ? `/inscriptions?after=${writePlace(last)}` : undefined,
+    feed: true,
+  })
+}
+
+/** What the ordinals of a list have in common. */
+export type Common =
+  | { kind: 'address'; address: string; owner: string }
+  | { kind: 'type'; type: string }
+  | { kind: 'map'; key: string; value: string }
+  | { kind: 'parent'; parent: Outpoint }
+
+/** Ordinals that have something in common, in an order that stays. */
+export async function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoint): Promise<MadePage> {
+  const { attributes, path, title, heading, lede } = questionOf(common)
+  const found = await explorer.store.listings.ordinalsWith({
+    attributes,
+    limit: PAGE + 1,
+    ...(after && { after }),
+  })
+  const ordinals = found.slice(0, PAGE)
+  const names = await namesOf(
+    explorer,
+    ordinals.flatMap(({ origin }) => origin ?? []),
+  )
+  const last = ordinals.at(-1)
+  const tiles = await Promise.all(
+    ordinals.map(async ({ outpoint, contentOutpoint, content, origin }) => {
+      if (contentOutpoint === undefined || content === undefined)
+        return { outpoint: formatOutpoint(outpoint), contentType: 'origin unknown', length: 0 }
+      const view = await contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })
+      // Of a name that shows nothing else, the name.
+      const name = origin && names.get(formatOutpoint(origin))
+      return kindOf(content.contentType) === 'name' && name !== undefined ? { ...view, quote: name } : view
+    }),
+  )
+  const separator = path.includes('?') ? '&' : '?'
+  return tilesPage(explorer, {
+    ...{ title, heading, lede, path, tiles },
+    first: after && path,
+    next:
+      found.length > PAGE && last ? `${path}${separator}after=${formatOutpoint(last.outpoint)}` : undefined,
+  })
+}
+
+async function namesOf({ store }: Explorer, origins: Outpoint[]): Promise<Map<string, string>> {
+  const found = origins.length === 0 ? [] : await store.names.genuineOrigins(origins)
+  return new Map(found.map(({ outpoint, name }) => [formatOutpoint(outpoint), name]))
+}
+
+function questionOf(common: Common): {
+  attributes: Attribute[]
+  path: string
+  title: string
+  heading: ComponentChildren
+  lede: ComponentChildren
+} {
+  switch (common.kind) {
+    case 'address': {
+      const { address, owner } = common
+      return {
+        attributes: [attribute.owner(owner)],
+        path: `/address/${address}`,
+        title: `Address ${shortened(address)}`,
+        heading: 'Address',
+        lede: (
+          <>
+            Ordinals that are locked to <Hex text={address} what="address" /> now.
+          </>
+        ),
+      }
+    }
+    case 'type':
+      return {
+        attributes: [attribute.contentType(common.type)],
+        path: `/type?${new URLSearchParams({ type: common.type })}`,
+        title: shown(common.type, 40),
+        heading: 'By type',
+        lede: (
+          <>
+            Ordinals whose content is <Text text={common.type} most={120} /> now.
+          </>
+        ),
+      }
+    case 'map':
+      return {
+        attributes: [attribute.map(common.key, common.value)],
+        path: `/map?${new URLSearchParams({ key: common.key, value: common.value })}`,
+        title: shown(`${common.key}: ${common.value}`, 40),
+        heading: 'By metadata',
+        lede: (
+          <>
+            Ordinals with <Text text={common.key} most={80} /> = <Text text={common.value} most={160} />.
+          </>
+        ),
+      }
+    case 'parent': {
+      const parent = formatOutpoint(common.parent)
+      return {
+        attributes: [attribute.parent(common.parent)],
+        path: `/parent/${parent}`,
+        title: 'Children',
+        heading: 'Children',
+        lede: (
+          <>
+            Ordinals that were inscribed under <OutpointLink outpoint={parent} />.
+          </>
+        ),
+      }
+    }
+  }
+}
+
+function tilesPage(
+  { site }: Explorer,
+  page: {
+    title: string
+    heading: ComponentChildren
+    lede: ComponentChildren
+    path: string
+    tiles: ContentView[]
+    first: string | undefined
+    next: string | undefined
+    feed?: boolean
+  },
+): MadePage {
+  const { title, heading, lede, path, tiles, first, next, feed } = page
+  const html = renderPage({
+    site,
+    title,
+    description: 'Inscriptions, as this host has admitted them.',
+    section: 'inscriptions',
+    path,
+    // Each of strangers' keys and values is a page: none of them is worth an index.
+    isUnlisted: path.startsWith('/map') || path.startsWith('/type'),
+    ...(feed && { feeds: [{ href: '/feeds/inscriptions.atom', title: 'Newest inscriptions' }] }),
+    children: (
+      <>
+        <div class="head">
+          <h1>{heading}</h1>
+          <p class="lede">{lede}</p>
+        </div>
+        {tiles.length === 0 ? (
+          <Empty>There is nothing here.</Empty>
+        ) : (
+          <div class="tiles">
+            {tiles.map((content) => (
+              <Tile key={content.outpoint} content={content} />
+            ))}
+          </div>
+        )}
+        <Pager first={first} next={next} />
+      </>
+    ),
+  })
+  return { html, dependsOn: [dependency.all] }
+}

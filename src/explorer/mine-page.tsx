@@ -1,0 +1,197 @@
+import { renderPage, type Site } from './page.js'
+
+/** The page that mines names in the browser. `src/mine-page` is its script, which finds these elements by their ids. */
+export function minePage(site: Site): string {
+  return renderPage({
+    site,
+    title: 'Mine a name',
+    description: 'Mine a name by proof of work, in this browser.',
+    section: 'mine',
+    path: '/mine',
+    scripts: ['/mine/main.js'],
+    children: (
+      <>
+        <div class="head">
+          <h1>Mine a name</h1>
+          <p class="lede">
+            A name belongs to whoever first finds a proof of work for each of its characters. This page
+            searches for them on your machine.
+          </p>
+        </div>
+        <noscript>
+          <p class="card error">The search is a script: this page does nothing without JavaScript.</p>
+        </noscript>
+        <div class="two">
+          <div class="stack">
+            <section id="progress" class="card" aria-labelledby="progress-title" hidden>
+              <h2 id="progress-title" class="vh">
+                Progress
+              </h2>
+              <p id="letters" class="letters" />
+              <p id="status" role="status" />
+              <div id="search" hidden>
+                <label for="luck">How likely it was to have found one by now</label>
+                <progress id="luck" max="100" value="0" />
+                <dl class="figures">
+                  <Figure term="Hashes" id="hashes" value="0" />
+                  <Figure term="Rate" id="rate" value="–" />
+                  <Figure term="Expected time" id="expected" value="–" />
+                  <Figure term="Luck" id="luck-text" value="0 %" />
+                </dl>
+              </div>
+              <div id="afterwards" hidden>
+                <h3>And now</h3>
+                <ul class="next" id="next" />
+              </div>
+              <p class="buttons">
+                <button id="stop" type="button" class="btn ghost" hidden>
+                  Stop
+                </button>
+              </p>
+            </section>
+            <form id="form" class="card form" noValidate aria-label="What to mine">
+              <div class="field">
+                <label for="name">Name</label>
+                <input
+                  id="name"
+                  class="hero-input"
+                  name="name"
+                  autocomplete="off"
+                  autocapitalize="none"
+                  spellcheck={false}
+                  aria-describedby="name-hint name-state"
+                  required
+                />
+                <p id="name-hint" class="hint">
+                  Characters of a–z, 0–9 and the hyphen.
+                </p>
+                <p id="name-state" class="state" aria-live="polite" />
+              </div>
+              <div id="needed" class="form" />
+              <details id="options">
+                <summary>Options</summary>
+                <div class="form">
+                  <div id="payment" class="form">
+                    <fieldset id="payers">
+                      <legend>Who pays</legend>
+                      <label class="choice" id="fake-choice" hidden>
+                        <input type="radio" name="payer" value="fake" />
+                        <span>
+                          Fake coins
+                          <small>This local network accepts them. The whole name is mined.</small>
+                        </span>
+                      </label>
+                      <label class="choice">
+                        <input type="radio" name="payer" value="wallet" />
+                        <span>
+                          A wallet (BRC-100)
+                          <small>
+                            In this browser or on this machine. It pays for each character and sends it to the
+                            network; the whole name is mined.
+                          </small>
+                        </span>
+                      </label>
+                      <label class="choice">
+                        <input type="radio" name="payer" value="nobody" />
+                        <span>
+                          Nobody yet
+                          <small>
+                            The next character is mined for the owner below, and you pay for its transaction
+                            elsewhere.
+                          </small>
+                        </span>
+                      </label>
+                    </fieldset>
+                    <div class="field">
+                      <label for="owner">Owner’s address</label>
+                      <input
+                        id="owner"
+                        name="owner"
+                        maxLength={64}
+                        autocomplete="off"
+                        autocapitalize="none"
+                        spellcheck={false}
+                        aria-describedby="owner-hint"
+                      />
+                      <p id="owner-hint" class="hint" />
+                    </div>
+                  </div>
+                  <div class="field">
+                    <label for="workers">Workers</label>
+                    <input
+                      id="workers"
+                      name="workers"
+                      type="number"
+                      min="1"
+                      max="1024"
+                      step="1"
+                      inputMode="numeric"
+                      aria-describedby="workers-hint"
+                    />
+                    <p id="workers-hint" class="hint">
+                      How many search at once. One per core is fastest; fewer leave some to others.
+                    </p>
+                  </div>
+                </div>
+              </details>
+              <p id="form-error" class="error" role="alert" hidden />
+              <div class="buttons">
+                <button id="start" type="submit" class="btn" disabled>
+                  Mine
+                </button>
+              </div>
+            </form>
+            <section id="mints" aria-label="Solutions and transactions" />
+          </div>
+          <div class="stack">
+            <section class="card" aria-labelledby="how">
+              <header>
+                <h2 id="how">How it works</h2>
+              </header>
+              <ol class="steps">
+                <li>
+                  One character at a time
+                  <small>
+                    Each takes a hash that begins with enough zeros: about four million tries at 22 bits.
+                  </small>
+                </li>
+                <li>
+                  First come, first served
+                  <small>
+                    Whoever spends the node of the prefix first has the character. Nobody sells it.
+                  </small>
+                </li>
+                <li>
+                  Every prefix is a name
+                  <small>On the way to “home”, “h”, “ho” and “hom” are mined, too, if nobody has them.</small>
+                </li>
+                <li class="now">
+                  Yours, as an ordinal
+                  <small>Keep it, give it away, or publish a site on it. It never expires.</small>
+                </li>
+              </ol>
+            </section>
+            <section class="card" aria-labelledby="which">
+              <header>
+                <h2 id="which">The tree</h2>
+                <a href="/tree">Look at it</a>
+              </header>
+              <p id="tree" class="hint">
+                Asking the server which tree of names it follows…
+              </p>
+            </section>
+          </div>
+        </div>
+      </>
+    ),
+  })
+}
+
+function Figure({ term, id, value }: { term: string; id: string; value: string }) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd id={id}>{value}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,280 @@
+import type { VNode } from 'preact'
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import { TIP } from '../../backend/src/graph/graph-store.js'
+import { EMPTY_MAP } from '../../backend/src/graph/map-merge.js'
+import { formatOutpoint, isSameOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { kindOf } from './content-kinds.js'
+import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
+import { renderPage } from './page.js'
+import { Badge, Card, Facts, Frame, NameLink, OutpointLink, Preview, When } from './parts.js'
+import { blockTimes, contentView, type Explorer, type MadePage, nameHostUrl, PREVIEW_QUOTE } from './reads.js'
+import { counted } from './text.js'
+import { Keys, treeDependencies } from './tree.js'
+
+/**
+ * All about a name; undefined if it is not claimed. Takes a fixed number of indexed reads.
+ *
+ * @param from The step from which its life is shown, backwards; by default, the last.
+ */
+export async function namePage(
+  explorer: Explorer,
+  name: string,
+  from?: number,
+): Promise<MadePage | undefined> {
+  const { store, site, difficulty } = explorer
+  const origin = await store.names.originOf(name)
+  if (origin === undefined) return undefined
+  const [step, node, children, height, history, alike] = await Promise.all([
+    store.ordinals.at(origin, TIP),
+    store.names.liveNode(name),
+    store.listings.childNodes(name),
+    store.transactions.heightOf(origin.txid),
+    store.listings.history({
+      outpoint: origin,
+      order: 'newest',
+      limit: STEPS,
+      ...(from !== undefined && { from }),
+    }),
+    lookalikes(explorer, name),
+  ])
+  const tip = step?.output.outpoint ?? origin
+  const [map, spender, timeOf] = await Promise.all([
+    step ? store.metadata.merged(tip) : undefined,
+    store.transactions.spenderOf(tip),
+    blockTimes(explorer, [{ height }, ...(history?.steps ?? [])]),
+  ])
+  const steps = await stepViews(explorer, history?.steps ?? [], timeOf)
+  const shownContent = step?.content.content
+  const content =
+    shownContent &&
+    (await contentView(
+      explorer,
+      { outpoint: step.content.outpoint, content: shownContent },
+      { quoted: PREVIEW_QUOTE },
+    ))
+  const isClaim = content === undefined || kindOf(content.contentType) === 'name'
+  const host = nameHostUrl(site, name)
+  const [originText, tipText] = [formatOutpoint(origin), formatOutpoint(tip)]
+  const proof = `${site.namesPrefix}/proof/${name}`
+  const html = renderPage({
+    site,
+    title: name.length > 40 ? `${name.slice(0, 40)}…` : name,
+    description: `The name ${name}: who owns it, what it shows, and the proof that it is genuine.`,
+    section: 'names',
+    path: `/name/${name}`,
+    children: (
+      <>
+        <Crumbs name={name} />
+        <div class="title">
+          <h1 class={name.length > 16 ? 'long' : undefined}>{name}</h1>
+          <div class="badges">
+            <span id="verdict" class={height === undefined ? 'badge wait' : 'badge plain'}>
+              {height === undefined ? 'Unconfirmed' : 'Traced to the genesis by this server'}
+            </span>
+            {spender !== undefined && (
+              <Badge kind="bad">Its ordinal is spent: lost, or gone where this host does not see</Badge>
+            )}
+          </div>
+          <div class="actions">
+            <VerifyButton explorer={explorer} name={name} origin={originText} tip={tipText} />
+            <a class="btn ghost" href={proof} download={`${name.slice(0, 60)}.proof.beef`}>
+              Download proof
+            </a>
+            {!isClaim && (
+              <a class="btn" href={host ?? `/content/${originText}:-1`}>
+                Open {content && kindOf(content.contentType) === 'directory' ? 'site' : 'content'}
+              </a>
+            )}
+          </div>
+        </div>
+        <div class="two">
+          <div class="stack">
+            <Frame address={<NameAddress host={host} name={name} fallback={`/content/${originText}:-1`} />}>
+              {isClaim || content === undefined ? (
+                <p class="view claim">
+                  <b>{name}</b>
+                  <span>Nothing is published on this name yet.</span>
+                </p>
+              ) : (
+                <Preview
+                  content={content}
+                  reference={`${originText}:-1`}
+                  stream={`${site.gatewayPrefix}/stream/${content.outpoint}`}
+                />
+              )}
+            </Frame>
+            <Verification />
+            {history && (
+              <Life
+                explorer={explorer}
+                history={history}
+                steps={steps}
+                path={`/name/${name}`}
+                began="Mined"
+              />
+            )}
+          </div>
+          <div class="stack">
+            <section class="card" aria-label="Facts">
+              <Facts
+                rows={[
+                  ['Owner', <Owner key="owner" explorer={explorer} owner={step?.output.owner} />],
+                  ['Mined', <When key="when" height={height} time={timeOf(height)} />],
+                  [
+                    'Work',
+                    difficulty === undefined
+                      ? undefined
+                      : `${counted(name.length, 'character')} at ${difficulty} bits each`,
+                  ],
+                  ['Origin', <OutpointLink key="origin" outpoint={originText} what="origin" />],
+                  [
+                    'Now at',
+                    isSameOutpoint(origin, tip) ? (
+                      'its origin'
+                    ) : (
+                      <OutpointLink key="tip" outpoint={tipText} what="tip" />
+                    ),
+                  ],
+                  ['Steps', history && counted(history.last, 'step')],
+                  [
+                    'Looks like',
+                    alike.length === 0 ? undefined : (
+                      <span key="alike">
+                        {alike.map((each, at) => (
+                          <>
+                            {at > 0 && ', '}
+                            <NameLink key={each} name={each} />
+                          </>
+                        ))}
+                      </span>
+                    ),
+                  ],
+                  [
+                    'As JSON',
+                    <a key="json" href={`${site.namesPrefix}/${name}`}>{`${site.namesPrefix}/…`}</a>,
+                  ],
+                ]}
+              />
+            </section>
+            {map !== undefined && map.size > 0 && (
+              <Card title="Metadata">
+                <MapTable map={map ?? EMPTY_MAP} />
+              </Card>
+            )}
+            <Card title="Mine on from here" link={{ href: `/tree?prefix=${name}`, text: 'In the tree' }}>
+              <Keys prefix={name} children={children} />
+            </Card>
+          </div>
+        </div>
+      </>
+    ),
+  })
+  return {
+    html,
+    dependsOn: [
+      dependency.lineages,
+      dependency.proof(origin.txid),
+      dependency.spend(tip),
+      ...steps
+        .filter((each) => each.height === undefined)
+        .map((each) => dependency.proof(each.outpoint.txid)),
+      ...(step === undefined ? [dependency.all] : []),
+      ...treeDependencies(children, node),
+    ],
+  }
+}
+
+/** Where a name is served: its host if it has one. */
+function NameAddress({
+  host,
+  name,
+  fallback,
+}: {
+  host: string | undefined
+  name: string
+  fallback: string
+}): VNode {
+  if (host === undefined)
+    return (
+      <>
+        <span>
+          <b>{name.length > 40 ? `${name.slice(0, 40)}…` : name}</b> at its tip
+        </span>
+        <a href={fallback}>Open</a>
+      </>
+    )
+  return (
+    <>
+      <a href={host}>
+        <b>{name}</b>
+        {host.slice(2 + name.length)}
+      </a>
+      <a href={host}>Open</a>
+    </>
+  )
+}
+
+/** The way from the root to a name; of a long one, its ends. */
+function Crumbs({ name }: { name: string }): VNode {
+  const lengths = Array.from({ length: name.length }, (_, at) => at + 1)
+  const shownLengths = name.length <= 12 ? lengths : [...lengths.slice(0, 4), ...lengths.slice(-4)]
+  return (
+    <ol class="crumbs" aria-label="Prefixes">
+      <li>
+        <a href="/tree" aria-label="The root">
+          ·
+        </a>
+      </li>
+      {shownLengths.map((length, at) => {
+        const prefix = name.slice(0, length)
+        const isCut = at === 4 && name.length > 12
+        const label = prefix.length > 14 ? `…${prefix.slice(-12)}` : prefix
+        return (
+          <li key={length}>
+            {isCut && <span aria-hidden="true">…</span>}
+            {length === name.length ? (
+              <span aria-current="page">{label}</span>
+            ) : (
+              <a href={`/name/${prefix}`} aria-label={prefix}>
+                {label}
+              </a>
+            )}
+          </li>
+        )
+      })}
+    </ol>
+  )
+}
+
+/** Characters that are taken for each other at a glance. */
+const ALIKE: Record<string, string> = {
+  l: '1i',
+  '1': 'li',
+  i: '1l',
+  o: '0',
+  '0': 'o',
+  s: '5',
+  '5': 's',
+  z: '2',
+  '2': 'z',
+  b: '6',
+  '6': 'b',
+  g: '9',
+  '9': 'g',
+  u: 'v',
+  v: 'u',
+}
+/** How many are looked up: each is one indexed read. */
+const MOST_ALIKE = 10
+
+/** Claimed names that differ from this one in a character that looks like it. */
+async function lookalikes({ store }: Explorer, name: string): Promise<string[]> {
+  const others: string[] = []
+  for (let at = 0; at < name.length && others.length < MOST_ALIKE; at++)
+    for (const other of ALIKE[name.charAt(at)] ?? '')
+      others.push(name.slice(0, at) + other + name.slice(at + 1))
+  const asked = others.slice(0, MOST_ALIKE)
+  // One that the operator has blocked is not mentioned.
+  const origins = await Promise.all(asked.map((each) => store.names.originOf(each).catch(() => undefined)))
+  return asked.filter((_, at) => origins[at] !== undefined)
+}

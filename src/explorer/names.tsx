@@ -1,0 +1,126 @@
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import type { ListPlace } from '../../backend/src/graph/listings.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { renderPage } from './page.js'
+import { Empty, NameLink, OutpointLink, Pager, When } from './parts.js'
+import { blockTimes, type Explorer, type MadePage, writePlace } from './reads.js'
+
+const PAGE = 50
+
+/** Names, those mined last first. */
+export async function newestNamesPage(explorer: Explorer, after?: ListPlace): Promise<MadePage> {
+  const found = await explorer.store.listings.newestNames({ limit: PAGE + 1, ...(after && { after }) })
+  const names = found.slice(0, PAGE)
+  const timeOf = await blockTimes(explorer, names)
+  const last = names.at(-1)
+  const rows = names.map(({ name, outpoint, height }) => ({
+    ...{ name, outpoint: formatOutpoint(outpoint), height },
+    time: timeOf(height),
+  }))
+  const next = found.length > PAGE && last ? `/names?after=${writePlace(last)}` : undefined
+  return namesPage(explorer, { rows, order: 'newest', next, first: after && '/names' })
+}
+
+/** Names that begin with a prefix, in order. */
+export async function namesInOrderPage(
+  explorer: Explorer,
+  { prefix, after }: { prefix: string; after: string },
+): Promise<MadePage> {
+  const found = await explorer.store.names.byPrefix({ prefix, after, limit: PAGE + 1 })
+  const rows = found
+    .slice(0, PAGE)
+    .map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) }))
+  const path = `/names?order=name&prefix=${prefix}`
+  const next = found.length > PAGE ? `${path}&after=${rows.at(-1)?.name}` : undefined
+  return namesPage(explorer, { rows, order: 'name', prefix, next, first: after === '' ? undefined : path })
+}
+
+interface NameRow {
+  name: string
+  outpoint: string
+  height?: number | undefined
+  time?: number | undefined
+}
+
+function namesPage(
+  { site }: Explorer,
+  list: {
+    rows: NameRow[]
+    order: 'newest' | 'name'
+    prefix?: string
+    next: string | undefined
+    first: string | undefined
+  },
+): MadePage {
+  const { rows, order, prefix = '', next, first } = list
+  const html = renderPage({
+    site,
+    title: 'Names',
+    description: 'Names that were mined, with their origins.',
+    section: 'names',
+    path: '/names',
+    feeds: [{ href: '/feeds/names.atom', title: 'Newest names' }],
+    children: (
+      <>
+        <div class="head">
+          <h1>Names</h1>
+          <div class="actions">
+            <a class="btn" href="/mine">
+              Mine one
+            </a>
+          </div>
+        </div>
+        <nav class="filters" aria-label="Order">
+          <a href="/names" aria-current={order === 'newest' ? 'true' : undefined}>
+            Newest
+          </a>
+          <a href="/names?order=name" aria-current={order === 'name' && prefix === '' ? 'true' : undefined}>
+            A to Z
+          </a>
+          {prefix !== '' && (
+            <a href={`/names?order=name&prefix=${prefix}`} aria-current="true">
+              {prefix}…
+            </a>
+          )}
+          <a href={`/tree?prefix=${prefix}`}>As a tree</a>
+        </nav>
+        <section class="card" aria-label="List of names">
+          {rows.length === 0 ? (
+            <Empty>{prefix === '' ? 'There are no names here.' : `No name begins with ${prefix}.`}</Empty>
+          ) : (
+            <table class="folds">
+              <thead>
+                <tr>
+                  <th scope="col">Name</th>
+                  {order === 'newest' && <th scope="col">Mined in block</th>}
+                  <th scope="col">Origin</th>
+                </tr>
+              </thead>
+              <tbody>
+                {rows.map(({ name, outpoint, height, time }) => (
+                  <tr key={name}>
+                    <td data-label="Name">
+                      <NameLink name={name} />
+                    </td>
+                    {order === 'newest' && (
+                      <td data-label="Block">
+                        <span>
+                          <When height={height} time={time} />
+                        </span>
+                      </td>
+                    )}
+                    <td data-label="Origin">
+                      <OutpointLink outpoint={outpoint} what="origin" />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )}
+        </section>
+        <Pager first={first} next={next} />
+      </>
+    ),
+  })
+  return { html, dependsOn: [dependency.all] }
+}

@@ -1,0 +1,228 @@
+import type { VNode } from 'preact'
+import type { HistoryStep, OrdinalHistory } from '../../backend/src/graph/listings.js'
+import type { MapState } from '../../backend/src/graph/map-merge.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { Card, contentLabel, Hex, OutpointLink, Text, When } from './parts.js'
+import { addressOf, type Explorer } from './reads.js'
+import { count, counted } from './text.js'
+
+/** Steps of a life that a page shows at a time; of each, the MAP is read. */
+export const STEPS = 12
+
+/** A step as a page shows it. */
+export interface StepView extends HistoryStep {
+  /** What MAP it set, by key. */
+  map?: MapState
+  time?: number | undefined
+}
+
+/** The steps of a life, with the MAP of each: at most {@link STEPS} reads. */
+export async function stepViews(
+  { store }: Explorer,
+  steps: readonly HistoryStep[],
+  timeOf: (height: number | undefined) => number | undefined,
+): Promise<StepView[]> {
+  return await Promise.all(
+    steps.map(async (step) => ({
+      ...step,
+      time: timeOf(step.height),
+      ...(step.hasMap && step.blocked === undefined && { map: await store.metadata.own(step.outpoint) }),
+    })),
+  )
+}
+
+/** A life as a timeline, the latest step first. */
+export function Life({
+  explorer,
+  history,
+  steps,
+  path,
+  began,
+}: {
+  explorer: Explorer
+  history: OrdinalHistory
+  steps: readonly StepView[]
+  /** The page itself, for further steps. */
+  path: string
+  /** What the first step was. */
+  began: string
+}): VNode {
+  const oldest = steps.at(-1)
+  const { gatewayPrefix } = explorer.site
+  const tip = formatOutpoint(steps[0]?.outpoint ?? history.origin)
+  return (
+    <Card title="Life" link={{ href: `${gatewayPrefix}/provenance/${tip}`, text: 'Provenance' }}>
+      <ol class="steps">
+        {steps.map((step) => (
+          <Step
+            key={step.sequence}
+            explorer={explorer}
+            step={step}
+            isLast={step.sequence === history.last}
+            began={began}
+          />
+        ))}
+      </ol>
+      {oldest !== undefined && oldest.sequence > 0 && (
+        <nav class="pager" aria-label="Steps">
+          <a class="btn ghost" href={`${path}?from=${oldest.sequence - 1}`}>
+            {counted(oldest.sequence, 'earlier step')}
+          </a>
+        </nav>
+      )}
+    </Card>
+  )
+}
+
+function Step({
+  explorer,
+  step,
+  isLast,
+  began,
+}: {
+  explorer: Explorer
+  step: StepView
+  isLast: boolean
+  began: string
+}): VNode {
+  const { sequence, outpoint, height, time, map } = step
+  const written = formatOutpoint(outpoint)
+  return (
+    <li class={height === undefined ? 'open' : isLast ? 'now' : undefined}>
+      {stepText(explorer, step, began)}
+      <small>
+        <span>
+          {sequence === 0 ? 'Origin' : `Step ${count(sequence)}`} · {height === undefined ? '' : 'block '}
+          <When height={height} time={time} /> ·
+        </span>
+        <OutpointLink outpoint={written} />
+      </small>
+      {map !== undefined && map.size > 0 && (
+        <details>
+          <summary>{counted(map.size, 'entry', 'entries')} of MAP</summary>
+          <MapTable map={map} most={8} />
+        </details>
+      )}
+    </li>
+  )
+}
+
+function stepText(
+  explorer: Explorer,
+  { sequence, content, owner, hasMap, blocked }: HistoryStep,
+  began: string,
+): VNode {
+  const address = addressOf(explorer, owner)
+  const to = address === undefined ? null : <Hex text={address} what="address" href={`/address/${address}`} />
+  if (blocked) return <span>Blocked by the operator</span>
+  if (sequence === 0)
+    return (
+      <span>
+        {began}
+        {to && <> by {to}</>}
+      </span>
+    )
+  if (content !== undefined) return <span>Inscribed again: {contentLabel(content)}</span>
+  if (hasMap) return <span>Metadata changed</span>
+  return to ? <span>Transferred to {to}</span> : <span>Transferred to a script of its own</span>
+}
+
+/** The most of a MAP that a page shows, in entries. */
+const MAP_ENTRIES = 40
+
+/** MAP as a list of keys and values; values that are found by lead to the others with them. */
+export function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: number }): VNode {
+  const entries = [...map].slice(0, most)
+  return (
+    <>
+      <dl class="facts wide">
+        {entries.map(([key, value], at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: keys may be megabytes, and nothing moves
+          <div key={at}>
+            <dt>
+              <Text text={key} most={60} />
+            </dt>
+            <dd>
+              <MapValue name={key} value={value} />
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {map.size > most && <p class="hint">And {counted(map.size - most, 'more entry', 'more entries')}.</p>}
+      {map.truncated && <p class="hint">More was written than the 64 KiB that count.</p>}
+    </>
+  )
+}
+
+/** The longest text that a link carries, in characters. */
+const LINKED = 200
+const LISTED = 12
+
+function MapValue({ name, value }: { name: string; value: string | ReadonlySet<string> }): VNode {
+  if (typeof value === 'string') return <MapText name={name} text={value} />
+  const texts = [...value].slice(0, LISTED)
+  return (
+    <>
+      {texts.map((text, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: as above
+        <span key={at}>
+          {at > 0 && ', '}
+          <MapText name={name} text={text} />
+        </span>
+      ))}
+      {value.size > LISTED && ` and ${count(value.size - LISTED)} more`}
+    </>
+  )
+}
+
+function MapText({ name, text }: { name: string; text: string }): VNode {
+  const isShort = name.length <= LINKED && text.length <= LINKED && isWellFormed(name + text)
+  if (!isShort) return <Text text={text} most={240} />
+  return (
+    <a href={`/map?${new URLSearchParams({ key: name, value: text })}`} title="Others with this entry">
+      <Text text={text} most={240} />
+    </a>
+  )
+}
+
+/** Half a pair would become another text in a URL. */
+function isWellFormed(text: string): boolean {
+  return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)
+}
+
+/** An owner, who has a page. */
+export function Owner({ explorer, owner }: { explorer: Explorer; owner: string | undefined }): VNode {
+  const address = addressOf(explorer, owner)
+  if (address === undefined) return <span>a script of its own</span>
+  return <Hex text={address} what="address" href={`/address/${address}`} />
+}
+
+/** A button that verifies in this browser, and where it says how. A script shows it. */
+export function VerifyButton(data: {
+  name?: string
+  origin: string
+  tip: string
+  explorer: Explorer
+}): VNode {
+  const { name, origin, tip, explorer } = data
+  return (
+    <button
+      class="btn ghost"
+      type="button"
+      hidden
+      data-verify={name ?? origin}
+      data-origin={origin}
+      data-tip={tip}
+      data-names={name === undefined ? '' : explorer.site.namesPrefix}
+      data-gateway={explorer.site.gatewayPrefix}
+      aria-controls="verification"
+    >
+      Verify in this browser
+    </button>
+  )
+}
+
+/** Where a verification says what it did. */
+export function Verification(): VNode {
+  return <div id="verification" class="card" hidden />
+}

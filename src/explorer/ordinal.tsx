@@ -1,0 +1,279 @@
+import type { VNode } from 'preact'
+import { attribute } from '../../backend/src/graph/attributes.js'
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import { TIP } from '../../backend/src/graph/graph-store.js'
+import type { ContentSummary } from '../../backend/src/graph/records.js'
+import { joinBytes } from '../../backend/src/protocol/bytes.js'
+import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { kindOf } from './content-kinds.js'
+import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
+import { renderPage } from './page.js'
+import { Badge, Card, Facts, Frame, NameLink, OutpointLink, Preview, Text, Tile, When } from './parts.js'
+import { blockTimes, contentView, type Explorer, type MadePage, PREVIEW_QUOTE, TILE_QUOTE } from './reads.js'
+import { byteSize, count, counted, shortOutpoint, shown } from './text.js'
+
+const CHILDREN = 8
+
+/**
+ * An ordinal, by an output that it is or was in; undefined if this store does not hold the output.
+ *
+ * @param from The step from which its life is shown, backwards; by default, the last.
+ */
+export async function ordinalPage(
+  explorer: Explorer,
+  asked: Outpoint,
+  from?: number,
+): Promise<MadePage | undefined> {
+  const { store, site } = explorer
+  const [output, step] = await Promise.all([store.ordinals.output(asked), store.ordinals.at(asked, TIP)])
+  if (output === undefined) return undefined
+  const tip = step?.output ?? output
+  const origin = step?.origin
+  const [height, spender, map, history, names, found] = await Promise.all([
+    store.transactions.heightOf(tip.outpoint.txid),
+    store.transactions.spenderOf(tip.outpoint),
+    step ? store.metadata.merged(tip.outpoint) : store.metadata.own(asked),
+    origin &&
+      store.listings.history({
+        outpoint: asked,
+        order: 'newest',
+        limit: STEPS,
+        ...(from !== undefined && { from }),
+      }),
+    origin ? store.names.genuineOrigins([origin]) : [],
+    origin
+      ? store.listings.ordinalsWith({ attributes: [attribute.parent(origin)], limit: CHILDREN + 1 })
+      : [],
+  ])
+  const timeOf = await blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
+  const [steps, children] = await Promise.all([
+    stepViews(explorer, history?.steps ?? [], timeOf),
+    Promise.all(
+      found
+        .slice(0, CHILDREN)
+        .flatMap(({ contentOutpoint, content }) =>
+          contentOutpoint && content
+            ? [contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })]
+            : [],
+        ),
+    ),
+  ])
+  const holder = step?.content ?? output
+  const { content } = holder
+  const view =
+    content &&
+    (await contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE }))
+  const kind = content && kindOf(content.contentType)
+  const directory = kind === 'directory' && content ? await directoryView(explorer, content) : undefined
+  const [originText, tipText, askedText] = [
+    origin && formatOutpoint(origin),
+    formatOutpoint(tip.outpoint),
+    formatOutpoint(asked),
+  ]
+  const reference = originText === undefined ? askedText : `${originText}:-1`
+  const name = names[0]?.name
+  const parent = step ? step.parent : output.parent
+  const hasMoved = !isSameOutpoint(asked, tip.outpoint)
+  const html = renderPage({
+    site,
+    title: name ?? `Ordinal ${shortOutpoint(originText ?? askedText)}`,
+    description: content
+      ? `An inscription: ${shown(content.contentType, 60)}, ${byteSize(content.length)}.`
+      : 'An ordinal.',
+    section: 'inscriptions',
+    path: `/ordinal/${askedText}`,
+    children: (
+      <>
+        <div class="title">
+          <h1 class="hexes" title={originText ?? askedText}>
+            {shortOutpoint(originText ?? askedText)}
+          </h1>
+          <div class="badges">
+            <span id="verdict" class="badge plain">
+              {origin === undefined ? 'Its origin is not known here' : `Step ${count(step?.sequence ?? 0)}`}
+            </span>
+            {height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
+            {spender !== undefined && (
+              <Badge kind="bad">Spent: burnt, or gone where this host does not see</Badge>
+            )}
+            {hasMoved && <Badge kind="plain">Shown as it is now</Badge>}
+          </div>
+          <div class="actions">
+            {originText !== undefined && (
+              <VerifyButton explorer={explorer} origin={originText} tip={tipText} />
+            )}
+            <a
+              class="btn ghost"
+              href={`${site.gatewayPrefix}/provenance/${tipText}`}
+              download={`${tipText}.provenance.beef`}
+            >
+              Provenance
+            </a>
+            {view && (
+              <a class="btn" href={`/content/${reference}`}>
+                Open content
+              </a>
+            )}
+          </div>
+        </div>
+        <div class="two">
+          <div class="stack">
+            {view && (
+              <Frame
+                address={
+                  <>
+                    <a href={`/content/${reference}`}>/content/{shortOutpoint(originText ?? askedText)}</a>
+                    <span>{byteSize(view.length)}</span>
+                  </>
+                }
+              >
+                <Preview
+                  content={view}
+                  reference={reference}
+                  stream={`${site.gatewayPrefix}/stream/${view.outpoint}`}
+                />
+              </Frame>
+            )}
+            <Verification />
+            {directory}
+            {history && (
+              <Life
+                explorer={explorer}
+                history={history}
+                steps={steps}
+                path={`/ordinal/${askedText}`}
+                began={name === undefined ? 'Inscribed' : 'Mined'}
+              />
+            )}
+          </div>
+          <div class="stack">
+            <section class="card" aria-label="Facts">
+              <Facts
+                rows={[
+                  ['Name', name === undefined ? undefined : <NameLink key="name" name={name} />],
+                  ['Content', content && <ContentType key="type" content={content} />],
+                  ['Owner', <Owner key="owner" explorer={explorer} owner={tip.owner} />],
+                  ['Block', <When key="when" height={height} time={timeOf(height)} />],
+                  ['Origin', originText && <OutpointLink key="origin" outpoint={originText} what="origin" />],
+                  ['Now at', <OutpointLink key="tip" outpoint={tipText} what="tip" />],
+                  ['Steps', history && counted(history.last, 'step')],
+                  ['Value', counted(tip.satoshis, 'satoshi')],
+                  [
+                    'Parent',
+                    parent && <OutpointLink key="parent" outpoint={formatOutpoint(parent)} what="parent" />,
+                  ],
+                  [
+                    'SHA-256',
+                    content && (
+                      <span key="hash" class="hex">
+                        {content.sha256}
+                      </span>
+                    ),
+                  ],
+                  [
+                    'As JSON',
+                    <a key="json" href={`${site.gatewayPrefix}/metadata/${reference}`}>
+                      the metadata
+                    </a>,
+                  ],
+                ]}
+              />
+            </section>
+            {map !== undefined && map.size > 0 && (
+              <Card title="Metadata (MAP)">
+                <MapTable map={map} />
+              </Card>
+            )}
+            {children.length > 0 && originText !== undefined && (
+              <Card
+                title="Children"
+                {...(found.length > CHILDREN && {
+                  link: { href: `/parent/${originText}`, text: 'All children' },
+                })}
+              >
+                <div class="tiles">
+                  {children.map((child) => (
+                    <Tile key={child.outpoint} content={child} />
+                  ))}
+                </div>
+              </Card>
+            )}
+          </div>
+        </div>
+      </>
+    ),
+  })
+  return {
+    html,
+    dependsOn: [
+      dependency.lineages,
+      dependency.spend(tip.outpoint),
+      dependency.proof(tip.outpoint.txid),
+      ...steps
+        .filter((each) => each.height === undefined)
+        .map((each) => dependency.proof(each.outpoint.txid)),
+      // A child may come with any write.
+      dependency.all,
+    ],
+  }
+}
+
+function ContentType({ content: { contentType, length } }: { content: ContentSummary }): VNode {
+  const text = <Text text={contentType} />
+  return (
+    <>
+      {contentType.length > 200 ? (
+        text
+      ) : (
+        <a href={`/type?${new URLSearchParams({ type: contentType })}`}>{text}</a>
+      )}
+      {`, ${byteSize(length)}`}
+    </>
+  )
+}
+
+/** Longer directories are not listed, in bytes: one chunk of the store. */
+const LISTED_BYTES = 256 * 1024
+const LISTED_ENTRIES = 100
+
+/** The files of a directory, as far as a page lists them. */
+async function directoryView({ store }: Explorer, content: ContentSummary): Promise<VNode> {
+  if (content.length > LISTED_BYTES)
+    return (
+      <Card title="Files">
+        <p class="hint">This directory of {byteSize(content.length)} is too long to list here.</p>
+      </Card>
+    )
+  const chunks: Uint8Array[] = []
+  for await (const chunk of store.content.chunks(content.sha256)) chunks.push(chunk)
+  const entries: string[] = []
+  let total = 0
+  try {
+    for (const [file] of directoryEntries(joinBytes(chunks))) {
+      total++
+      if (entries.length < LISTED_ENTRIES) entries.push(file)
+    }
+  } catch (error) {
+    if (!(error instanceof DirectoryError)) throw error
+    return (
+      <Card title="Files">
+        <p class="hint">
+          <Text text={`This is no directory: ${error.message}`} most={200} />
+        </p>
+      </Card>
+    )
+  }
+  return (
+    <Card title={counted(total, 'file')} id="files">
+      <ul class="rows">
+        {entries.map((file) => (
+          <li key={file}>
+            <Text text={file} most={120} />
+          </li>
+        ))}
+      </ul>
+      {total > entries.length && <p class="hint">And {counted(total - entries.length, 'more file')}.</p>}
+    </Card>
+  )
+}

@@ -1,0 +1,191 @@
+import type { ComponentChildren, VNode } from 'preact'
+import { render } from 'preact-render-to-string'
+import { shortOutpoint } from './text.js'
+
+/** What all pages of a host say of it. */
+export interface Site {
+  /** The network of its addresses, and whether it is a local one. */
+  network: string
+  /** The genesis of its tree; undefined if it follows none. */
+  genesis: string | undefined
+  /** The port and zone of names as hosts, as `localhost:8080`; undefined if names are no hosts here. */
+  gatewayHost?: string | undefined
+  /** The prefixes of the JSON routes. */
+  namesPrefix: string
+  gatewayPrefix: string
+  /** The version of the host. */
+  version: string
+  /** Put before every path of the explorer, for a page that is served from another origin. */
+  base?: string
+}
+
+/** How far the host has come, for the foot of a page that is made for each request. */
+export interface ChainView {
+  height?: number | undefined
+  lag?: number | undefined
+}
+
+export type Section = 'names' | 'tree' | 'inscriptions' | 'mine' | 'api' | 'status'
+
+export interface PageOptions {
+  site: Site
+  /** What the tab says, without the name of the service. */
+  title: string
+  /** For search engines and previews of links: one sentence. */
+  description?: string
+  section?: Section
+  /** The path of the page, without its query. */
+  path?: string
+  /** Scripts of this page beside the one of all pages, by their paths. */
+  scripts?: readonly string[]
+  /** Feeds of what the page lists. */
+  feeds?: readonly { href: string; title: string }[]
+  /** Whether search engines are to leave the page out. */
+  isUnlisted?: boolean
+  /** The page has a search field of its own. */
+  hasSearch?: boolean
+  /** What the search field holds. */
+  query?: string
+  children: ComponentChildren
+}
+
+const NAVIGATION: [section: Section, href: string, text: string][] = [
+  ['names', '/names', 'Names'],
+  ['tree', '/tree', 'Tree'],
+  ['inscriptions', '/inscriptions', 'Inscriptions'],
+  ['mine', '/mine', 'Mine'],
+  ['api', '/api', 'API'],
+]
+
+/** A whole page as HTML. */
+export function renderPage(options: PageOptions): string {
+  return `<!doctype html>${render(<Page {...options} />)}`
+}
+
+function Page({ site, title, description, section, children, ...options }: PageOptions): VNode {
+  const { path, scripts = [], feeds = [], isUnlisted = false, hasSearch = false, query = '' } = options
+  const { base = '' } = site
+  const summary = description ?? 'Names that are mined, and content that stays on the chain.'
+  return (
+    <html lang="en">
+      <head>
+        <meta charset="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="color-scheme" content="light dark" />
+        <meta name="theme-color" content="#fbfaf7" media="(prefers-color-scheme: light)" />
+        <meta name="theme-color" content="#121512" media="(prefers-color-scheme: dark)" />
+        <title>{title === 'minetree' ? title : `${title} · minetree`}</title>
+        <meta name="description" content={summary} />
+        <meta property="og:title" content={title} />
+        <meta property="og:description" content={summary} />
+        <meta property="og:type" content="website" />
+        <meta property="og:site_name" content="minetree" />
+        {isUnlisted && <meta name="robots" content="noindex" />}
+        {path !== undefined && <link rel="canonical" href={path} />}
+        <link rel="icon" href={`${base}/favicon.svg`} type="image/svg+xml" />
+        <link rel="stylesheet" href={`${base}/explorer/style.css`} />
+        {feeds.map((feed) => (
+          <link key={feed.href} rel="alternate" type="application/atom+xml" {...feed} />
+        ))}
+        {base === '' &&
+          ['/explorer/explorer.js', ...scripts].map((src) => <script key={src} type="module" src={src} />)}
+      </head>
+      <body>
+        <a class="skip" href="#main">
+          Skip to the content
+        </a>
+        <header class="bar">
+          <a class="mark" href={`${base}/`}>
+            <Mark /> minetree
+          </a>
+          {!hasSearch && <SearchField site={site} query={query} isSmall />}
+          <nav aria-label="Sections">
+            {NAVIGATION.map(([each, href, text]) => (
+              <a key={each} href={base + href} aria-current={each === section ? 'page' : undefined}>
+                {text}
+              </a>
+            ))}
+          </nav>
+        </header>
+        <main id="main">{children}</main>
+        <footer class="foot">
+          <div>
+            <span data-chain>
+              {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
+            </span>
+            <a href={`${base}/status`} aria-current={section === 'status' ? 'page' : undefined}>
+              Status
+            </a>
+            {site.genesis !== undefined && (
+              <a href={`${base}/tx/${site.genesis.split('_')[0]}`} title={site.genesis}>
+                Genesis <span class="hex">{shortOutpoint(site.genesis)}</span>
+              </a>
+            )}
+            <a href={`${base}/feeds/names.atom`}>Feed</a>
+            <span class="version">minetree {site.version}</span>
+          </div>
+        </footer>
+      </body>
+    </html>
+  )
+}
+
+/** The small tree of the identity: trunk, fork, two leaves. */
+export function Mark({ size = 26 }: { size?: number }): VNode {
+  return (
+    <svg class="logo" width={size} height={size} viewBox="0 0 26 26" aria-hidden="true" focusable="false">
+      <path d="M13 23V14M13 14 6 8M13 14l7-6M6 8V4M20 8V4" />
+      <circle cx="13" cy="14" r="2.6" />
+      <circle cx="6" cy="8" r="2.2" />
+      <circle cx="20" cy="8" r="2.2" />
+      <circle cx="13" cy="23" r="2.4" />
+    </svg>
+  )
+}
+
+/** The favicon: the same mark, in a green that both light and dark tabs show. */
+export const FAVICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 26 26"><path d="M13 23V14M13 14 6 8M13 14l7-6M6 8V4M20 8V4" fill="none" stroke="#2f8f5f" stroke-width="2"/><g fill="#2f8f5f"><circle cx="13" cy="14" r="2.6"/><circle cx="6" cy="8" r="2.2"/><circle cx="20" cy="8" r="2.2"/><circle cx="13" cy="23" r="2.4"/></g></svg>`
+
+/** Searches for whatever is typed into it; works without script. */
+export function SearchField({
+  site,
+  query = '',
+  isSmall = false,
+}: {
+  site: Site
+  query?: string
+  isSmall?: boolean
+}): VNode {
+  return (
+    <form
+      class={isSmall ? 'search small' : 'search'}
+      role="search"
+      action={`${site.base ?? ''}/search`}
+      method="get"
+    >
+      <input
+        type="search"
+        name="q"
+        value={query}
+        maxLength={255}
+        autocomplete="off"
+        autocapitalize="none"
+        spellcheck={false}
+        aria-label="A name, outpoint, transaction or address"
+        placeholder={isSmall ? 'Search' : 'A name, outpoint, transaction or address'}
+      />
+      <button class="btn" type="submit" aria-label={isSmall ? 'Search' : undefined}>
+        {isSmall ? <Lens /> : 'Search'}
+      </button>
+    </form>
+  )
+}
+
+function Lens(): VNode {
+  return (
+    <svg class="lens" width="18" height="18" viewBox="0 0 18 18" aria-hidden="true" focusable="false">
+      <circle cx="7.5" cy="7.5" r="5" />
+      <path d="m11.5 11.5 4.5 4.5" />
+    </svg>
+  )
+}

@@ -1,0 +1,291 @@
+import type { ComponentChildren, VNode } from 'preact'
+import { KIND_LABELS, kindOf } from './content-kinds.js'
+import { byteSize, count, moment, shortened, shortOutpoint, shown } from './text.js'
+
+/** A stranger's text, isolated from the direction of the text around it. */
+export function Text({ text, most }: { text: string; most?: number }): VNode {
+  return <bdi dir="auto">{shown(text, most)}</bdi>
+}
+
+/** A name, which leads to its page. Names are ASCII. */
+export function NameLink({ name, isLarge = false }: { name: string; isLarge?: boolean }): VNode {
+  return (
+    <a class={isLarge ? 'name large' : 'name'} href={`/name/${name}`}>
+      {name}
+    </a>
+  )
+}
+
+/** A button that copies a text; a script shows it. */
+export function Copy({ text, what }: { text: string; what: string }): VNode {
+  return (
+    <button class="copy" type="button" hidden data-copy={text} aria-label={`Copy the ${what}`}>
+      copy
+    </button>
+  )
+}
+
+/** A shortened hex or address, with all of it in its title and a button to copy it. */
+export function Hex({ text, what, href }: { text: string; what: string; href?: string }): VNode {
+  const short = text.includes('_') ? shortOutpoint(text) : shortened(text)
+  const word = (
+    <span class="hex" title={text}>
+      {short}
+    </span>
+  )
+  return (
+    <span class="copyable">
+      {href === undefined ? word : <a href={href}>{word}</a>}
+      <Copy text={text} what={what} />
+    </span>
+  )
+}
+
+/** An outpoint, which leads to the page of what is in it. */
+export function OutpointLink({ outpoint, what = 'outpoint' }: { outpoint: string; what?: string }): VNode {
+  return <Hex text={outpoint} what={what} href={`/ordinal/${outpoint}`} />
+}
+
+/** A moment; a script shows how long ago it was. */
+export function Time({ at }: { at: number }): VNode {
+  return (
+    <time datetime={new Date(at).toISOString()} data-ago>
+      {moment(at)}
+    </time>
+  )
+}
+
+/** When something came into the chain: its height, and the time beside it. */
+export function When({ height, time }: { height?: number | undefined; time?: number | undefined }): VNode {
+  return (
+    <>
+      {height === undefined ? 'unconfirmed' : count(height)}
+      {time !== undefined && (
+        <>
+          {' · '}
+          <Time at={time} />
+        </>
+      )}
+    </>
+  )
+}
+
+export type BadgeKind = 'good' | 'wait' | 'bad' | 'plain'
+
+/** A state, in words; colour only repeats them. */
+export function Badge({ kind, children }: { kind: BadgeKind; children: ComponentChildren }): VNode {
+  return <span class={kind === 'good' ? 'badge' : `badge ${kind}`}>{children}</span>
+}
+
+export function Card({
+  title,
+  link,
+  id,
+  children,
+  ...rest
+}: {
+  title?: string
+  link?: { href: string; text: string }
+  id?: string
+  class?: string
+  children: ComponentChildren
+}): VNode {
+  const heading = title === undefined ? undefined : (id ?? title.toLowerCase().replace(/[^a-z]+/g, '-'))
+  return (
+    <section class={rest.class === undefined ? 'card' : `card ${rest.class}`} aria-labelledby={heading}>
+      {title !== undefined && (
+        <header>
+          <h2 id={heading}>{title}</h2>
+          {link && <a href={link.href}>{link.text}</a>}
+        </header>
+      )}
+      {children}
+    </section>
+  )
+}
+
+/** Terms and what is known of them; rows without a value are left out. */
+export function Facts({ rows }: { rows: [term: string, value: ComponentChildren][] }): VNode {
+  return (
+    <dl class="facts">
+      {rows
+        .filter(([, value]) => value !== undefined && value !== null && value !== false)
+        .map(([term, value]) => (
+          <div key={term}>
+            <dt>{term}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  )
+}
+
+/** A link to the next page of a list, and one back to its start. */
+export function Pager({
+  first,
+  next,
+}: {
+  first?: string | undefined
+  next?: string | undefined
+}): VNode | null {
+  if (first === undefined && next === undefined) return null
+  return (
+    <nav class="pager" aria-label="Pages">
+      {first !== undefined && (
+        <a class="btn ghost" href={first}>
+          From the start
+        </a>
+      )}
+      {next !== undefined && (
+        <a class="btn ghost" href={next} rel="next">
+          More
+        </a>
+      )}
+    </nav>
+  )
+}
+
+export function Empty({ children }: { children: ComponentChildren }): VNode {
+  return <p class="empty">{children}</p>
+}
+
+/** An inscription, as far as a tile or a preview shows it. */
+export interface ContentView {
+  outpoint: string
+  /** As inscribed. */
+  contentType: string
+  /** In bytes. */
+  length: number
+  /** The start of short text. */
+  quote?: string | undefined
+}
+
+/** Larger images are not loaded for a tile, in bytes. */
+const TILE_IMAGE = 2_000_000
+
+/** A type and a size, in a few words. */
+export function contentLabel({ contentType, length }: Pick<ContentView, 'contentType' | 'length'>): string {
+  return `${KIND_LABELS[kindOf(contentType)]} · ${byteSize(length)}`
+}
+
+/** A small preview of an inscription, which leads to its page. */
+export function Tile({ content }: { content: ContentView }): VNode {
+  const kind = kindOf(content.contentType)
+  const type = shown(content.contentType, 40)
+  return (
+    <a class="tile" href={`/ordinal/${content.outpoint}`}>
+      <span class="p">
+        <TileContent content={content} />
+      </span>
+      <span class="caption">
+        <span title={type}>{KIND_LABELS[kind]}</span>
+        <span>{byteSize(content.length)}</span>
+      </span>
+    </a>
+  )
+}
+
+function TileContent({ content }: { content: ContentView }): VNode {
+  const { outpoint, contentType, length, quote } = content
+  const kind = kindOf(contentType)
+  if (quote !== undefined)
+    return (
+      <span class="quote">
+        <Text text={quote} most={140} />
+      </span>
+    )
+  if (kind === 'image' && length <= TILE_IMAGE)
+    return (
+      <img src={`/content/${outpoint}`} alt="" loading="lazy" decoding="async" width="160" height="160" />
+    )
+  if (kind === 'page' || kind === 'directory')
+    return (
+      <iframe
+        src={`/content/${outpoint}?framed`}
+        title={`Preview of a ${KIND_LABELS[kind]}`}
+        sandbox=""
+        loading="lazy"
+        tabIndex={-1}
+        aria-hidden="true"
+        referrerpolicy="no-referrer"
+        width="640"
+        height="640"
+      />
+    )
+  return (
+    <span class="glyph">
+      <Text text={contentType} most={40} />
+    </span>
+  )
+}
+
+/** What content looks like, as large as a page has room for it. Nothing of it runs outside its sandbox. */
+export function Preview({
+  content,
+  reference,
+  stream,
+}: {
+  content: ContentView
+  /** Where the content route has it: an outpoint, with a sequence or without. */
+  reference: string
+  /** Where the whole stream is, if the content begins one. */
+  stream?: string | undefined
+}): VNode {
+  const kind = kindOf(content.contentType)
+  const src = `/content/${reference}`
+  if (content.quote !== undefined)
+    return (
+      <pre class="quoted">
+        <Text text={content.quote} most={4000} />
+      </pre>
+    )
+  if (kind === 'image')
+    return <img class="view" src={src} alt="What is inscribed" loading="lazy" decoding="async" />
+  if (kind === 'audio')
+    return (
+      // biome-ignore lint/a11y/useMediaCaption: a stranger's recording has none
+      <audio class="view" controls preload="none" src={stream ?? src} />
+    )
+  if (kind === 'video')
+    return (
+      // biome-ignore lint/a11y/useMediaCaption: a stranger's film has none
+      <video class="view" controls preload="none" src={stream ?? src} />
+    )
+  if (kind === 'page' || kind === 'directory')
+    return (
+      <iframe
+        class="view"
+        src={`${src}?framed`}
+        title="What is inscribed, in a sandbox"
+        sandbox="allow-scripts"
+        loading="lazy"
+        referrerpolicy="no-referrer"
+      />
+    )
+  return (
+    <p class="view none">
+      <span>
+        {byteSize(content.length)} of <Text text={content.contentType} />
+      </span>
+      <a class="btn ghost" href={src}>
+        Open the content
+      </a>
+    </p>
+  )
+}
+
+/** An image, a page or text in a frame that says where it is served. */
+export function Frame({
+  address,
+  children,
+}: {
+  address: ComponentChildren
+  children: ComponentChildren
+}): VNode {
+  return (
+    <div class="frame">
+      <div class="url">{address}</div>
+      {children}
+    </div>
+  )
+}

@@ -1,0 +1,93 @@
+import type { Dependency } from '../../backend/src/graph/dependencies.js'
+import type { GraphReader } from '../../backend/src/graph/graph-store.js'
+import type { ListPlace } from '../../backend/src/graph/listings.js'
+import type { ContentSummary } from '../../backend/src/graph/records.js'
+import { encodeAddress, type Network } from '../../backend/src/protocol/address.js'
+import { joinBytes } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { isQuotable, kindOf } from './content-kinds.js'
+import type { Site } from './page.js'
+import type { ContentView } from './parts.js'
+
+/** What pages are made from. */
+export interface Explorer {
+  store: GraphReader
+  site: Site
+  /** The network of owners' addresses. */
+  network: Network
+  /** The zero bits of a solution; undefined if the host follows no tree. */
+  difficulty: number | undefined
+}
+
+/** A page, and what it follows from. */
+export interface MadePage {
+  html: string
+  dependsOn: readonly Dependency[]
+}
+
+/** Longer text is not quoted, in bytes: half of it might be read as another. */
+const QUOTED_BYTES = 64 * 1024
+/** Up to how many bytes of it are read for a tile, and for a preview. */
+export const TILE_QUOTE = 400
+export const PREVIEW_QUOTE = 4000
+
+/** Content for display, with the start of it if it is short text. */
+export async function contentView(
+  { store }: Pick<Explorer, 'store'>,
+  { outpoint, content }: { outpoint: Outpoint; content: ContentSummary },
+  { quoted }: { quoted: number },
+): Promise<ContentView> {
+  const { contentType, length, sha256 } = content
+  const view = { outpoint: formatOutpoint(outpoint), contentType, length }
+  if (!isQuotable(kindOf(contentType)) || length > QUOTED_BYTES || length === 0) return view
+  const chunks: Uint8Array[] = []
+  const range = { from: 0, length: Math.min(length, quoted) }
+  for await (const chunk of store.content.chunks(sha256, range)) chunks.push(chunk)
+  // Cut within a character, if need be: the decoder leaves out what is incomplete.
+  const text = new TextDecoder().decode(joinBytes(chunks), { stream: length > quoted })
+  return { ...view, quote: length > quoted ? `${text}…` : text }
+}
+
+export function addressOf(
+  { network }: Pick<Explorer, 'network'>,
+  owner: string | undefined,
+): string | undefined {
+  return owner === undefined ? undefined : encodeAddress(owner, network)
+}
+
+/** When the blocks at these heights were mined, in milliseconds since 1970, as far as this host knows. */
+export async function blockTimes(
+  { store }: Pick<Explorer, 'store'>,
+  rows: readonly { height?: number | undefined }[],
+): Promise<(height: number | undefined) => number | undefined> {
+  const heights = [...new Set(rows.flatMap(({ height }) => (height === undefined ? [] : [height])))]
+  const times = heights.length === 0 ? new Map<number, number>() : await store.listings.blockTimes(heights)
+  return (height) => {
+    const seconds = height === undefined ? undefined : times.get(height)
+    return seconds === undefined ? undefined : seconds * 1000
+  }
+}
+
+/** A place in a list, as a link holds it. */
+export function writePlace({ recency, outpoint }: ListPlace): string {
+  return `${recency}.${formatOutpoint(outpoint)}`
+}
+
+/** The place that a link holds; undefined if it holds none. */
+export function readPlace(text: string): ListPlace | undefined {
+  const [, recency, written = ''] = /^(\d{1,16})\.(.+)$/.exec(text) ?? []
+  const outpoint = readOutpoint(written)
+  return recency === undefined || outpoint === undefined ? undefined : { recency: Number(recency), outpoint }
+}
+
+/** The longest name that is a label of a host (RFC 1035 2.3.4). */
+const MAX_LABEL = 63
+
+/**
+ * The URL of a name as a host, in the scheme of the page; undefined if names are no hosts here, or this one is no label: such
+ * names have no host of their own (RFC 5891 4.2.3.1).
+ */
+export function nameHostUrl({ gatewayHost }: Site, name: string): string | undefined {
+  const isLabel = name.length <= MAX_LABEL && !/^-|-$|^..--/.test(name)
+  return gatewayHost === undefined || !isLabel ? undefined : `//${name}.${gatewayHost}/`
+}

@@ -1,0 +1,94 @@
+import { decodeAddress } from '../../backend/src/protocol/address.js'
+import { isName } from '../../backend/src/protocol/mine-node.js'
+import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { renderPage } from './page.js'
+import { Card, Empty, NameLink, OutpointLink, Text } from './parts.js'
+import type { Explorer } from './reads.js'
+import { shown } from './text.js'
+
+const SUGGESTED = 20
+
+/** Where a search leads: to a page, or to what there is instead. */
+export type Found = { kind: 'page'; path: string } | { kind: 'none'; html: string; status: 200 | 404 }
+
+/** Looks for a name, an outpoint, a transaction or an address. Takes at most three indexed reads. */
+export async function search(explorer: Explorer, query: string): Promise<Found> {
+  const text = query.trim()
+  if (text === '') return { kind: 'page', path: '/' }
+  const outpoint = readOutpoint(text.toLowerCase())
+  if (outpoint !== undefined) {
+    const written = formatOutpoint(outpoint)
+    const isHeld = (await explorer.store.ordinals.output(outpoint)) !== undefined
+    return { kind: 'page', path: isHeld ? `/ordinal/${written}` : `/tx/${outpoint.txid}` }
+  }
+  const word = text.toLowerCase()
+  if (/^[0-9a-f]{64}$/.test(word) && (await explorer.store.transactions.has(word)))
+    return { kind: 'page', path: `/tx/${word}` }
+  if (decodeAddress(text) !== undefined) return { kind: 'page', path: `/address/${text}` }
+  const name = isName(word) ? word : undefined
+  if (name !== undefined && (await explorer.store.names.originOf(name)) !== undefined)
+    return { kind: 'page', path: `/name/${name}` }
+  return { kind: 'none', ...(await nothing(explorer, text, name)) }
+}
+
+async function nothing(
+  { store, site }: Explorer,
+  text: string,
+  name: string | undefined,
+): Promise<{ html: string; status: 200 | 404 }> {
+  const begin = name === undefined ? [] : await store.names.byPrefix({ prefix: name, limit: SUGGESTED })
+  const html = renderPage({
+    site,
+    title: 'Search',
+    path: '/search',
+    isUnlisted: true,
+    query: shown(text, 255),
+    children: (
+      <>
+        <div class="head">
+          <h1>{begin.length > 0 ? 'Names that begin so' : 'Nothing is called so'}</h1>
+          <p class="lede">
+            {name === undefined ? (
+              <>
+                <Text text={text} most={120} /> is no name, and no outpoint, transaction or address that this
+                host has.
+              </>
+            ) : (
+              <>
+                Nobody has mined <b class="name">{name}</b> itself yet.
+              </>
+            )}
+          </p>
+          {name !== undefined && (
+            <p class="buttons">
+              <a class="btn" href={`/mine?name=${name}`}>
+                Mine {name.length > 24 ? 'it' : name}
+              </a>
+            </p>
+          )}
+        </div>
+        {begin.length > 0 && (
+          <Card title="Names">
+            <ol class="rows">
+              {begin.map((each) => (
+                <li key={each.name}>
+                  <NameLink name={each.name} />
+                  <span class="meta">
+                    <OutpointLink outpoint={formatOutpoint(each.outpoint)} what="origin" />
+                  </span>
+                </li>
+              ))}
+            </ol>
+          </Card>
+        )}
+        {begin.length === 0 && name === undefined && (
+          <Empty>
+            A name has letters a to z, digits and hyphens; an outpoint is a transaction id, an underscore and
+            a number.
+          </Empty>
+        )}
+      </>
+    ),
+  })
+  return { html, status: begin.length > 0 ? 200 : 404 }
+}

@@ -1,0 +1,225 @@
+import type { ComponentChildren } from 'preact'
+import { renderPage, type Site } from './page.js'
+import { Badge, Card, Facts, Text, Time } from './parts.js'
+import { count, counted } from './text.js'
+
+interface Failure {
+  at: number
+  message: string
+}
+
+interface Source {
+  name: string
+  state: string
+  requests: number
+  failures: number
+  lastError?: Failure | undefined
+}
+
+/** What `/health` says of a host, as far as the page shows it. */
+export interface HealthView {
+  version: string
+  ready: boolean
+  reasons: Record<string, string>
+  index: { state: string; done: number }
+  readers?: { running: number; wanted: number }
+  refused: Record<string, Record<string, number>>
+  height?: number | undefined
+  lag?: number | undefined
+  headers?:
+    | {
+        height?: number | undefined
+        time?: number | undefined
+        from?: number | undefined
+        lastError?: Failure | undefined
+        sources?: Source[] | undefined
+      }
+    | undefined
+  follow?:
+    | {
+        state: string
+        ordinals: string
+        mints: number
+        transfers: number
+        height?: number | undefined
+        unproven: number
+        failures: number
+        lastError?: Failure | undefined
+      }
+    | undefined
+  ancestors?: { waiting: number; fetched: number; holes: number } | undefined
+  sources?: Source[] | undefined
+}
+
+/** The state of a host, for its operator and for whoever asks why something is missing. */
+export function statusPage({ site, health }: { site: Site; health: HealthView }): string {
+  const { ready, reasons, index, readers, refused, height, lag, headers, follow, ancestors, sources } = health
+  const refusals = Object.entries(refused).flatMap(([topic, codes]) =>
+    Object.entries(codes).map(([code, times]) => ({ topic, code, times })),
+  )
+  const asked = [...(headers?.sources ?? []), ...(sources ?? [])]
+  return renderPage({
+    site,
+    title: 'Status',
+    description: 'How this host is, and how far it has followed the chain.',
+    section: 'status',
+    path: '/status',
+    children: (
+      <>
+        <div class="head">
+          <h1>Status</h1>
+          {ready ? <Badge kind="good">Ready</Badge> : <Badge kind="bad">Not ready</Badge>}
+          {!ready && (
+            <p class="lede">
+              {Object.entries(reasons).map(([part, reason]) => (
+                <Text key={part} text={`${part}: ${reason}`} most={300} />
+              ))}
+            </p>
+          )}
+        </div>
+        <dl class="stats">
+          <Stat value={height === undefined ? '–' : count(height)} noun="block height" />
+          <Stat value={lag === undefined ? '–' : count(lag)} noun="blocks behind" />
+          <Stat
+            value={readers ? `${readers.running} of ${readers.wanted}` : '1'}
+            noun="processes that answer"
+          />
+          <Stat value={index.state} noun={`index, ${Math.floor(index.done * 100)} % done`} />
+        </dl>
+        <div class="two">
+          <div class="stack">
+            <Card title="Sources of the chain">
+              {asked.length === 0 ? (
+                <p class="hint">None is asked: what is here was submitted.</p>
+              ) : (
+                <table class="folds">
+                  <thead>
+                    <tr>
+                      <th scope="col">Source</th>
+                      <th scope="col">State</th>
+                      <th scope="col">Requests</th>
+                      <th scope="col">Failures</th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {asked.map((source) => (
+                      <tr key={source.name}>
+                        <td data-label="Source">
+                          <Text text={source.name} />
+                        </td>
+                        <td data-label="State">
+                          <span>
+                            <Badge kind={source.state === 'ok' ? 'good' : 'wait'}>{source.state}</Badge>
+                          </span>
+                        </td>
+                        <td data-label="Requests">{count(source.requests)}</td>
+                        <td data-label="Failures">{count(source.failures)}</td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              )}
+            </Card>
+            <Card title="Refused since the start">
+              {refusals.length === 0 ? (
+                <p class="hint">Nothing.</p>
+              ) : (
+                <table>
+                  <thead>
+                    <tr>
+                      <th scope="col">Topic</th>
+                      <th scope="col">Code</th>
+                      <th scope="col" class="end">
+                        Times
+                      </th>
+                    </tr>
+                  </thead>
+                  <tbody>
+                    {refusals.map(({ topic, code, times }) => (
+                      <tr key={topic + code}>
+                        <td>{topic}</td>
+                        <td>
+                          <code>{code}</code>
+                        </td>
+                        <td class="end">{count(times)}</td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              )}
+            </Card>
+          </div>
+          <div class="stack">
+            <Card title="Headers">
+              {headers === undefined ? (
+                <p class="hint">No headers are checked: every merkle path is believed.</p>
+              ) : (
+                <Facts
+                  rows={[
+                    ['Last block', headers.height === undefined ? 'not known yet' : count(headers.height)],
+                    ['Mined', headers.time !== undefined && <Time key="time" at={headers.time * 1000} />],
+                    ['From', headers.from !== undefined && count(headers.from)],
+                    ['Last failure', failureText(headers.lastError)],
+                  ]}
+                />
+              )}
+            </Card>
+            <Card title="Following">
+              {follow === undefined ? (
+                <p class="hint">This host does not follow the chain.</p>
+              ) : (
+                <Facts
+                  rows={[
+                    ['State', follow.state],
+                    ['Ordinals', follow.ordinals],
+                    ['Up to', follow.height !== undefined && `block ${count(follow.height)}`],
+                    ['Mints', `${count(follow.mints)} since the start`],
+                    ['Transfers', `${count(follow.transfers)} since the start`],
+                    ['Unproven', counted(follow.unproven, 'transaction')],
+                    ['Failures', count(follow.failures)],
+                    ['Last failure', failureText(follow.lastError)],
+                  ]}
+                />
+              )}
+            </Card>
+            {ancestors && (
+              <Card title="Missing ancestors">
+                <Facts
+                  rows={[
+                    ['Waiting', counted(ancestors.waiting, 'ordinal')],
+                    ['Fetched', counted(ancestors.fetched, 'transaction')],
+                    ['Not found', counted(ancestors.holes, 'ordinal')],
+                  ]}
+                />
+              </Card>
+            )}
+            <section class="card" aria-label="For programs">
+              <p class="hint">
+                For programs: <a href="/health">/health</a>, <a href="/health/ready">/health/ready</a>,{' '}
+                <a href="/metrics">/metrics</a>.
+              </p>
+            </section>
+          </div>
+        </div>
+      </>
+    ),
+  })
+}
+
+function Stat({ value, noun }: { value: string; noun: string }) {
+  return (
+    <div>
+      <dt>{noun}</dt>
+      <dd>{value}</dd>
+    </div>
+  )
+}
+
+function failureText(failure: Failure | undefined): ComponentChildren {
+  if (failure === undefined) return undefined
+  return (
+    <>
+      <Text text={failure.message} most={200} /> (<Time at={failure.at} />)
+    </>
+  )
+}

@@ -1,0 +1,53 @@
+import { escapeInvisible } from './invisible.js'
+
+// Strangers' text and numbers, as pages show them.
+
+/** The most characters of a stranger's text that are shown in a line, and in a block. */
+export const LINE = 80
+export const BLOCK = 600
+
+/** A stranger's text for display: its start, with what would not be seen or would turn the page around written out. */
+export function shown(text: string, most = LINE): string {
+  // Escaped after it is cut: a text may have megabytes.
+  const start = text.length > most ? `${text.slice(0, most).trimEnd()}…` : text
+  return escapeInvisible(start)
+}
+
+/** The start and the end of a long word without spaces, such as a txid or an outpoint. */
+export function shortened(word: string, { start = 8, end = 6 } = {}): string {
+  return word.length <= start + end + 1 ? word : `${word.slice(0, start)}…${word.slice(-end)}`
+}
+
+/** An outpoint with a short txid and its whole index. */
+export function shortOutpoint(outpoint: string): string {
+  const [txid = '', vout = ''] = outpoint.split('_')
+  return `${shortened(txid, { start: 8, end: 4 })}_${vout}`
+}
+
+const WHOLE = new Intl.NumberFormat('en-GB')
+
+/** A whole number, with its thousands apart. */
+export function count(value: number): string {
+  return WHOLE.format(value)
+}
+
+/** A number with its noun. */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`
+}
+
+const UNITS = ['B', 'KB', 'MB', 'GB', 'TB']
+
+/** A number of bytes, in the largest unit of which there is at least one. */
+export function byteSize(bytes: number): string {
+  let [value, unit] = [bytes, 0]
+  while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1]
+  const digits = unit === 0 || value >= 10 ? 0 : 1
+  return `${value.toFixed(digits)} ${UNITS[unit]}`
+}
+
+/** A moment as people write it, to the minute, in UTC. */
+export function moment(milliseconds: number): string {
+  const text = new Date(milliseconds).toISOString()
+  return `${text.slice(0, 10)} ${text.slice(11, 16)}`
+}

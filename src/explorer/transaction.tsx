@@ -1,0 +1,145 @@
+import type { VNode } from 'preact'
+import { dependency } from '../../backend/src/graph/dependencies.js'
+import type { TransactionOutput } from '../../backend/src/graph/listings.js'
+import { renderPage } from './page.js'
+import { Badge, Card, contentLabel, Empty, Facts, Hex, NameLink, Pager, When } from './parts.js'
+import { addressOf, blockTimes, type Explorer, type MadePage } from './reads.js'
+import { count, counted, shortened } from './text.js'
+
+const PAGE = 50
+
+/** What of a transaction is here; undefined if nothing is. @param after An output index: continues after that. */
+export async function transactionPage(
+  explorer: Explorer,
+  txid: string,
+  after?: number,
+): Promise<MadePage | undefined> {
+  const { store, site } = explorer
+  const found = await store.listings.transaction({ txid, limit: PAGE, ...(after !== undefined && { after }) })
+  if (found === undefined) return undefined
+  const { height, isActive, outputs, next } = found
+  const timeOf = await blockTimes(explorer, [{ height }])
+  const walletPrefix = site.namesPrefix.replace(/\/[^/]*$/, '')
+  const html = renderPage({
+    site,
+    title: `Transaction ${shortened(txid)}`,
+    description: 'What of a transaction is here.',
+    path: `/tx/${txid}`,
+    children: (
+      <>
+        <div class="title">
+          <h1 class="hexes" title={txid}>
+            {shortened(txid, { start: 10, end: 8 })}
+          </h1>
+          <div class="badges">
+            {!isActive && <Badge kind="bad">Lost a conflict: it does not count</Badge>}
+            {isActive && height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
+            {isActive && height !== undefined && <Badge kind="plain">In block {count(height)}</Badge>}
+          </div>
+          <div class="actions">
+            <a class="btn ghost" href={`${walletPrefix}/beef/${txid}`} download={`${txid}.beef`}>
+              Download BEEF
+            </a>
+          </div>
+        </div>
+        <div class="two">
+          <Card title="Outputs that are held here">
+            {outputs.length === 0 ? (
+              <Empty>No topic holds an output of it: it is here for what spends it, or as a proof.</Empty>
+            ) : (
+              <table class="folds">
+                <thead>
+                  <tr>
+                    <th scope="col">Output</th>
+                    <th scope="col">What it is</th>
+                    <th scope="col">Owner</th>
+                    <th scope="col">Spent by</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {outputs.map((output) => (
+                    <OutputRow key={output.vout} explorer={explorer} txid={txid} output={output} />
+                  ))}
+                </tbody>
+              </table>
+            )}
+            <Pager
+              first={after === undefined ? undefined : `/tx/${txid}`}
+              next={next === undefined ? undefined : `/tx/${txid}?after=${next}`}
+            />
+          </Card>
+          <section class="card" aria-label="Facts">
+            <Facts
+              rows={[
+                ['Id', <Hex key="id" text={txid} what="transaction id" />],
+                ['Block', <When key="when" height={height} time={timeOf(height)} />],
+                ['Outputs', counted(outputs.length, 'output here', 'outputs here')],
+              ]}
+            />
+          </section>
+        </div>
+      </>
+    ),
+  })
+  return { html, dependsOn: [dependency.all] }
+}
+
+function OutputRow({
+  explorer,
+  txid,
+  output,
+}: {
+  explorer: Explorer
+  txid: string
+  output: TransactionOutput
+}): VNode {
+  const { vout, output: record, name, domain, spender, blocked } = output
+  const address = addressOf(explorer, record?.owner)
+  return (
+    <tr>
+      <td data-label="Output">
+        {record === undefined ? (
+          <span class="hex">_{vout}</span>
+        ) : (
+          <a class="hex" href={`/ordinal/${txid}_${vout}`}>
+            _{vout}
+          </a>
+        )}
+      </td>
+      <td data-label="What it is">
+        <span>
+          {blocked && 'Blocked by the operator'}
+          {name !== undefined && (
+            <>
+              The name <NameLink name={name} />
+            </>
+          )}
+          {domain !== undefined && (
+            <>
+              Node of <a href={`/tree?prefix=${domain}`}>{domain === '' ? 'the root' : domain}</a>
+            </>
+          )}
+          {name === undefined && record?.content && contentLabel(record.content)}
+          {name === undefined &&
+            record !== undefined &&
+            record.content === undefined &&
+            `${count(record.satoshis)} sat`}
+        </span>
+      </td>
+      <td data-label="Owner">
+        {address === undefined ? (
+          <span>–</span>
+        ) : (
+          <Hex text={address} what="address" href={`/address/${address}`} />
+        )}
+      </td>
+      <td data-label="Spent by">
+        {spender === undefined ? (
+          <span>unspent</span>
+        ) : (
+          <Hex text={spender} what="transaction id" href={`/tx/${spender}`} />
+        )}
+      </td>
+    </tr>
+  )
+}

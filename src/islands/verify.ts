@@ -1,0 +1,146 @@
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import '../mine-page/no-eval.js'
+import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { verifyProvenance } from '../client/verify-history.js'
+import { verifyNameProof } from '../client/verify-name.js'
+import { make } from '../mine-page/elements.js'
+import { serverDeployment } from '../mining/server-deployment.js'
+
+// Verifies a name or an ordinal with the code of `minetree/client`, and says each step in words.
+
+/** The longest proof that is read, in bytes. */
+const MAX_BYTES = 32 * 1024 * 1024
+
+class Steps {
+  readonly #list: HTMLElement
+
+  constructor(place: HTMLElement) {
+    this.#list = make('ol', { class: 'steps', 'aria-live': 'polite' })
+    place.replaceChildren(this.#list)
+  }
+
+  /** Shows a step while it is taken, and how it ended. */
+  async take<Result>(
+    title: string,
+    step: () => Promise<Result>,
+    say: (result: Result) => string,
+  ): Promise<Result> {
+    const small = make('small', {}, '…')
+    const item = make('li', { class: 'open' }, title, small)
+    this.#list.append(item)
+    try {
+      const result = await step()
+      item.className = 'now'
+      small.textContent = say(result)
+      return result
+    } catch (error) {
+      item.className = 'failed'
+      small.textContent = `Failed: ${messageOf(error)}`
+      throw error
+    }
+  }
+
+  say(title: string, text: string): void {
+    this.#list.append(make('li', { class: 'open' }, title, make('small', {}, text)))
+  }
+}
+
+async function bytesAt(path: string): Promise<Uint8Array> {
+  const answer = await fetch(path, { headers: { Accept: 'application/octet-stream' } })
+  if (!answer.ok) {
+    const { error } = (await answer.json().catch(() => ({}))) as { error?: string }
+    throw new Error(error ?? `the server answers ${answer.status}`)
+  }
+  if (Number(answer.headers.get('Content-Length')) > MAX_BYTES) throw new Error('the proof has over 32 MiB')
+  return new Uint8Array(await answer.arrayBuffer())
+}
+
+const kilobytes = (bytes: Uint8Array): string => `${Math.max(1, Math.round(bytes.length / 1000))} KB`
+
+/** Accepts every merkle root, and remembers which blocks they claim to be of. */
+function rootsSeen() {
+  const heights = new Set<number>()
+  return {
+    heights,
+    tracker: {
+      async isValidRootForHeight(_root: string, height: number): Promise<boolean> {
+        heights.add(height)
+        return true
+      },
+    },
+  }
+}
+
+/** Verifies what a button names, and shows each step in the element that it controls. */
+export async function verify(button: HTMLButtonElement): Promise<void> {
+  const { verify: subject = '', origin = '', tip = '', names = '', gateway = '' } = button.dataset
+  const place = document.getElementById(button.getAttribute('aria-controls') ?? '')
+  const badge = document.getElementById('verdict')
+  if (place === null) return
+  place.hidden = false
+  const started = performance.now()
+  const steps = new Steps(place)
+  const { heights, tracker } = rootsSeen()
+  try {
+    let isLocal = false
+    if (names !== '') {
+      const { deployment, profile } = await steps.take(
+        'The tree',
+        () => serverDeployment(location.origin),
+        ({ deployment }) =>
+          `This server says its genesis is ${formatOutpoint(deployment.genesis)}. Compare that with what you know: all else follows from it.`,
+      )
+      isLocal = profile === 'local'
+      const proof = await steps.take(
+        'The proof',
+        () => bytesAt(`${names}/proof/${subject}`),
+        (bytes) => `${kilobytes(bytes)}: every mint from the genesis to ${subject}.`,
+      )
+      await steps.take(
+        'The line of mints',
+        () =>
+          verifyNameProof({ proof, name: subject, deployment, chainTracker: tracker, maxBytes: MAX_BYTES }),
+        ({ line }) =>
+          `${line.map(({ name }) => name).join(', ')}: each spends a genuine node, by a proof of work of ${deployment.difficulty} bits, and follows every rule of the covenant.`,
+      )
+    }
+    if (origin !== '' && tip !== '')
+      await steps.take(
+        'The life of its ordinal',
+        async () => {
+          const provenance = await bytesAt(`${gateway}/provenance/${tip}`)
+          return await verifyProvenance({
+            ...{ provenance, origin: parseOutpoint(origin), chainTracker: tracker, maxBytes: MAX_BYTES },
+          })
+        },
+        ({ sequence }) =>
+          sequence === 0
+            ? 'It is where it began.'
+            : `${sequence} ${sequence === 1 ? 'step' : 'steps'} from the origin to the tip, each by the arithmetic of ordinals (BRC-159).`,
+      )
+    steps.say('Blocks', blocksText(heights, isLocal))
+    steps.say(
+      'Not shown',
+      'That nothing has spent the tip since: no proof can show that, and it is the word of this server.',
+    )
+    const took = Math.max(1, Math.round(performance.now() - started))
+    if (badge !== null) {
+      badge.className = 'badge'
+      badge.textContent = `Genuine, checked here in ${took} ms`
+    }
+  } catch (error) {
+    if (badge !== null) {
+      badge.className = 'badge bad'
+      badge.textContent = `Not verified: ${messageOf(error).slice(0, 80)}`
+    }
+  }
+}
+
+function blocksText(heights: Set<number>, isLocal: boolean): string {
+  if (isLocal)
+    return 'A local network has no blocks: its coins are made up, and its merkle paths lead to none.'
+  if (heights.size === 0) return 'Nothing of it is in a block yet: another transaction may still replace it.'
+  const sorted = [...heights].sort((a, b) => a - b)
+  const some = sorted.length > 6 ? [...sorted.slice(0, 3), '…', ...sorted.slice(-2)] : sorted
+  return `Its merkle paths lead to ${sorted.length === 1 ? 'the block' : `${sorted.length} blocks`} at ${some.join(', ')}. A browser has no block headers: to check the roots as well, run “minetree verify” with a chain tracker that you trust.`
+}

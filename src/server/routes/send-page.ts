@@ -1,0 +1,69 @@
+import type { Request, Response } from 'express'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { Site } from '../../explorer/index.js'
+import { endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
+import type { ErrorPage } from '../../gateway/http/error-response.js'
+import { HTML_TYPE } from '../../gateway/http/send-body.js'
+import type { Config } from '../config/config.js'
+import { packageVersion } from '../config/package-info.js'
+import { pageHeaders } from './page-headers.js'
+
+// Loaded with the first page: a start needs none.
+export const loadExplorer = () => import('../../explorer/index.js')
+
+type Explorer = Awaited<ReturnType<typeof loadExplorer>>
+
+/** Renders a page of the explorer. */
+export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
+
+/** What the pages say of a host. */
+export function siteOf({
+  profile,
+  network,
+  deployment,
+}: Pick<Config, 'profile' | 'network' | 'deployment'>): Site {
+  return {
+    network: profile.name === 'local' ? 'local' : network,
+    genesis: deployment && formatOutpoint(deployment.genesis),
+    gatewayHost: undefined,
+    namesPrefix: profile.namesPrefixes[0] ?? '',
+    gatewayPrefix: profile.gatewayPrefixes[0] ?? '',
+    version: packageVersion(),
+  }
+}
+
+export function pageRenderer(site: Site): RenderPage {
+  return async (render) => render({ ...(await loadExplorer()), site })
+}
+
+const ERROR_HEADERS = { ...pageHeaders({ isFramed: true }), 'Cache-Control': 'no-store' }
+
+/** Errors as pages of the explorer. */
+export function errorPages(render: RenderPage): ErrorPage {
+  return async (error) => ({
+    headers: ERROR_HEADERS,
+    html: await render(({ errorPage, site }) => errorPage({ site, error })),
+  })
+}
+
+/** Sends a page that was made for this request. */
+export function sendPage({
+  request,
+  response,
+  html,
+  headers,
+}: {
+  request: Request
+  response: Response
+  html: string
+  headers: Readonly<Record<string, string>>
+}): void {
+  const body = Buffer.from(html, 'utf8')
+  const tag = entityTag(sha256(body).toString('hex'))
+  response.set({ ...headers, ETag: tag })
+  if (endedByPrecondition({ request, response, tag })) return
+  response.setHeader('Content-Type', HTML_TYPE)
+  response.setHeader('Content-Length', body.length)
+  response.end(body)
+}

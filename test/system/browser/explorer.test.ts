@@ -1,0 +1,202 @@
+import { mkdir, readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { Page } from 'puppeteer-core'
+import { says, useBrowser } from '../../support/browser/browser.js'
+import { inBrowser } from '../../support/browser/chromium.js'
+import { builtPages } from '../../support/cli/built-package.js'
+import { explorerWorld } from '../../support/explorer/world.js'
+import { treeOf, useServers } from '../../support/server/test-server.js'
+
+// What the explorer looks like and may do in a browser. SHOTS=<folder> keeps a picture of each page.
+
+const SHOTS = process.env.SHOTS
+
+const servers = useServers()
+const browser = useBrowser()
+const world = explorerWorld()
+const { outpoints } = world
+const server = await servers.start(treeOf(world.deployment), { pages: await builtPages() })
+await world.fill(server)
+
+const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const PAGES = {
+  home: '/',
+  names: '/names',
+  'names in order': '/names?order=name&prefix=a',
+  tree: '/tree',
+  'tree below a': '/tree?prefix=a',
+  name: '/name/alice',
+  'new name': '/name/home',
+  ordinal: `/ordinal/${outpoints.svg}`,
+  site: `/ordinal/${outpoints.site}`,
+  'hostile ordinal': `/ordinal/${outpoints.hostile}`,
+  'long directory': `/ordinal/${outpoints['long directory']}`,
+  'short directory': `/ordinal/${outpoints['short directory']}`,
+  inscriptions: '/inscriptions',
+  address: '/address/1111111111111111111116oSeePY',
+  parent: `/parent/${outpoints.svg}`,
+  map: '/map?key=app&value=site',
+  transaction: `/tx/${outpoints.site.slice(0, 64)}`,
+  'mint transaction': `/tx/${world.chain.node('home').outpoint.txid}`,
+  status: '/status',
+  api: '/api',
+  search: '/search?q=zzz',
+  mine: '/mine',
+  'unclaimed name': '/name/nobody',
+  'no route': '/nothing/here',
+}
+
+const SCREENS = {
+  desktop: { width: 1280, height: 900, scheme: 'light' },
+  'desktop dark': { width: 1280, height: 900, scheme: 'dark' },
+  phone: { width: 360, height: 780, scheme: 'light' },
+  'phone dark': { width: 360, height: 780, scheme: 'dark' },
+}
+
+interface Seen {
+  page: Page
+  complaints: string[]
+  elsewhere: string[]
+}
+
+/** Opens a page of the explorer, and notes what it asks other hosts for. */
+async function open(path: string, { width, height, scheme }: (typeof SCREENS)['desktop']): Promise<Seen> {
+  const elsewhere: string[] = []
+  const { page, complaints } = await browser.open(`${server.url}${path}`, async (each) => {
+    await each.setViewport({ width, height })
+    await each.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
+    each.on('request', (request) => {
+      const url = request.url()
+      if (!url.startsWith(server.url) && !url.startsWith('data:') && !url.startsWith('about:'))
+        elsewhere.push(url)
+    })
+  })
+  return { page, complaints, elsewhere }
+}
+
+/** What axe-core finds. It runs outside of the page's own policy, as an extension does. */
+async function violations(page: Page): Promise<string[]> {
+  await page.evaluate(AXE)
+  return await page.evaluate(async () => {
+    const { axe } = window as unknown as {
+      axe: {
+        run(
+          context: unknown,
+          options: object,
+        ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>
+      }
+    }
+    // Content in frames is a stranger's.
+    const found = await axe.run({ exclude: [['iframe']] }, { iframes: false })
+    return found.violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary.slice(0, 200)}`),
+    )
+  })
+}
+
+/** Elements that stick out of the screen, and targets that a finger would miss. */
+async function faults(page: Page, isPhone: boolean): Promise<string[]> {
+  return await page.evaluate((isPhone) => {
+    const found: string[] = []
+    const width = document.documentElement.clientWidth
+    if (document.documentElement.scrollWidth > width)
+      found.push(`the page is ${document.documentElement.scrollWidth} wide`)
+    const targets = document.querySelectorAll<HTMLElement>(
+      'a.btn, button, nav a, .keys a, .rows > li > a, summary, input:not([type=radio]), .branch a, .filters a, .tile, td a, .mark, footer a',
+    )
+    for (const target of targets) {
+      const { width: w, height: h, left, right } = target.getBoundingClientRect()
+      if (w === 0 || target.closest('details:not([open])')) continue
+      if (isPhone && (h < 39.5 || w < 39.5)) found.push(`${target.outerHTML.slice(0, 100)} is ${w} x ${h}`)
+      if (left < -1 || right > width + 1) found.push(`${target.outerHTML.slice(0, 100)} sticks out`)
+    }
+    return found
+  }, isPhone)
+}
+
+/** A page that is not there is 404, which browsers log. */
+const isExpected = (complaint: string): boolean => /status of 404/.test(complaint)
+
+describe.each(Object.entries(SCREENS))('on a %s screen', (screen, options) => {
+  inBrowser.each(Object.entries(PAGES))(
+    'the page "%s" is accessible, fits, and asks no other host',
+    async (name, path) => {
+      const { page, complaints, elsewhere } = await open(path, options)
+      // What is lazy is loaded, too.
+      await page.evaluate(() => scrollTo(0, document.body.scrollHeight))
+      await page.waitForNetworkIdle({ idleTime: 100 })
+      await page.evaluate(() => scrollTo(0, 0))
+      if (SHOTS !== undefined) {
+        await mkdir(SHOTS, { recursive: true })
+        await page.screenshot({
+          path: `${SHOTS}/${name} ${screen}.png`.replaceAll(' ', '-') as `${string}.png`,
+          fullPage: true,
+        })
+      }
+      const found = { violations: await violations(page), faults: await faults(page, options.width < 500) }
+      await page.close()
+      expect({ ...found, complaints: complaints.filter((each) => !isExpected(each)), elsewhere }).toEqual({
+        violations: [],
+        faults: [],
+        complaints: [],
+        elsewhere: [],
+      })
+    },
+  )
+})
+
+inBrowser('a name is verified in the browser, step by step', async () => {
+  const { page, complaints } = await open('/name/alice', SCREENS.desktop)
+  await page.waitForSelector('button[data-verify]:not([hidden])')
+  await page.click('button[data-verify]')
+  await says(page, '#verdict', 'Genuine, checked here in')
+  await says(page, '#verification', 'a, al, ali, alic, alice')
+  await says(page, '#verification', '2 steps from the origin to the tip')
+  expect(complaints).toEqual([])
+})
+
+inBrowser('an ordinal is verified in the browser', async () => {
+  const { page } = await open(`/ordinal/${outpoints.svg}`, SCREENS.desktop)
+  await page.waitForSelector('button[data-verify]:not([hidden])')
+  await page.click('button[data-verify]')
+  await says(page, '#verdict', 'Genuine, checked here in')
+})
+
+inBrowser('a proof that does not hold is said to fail', async () => {
+  const { page } = await open('/name/alice', SCREENS.desktop)
+  await page.waitForSelector('button[data-verify]:not([hidden])')
+  await page.setRequestInterception(true)
+  page.on('request', (request) => {
+    if (request.url().includes('/proof/'))
+      void request.respond({ contentType: 'application/octet-stream', body: 'no proof' })
+    else void request.continue()
+  })
+  await page.click('button[data-verify]')
+  await says(page, '#verdict', 'Not verified')
+  expect(await page.$eval('#verdict', ({ className }) => className)).toContain('bad')
+})
+
+inBrowser('without scripts, every page says all that it knows', async () => {
+  const without = async (path: string): Promise<string> => {
+    const { page } = await browser.open(`${server.url}${path}`, async (each) => {
+      await each.setJavaScriptEnabled(false)
+    })
+    const text = await page.$eval('main', (main) => (main as HTMLElement).innerText)
+    await page.close()
+    return text
+  }
+  expect(await without('/')).toContain('alice')
+  expect(await without('/name/alice')).toContain('Inscribed again')
+  expect(await without(`/ordinal/${outpoints.hostile}`)).toContain('\\u{202e}')
+  expect(await without('/tree?prefix=a')).toContain('al')
+  expect(await without('/mine')).toContain('does nothing without JavaScript')
+})
+
+inBrowser('a search leads to a name, by keyboard', async () => {
+  const { page } = await open('/', SCREENS.phone)
+  await page.focus('input[type=search]')
+  await page.keyboard.type('Alice')
+  await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')])
+  expect(new URL(page.url()).pathname).toBe('/name/alice')
+})
