@@ -18,19 +18,24 @@ type Explorer = Awaited<ReturnType<typeof loadExplorer>>
 export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
 
 /** What the pages say of a host. */
-export function siteOf({
-  profile,
-  network,
-  deployment,
-}: Pick<Config, 'profile' | 'network' | 'deployment'>): Site {
+export function siteOf(config: Config): Site {
+  const { profile, network, deployment } = config
   return {
     network: profile.name === 'local' ? 'local' : network,
     genesis: deployment && formatOutpoint(deployment.genesis),
-    gatewayHost: undefined,
+    gatewayHost: gatewayAuthority(config),
     namesPrefix: profile.namesPrefixes[0] ?? '',
     gatewayPrefix: profile.gatewayPrefixes[0] ?? '',
     version: packageVersion(),
   }
+}
+
+/** The zone of names as hosts with the port that clients use; undefined if that is not known. */
+function gatewayAuthority({ gatewayHost, hostingUrl, port: listened }: Config): string | undefined {
+  if (gatewayHost === undefined) return undefined
+  const port = hostingUrl === undefined ? String(listened) : new URL(hostingUrl).port
+  if (port === '0') return undefined
+  return port === '' ? gatewayHost : `${gatewayHost}:${port}`
 }
 
 export function pageRenderer(site: Site): RenderPage {
