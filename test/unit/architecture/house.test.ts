@@ -94,8 +94,9 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     preview: ['http'],
     metadata: ['http', 'content', 'names'],
     hosts: ['http', 'content'],
+    lists: ['http', 'names'],
     sync: ['http'],
-    wiring: ['http', 'content', 'hosts', 'streams', 'names', 'preview', 'metadata', 'sync'],
+    wiring: ['http', 'content', 'hosts', 'streams', 'names', 'preview', 'metadata', 'lists', 'sync'],
   },
   'src/server': {
     config: [],
