@@ -85,8 +85,7 @@ export function attachGateway(
   // Directly on the app: a router of its own takes time that `npm run bench gateway` shows.
   const { hosts } = options
   const answers = contentAnswers({ store, directoryContentTypes, maxDirectoryBytes, maxPathBytes })
-  const originOf =
-    hosts && ((request: Request, outpoint: Outpoint) => hosts.linksOf(request).ofOutpoint(outpoint))
+  const originOf = hosts && ((request: Request, outpoint: Outpoint) => hosts.originOf(request, outpoint))
   const content = contentHandler({
     ...{ store, responses, answers, policy },
     ...(options.redirectPages && { originOf }),

@@ -95,16 +95,23 @@ export class ContentHosts {
     return target && { target, host }
   }
 
-  /** The URLs of the service and of other hosts, as the client of a request reaches them: with its scheme and its port. */
-  linksOf(request: Pick<Request, 'secure' | 'url' | 'headers'>): HostLinks {
-    const { gatewayHost, publicUrl } = this.options
-    const scheme = request.secure ? 'https' : 'http'
+  /** The URL of the service as the client of a request reaches it, with its scheme and its port, without a slash at the end. */
+  serviceOf(request: OnTheWay): string {
+    const { gatewayHost = 'localhost', publicUrl } = this.options
+    if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '')
+    return `${this.schemeOf(request)}://${gatewayHost}${this.authorityOf(request)?.port ?? ''}`
+  }
+
+  /** The origin of an outpoint, in the same way; undefined if outpoints have no hosts. */
+  originOf(request: OnTheWay, outpoint: Outpoint): string | undefined {
+    const { gatewayHost } = this.options
+    if (gatewayHost === undefined) return undefined
     const port = this.authorityOf(request)?.port ?? ''
-    return {
-      service: publicUrl?.replace(/\/+$/, '') ?? `${scheme}://${gatewayHost ?? 'localhost'}${port}`,
-      ofOutpoint: (outpoint) =>
-        gatewayHost && `${scheme}://${outpointLabel(outpoint)}.${OUTPOINT_ZONE}.${gatewayHost}${port}`,
-    }
+    return `${this.schemeOf(request)}://${outpointLabel(outpoint)}.${OUTPOINT_ZONE}.${gatewayHost}${port}`
+  }
+
+  private schemeOf(request: OnTheWay): string {
+    return this.options.trustedProxies > 0 && request.secure ? 'https' : 'http'
   }
 
   /** The authority that a request is for; undefined if what names it is none. */
@@ -151,12 +158,8 @@ export class ContentHosts {
   }
 }
 
-export interface HostLinks {
-  /** The URL of the service, without a slash at its end. */
-  service: string
-  /** The origin of an outpoint; undefined if outpoints have no hosts. */
-  ofOutpoint(outpoint: Outpoint): string | undefined
-}
+/** What of a request says how its client reached this host. */
+type OnTheWay = Pick<Request, 'secure' | 'url' | 'headers'>
 
 /** Whether a name can be a label that browsers and resolvers accept and show as it is (RFC 5891 4.2.3.1, RFC 1035 2.3.1). */
 export function isHostLabel(name: string): boolean {

@@ -107,13 +107,25 @@ class NamePage {
 
 /** What a host has at a path. */
 class HostAnswer {
+  /** The last `Link`, and the service that it is for: most requests come the same way. */
+  private link = ''
+  private linked: string | undefined
+
   constructor(
     readonly found: StoredResponse | ContentRedirect | NamePage,
     /** Paths of the service that prove it, by their relation. */
-    readonly links: Readonly<Record<string, string>>,
+    private readonly links: Readonly<Record<string, string>>,
     readonly headers: readonly Header[],
     readonly dependsOn: readonly Dependency[],
   ) {}
+
+  linkTo(service: string): string {
+    if (this.linked === service) return this.link
+    this.linked = service
+    const links = Object.entries(this.links)
+    this.link = links.map(([relation, path]) => `<${service}${path}>; rel="${relation}"`).join(', ')
+    return this.link
+  }
 
   get weight(): number {
     return this.found instanceof StoredResponse ? this.found.weight : 0
@@ -205,10 +217,9 @@ export function hostContent(options: HostContentOptions): HostHandler {
   }
 
   const send = (answer: HostAnswer, request: Request, response: Response): Promise<void> | void => {
-    const { found, links, headers } = answer
-    const { service, ofOutpoint: originOf } = hosts.linksOf(request)
-    const link = Object.entries(links).map(([relation, path]) => `<${service}${path}>; rel="${relation}"`)
-    response.setHeader('Link', link.join(', '))
+    const { found, headers } = answer
+    const service = hosts.serviceOf(request)
+    response.setHeader('Link', answer.linkTo(service))
     if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
     if (found instanceof NamePage) {
       for (const [name, value] of headers) response.setHeader(name, value)
@@ -219,7 +230,9 @@ export function hostContent(options: HostContentOptions): HostHandler {
       return
     }
     const location =
-      found.outpoint === undefined ? '/index.html' : `${originOf(found.outpoint)}${request.path}`
+      found.outpoint === undefined
+        ? '/index.html'
+        : `${hosts.originOf(request, found.outpoint)}${request.path}`
     sendRedirect({ request, response, headers, location })
   }
 
@@ -228,7 +241,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
     request.route = ROUTES[target.kind]
     const fail = (error: unknown): void => {
       if (error instanceof UnclaimedNameError)
-        next(new MineNameError(error.unclaimed, hosts.linksOf(request).service))
+        next(new MineNameError(error.unclaimed, hosts.serviceOf(request)))
       else next(error)
     }
     passingErrors(() => {
