@@ -26,7 +26,7 @@ export interface ErrorResponseOptions {
   page?: ErrorPage | undefined
 }
 
-/** What is told of an error. */
+/** What a page shows of an error. */
 export interface ShownError {
   status: number
   code: ErrorCode

@@ -23,7 +23,7 @@ interface Import {
 
 function sources(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)))
 }
 
@@ -53,6 +53,8 @@ const ARROWS: Record<string, string[]> = {
   'topic-managers': ['protocol', 'graph'],
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],
+  // Pages are rendered from the store, and sent by the server.
+  explorer: ['protocol', 'graph'],
   // Of the client, how a stranger's answer is read within bounds: a headers service is one to both.
   server: [
     'protocol',
@@ -63,6 +65,7 @@ const ARROWS: Record<string, string[]> = {
     'gateway',
     'client',
     'follow',
+    'explorer',
   ],
   // For anyone who wires a host of an engine: what it configures there, in one place.
   plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
@@ -72,6 +75,7 @@ const ARROWS: Record<string, string[]> = {
   client: ['protocol'],
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining'],
+  islands: ['protocol', 'mining', 'client', 'mine-page'],
   follow: ['protocol', 'graph', 'client'],
   cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'follow'],
 }
