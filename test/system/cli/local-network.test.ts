@@ -48,10 +48,24 @@ async function stop({ child, ended }: Running): Promise<void> {
   expect((await ended).code).toBe(0)
 }
 
-/** What a start says to open, by what it is called. */
-async function toOpen(started: Started): Promise<Record<string, string>> {
-  const lines = (await started.said('or mine one here:')).matchAll(/^ {2}(\S.*?) {2,}(http\S+)$/gm)
-  return Object.fromEntries([...lines].map(([, called = '', url = '']) => [called, url]))
+/** The URL that a start says to open. */
+async function toOpen(started: Started): Promise<string> {
+  const [, url = ''] = /^ {2}(http\S+)$/m.exec(await started.said('or mine a name here:')) ?? []
+  return url
+}
+
+/** Where its site is below `/content/`. */
+async function siteOf(home: string): Promise<string> {
+  const { origin } = (await getJson(`${home}svc/names/home`)) as { origin: string }
+  return `${home}content/${origin}:-1/`
+}
+
+/** The outpoint at which its melody begins. */
+async function melodyOf(home: string): Promise<string | undefined> {
+  const { inscriptions } = (await getJson(`${home}svc/gateway/newest/inscriptions`)) as {
+    inscriptions: { outpoint: string; contentType: string }[]
+  }
+  return inscriptions.find(({ contentType }) => contentType.startsWith('audio/wav'))?.outpoint
 }
 
 const get = async (url: string): Promise<{ status: number; type: string | null; body: Buffer }> => {
@@ -100,25 +114,23 @@ test(
   async () => {
     const env = await settings()
     const first = start(env)
-    const open = await toOpen(first)
-    const site = open['the site'] ?? ''
-    expect(site).toMatch(/\/content\/[0-9a-f]{64}_2:-1\/$/)
-    await expectSite(site)
-    expect(await getJson(open['its name'] ?? '')).toMatchObject({
-      name: 'home',
-      origin: /\/([0-9a-f]{64}_2):/.exec(site)?.[1],
-      sequence: 1,
-    })
-    expect(await getJson(open['its metadata'] ?? '')).toMatchObject({
+    const home = await toOpen(first)
+    expect((await get(home)).type).toBe('text/html; charset=utf-8')
+    await expectSite(await siteOf(home))
+    const { origin, sequence } = (await getJson(`${home}svc/names/home`)) as {
+      origin: string
+      sequence: number
+    }
+    expect({ origin, sequence }).toEqual({ origin: expect.stringMatching(/^[0-9a-f]{64}_2$/), sequence: 1 })
+    expect(await getJson(`${home}svc/gateway/metadata/${origin}:-1`)).toMatchObject({
       contentType: 'gw-fs/json',
       sequence: 1,
     })
-    const stream = await get(open['the stream'] ?? '')
+    const stream = await get(`${home}svc/gateway/stream/${await melodyOf(home)}`)
     expect(stream.type).toMatch(/^audio\/wav;/)
     expect(stream.body.equals(melody())).toBe(true)
-    const { names } = (await getJson(open['all names'] ?? '')) as { names: { name: string }[] }
+    const { names } = (await getJson(`${home}svc/names`)) as { names: { name: string }[] }
     expect(names.map(({ name }) => name)).toEqual(['h', 'ho', 'hom', 'home', 'hu', 'hum'])
-    expect((await get(open['all that it does'] ?? '')).status).toBe(200)
     const url = await first.url
     expect(await getJson(`${url}/deployment.json`)).toMatchObject({ difficulty: 22 })
 
@@ -131,8 +143,7 @@ test(
 
     const rows = storedRows(env.DATA_DIR ?? '')
     const second = start(env)
-    const paths = (urls: Record<string, string>) => Object.values(urls).map((each) => new URL(each).pathname)
-    expect(paths(await toOpen(second))).toEqual(paths(open))
+    expect(new URL(await siteOf(await toOpen(second))).pathname).toBe(`/content/${origin}:-1/`)
     await stop(second)
     expect((await second.ended).stderr).not.toContain('mined')
     expect(storedRows(env.DATA_DIR ?? '')).toEqual(rows)
@@ -164,12 +175,12 @@ describe('a filling that ends early', () => {
         expect((await killed.ended).signal).toBe('SIGKILL')
       }
       const last = start(env)
-      await expectSite((await toOpen(last))['the site'] ?? '')
+      await expectSite(await siteOf(await toOpen(last)))
       await stop(last)
       const undisturbed = await settings({ ...easy, HOST: '0.0.0.0' })
       const whole = start(undisturbed)
       // All addresses of a machine are none that a browser opens.
-      expect((await toOpen(whole))['the site']).toMatch(/^http:\/\/127\.0\.0\.1:/)
+      expect(await toOpen(whole)).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/$/)
       await stop(whole)
       expect(counted(env.DATA_DIR)).toEqual(counted(undisturbed.DATA_DIR))
     },
