@@ -40,6 +40,7 @@ export function errorPage({ site, error }: { site: Site; error: ErrorView }): st
     site,
     title,
     isUnlisted: true,
+    isStill: true,
     hasSearch: true,
     children: (
       <div class="error-page">

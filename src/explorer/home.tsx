@@ -38,8 +38,7 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
         <section class="hero">
           <div>
             <h1>
-              Names that are mined,
-              <br />
+              Names that are mined, <br />
               content that stays.
             </h1>
             <p class="lede">
@@ -69,7 +68,7 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
           </div>
         </dl>
         <div class="cols" id="newest" data-live={newest}>
-          <Card title="Newest names" link={{ href: '/names', text: 'All names' }}>
+          <Card title="Newest names" link={{ href: '/names', text: 'See all' }}>
             {names.length === 0 ? (
               <Empty>
                 None is mined yet. <a href="/mine">Mine the first one</a>.
@@ -87,7 +86,7 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
               </ol>
             )}
           </Card>
-          <Card title="Newest inscriptions" link={{ href: '/inscriptions', text: 'All inscriptions' }}>
+          <Card title="Newest inscriptions" link={{ href: '/inscriptions', text: 'See all' }}>
             {inscriptions.length === 0 ? (
               <Empty>Nothing is inscribed yet.</Empty>
             ) : (

@@ -38,6 +38,8 @@ export interface PageOptions {
   path?: string
   /** Scripts of this page beside the one of all pages, by their paths. */
   scripts?: readonly string[]
+  /** The page needs no script: it may be shown where none may run. */
+  isStill?: boolean
   /** Feeds of what the page lists. */
   feeds?: readonly { href: string; title: string }[]
   /** Whether search engines are to leave the page out. */
@@ -63,7 +65,8 @@ export function renderPage(options: PageOptions): string {
 }
 
 function Page({ site, title, description, section, children, ...options }: PageOptions): VNode {
-  const { path, scripts = [], feeds = [], isUnlisted = false, hasSearch = false, query = '' } = options
+  const { path, scripts = [], isStill = false, feeds = [], isUnlisted = false } = options
+  const { hasSearch = false, query = '' } = options
   const { base = '' } = site
   const summary = description ?? 'Names that are mined, and content that stays on the chain.'
   return (
@@ -88,6 +91,7 @@ function Page({ site, title, description, section, children, ...options }: PageO
           <link key={feed.href} rel="alternate" type="application/atom+xml" {...feed} />
         ))}
         {base === '' &&
+          !isStill &&
           ['/explorer/explorer.js', ...scripts].map((src) => <script key={src} type="module" src={src} />)}
       </head>
       <body>

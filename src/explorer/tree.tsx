@@ -154,11 +154,14 @@ export function Keys({ prefix, children }: { prefix: string; children: readonly 
         return (
           <li key={character}>
             {taken.has(character) ? (
-              <a href={`/name/${name}`} aria-label={`${name}, taken`} title={`${name} is taken`}>
+              <a href={`/name/${name}`} title={`${name} is taken`}>
+                <span class="vh">{prefix}</span>
                 {character}
+                <span class="vh">, taken</span>
               </a>
             ) : (
-              <a class="free" href={`/mine?name=${name}`} aria-label={`Mine ${name}`} title={`Mine ${name}`}>
+              <a class="free" href={`/mine?name=${name}`} title={`Mine ${name}`}>
+                <span class="vh">Mine {prefix}</span>
                 {character}
               </a>
             )}
@@ -205,11 +208,8 @@ function TreeMap({ prefix, children }: { prefix: string; children: readonly List
       leaves += `M${lx} ${ly}h0`
     }
     nodes.push(
-      <a
-        key={character}
-        href={child.children > 0 ? `/tree?prefix=${child.domain}` : `/name/${child.domain}`}
-        aria-label={child.domain}
-      >
+      <a key={character} href={child.children > 0 ? `/tree?prefix=${child.domain}` : `/name/${child.domain}`}>
+        <title>{child.domain}</title>
         <circle cx={x} cy={y} r="10" />
         <text x={x} y={y}>
           {character}

@@ -32,7 +32,7 @@ export const HOSTILE = `<script>alert(1)</script>"'&<img src=x onerror=alert(2)>
 
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 160 160"><rect width="160" height="160" fill="#c9e6d3"/><path d="M80 150V90M80 90 40 50M80 90l44-46" stroke="#1f6b45" stroke-width="10" fill="none"/><circle cx="40" cy="46" r="16" fill="#1f6b45"/><circle cx="126" cy="42" r="16" fill="#d9a862"/></svg>`
 
-const PAGE = `<!doctype html><meta charset=utf-8><title>alice</title><style>body{margin:0;font:18px/1.5 system-ui;background:#fdf6e9;color:#2b2a26}header{padding:40px;background:linear-gradient(120deg,#2f8f5f,#7fd0a3);color:#fff}main{padding:32px 40px;max-width:60ch}h1{margin:0;font-size:44px}</style><header><h1>Alice</h1><p>Gardens, bread and small computers.</p></header><main><h2>This week</h2><p>The first tomatoes are in, and the sourdough has a name now. There is nothing to install here: this page is a transaction.</p></main><img src="https://other.example/tracker.png" alt="">`
+const PAGE = `<!doctype html><meta charset=utf-8><title>alice</title><style>body{margin:0;font:18px/1.5 system-ui;background:#fdf6e9;color:#2b2a26}header{padding:40px;background:linear-gradient(120deg,#2f8f5f,#7fd0a3);color:#fff}main{padding:32px 40px;max-width:60ch}h1{margin:0;font-size:44px}</style><header><h1>Alice</h1><p>Gardens, bread and small computers.</p></header><main><h2>This week</h2><p>The first tomatoes are in, and the sourdough has a name now. There is nothing to install here: this page is a transaction.</p></main><img src="http://other.example/tracker.png" alt="">`
 
 const FILES = {
   gm: text('gm'),
