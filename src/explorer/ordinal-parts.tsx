@@ -137,7 +137,6 @@ export function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: nu
     <>
       <dl class="facts wide">
         {entries.map(([key, value], at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: keys may be megabytes, and nothing moves
           <div key={at}>
             <dt>
               <Text text={key} most={60} />
@@ -164,7 +163,6 @@ function MapValue({ name, value }: { name: string; value: string | ReadonlySet<s
   return (
     <>
       {texts.map((text, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: as above
         <span key={at}>
           {at > 0 && ', '}
           <MapText name={name} text={text} />

@@ -78,6 +78,9 @@ Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator
 
 The requests of a client are counted, except those from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
 
+/** Refused before any route is chosen, and so always as JSON. */
+const BEFORE_ROUTES = ['414', '431']
+
 /** Describes every route that the server has under a profile. Takes some dozens of milliseconds. */
 export function openapiDocument({
   profile,
@@ -260,7 +263,11 @@ class DocumentWriter {
       const code = { enum: codes.map((each) => each.code) }
       return {
         description: codes.map((each) => `\`${each.code}\`: ${each.meaning}`).join('\n'),
-        headers: headersOf(tag, ['Cache-Control', 'Vary', ...(further[status] ?? [])]),
+        headers: headersOf(tag, [
+          'Cache-Control',
+          ...(BEFORE_ROUTES.includes(status) ? [] : (['Vary'] as const)),
+          ...(further[status] ?? []),
+        ]),
         content: { 'application/json': { schema: { type: 'object', properties: { code }, ...body } } },
       }
     })
