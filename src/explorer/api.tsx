@@ -37,7 +37,9 @@ export function apiPage({ site, api }: { site: Site; api: ApiView }): string {
   const groups = api.tags.map((tag) => ({
     ...tag,
     // The same route below another prefix is mentioned where it is first.
-    operations: operations.filter(({ tags, operationId }) => tags.includes(tag.name) && !/\d$/.test(operationId)),
+    operations: operations.filter(
+      ({ tags, operationId }) => tags.includes(tag.name) && !/\d$/.test(operationId),
+    ),
   }))
   return renderPage({
     site,
@@ -124,7 +126,8 @@ function OperationDetails({ operation }: { operation: Listed }): VNode {
         )}
         {requestBody && (
           <p>
-            <b>Body</b> ({Object.keys(requestBody.content).join(', ')}): <Marked text={requestBody.description ?? ''} />
+            <b>Body</b> ({Object.keys(requestBody.content).join(', ')}):{' '}
+            <Marked text={requestBody.description ?? ''} />
           </p>
         )}
         <dl class="facts wide">

@@ -98,4 +98,3 @@ function BareTree(): VNode {
     </svg>
   )
 }
-

@@ -42,8 +42,8 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
               content that stays.
             </h1>
             <p class="lede">
-              Every name here can be traced to one genesis output, and every byte to a transaction. Check it yourself, in
-              this browser.
+              Every name here can be traced to one genesis output, and every byte to a transaction. Check it
+              yourself, in this browser.
             </p>
             <SearchField site={site} />
           </div>
@@ -106,7 +106,9 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
 
 /** The first page with how far the host has come. */
 export function withChain(html: string, { height, lag }: ChainView): string {
-  return html.replace(HEIGHT, height === undefined ? '–' : count(height)).replace(LAG, lagText({ height, lag }))
+  return html
+    .replace(HEIGHT, height === undefined ? '–' : count(height))
+    .replace(LAG, lagText({ height, lag }))
 }
 
 function lagText({ height, lag }: ChainView): string {

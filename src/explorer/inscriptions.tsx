@@ -16,7 +16,9 @@ export async function newestInscriptionsPage(explorer: Explorer, after?: ListPla
   const found = await explorer.store.listings.newestInscriptions({ limit: PAGE + 1, ...(after && { after }) })
   const outputs = found.slice(0, PAGE)
   const last = outputs.at(-1)
-  const tiles = await Promise.all(outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE })))
+  const tiles = await Promise.all(
+    outputs.map((output) => contentView(explorer, output, { quoted: TILE_QUOTE })),
+  )
   return tilesPage(explorer, {
     title: 'Inscriptions',
     heading: 'Inscriptions',
@@ -39,9 +41,16 @@ export type Common =
 /** Ordinals that have something in common, in an order that stays. */
 export async function ordinalsPage(explorer: Explorer, common: Common, after?: Outpoint): Promise<MadePage> {
   const { attributes, path, title, heading, lede } = questionOf(common)
-  const found = await explorer.store.listings.ordinalsWith({ attributes, limit: PAGE + 1, ...(after && { after }) })
+  const found = await explorer.store.listings.ordinalsWith({
+    attributes,
+    limit: PAGE + 1,
+    ...(after && { after }),
+  })
   const ordinals = found.slice(0, PAGE)
-  const names = await namesOf(explorer, ordinals.flatMap(({ origin }) => origin ?? []))
+  const names = await namesOf(
+    explorer,
+    ordinals.flatMap(({ origin }) => origin ?? []),
+  )
   const last = ordinals.at(-1)
   const tiles = await Promise.all(
     ordinals.map(async ({ outpoint, contentOutpoint, content, origin }) => {
@@ -57,7 +66,8 @@ export async function ordinalsPage(explorer: Explorer, common: Common, after?: O
   return tilesPage(explorer, {
     ...{ title, heading, lede, path, tiles },
     first: after && path,
-    next: found.length > PAGE && last ? `${path}${separator}after=${formatOutpoint(last.outpoint)}` : undefined,
+    next:
+      found.length > PAGE && last ? `${path}${separator}after=${formatOutpoint(last.outpoint)}` : undefined,
   })
 }
 

@@ -14,8 +14,8 @@ export function minePage(site: Site): string {
         <div class="head">
           <h1>Mine a name</h1>
           <p class="lede">
-            A name belongs to whoever first finds a proof of work for each of its characters. This page searches for them
-            on your machine.
+            A name belongs to whoever first finds a proof of work for each of its characters. This page
+            searches for them on your machine.
           </p>
         </div>
         <noscript>
@@ -86,8 +86,8 @@ export function minePage(site: Site): string {
                         <span>
                           A wallet (BRC-100)
                           <small>
-                            In this browser or on this machine. It pays for each character and sends it to the network;
-                            the whole name is mined.
+                            In this browser or on this machine. It pays for each character and sends it to the
+                            network; the whole name is mined.
                           </small>
                         </span>
                       </label>
@@ -96,7 +96,8 @@ export function minePage(site: Site): string {
                         <span>
                           Nobody yet
                           <small>
-                            The next character is mined for the owner below, and you pay for its transaction elsewhere.
+                            The next character is mined for the owner below, and you pay for its transaction
+                            elsewhere.
                           </small>
                         </span>
                       </label>
@@ -150,11 +151,15 @@ export function minePage(site: Site): string {
               <ol class="steps">
                 <li>
                   One character at a time
-                  <small>Each takes a hash that begins with enough zeros: about four million tries at 22 bits.</small>
+                  <small>
+                    Each takes a hash that begins with enough zeros: about four million tries at 22 bits.
+                  </small>
                 </li>
                 <li>
                   First come, first served
-                  <small>Whoever spends the node of the prefix first has the character. Nobody sells it.</small>
+                  <small>
+                    Whoever spends the node of the prefix first has the character. Nobody sells it.
+                  </small>
                 </li>
                 <li>
                   Every prefix is a name

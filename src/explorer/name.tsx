@@ -16,7 +16,11 @@ import { Keys, treeDependencies } from './tree.js'
  *
  * @param from The step from which its life is shown, backwards; by default, the last.
  */
-export async function namePage(explorer: Explorer, name: string, from?: number): Promise<MadePage | undefined> {
+export async function namePage(
+  explorer: Explorer,
+  name: string,
+  from?: number,
+): Promise<MadePage | undefined> {
   const { store, site, difficulty } = explorer
   const origin = await store.names.originOf(name)
   if (origin === undefined) return undefined
@@ -25,7 +29,12 @@ export async function namePage(explorer: Explorer, name: string, from?: number):
     store.names.liveNode(name),
     store.listings.childNodes(name),
     store.transactions.heightOf(origin.txid),
-    store.listings.history({ outpoint: origin, order: 'newest', limit: STEPS, ...(from !== undefined && { from }) }),
+    store.listings.history({
+      outpoint: origin,
+      order: 'newest',
+      limit: STEPS,
+      ...(from !== undefined && { from }),
+    }),
     lookalikes(explorer, name),
   ])
   const tip = step?.output.outpoint ?? origin
@@ -38,7 +47,11 @@ export async function namePage(explorer: Explorer, name: string, from?: number):
   const shownContent = step?.content.content
   const content =
     shownContent &&
-    (await contentView(explorer, { outpoint: step.content.outpoint, content: shownContent }, { quoted: PREVIEW_QUOTE }))
+    (await contentView(
+      explorer,
+      { outpoint: step.content.outpoint, content: shownContent },
+      { quoted: PREVIEW_QUOTE },
+    ))
   const isClaim = content === undefined || kindOf(content.contentType) === 'name'
   const host = nameHostUrl(site, name)
   const [originText, tipText] = [formatOutpoint(origin), formatOutpoint(tip)]
@@ -58,7 +71,9 @@ export async function namePage(explorer: Explorer, name: string, from?: number):
             <span id="verdict" class={height === undefined ? 'badge wait' : 'badge plain'}>
               {height === undefined ? 'Unconfirmed' : 'Traced to the genesis by this server'}
             </span>
-            {spender !== undefined && <Badge kind="bad">Its ordinal is spent: lost, or gone where this host does not see</Badge>}
+            {spender !== undefined && (
+              <Badge kind="bad">Its ordinal is spent: lost, or gone where this host does not see</Badge>
+            )}
           </div>
           <div class="actions">
             <VerifyButton explorer={explorer} name={name} origin={originText} tip={tipText} />
@@ -90,7 +105,13 @@ export async function namePage(explorer: Explorer, name: string, from?: number):
             </Frame>
             <Verification />
             {history && (
-              <Life explorer={explorer} history={history} steps={steps} path={`/name/${name}`} began="Mined" />
+              <Life
+                explorer={explorer}
+                history={history}
+                steps={steps}
+                path={`/name/${name}`}
+                began="Mined"
+              />
             )}
           </div>
           <div class="stack">
@@ -108,7 +129,11 @@ export async function namePage(explorer: Explorer, name: string, from?: number):
                   ['Origin', <OutpointLink key="origin" outpoint={originText} what="origin" />],
                   [
                     'Now at',
-                    isSameOutpoint(origin, tip) ? 'its origin' : <OutpointLink key="tip" outpoint={tipText} what="tip" />,
+                    isSameOutpoint(origin, tip) ? (
+                      'its origin'
+                    ) : (
+                      <OutpointLink key="tip" outpoint={tipText} what="tip" />
+                    ),
                   ],
                   ['Steps', history && counted(history.last, 'step')],
                   [
@@ -124,7 +149,10 @@ export async function namePage(explorer: Explorer, name: string, from?: number):
                       </span>
                     ),
                   ],
-                  ['As JSON', <a key="json" href={`${site.namesPrefix}/${name}`}>{`${site.namesPrefix}/…`}</a>],
+                  [
+                    'As JSON',
+                    <a key="json" href={`${site.namesPrefix}/${name}`}>{`${site.namesPrefix}/…`}</a>,
+                  ],
                 ]}
               />
             </section>
@@ -147,7 +175,9 @@ export async function namePage(explorer: Explorer, name: string, from?: number):
       dependency.lineages,
       dependency.proof(origin.txid),
       dependency.spend(tip),
-      ...steps.filter((each) => each.height === undefined).map((each) => dependency.proof(each.outpoint.txid)),
+      ...steps
+        .filter((each) => each.height === undefined)
+        .map((each) => dependency.proof(each.outpoint.txid)),
       ...(step === undefined ? [dependency.all] : []),
       ...treeDependencies(children, node),
     ],
@@ -155,7 +185,15 @@ export async function namePage(explorer: Explorer, name: string, from?: number):
 }
 
 /** Where a name is served: its host if it has one. */
-function NameAddress({ host, name, fallback }: { host: string | undefined; name: string; fallback: string }): VNode {
+function NameAddress({
+  host,
+  name,
+  fallback,
+}: {
+  host: string | undefined
+  name: string
+  fallback: string
+}): VNode {
   if (host === undefined)
     return (
       <>
@@ -209,7 +247,23 @@ function Crumbs({ name }: { name: string }): VNode {
 }
 
 /** Characters that are taken for each other at a glance. */
-const ALIKE: Record<string, string> = { l: '1i', '1': 'li', i: '1l', o: '0', '0': 'o', s: '5', '5': 's', z: '2', '2': 'z', b: '6', '6': 'b', g: '9', '9': 'g', u: 'v', v: 'u' }
+const ALIKE: Record<string, string> = {
+  l: '1i',
+  '1': 'li',
+  i: '1l',
+  o: '0',
+  '0': 'o',
+  s: '5',
+  '5': 's',
+  z: '2',
+  '2': 'z',
+  b: '6',
+  '6': 'b',
+  g: '9',
+  '9': 'g',
+  u: 'v',
+  v: 'u',
+}
 /** How many are looked up: each is one indexed read. */
 const MOST_ALIKE = 10
 
@@ -217,7 +271,8 @@ const MOST_ALIKE = 10
 async function lookalikes({ store }: Explorer, name: string): Promise<string[]> {
   const others: string[] = []
   for (let at = 0; at < name.length && others.length < MOST_ALIKE; at++)
-    for (const other of ALIKE[name.charAt(at)] ?? '') others.push(name.slice(0, at) + other + name.slice(at + 1))
+    for (const other of ALIKE[name.charAt(at)] ?? '')
+      others.push(name.slice(0, at) + other + name.slice(at + 1))
   const asked = others.slice(0, MOST_ALIKE)
   // One that the operator has blocked is not mentioned.
   const origins = await Promise.all(asked.map((each) => store.names.originOf(each).catch(() => undefined)))

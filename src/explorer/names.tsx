@@ -27,7 +27,9 @@ export async function namesInOrderPage(
   { prefix, after }: { prefix: string; after: string },
 ): Promise<MadePage> {
   const found = await explorer.store.names.byPrefix({ prefix, after, limit: PAGE + 1 })
-  const rows = found.slice(0, PAGE).map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) }))
+  const rows = found
+    .slice(0, PAGE)
+    .map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) }))
   const path = `/names?order=name&prefix=${prefix}`
   const next = found.length > PAGE ? `${path}&after=${rows.at(-1)?.name}` : undefined
   return namesPage(explorer, { rows, order: 'name', prefix, next, first: after === '' ? undefined : path })

@@ -54,7 +54,13 @@ export function Life({
     <Card title="Life" link={{ href: `${gatewayPrefix}/provenance/${tip}`, text: 'Provenance' }}>
       <ol class="steps">
         {steps.map((step) => (
-          <Step key={step.sequence} explorer={explorer} step={step} isLast={step.sequence === history.last} began={began} />
+          <Step
+            key={step.sequence}
+            explorer={explorer}
+            step={step}
+            isLast={step.sequence === history.last}
+            began={began}
+          />
         ))}
       </ol>
       {oldest !== undefined && oldest.sequence > 0 && (
@@ -101,7 +107,11 @@ function Step({
   )
 }
 
-function stepText(explorer: Explorer, { sequence, content, owner, hasMap, blocked }: HistoryStep, began: string): VNode {
+function stepText(
+  explorer: Explorer,
+  { sequence, content, owner, hasMap, blocked }: HistoryStep,
+  began: string,
+): VNode {
   const address = addressOf(explorer, owner)
   const to = address === undefined ? null : <Hex text={address} what="address" href={`/address/${address}`} />
   if (blocked) return <span>Blocked by the operator</span>
@@ -127,7 +137,6 @@ export function MapTable({ map, most = MAP_ENTRIES }: { map: MapState; most?: nu
     <>
       <dl class="facts wide">
         {entries.map(([key, value], at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: keys may be megabytes, and nothing moves
           <div key={at}>
             <dt>
               <Text text={key} most={60} />
@@ -154,7 +163,6 @@ function MapValue({ name, value }: { name: string; value: string | ReadonlySet<s
   return (
     <>
       {texts.map((text, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: as above
         <span key={at}>
           {at > 0 && ', '}
           <MapText name={name} text={text} />
@@ -188,7 +196,12 @@ export function Owner({ explorer, owner }: { explorer: Explorer; owner: string |
 }
 
 /** A button that verifies in this browser, and where it says how. A script shows it. */
-export function VerifyButton(data: { name?: string; origin: string; tip: string; explorer: Explorer }): VNode {
+export function VerifyButton(data: {
+  name?: string
+  origin: string
+  tip: string
+  explorer: Explorer
+}): VNode {
   const { name, origin, tip, explorer } = data
   return (
     <button

@@ -20,7 +20,11 @@ const CHILDREN = 8
  *
  * @param from The step from which its life is shown, backwards; by default, the last.
  */
-export async function ordinalPage(explorer: Explorer, asked: Outpoint, from?: number): Promise<MadePage | undefined> {
+export async function ordinalPage(
+  explorer: Explorer,
+  asked: Outpoint,
+  from?: number,
+): Promise<MadePage | undefined> {
   const { store, site } = explorer
   const [output, step] = await Promise.all([store.ordinals.output(asked), store.ordinals.at(asked, TIP)])
   if (output === undefined) return undefined
@@ -30,27 +34,43 @@ export async function ordinalPage(explorer: Explorer, asked: Outpoint, from?: nu
     store.transactions.heightOf(tip.outpoint.txid),
     store.transactions.spenderOf(tip.outpoint),
     step ? store.metadata.merged(tip.outpoint) : store.metadata.own(asked),
-    origin && store.listings.history({ outpoint: asked, order: 'newest', limit: STEPS, ...(from !== undefined && { from }) }),
+    origin &&
+      store.listings.history({
+        outpoint: asked,
+        order: 'newest',
+        limit: STEPS,
+        ...(from !== undefined && { from }),
+      }),
     origin ? store.names.genuineOrigins([origin]) : [],
-    origin ? store.listings.ordinalsWith({ attributes: [attribute.parent(origin)], limit: CHILDREN + 1 }) : [],
+    origin
+      ? store.listings.ordinalsWith({ attributes: [attribute.parent(origin)], limit: CHILDREN + 1 })
+      : [],
   ])
   const timeOf = await blockTimes(explorer, [{ height }, ...(history?.steps ?? [])])
   const [steps, children] = await Promise.all([
     stepViews(explorer, history?.steps ?? [], timeOf),
     Promise.all(
-      found.slice(0, CHILDREN).flatMap(({ contentOutpoint, content }) =>
-        contentOutpoint && content
-          ? [contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })]
-          : [],
-      ),
+      found
+        .slice(0, CHILDREN)
+        .flatMap(({ contentOutpoint, content }) =>
+          contentOutpoint && content
+            ? [contentView(explorer, { outpoint: contentOutpoint, content }, { quoted: TILE_QUOTE })]
+            : [],
+        ),
     ),
   ])
   const holder = step?.content ?? output
   const { content } = holder
-  const view = content && (await contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE }))
+  const view =
+    content &&
+    (await contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE }))
   const kind = content && kindOf(content.contentType)
   const directory = kind === 'directory' && content ? await directoryView(explorer, content) : undefined
-  const [originText, tipText, askedText] = [origin && formatOutpoint(origin), formatOutpoint(tip.outpoint), formatOutpoint(asked)]
+  const [originText, tipText, askedText] = [
+    origin && formatOutpoint(origin),
+    formatOutpoint(tip.outpoint),
+    formatOutpoint(asked),
+  ]
   const reference = originText === undefined ? askedText : `${originText}:-1`
   const name = names[0]?.name
   const parent = step ? step.parent : output.parent
@@ -58,7 +78,9 @@ export async function ordinalPage(explorer: Explorer, asked: Outpoint, from?: nu
   const html = renderPage({
     site,
     title: name ?? `Ordinal ${shortOutpoint(originText ?? askedText)}`,
-    description: content ? `An inscription: ${shown(content.contentType, 60)}, ${byteSize(content.length)}.` : 'An ordinal.',
+    description: content
+      ? `An inscription: ${shown(content.contentType, 60)}, ${byteSize(content.length)}.`
+      : 'An ordinal.',
     section: 'inscriptions',
     path: `/ordinal/${askedText}`,
     children: (
@@ -72,12 +94,20 @@ export async function ordinalPage(explorer: Explorer, asked: Outpoint, from?: nu
               {origin === undefined ? 'Its origin is not known here' : `Step ${count(step?.sequence ?? 0)}`}
             </span>
             {height === undefined && <Badge kind="wait">Unconfirmed</Badge>}
-            {spender !== undefined && <Badge kind="bad">Spent: burnt, or gone where this host does not see</Badge>}
+            {spender !== undefined && (
+              <Badge kind="bad">Spent: burnt, or gone where this host does not see</Badge>
+            )}
             {hasMoved && <Badge kind="plain">Shown as it is now</Badge>}
           </div>
           <div class="actions">
-            {originText !== undefined && <VerifyButton explorer={explorer} origin={originText} tip={tipText} />}
-            <a class="btn ghost" href={`${site.gatewayPrefix}/provenance/${tipText}`} download={`${tipText}.provenance.beef`}>
+            {originText !== undefined && (
+              <VerifyButton explorer={explorer} origin={originText} tip={tipText} />
+            )}
+            <a
+              class="btn ghost"
+              href={`${site.gatewayPrefix}/provenance/${tipText}`}
+              download={`${tipText}.provenance.beef`}
+            >
               Provenance
             </a>
             {view && (
@@ -98,7 +128,11 @@ export async function ordinalPage(explorer: Explorer, asked: Outpoint, from?: nu
                   </>
                 }
               >
-                <Preview content={view} reference={reference} stream={`${site.gatewayPrefix}/stream/${view.outpoint}`} />
+                <Preview
+                  content={view}
+                  reference={reference}
+                  stream={`${site.gatewayPrefix}/stream/${view.outpoint}`}
+                />
               </Frame>
             )}
             <Verification />
@@ -125,8 +159,18 @@ export async function ordinalPage(explorer: Explorer, asked: Outpoint, from?: nu
                   ['Now at', <OutpointLink key="tip" outpoint={tipText} what="tip" />],
                   ['Steps', history && counted(history.last, 'step')],
                   ['Value', counted(tip.satoshis, 'satoshi')],
-                  ['Parent', parent && <OutpointLink key="parent" outpoint={formatOutpoint(parent)} what="parent" />],
-                  ['SHA-256', content && <span key="hash" class="hex">{content.sha256}</span>],
+                  [
+                    'Parent',
+                    parent && <OutpointLink key="parent" outpoint={formatOutpoint(parent)} what="parent" />,
+                  ],
+                  [
+                    'SHA-256',
+                    content && (
+                      <span key="hash" class="hex">
+                        {content.sha256}
+                      </span>
+                    ),
+                  ],
                   [
                     'As JSON',
                     <a key="json" href={`${site.gatewayPrefix}/metadata/${reference}`}>
@@ -144,7 +188,9 @@ export async function ordinalPage(explorer: Explorer, asked: Outpoint, from?: nu
             {children.length > 0 && originText !== undefined && (
               <Card
                 title="Children"
-                {...(found.length > CHILDREN && { link: { href: `/parent/${originText}`, text: 'All children' } })}
+                {...(found.length > CHILDREN && {
+                  link: { href: `/parent/${originText}`, text: 'All children' },
+                })}
               >
                 <div class="tiles">
                   {children.map((child) => (
@@ -164,7 +210,9 @@ export async function ordinalPage(explorer: Explorer, asked: Outpoint, from?: nu
       dependency.lineages,
       dependency.spend(tip.outpoint),
       dependency.proof(tip.outpoint.txid),
-      ...steps.filter((each) => each.height === undefined).map((each) => dependency.proof(each.outpoint.txid)),
+      ...steps
+        .filter((each) => each.height === undefined)
+        .map((each) => dependency.proof(each.outpoint.txid)),
       // A child may come with any write.
       dependency.all,
     ],
@@ -175,7 +223,11 @@ function ContentType({ content: { contentType, length } }: { content: ContentSum
   const text = <Text text={contentType} />
   return (
     <>
-      {contentType.length > 200 ? text : <a href={`/type?${new URLSearchParams({ type: contentType })}`}>{text}</a>}
+      {contentType.length > 200 ? (
+        text
+      ) : (
+        <a href={`/type?${new URLSearchParams({ type: contentType })}`}>{text}</a>
+      )}
       {`, ${byteSize(length)}`}
     </>
   )

@@ -121,7 +121,13 @@ export function Facts({ rows }: { rows: [term: string, value: ComponentChildren]
 }
 
 /** A link to the next page of a list, and one back to its start. */
-export function Pager({ first, next }: { first?: string | undefined; next?: string | undefined }): VNode | null {
+export function Pager({
+  first,
+  next,
+}: {
+  first?: string | undefined
+  next?: string | undefined
+}): VNode | null {
   if (first === undefined && next === undefined) return null
   return (
     <nav class="pager" aria-label="Pages">
@@ -189,7 +195,9 @@ function TileContent({ content }: { content: ContentView }): VNode {
       </span>
     )
   if (kind === 'image' && length <= TILE_IMAGE)
-    return <img src={`/content/${outpoint}`} alt="" loading="lazy" decoding="async" width="160" height="160" />
+    return (
+      <img src={`/content/${outpoint}`} alt="" loading="lazy" decoding="async" width="160" height="160" />
+    )
   if (kind === 'page' || kind === 'directory')
     return (
       <iframe
@@ -231,7 +239,8 @@ export function Preview({
         <Text text={content.quote} most={4000} />
       </pre>
     )
-  if (kind === 'image') return <img class="view" src={src} alt="What is inscribed" loading="lazy" decoding="async" />
+  if (kind === 'image')
+    return <img class="view" src={src} alt="What is inscribed" loading="lazy" decoding="async" />
   if (kind === 'audio')
     return (
       // biome-ignore lint/a11y/useMediaCaption: a stranger's recording has none
@@ -266,7 +275,13 @@ export function Preview({
 }
 
 /** An image, a page or text in a frame that says where it is served. */
-export function Frame({ address, children }: { address: ComponentChildren; children: ComponentChildren }): VNode {
+export function Frame({
+  address,
+  children,
+}: {
+  address: ComponentChildren
+  children: ComponentChildren
+}): VNode {
   return (
     <div class="frame">
       <div class="url">{address}</div>

@@ -48,7 +48,10 @@ export async function contentView(
   return { ...view, quote: length > quoted ? `${text}…` : text }
 }
 
-export function addressOf({ network }: Pick<Explorer, 'network'>, owner: string | undefined): string | undefined {
+export function addressOf(
+  { network }: Pick<Explorer, 'network'>,
+  owner: string | undefined,
+): string | undefined {
   return owner === undefined ? undefined : encodeAddress(owner, network)
 }
 

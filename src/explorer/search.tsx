@@ -46,13 +46,12 @@ async function nothing(
     children: (
       <>
         <div class="head">
-          <h1>
-            {begin.length > 0 ? 'Names that begin so' : 'Nothing is called so'}
-          </h1>
+          <h1>{begin.length > 0 ? 'Names that begin so' : 'Nothing is called so'}</h1>
           <p class="lede">
             {name === undefined ? (
               <>
-                <Text text={text} most={120} /> is no name, and no outpoint, transaction or address that this host has.
+                <Text text={text} most={120} /> is no name, and no outpoint, transaction or address that this
+                host has.
               </>
             ) : (
               <>
@@ -83,7 +82,10 @@ async function nothing(
           </Card>
         )}
         {begin.length === 0 && name === undefined && (
-          <Empty>A name has letters a to z, digits and hyphens; an outpoint is a transaction id, an underscore and a number.</Empty>
+          <Empty>
+            A name has letters a to z, digits and hyphens; an outpoint is a transaction id, an underscore and
+            a number.
+          </Empty>
         )}
       </>
     ),

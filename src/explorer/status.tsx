@@ -26,8 +26,27 @@ export interface HealthView {
   refused: Record<string, Record<string, number>>
   height?: number | undefined
   lag?: number | undefined
-  headers?: { height?: number | undefined; time?: number | undefined; from?: number | undefined; lastError?: Failure | undefined; sources?: Source[] | undefined } | undefined
-  follow?: { state: string; ordinals: string; mints: number; transfers: number; height?: number | undefined; unproven: number; failures: number; lastError?: Failure | undefined } | undefined
+  headers?:
+    | {
+        height?: number | undefined
+        time?: number | undefined
+        from?: number | undefined
+        lastError?: Failure | undefined
+        sources?: Source[] | undefined
+      }
+    | undefined
+  follow?:
+    | {
+        state: string
+        ordinals: string
+        mints: number
+        transfers: number
+        height?: number | undefined
+        unproven: number
+        failures: number
+        lastError?: Failure | undefined
+      }
+    | undefined
   ancestors?: { waiting: number; fetched: number; holes: number } | undefined
   sources?: Source[] | undefined
 }
@@ -61,7 +80,10 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
         <dl class="stats">
           <Stat value={height === undefined ? '–' : count(height)} noun="block height" />
           <Stat value={lag === undefined ? '–' : count(lag)} noun="blocks behind" />
-          <Stat value={readers ? `${readers.running} of ${readers.wanted}` : '1'} noun="processes that answer" />
+          <Stat
+            value={readers ? `${readers.running} of ${readers.wanted}` : '1'}
+            noun="processes that answer"
+          />
           <Stat value={index.state} noun={`index, ${Math.floor(index.done * 100)} % done`} />
         </dl>
         <div class="two">

@@ -98,7 +98,13 @@ function OutputRow({
   return (
     <tr>
       <td data-label="Output">
-        {record === undefined ? <span class="hex">_{vout}</span> : <a class="hex" href={`/ordinal/${txid}_${vout}`}>_{vout}</a>}
+        {record === undefined ? (
+          <span class="hex">_{vout}</span>
+        ) : (
+          <a class="hex" href={`/ordinal/${txid}_${vout}`}>
+            _{vout}
+          </a>
+        )}
       </td>
       <td data-label="What it is">
         <span>
@@ -114,14 +120,25 @@ function OutputRow({
             </>
           )}
           {name === undefined && record?.content && contentLabel(record.content)}
-          {name === undefined && record !== undefined && record.content === undefined && `${count(record.satoshis)} sat`}
+          {name === undefined &&
+            record !== undefined &&
+            record.content === undefined &&
+            `${count(record.satoshis)} sat`}
         </span>
       </td>
       <td data-label="Owner">
-        {address === undefined ? <span>–</span> : <Hex text={address} what="address" href={`/address/${address}`} />}
+        {address === undefined ? (
+          <span>–</span>
+        ) : (
+          <Hex text={address} what="address" href={`/address/${address}`} />
+        )}
       </td>
       <td data-label="Spent by">
-        {spender === undefined ? <span>unspent</span> : <Hex text={spender} what="transaction id" href={`/tx/${spender}`} />}
+        {spender === undefined ? (
+          <span>unspent</span>
+        ) : (
+          <Hex text={spender} what="transaction id" href={`/tx/${spender}`} />
+        )}
       </td>
     </tr>
   )

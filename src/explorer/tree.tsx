@@ -9,8 +9,14 @@ import type { Explorer, MadePage } from './reads.js'
 import { count, counted } from './text.js'
 
 /** The tree below a prefix. Undefined if nobody has mined that far. */
-export async function treePage({ store, site, difficulty }: Explorer, prefix: string): Promise<MadePage | undefined> {
-  const [children, node] = await Promise.all([store.listings.childNodes(prefix), store.names.liveNode(prefix)])
+export async function treePage(
+  { store, site, difficulty }: Explorer,
+  prefix: string,
+): Promise<MadePage | undefined> {
+  const [children, node] = await Promise.all([
+    store.listings.childNodes(prefix),
+    store.names.liveNode(prefix),
+  ])
   if (prefix !== '' && node === undefined && children.length === 0) {
     if ((await store.names.originOf(prefix)) === undefined) return undefined
   }
@@ -26,12 +32,16 @@ export async function treePage({ store, site, difficulty }: Explorer, prefix: st
         <div class="head">
           <h1>The tree</h1>
           <p class="lede">
-            Each node is a prefix, and each prefix is a name. Whoever finds a proof of work for a free character grows the
-            tree by one.
+            Each node is a prefix, and each prefix is a name. Whoever finds a proof of work for a free
+            character grows the tree by one.
           </p>
         </div>
         <div class="two">
-          <Card title={prefix === '' ? 'From the root' : `From the root to ${prefix.length > 24 ? 'here' : prefix}`}>
+          <Card
+            title={
+              prefix === '' ? 'From the root' : `From the root to ${prefix.length > 24 ? 'here' : prefix}`
+            }
+          >
             <Branch prefix={prefix}>
               {children.length === 0 ? (
                 <li>
@@ -71,7 +81,10 @@ export async function treePage({ store, site, difficulty }: Explorer, prefix: st
               {node && (
                 <Facts
                   rows={[
-                    ['Live node', <OutpointLink key="node" outpoint={formatOutpoint(node)} what="live node" />],
+                    [
+                      'Live node',
+                      <OutpointLink key="node" outpoint={formatOutpoint(node)} what="live node" />,
+                    ],
                     ['Work', difficulty === undefined ? undefined : `${difficulty} bits a character`],
                   ]}
                 />
@@ -104,7 +117,10 @@ function Branch({ prefix, children }: { prefix: string; children: VNode | VNode[
     inner = (
       <ul class="branch">
         <li class="more">
-          <a href={`/tree${domain === '' ? '' : `?prefix=${domain}`}`} aria-current={length === prefix.length ? 'true' : undefined}>
+          <a
+            href={`/tree${domain === '' ? '' : `?prefix=${domain}`}`}
+            aria-current={length === prefix.length ? 'true' : undefined}
+          >
             <span class="knot" />
             <b>{domain === '' ? 'root' : domain}</b>
           </a>
@@ -207,7 +223,6 @@ function TreeMap({ prefix, children }: { prefix: string; children: readonly List
       viewBox={`0 0 ${SIZE} ${SIZE}`}
       width={SIZE}
       height={SIZE}
-      role="group"
       aria-label={`A map of ${counted(children.length, 'branch', 'branches')}, each with its children as leaves`}
     >
       <path class="twigs" d={twigs} />

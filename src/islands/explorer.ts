@@ -64,7 +64,8 @@ async function showChain(): Promise<void> {
   try {
     const { height, lag, follow } = (await (await fetch('/health')).json()) as Health
     if (typeof height !== 'number') return
-    const behind = typeof lag !== 'number' ? '' : lag === 0 ? ' · up to date' : ` · ${whole.format(lag)} behind`
+    const behind =
+      typeof lag !== 'number' ? '' : lag === 0 ? ' · up to date' : ` · ${whole.format(lag)} behind`
     const state = follow?.state === 'catching up' ? ' · catching up' : ''
     foot.textContent = `Block ${whole.format(height)}${behind}${state}`
     for (const place of document.querySelectorAll('[data-height]')) place.textContent = whole.format(height)

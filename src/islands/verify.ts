@@ -98,7 +98,8 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
       )
       await steps.take(
         'The line of mints',
-        () => verifyNameProof({ proof, name: subject, deployment, chainTracker: tracker, maxBytes: MAX_BYTES }),
+        () =>
+          verifyNameProof({ proof, name: subject, deployment, chainTracker: tracker, maxBytes: MAX_BYTES }),
         ({ line }) =>
           `${line.map(({ name }) => name).join(', ')}: each spends a genuine node, by a proof of work of ${deployment.difficulty} bits, and follows every rule of the covenant.`,
       )
@@ -118,7 +119,10 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
             : `${sequence} ${sequence === 1 ? 'step' : 'steps'} from the origin to the tip, each by the arithmetic of ordinals (BRC-159).`,
       )
     steps.say('Blocks', blocksText(heights, isLocal))
-    steps.say('Not shown', 'That nothing has spent the tip since: no proof can show that, and it is the word of this server.')
+    steps.say(
+      'Not shown',
+      'That nothing has spent the tip since: no proof can show that, and it is the word of this server.',
+    )
     const took = Math.max(1, Math.round(performance.now() - started))
     if (badge !== null) {
       badge.className = 'badge'
@@ -133,7 +137,8 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
 }
 
 function blocksText(heights: Set<number>, isLocal: boolean): string {
-  if (isLocal) return 'A local network has no blocks: its coins are made up, and its merkle paths lead to none.'
+  if (isLocal)
+    return 'A local network has no blocks: its coins are made up, and its merkle paths lead to none.'
   if (heights.size === 0) return 'Nothing of it is in a block yet: another transaction may still replace it.'
   const sorted = [...heights].sort((a, b) => a - b)
   const some = sorted.length > 6 ? [...sorted.slice(0, 3), '…', ...sorted.slice(-2)] : sorted

@@ -124,7 +124,10 @@ export class MiningForm {
         onMint: (mint) => this.#show(mint),
       })
       if (order.payer !== 'nobody') this.#nameState.mined.add(order.name)
-      this.#progress.succeed(doneText(order), order.payer === 'nobody' ? [] : nextSteps(order, this.#served.server))
+      this.#progress.succeed(
+        doneText(order),
+        order.payer === 'nobody' ? [] : nextSteps(order, this.#served.server),
+      )
     } catch (error) {
       this.#fail(error, signal)
     } finally {
@@ -218,7 +221,10 @@ function nextSteps({ name }: MiningOrder, { profile }: ServerDeployment): Node[]
   const link = (href: string, text: string): Node => make('a', { href }, text)
   const text = (words: string): Node => document.createTextNode(words)
   const lines = [
-    [link(`/name/${name}`, `Look at ${name}`), text(': its proof, its owner, and a button that verifies it in this browser.')],
+    [
+      link(`/name/${name}`, `Look at ${name}`),
+      text(': its proof, its owner, and a button that verifies it in this browser.'),
+    ],
     [link(`/mine?name=${name}`, 'Mine on'), text(`: names that begin with ${name} continue from here.`)],
   ]
   const publish = make('code', {}, `npx minetree publish site/ --url ${location.origin}`)

@@ -74,7 +74,13 @@ export function createApp(options: AppOptions): App {
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index, ...(options.reads && { reads: options.reads }) })
-  const { app, bodies, answerStored, render, errorPage: page } = readApp({
+  const {
+    app,
+    bodies,
+    answerStored,
+    render,
+    errorPage: page,
+  } = readApp({
     ...{ config, graph, logger },
     ...(options.ancestors && { ancestors: options.ancestors }),
     chain: () => chainStatus(options.chain ?? {}),

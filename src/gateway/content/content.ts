@@ -198,7 +198,10 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       description:
         'For a directory, the default entry (`.`), or else a redirect to its `index.html`. A trailing slash makes no difference.',
       params: z.object({ reference: askedReference }),
-      query: z.object({ raw: optionalText('If present, with any value, directories come as inscribed.'), framed }),
+      query: z.object({
+        raw: optionalText('If present, with any value, directories come as inscribed.'),
+        framed,
+      }),
       headers: SERVICE_WORKER,
       answer,
       otherAnswers: {

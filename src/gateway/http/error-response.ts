@@ -3,8 +3,8 @@ import { LRUCache } from 'lru-cache'
 import {
   type Answer,
   answerFor,
-  type ErrorCode,
   ERROR_STATUSES,
+  type ErrorCode,
   type ErrorLogger,
   OriginPendingError,
   OriginUnknownError,
@@ -88,7 +88,9 @@ export function errorResponse({
 
 /** Whether a request prefers a page to JSON, as browsers do that open one. Whoever takes anything gets JSON. */
 function prefersHtml(request: Request): boolean {
-  return request.headers.accept?.includes('text/html') === true && request.accepts(JSON_OR_HTML) === 'text/html'
+  return (
+    request.headers.accept?.includes('text/html') === true && request.accepts(JSON_OR_HTML) === 'text/html'
+  )
 }
 
 const JSON_OR_HTML = ['application/json', 'text/html']

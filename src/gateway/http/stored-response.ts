@@ -53,7 +53,11 @@ export function textResponse(
   const body = Buffer.from(text, 'utf8')
   const tag = entityTag(sha256(body).toString('hex'))
   const headers: Header[] = [...Object.entries(options.headers), ['ETag', tag]]
-  return new StoredResponse({ headers, contentType: options.type, length: body.length, tag }, body, options.dependsOn)
+  return new StoredResponse(
+    { headers, contentType: options.type, length: body.length, tag },
+    body,
+    options.dependsOn,
+  )
 }
 
 /** What is cached: a response, or what one is made of each time. */

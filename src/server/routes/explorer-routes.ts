@@ -44,126 +44,134 @@ type Make = (pages: Pages, request: Request) => Promise<MadePage>
 
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
 export function explorerRoutes({ explorer, responses, chain }: ExplorerRoutesOptions): Router {
-  const page = (make: Make): RequestHandler => cachedPage({ responses, make, headers: HEADERS, type: HTML_TYPE })
+  const page = (make: Make): RequestHandler =>
+    cachedPage({ responses, make, headers: HEADERS, type: HTML_TYPE })
   const feed = (make: Make): RequestHandler =>
     cachedPage({ responses, make, headers: FEED_HEADERS, type: ATOM_TYPE })
-  return (
-    Router()
-      .get('/', async (request, response) => {
-        const pages = await loadExplorer()
-        const [{ html }, view] = await Promise.all([
-          responses.cachedBy('page:home', async () => weighed(await pages.homePage(explorer))),
-          chain(),
-        ])
-        sendPage({ request, response, html: pages.withChain(html, view), headers: HEADERS })
-      })
-      .get(
-        '/names',
-        page(async (pages, { query }) => {
-          const { order, prefix, after } = validate(namesQuery, query, badQuery)
-          if (order === 'name') return pages.namesInOrderPage(explorer, namesAfter(prefix, after))
-          return pages.newestNamesPage(explorer, placeOf(pages, after))
-        }),
-      )
-      .get(
-        '/tree',
-        page(async (pages, { query }) => {
-          const { prefix } = validate(treeQuery, query, () => badName())
-          return found(await pages.treePage(explorer, prefix), `nobody has mined ${prefix}`)
-        }),
-      )
-      .get(
-        '/inscriptions',
-        page(async (pages, { query }) => {
-          const { after } = validate(afterQuery, query, badQuery)
-          return pages.newestInscriptionsPage(explorer, placeOf(pages, after))
-        }),
-      )
-      .get(
-        '/name/:name',
-        page(async (pages, { params, query }) => {
-          const name = validate(nameSchema, params.name, () => badName())
-          const { from } = validate(stepQuery, query, badQuery)
-          return found(await pages.namePage(explorer, name, from), `${name} is not claimed`)
-        }),
-      )
-      .get(
-        '/ordinal/:outpoint',
-        page(async (pages, { params, query }) => {
-          const outpoint = parseOutpoint(String(params.outpoint))
-          const { from } = validate(stepQuery, query, badQuery)
-          return found(await pages.ordinalPage(explorer, outpoint, from), 'this store does not hold this output')
-        }),
-      )
-      .get(
-        '/address/:address',
-        page(async (pages, { params, query }) => {
-          const address = String(params.address)
-          const owner = decodeAddress(address)
-          if (owner === undefined) throw new BadRequestError('BAD_BODY', 'this is no P2PKH address')
-          return pages.ordinalsPage(explorer, { kind: 'address', address, owner }, outpointAfter(query))
-        }),
-      )
-      .get(
-        '/type',
-        page(async (pages, { query }) => {
-          const { type } = validate(typeQuery, query, badQuery)
-          return pages.ordinalsPage(explorer, { kind: 'type', type }, outpointAfter(query))
-        }),
-      )
-      .get(
-        '/map',
-        page(async (pages, { query }) => {
-          const { key, value } = validate(mapQuery, query, badQuery)
-          return pages.ordinalsPage(explorer, { kind: 'map', key, value }, outpointAfter(query))
-        }),
-      )
-      .get(
-        '/parent/:outpoint',
-        page(async (pages, { params, query }) => {
-          const parent = parseOutpoint(String(params.outpoint))
-          return pages.ordinalsPage(explorer, { kind: 'parent', parent }, outpointAfter(query))
-        }),
-      )
-      .get(
-        '/tx/:txid',
-        page(async (pages, { params, query }) => {
-          const id = String(params.txid).toLowerCase()
-          if (!txid.safeParse(id).success)
-            throw new BadRequestError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
-          const { after } = validate(outputQuery, query, badQuery)
-          return found(await pages.transactionPage(explorer, id, after), 'this store does not have this transaction')
-        }),
-      )
-      .get('/search', async (request, response) => {
-        const { q } = validate(searchQuery, request.query, badQuery)
-        const pages = await loadExplorer()
-        const result = await explorer.store.consistent(() => pages.search(explorer, q))
-        if (result.kind === 'page') {
-          response.set('Cache-Control', CACHE.none).redirect(303, result.path)
-          return
-        }
-        sendPage({ request, response: response.status(result.status), html: result.html, headers: HEADERS })
-      })
-      .get(
-        '/feeds/names.atom',
-        feed((pages, request) => pages.namesFeed(explorer, baseOf(request))),
-      )
-      .get(
-        '/feeds/inscriptions.atom',
-        feed((pages, request) => pages.inscriptionsFeed(explorer, baseOf(request))),
-      )
-      .get('/robots.txt', (_request, response) => {
-        response.set({ ...FEED_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' }).send(ROBOTS)
-      })
-      .get(['/favicon.svg', '/favicon.ico'], async (_request, response) => {
-        const { FAVICON } = await loadExplorer()
-        response.set({ ...FAVICON_HEADERS, 'Content-Type': 'image/svg+xml' }).send(FAVICON)
-      })
-  )
+  return Router()
+    .get('/', async (request, response) => {
+      const pages = await loadExplorer()
+      const [{ html }, view] = await Promise.all([
+        responses.cachedBy('page:home', async () => weighed(await pages.homePage(explorer))),
+        chain(),
+      ])
+      sendPage({ request, response, html: pages.withChain(html, view), headers: HEADERS })
+    })
+    .get(
+      '/names',
+      page(async (pages, { query }) => {
+        const { order, prefix, after } = validate(namesQuery, query, badQuery)
+        if (order === 'name') return pages.namesInOrderPage(explorer, namesAfter(prefix, after))
+        return pages.newestNamesPage(explorer, placeOf(pages, after))
+      }),
+    )
+    .get(
+      '/tree',
+      page(async (pages, { query }) => {
+        const { prefix } = validate(treeQuery, query, () => badName())
+        return found(await pages.treePage(explorer, prefix), `nobody has mined ${prefix}`)
+      }),
+    )
+    .get(
+      '/inscriptions',
+      page(async (pages, { query }) => {
+        const { after } = validate(afterQuery, query, badQuery)
+        return pages.newestInscriptionsPage(explorer, placeOf(pages, after))
+      }),
+    )
+    .get(
+      '/name/:name',
+      page(async (pages, { params, query }) => {
+        const name = validate(nameSchema, params.name, () => badName())
+        const { from } = validate(stepQuery, query, badQuery)
+        return found(await pages.namePage(explorer, name, from), `${name} is not claimed`)
+      }),
+    )
+    .get(
+      '/ordinal/:outpoint',
+      page(async (pages, { params, query }) => {
+        const outpoint = parseOutpoint(String(params.outpoint))
+        const { from } = validate(stepQuery, query, badQuery)
+        return found(
+          await pages.ordinalPage(explorer, outpoint, from),
+          'this store does not hold this output',
+        )
+      }),
+    )
+    .get(
+      '/address/:address',
+      page(async (pages, { params, query }) => {
+        const address = String(params.address)
+        const owner = decodeAddress(address)
+        if (owner === undefined) throw new BadRequestError('BAD_BODY', 'this is no P2PKH address')
+        return pages.ordinalsPage(explorer, { kind: 'address', address, owner }, outpointAfter(query))
+      }),
+    )
+    .get(
+      '/type',
+      page(async (pages, { query }) => {
+        const { type } = validate(typeQuery, query, badQuery)
+        return pages.ordinalsPage(explorer, { kind: 'type', type }, outpointAfter(query))
+      }),
+    )
+    .get(
+      '/map',
+      page(async (pages, { query }) => {
+        const { key, value } = validate(mapQuery, query, badQuery)
+        return pages.ordinalsPage(explorer, { kind: 'map', key, value }, outpointAfter(query))
+      }),
+    )
+    .get(
+      '/parent/:outpoint',
+      page(async (pages, { params, query }) => {
+        const parent = parseOutpoint(String(params.outpoint))
+        return pages.ordinalsPage(explorer, { kind: 'parent', parent }, outpointAfter(query))
+      }),
+    )
+    .get(
+      '/tx/:txid',
+      page(async (pages, { params, query }) => {
+        const id = String(params.txid).toLowerCase()
+        if (!txid.safeParse(id).success)
+          throw new BadRequestError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
+        const { after } = validate(outputQuery, query, badQuery)
+        return found(
+          await pages.transactionPage(explorer, id, after),
+          'this store does not have this transaction',
+        )
+      }),
+    )
+    .get('/search', async (request, response) => {
+      const { q } = validate(searchQuery, request.query, badQuery)
+      const pages = await loadExplorer()
+      const result = await explorer.store.consistent(() => pages.search(explorer, q))
+      if (result.kind === 'page') {
+        response.set('Cache-Control', CACHE.none).redirect(303, result.path)
+        return
+      }
+      sendPage({ request, response: response.status(result.status), html: result.html, headers: HEADERS })
+    })
+    .get(
+      '/feeds/names.atom',
+      feed((pages, request) => pages.namesFeed(explorer, baseOf(request))),
+    )
+    .get(
+      '/feeds/inscriptions.atom',
+      feed((pages, request) => pages.inscriptionsFeed(explorer, baseOf(request))),
+    )
+    .get('/robots.txt', (_request, response) => {
+      response.set({ ...FEED_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' }).send(ROBOTS)
+    })
+    .get(['/favicon.svg', '/favicon.ico'], async (_request, response) => {
+      const { FAVICON } = await loadExplorer()
+      response.set({ ...FAVICON_HEADERS, 'Content-Type': 'image/svg+xml' }).send(FAVICON)
+    })
 }
 
-const FAVICON_HEADERS = { ...FEED_HEADERS, 'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'" }
+const FAVICON_HEADERS = {
+  ...FEED_HEADERS,
+  'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'",
+}
 
 /** The style sheet and the scripts of the pages. */
 const EXPLORER_FILES = ['style.css', 'explorer.js', 'verify.js'] as const
@@ -175,7 +183,12 @@ export function explorerFileRoutes(files: PageFiles | undefined): Router {
   return Router().get('/explorer/:file', (request, response) => {
     const name = EXPLORER_FILES.find((each) => each === request.params.file)
     if (files === undefined || name === undefined) throw new NotFoundError('the explorer has no such file')
-    sendFile({ request, response, file: files[name], headers: name === 'style.css' ? STYLE_HEADERS : HEADERS })
+    sendFile({
+      request,
+      response,
+      file: files[name],
+      headers: name === 'style.css' ? STYLE_HEADERS : HEADERS,
+    })
   })
 }
 
@@ -228,14 +241,20 @@ const whole = z
   .regex(/^\d{1,10}$/)
   .transform(Number)
   .pipe(z.int().nonnegative())
-const stepQuery = z.object({ from: whole.optional().describe('The step from which its life is shown, backwards.') })
+const stepQuery = z.object({
+  from: whole.optional().describe('The step from which its life is shown, backwards.'),
+})
 const outputQuery = z.object({ after: whole.optional().describe('The output after which to continue.') })
-const typeQuery = z.object({ type: z.string().min(1).max(300).describe('A content type; parameters do not matter.') })
+const typeQuery = z.object({
+  type: z.string().min(1).max(300).describe('A content type; parameters do not matter.'),
+})
 const mapQuery = z.object({
   key: z.string().max(1000).describe('A key of MAP.'),
   value: z.string().max(1000).describe('Its text, or one of its texts.'),
 })
-const searchQuery = z.object({ q: z.string().max(1000).default('').describe('A name, outpoint, txid or address.') })
+const searchQuery = z.object({
+  q: z.string().max(1000).default('').describe('A name, outpoint, txid or address.'),
+})
 
 function badQuery(): BadRequestError {
   return new BadRequestError('BAD_BODY', 'a parameter of this address is not what it should be')

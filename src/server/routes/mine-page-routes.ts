@@ -21,7 +21,12 @@ export function minePageRoutes(files: PageFiles | undefined, render: RenderPage)
   return Router()
     .get('/mine', async (request, response) => {
       if (files === undefined) throw new NotFoundError('the mine page is not part of this build')
-      await sendPage({ request, response, html: await render(({ minePage, site }) => minePage(site)), headers: HEADERS })
+      await sendPage({
+        request,
+        response,
+        html: await render(({ minePage, site }) => minePage(site)),
+        headers: HEADERS,
+      })
     })
     .get('/mine/:file', (request, response) => {
       const name = MINE_PAGE_FILES.find((each) => each === request.params.file)

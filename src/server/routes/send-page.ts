@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Site } from '../../explorer/index.js'
-import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import type { ErrorPage } from '../../gateway/http/error-response.js'
 import { HTML_TYPE } from '../../gateway/http/send-body.js'
@@ -18,7 +18,11 @@ type Explorer = Awaited<ReturnType<typeof loadExplorer>>
 export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
 
 /** What the pages say of a host. */
-export function siteOf({ profile, network, deployment }: Pick<Config, 'profile' | 'network' | 'deployment'>): Site {
+export function siteOf({
+  profile,
+  network,
+  deployment,
+}: Pick<Config, 'profile' | 'network' | 'deployment'>): Site {
   return {
     network: profile.name === 'local' ? 'local' : network,
     genesis: deployment && formatOutpoint(deployment.genesis),

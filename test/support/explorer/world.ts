@@ -3,7 +3,14 @@ import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { DIRECTORY, directory, type File, text } from '../gateway/site.js'
-import { beefOf, FakeChain, type FakeTransaction, inscriptionScript, mapTail, p2pkh } from '../protocol/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../protocol/fake-chain.js'
 import type { TestServer } from '../server/test-server.js'
 
 /** What there is to look at in an explorer: names, a site on one of them, inscriptions of all kinds, and what is hostile. */
@@ -13,7 +20,10 @@ export interface World {
   /** Submits all of it. */
   fill(server: Pick<TestServer, 'submit'>): Promise<void>
   /** The outpoint of each inscription, by what it is. */
-  outpoints: Record<keyof typeof FILES | 'long directory' | 'short directory' | 'hostile' | 'child' | 'site', string>
+  outpoints: Record<
+    keyof typeof FILES | 'long directory' | 'short directory' | 'hostile' | 'child' | 'site',
+    string
+  >
   names: string[]
 }
 
@@ -26,7 +36,10 @@ const PAGE = `<!doctype html><meta charset=utf-8><title>alice</title><style>body
 
 const FILES = {
   gm: text('gm'),
-  notes: text('# Notes\n\nWhat is written here stays. It was mined in a block, and anybody can check that.', 'text/markdown'),
+  notes: text(
+    '# Notes\n\nWhat is written here stays. It was mined in a block, and anybody can check that.',
+    'text/markdown',
+  ),
   json: text('{ "x": 1, "y": [true, null], "name": "example" }', 'application/json'),
   svg: text(SVG, 'image/svg+xml'),
   png: { contentType: 'image/png', body: png(96, (x, y) => [200 - x, 150 + Math.floor(y / 2), 90 + x]) },
@@ -36,7 +49,13 @@ const FILES = {
 } satisfies Record<string, File>
 
 /** @param options.names How many names are mined beside the ones with a meaning. */
-export function explorerWorld({ names: more = 30, difficulty = 2 }: { names?: number; difficulty?: number } = {}): World {
+export function explorerWorld({
+  names: more = 30,
+  difficulty = 2,
+}: {
+  names?: number
+  difficulty?: number
+} = {}): World {
   const chain = new FakeChain({ difficulty })
   const submissions: [transaction: FakeTransaction, topics: string[], sources?: FakeTransaction[]][] = [
     [chain.genesis, ['tm_names']],
@@ -52,7 +71,10 @@ export function explorerWorld({ names: more = 30, difficulty = 2 }: { names?: nu
       mints.set(prefix, mint)
       submissions.push([mint, both])
     }
-  const inscribe = (file: File, rest: Omit<Parameters<FakeChain['inscribe']>[0], keyof File> = {}): string => {
+  const inscribe = (
+    file: File,
+    rest: Omit<Parameters<FakeChain['inscribe']>[0], keyof File> = {},
+  ): string => {
     // From a coin that is known, so that its origin is.
     const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: p2pkh(0) }] })
     const transaction = chain.spend({
@@ -62,16 +84,27 @@ export function explorerWorld({ names: more = 30, difficulty = 2 }: { names?: nu
     submissions.push([transaction, ['tm_ordinals'], [coin]])
     return transaction.outpoint(0)
   }
-  const inscribed = Object.fromEntries(Object.entries(FILES).map(([name, file]) => [name, inscribe(file)])) as Record<
-    keyof typeof FILES,
-    string
-  >
-  const entries = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`file-${at}${at % 7 ? '' : HOSTILE.replaceAll('/', '')}`, '_0']))
+  const inscribed = Object.fromEntries(
+    Object.entries(FILES).map(([name, file]) => [name, inscribe(file)]),
+  ) as Record<keyof typeof FILES, string>
+  const entries = Object.fromEntries(
+    Array.from({ length: 10_000 }, (_, at) => [
+      `file-${at}${at % 7 ? '' : HOSTILE.replaceAll('/', '')}`,
+      '_0',
+    ]),
+  )
   const long = inscribe(directory(entries))
   const short = inscribe(directory(Object.fromEntries(Object.keys(entries).map((_, at) => [`f${at}`, '_0']))))
   const hostile = inscribe(
     { contentType: `text/plain; x="${'<b>'.repeat(20)}"`, body: utf8(HOSTILE) },
-    { suffix: mapTail({ [HOSTILE]: HOSTILE, app: 'example', long: 'x'.repeat(60_000), ['k'.repeat(2000)]: 'v' }) },
+    {
+      suffix: mapTail({
+        [HOSTILE]: HOSTILE,
+        app: 'example',
+        long: 'x'.repeat(60_000),
+        ['k'.repeat(2000)]: 'v',
+      }),
+    },
   )
   const parent = parseOutpoint(inscribed.svg)
   const child = inscribe(text('a child'), { parent })
@@ -88,7 +121,10 @@ export function explorerWorld({ names: more = 30, difficulty = 2 }: { names?: nu
       {
         satoshis: 1,
         lockingScript: inscriptionScript({
-          ...{ contentType: DIRECTORY, body: utf8(JSON.stringify({ 'index.html': '_1', 'notes.md': inscribed.notes })) },
+          ...{
+            contentType: DIRECTORY,
+            body: utf8(JSON.stringify({ 'index.html': '_1', 'notes.md': inscribed.notes })),
+          },
           suffix: mapTail({ app: 'site', title: 'The site of Alice' }),
         }),
       },
@@ -99,7 +135,14 @@ export function explorerWorld({ names: more = 30, difficulty = 2 }: { names?: nu
   return {
     chain,
     deployment: chain.deployment,
-    outpoints: { ...inscribed, 'long directory': long, 'short directory': short, hostile, child, site: site.outpoint(0) },
+    outpoints: {
+      ...inscribed,
+      'long directory': long,
+      'short directory': short,
+      hostile,
+      child,
+      site: site.outpoint(0),
+    },
     names,
     async fill(server) {
       for (const [transaction, topics, sources = []] of submissions) {
@@ -117,7 +160,10 @@ function invented(most: number): string[] {
     ['ba', 'co', 'du', 'fe', 'gi', 'ka', 'lo', 'mu', 'ne', 'pi', 'ra', 'so', 'tu', 've', 'wi'],
     ['n', 'la', 'ro', 's', 'ti', '-x', '9', 'mm', 'k0'],
   ]
-  return Array.from({ length: most }, (_, at) => `${heads[(at * 7) % heads.length]}${tails[(at * 5) % tails.length]}`)
+  return Array.from(
+    { length: most },
+    (_, at) => `${heads[(at * 7) % heads.length]}${tails[(at * 5) % tails.length]}`,
+  )
 }
 
 /** A square picture, as PNG. */
