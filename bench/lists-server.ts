@@ -1,4 +1,5 @@
-import { graphRecords, type TransactionRecord } from '../backend/src/graph/records.js'
+import { graphRecords } from '../backend/src/graph/records.js'
+import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { NAME_CHARACTERS } from '../backend/src/protocol/mine-node.js'
 import { startServer } from '../src/server/server.js'
@@ -38,14 +39,20 @@ const chain = new FakeChain()
 const server = await startServer({ config: configFor(chain, folder), logger: SILENT })
 const { graph } = server.node
 
-let waiting: TransactionRecord[] = []
+let waiting: FakeTransaction[] = []
 async function admit(transaction: FakeTransaction): Promise<void> {
-  waiting.push(recordOf(transaction, transaction.height))
+  waiting.push(transaction)
   if (waiting.length === A_WRITE) await write()
 }
 
 async function write(): Promise<void> {
-  await graph.record(graphRecords({ transactions: waiting }))
+  await graph.record(
+    graphRecords({
+      transactions: waiting.map((each) => recordOf(each, each.height)),
+      spends: waiting.flatMap(({ transaction }) => spendsBy(transaction)),
+    }),
+  )
+  while (await graph.backlog.workOff());
   waiting = []
 }
 
@@ -90,8 +97,14 @@ async function inscribeAll(): Promise<FakeTransaction> {
 }
 
 async function passOn(): Promise<FakeTransaction> {
-  let tip = chain.inscribe({ contentType: 'text/plain', body: utf8('old') })
-  const origin = tip
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('old') })
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
+  const origin = chain.spend({
+    inputs: [{ transaction: coin, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript }],
+  })
+  let tip = origin
+  await admit(coin)
   await admit(tip)
   for (let step = 1; step <= STEPS; step++) {
     const outputs = [{ satoshis: 1, lockingScript: p2pkh(1000) }]

@@ -41,6 +41,8 @@ export interface IndexComparison {
   compare(after: string | undefined): Promise<ComparedPart>
   /** Deletes all admissions of a transaction, so that it can be submitted again. */
   unadmit(txid: string): Promise<void>
+  /** Counts names, inscriptions and transactions again (`ListingsReader.counts`): rows were lost, or came another way. */
+  recount(): Promise<void>
 }
 
 export interface IndexRebuild {

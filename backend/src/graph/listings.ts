@@ -68,7 +68,7 @@ export interface ListedName extends NameRecord, ListPlace {
   height?: number
 }
 
-export interface ListedOutput extends OutputRecord, ListPlace {
+export interface ListedOutput extends Pick<OutputRecord, 'satoshis' | 'owner' | 'parent'>, ListPlace {
   content: ContentSummary
   height?: number
 }
@@ -155,7 +155,7 @@ const UNPROVEN = 2 ** 32
 
 /**
  * What newest lists are sorted by, highest first, before the outpoint. Proven transactions come by height; unproven ones come
- * before all of them, those that arrived last first. So the lists depend on the order of arrival as far as conflicts do
+ * before all of them, those that came last first. So the lists depend on the insertion order as far as conflicts do
  * (`docs/conflicts.md`), and not at all once everything is proven.
  *
  * A row moves when its transaction is proven, or its block reorganised: a page read after that may show it once more, or leave

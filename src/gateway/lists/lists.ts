@@ -317,7 +317,7 @@ export const LISTS_OPERATIONS: OperationGroup = {
       route: 'GET /newest/names',
       summary: 'Names, those mined last first',
       description:
-        'Names whose mint is unproven come first, latest arrival first; all others follow by the height of their block. A name that is proven between two pages may appear on both.',
+        'Names whose mint is unproven come first, those that came last before the others; all others follow by the height of their block. A name that is proven between two pages may appear on both.',
       query: newestQuery,
       answer: {
         description: 'A page.',

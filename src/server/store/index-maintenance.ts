@@ -166,7 +166,9 @@ export class IndexMaintenance {
     } while (after !== undefined)
     if (found.missing + found.extra + found.lost === 0) return 'no'
     logger.warn(found, 'the index differed from the admitted set')
-    return found.extra > 0 || found.lost > 0 ? 'too much' : 'repaired'
+    if (found.extra > 0 || found.lost > 0) return 'too much'
+    await store.recount()
+    return 'repaired'
   }
 
   private async recordAgain(missing: Admitted[]): Promise<void> {

@@ -97,8 +97,9 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     names: ['http'],
     preview: ['http'],
     metadata: ['http', 'content', 'names'],
+    lists: ['http', 'names'],
     sync: ['http'],
-    wiring: ['http', 'content', 'streams', 'names', 'preview', 'metadata', 'sync'],
+    wiring: ['http', 'content', 'streams', 'names', 'preview', 'metadata', 'lists', 'sync'],
   },
   'src/server': {
     config: [],

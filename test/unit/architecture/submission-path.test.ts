@@ -23,9 +23,9 @@ function filesOfSection(title: string): string[] {
 const NO_STEP = [
   // Formats, and the tables and lookups behind a write.
   /^backend\/src\/(protocol|storage\/(rows|read|rebuild|sql|mongo))\//,
-  /^backend\/src\/storage\/write\/([\w-]+-tables|blob-chunks|held-submissions)\.ts$/,
+  /^backend\/src\/storage\/write\/([\w-]+-tables|blob-chunks|held-submissions|listings)\.ts$/,
   // Libraries that several steps share.
-  /^backend\/src\/graph\/(ancestry|attributes|dependencies|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
+  /^backend\/src\/graph\/(ancestry|attributes|dependencies|listings|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.
   /^src\/gateway\/http\/(?!request-body)/,
   /^src\/server\/(telemetry\/|http\/(hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database))/,

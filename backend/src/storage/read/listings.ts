@@ -13,7 +13,7 @@ import type { OutputRecord } from '../../graph/records.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../protocol/mine-node.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, inParts, numberIn, outpointOf, outpointPair, unique } from '../rows/columns.js'
-import { OUTPUT, outputOf } from '../rows/record-rows.js'
+import { contentOf, OUTPUT, outputOf } from '../rows/record-rows.js'
 import { anyOf, type Filter, inLineage, type Row, type RowReader } from '../rows/rows.js'
 import { blockTimesIn } from './header-rows.js'
 import type { Lineages } from './lineages.js'
@@ -30,6 +30,17 @@ export interface ListingsOptions {
 /** The setting that holds {@link StoreCounts}. */
 export const COUNTS = { name: 'counts' }
 const OUTPOINT = ['txid', 'vout']
+/** The columns of an output that lists show: decoding a column takes the driver longer than finding the row. */
+const LISTED = [
+  ...OUTPOINT,
+  'satoshis',
+  'content_sha256',
+  'content_type',
+  'content_length',
+  'owner',
+  'parent_txid',
+  'parent_vout',
+]
 
 /** The lists of a store. */
 export function listingsIn({
@@ -46,10 +57,22 @@ export function listingsIn({
       return found.map((row) => ({ name: String(row.name), outpoint: outpointOf(row), ...recencyIn(row) }))
     },
     async newestInscriptions(query) {
-      const found = await newest(rows, query, { table: 'graph_outputs', fields: OUTPUT })
+      const found = await newest(rows, query, { table: 'graph_outputs', fields: LISTED })
       return found.flatMap((row) => {
-        const { content, ...output } = outputOf(row)
-        return content === undefined ? [] : [{ ...output, content, ...recencyIn(row) }]
+        const content = contentOf(row)
+        if (content === undefined) return []
+        return [
+          {
+            outpoint: outpointOf(row),
+            satoshis: Number(row.satoshis),
+            content,
+            ...(row.owner !== null && { owner: hexOf(row.owner) }),
+            ...(row.parent_txid !== null && {
+              parent: outpointOf({ txid: row.parent_txid, vout: row.parent_vout }),
+            }),
+            ...recencyIn(row),
+          },
+        ]
       })
     },
     async childNodes(domain) {

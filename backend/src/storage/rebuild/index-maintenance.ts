@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type {
   Admitted,
   ComparedPart,
@@ -7,7 +8,7 @@ import type {
   RebuildCheckpoint,
 } from '../../graph/index-maintenance.js'
 import { TOPICS } from '../../protocol/profile.js'
-import { COUNTS } from '../read/listings.js'
+import { COUNTS, storedCounts } from '../read/listings.js'
 import type { Lookups } from '../read/lookups.js'
 import { transactionRecord } from '../read/transactions.js'
 import { groupBy, hashColumn, hexOf, inParts, outpointOf } from '../rows/columns.js'
@@ -138,11 +139,27 @@ export abstract class StoredIndex implements IndexComparison, IndexRebuild {
     return this.database.count('graph_transactions', afterPosition(after))
   }
 
-  /** Counts anew what the rebuild will not insert: the transactions, which stay. */
+  /** Counts what the rebuild will not insert: the transactions, which stay. */
   protected async uncount(): Promise<void> {
     const transactions = await this.database.count('graph_transactions', {})
     const value = JSON.stringify({ names: 0, inscriptions: 0, transactions })
     await this.write((rows) => rows.put('graph_settings', { ...COUNTS, value }))
+  }
+
+  async recount(): Promise<void> {
+    for (let isCounted = false; !isCounted; ) {
+      const before = await storedCounts(this.database)
+      const counted = {
+        names: await this.database.count('graph_names', {}),
+        inscriptions: await this.database.count('graph_outputs', { recency: { $gte: 0 } }),
+        transactions: await this.database.count('graph_transactions', {}),
+      }
+      await this.write(async (rows) => {
+        // Somebody may have written meanwhile: then it is counted again.
+        isCounted = isDeepStrictEqual(await storedCounts(rows), before)
+        if (isCounted) await rows.put('graph_settings', { ...COUNTS, value: JSON.stringify(counted) })
+      })
+    }
   }
 
   protected write(work: (rows: RowWriter) => Promise<void>): Promise<void> {

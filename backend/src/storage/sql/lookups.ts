@@ -7,7 +7,6 @@ import type { Direction } from '../read/read-streams.js'
 import { PROOF } from '../read/transactions.js'
 import {
   countInParts,
-  groupBy,
   hashColumn,
   hexOf,
   isComplete,
@@ -58,11 +57,12 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
       return row && outpointOf(row)
     },
     async nodesOf(domains) {
-      const rows = await reader.all(nodesOf(domains), domains)
-      return [...groupBy(rows, ({ domain }) => String(domain))].map(([domain, nodes]) => {
-        const live = nodes.find((row) => Number(row.live) === 1)
-        return { domain, ...(live && { outpoint: outpointOf(live) }), children: nodes.length - 1 }
-      })
+      const rows = await reader.all((isMysql ? mysqlNodes : sqliteNodes)(domains), domains)
+      return rows.map((row) => ({
+        domain: String(row.domain),
+        ...(row.txid !== null && { outpoint: outpointOf(row) }),
+        children: Number(row.nodes) - 1,
+      }))
     },
     unspentOfTopic: (query) => unspentOfTopic(reader, query),
     workBehind: ({ txids, limit }) => countInParts(txids, limit, (part) => workBehind(reader, part, limit)),
@@ -114,9 +114,24 @@ const IS_LIVE = `not exists (
 
 const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? and ${IS_LIVE} limit 1`
 
-/** Each mint of a node leaves one more with its domain. */
-const nodesOf = (domains: string[]): string =>
-  `select domain, txid, vout, ${IS_LIVE} as live from graph_nodes as nodes where domain in (${anyOf(domains)})`
+/**
+ * Each mint of a node leaves one more with its domain. SQLite looks for the live one among the last written first, where it
+ * usually is. MySQL has no such order, and would read the whole table for this join.
+ */
+function sqliteNodes(domains: string[]): string {
+  return `select found.domain, found.nodes, live.txid, live.vout
+    from (select domain, count(*) as nodes from graph_nodes where domain in (${anyOf(domains)}) group by domain) as found
+    left join graph_nodes as live on live.rowid = (
+      select nodes.rowid from graph_nodes as nodes where nodes.domain = found.domain and ${IS_LIVE}
+      order by nodes.rowid desc limit 1
+    )`
+}
+
+function mysqlNodes(domains: string[]): string {
+  return `select domain, count(*) as nodes,
+    max(case when ${IS_LIVE} then txid end) as txid, max(case when ${IS_LIVE} then vout end) as vout
+    from graph_nodes as nodes where domain in (${anyOf(domains)}) group by domain`
+}
 
 type UnspentQuery = Parameters<AdmissionsReader['unspentOfTopic']>[0]
 /** No output has this index. */

@@ -1,7 +1,7 @@
 import { isListed, recencyOf, type StoreCounts } from '../../graph/listings.js'
 import type { NameRecord, OutputRecord } from '../../graph/records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
-import { formatOutpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { COUNTS, storedCounts } from '../read/listings.js'
 import {
   groupBy,
@@ -14,7 +14,6 @@ import {
   unique,
 } from '../rows/columns.js'
 import { anyOf, type RowReader, type RowWriter } from '../rows/rows.js'
-import type { GraphTables } from './graph-tables.js'
 
 /** What a write changes in the lists: how many rows there are, and which are to be sorted again. */
 export class ListingChanges {
@@ -78,9 +77,21 @@ async function sortAgain(rows: RowWriter, recencies: ReadonlyMap<string, number>
   }
 }
 
+/** The statements of a write that lists take. */
+interface ListedTables {
+  transactions: {
+    readonly listings: ListingChanges
+    recenciesOf(txids: string[]): Promise<Map<string, number>>
+  }
+  outputs: {
+    valuesAmong(outpoints: Outpoint[]): Promise<unknown[]>
+    namesAmong(outpoints: Outpoint[]): Promise<unknown[]>
+  }
+}
+
 /** The recency of new outputs that are listed, by their txid; counts those that are not stored. */
 export async function listOutputs(
-  { transactions, outputs: tables }: GraphTables,
+  { transactions, outputs: tables }: ListedTables,
   outputs: OutputRecord[],
 ): Promise<Map<string, number>> {
   const listed = unique(outputs.filter(isListed), ({ outpoint }) => formatOutpoint(outpoint))
@@ -92,7 +103,7 @@ export async function listOutputs(
 
 /** The same of new names. */
 export async function listNames(
-  { transactions, outputs }: GraphTables,
+  { transactions, outputs }: ListedTables,
   names: NameRecord[],
 ): Promise<Map<string, number>> {
   if (names.length === 0) return new Map()
