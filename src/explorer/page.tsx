@@ -161,27 +161,24 @@ export function SearchField({
   isSmall?: boolean
 }): VNode {
   return (
-    <form
-      class={isSmall ? 'search small' : 'search'}
-      role="search"
-      action={`${site.base ?? ''}/search`}
-      method="get"
-    >
-      <input
-        type="search"
-        name="q"
-        value={query}
-        maxLength={255}
-        autocomplete="off"
-        autocapitalize="none"
-        spellcheck={false}
-        aria-label="A name, outpoint, transaction or address"
-        placeholder={isSmall ? 'Search' : 'A name, outpoint, transaction or address'}
-      />
-      <button class="btn" type="submit" aria-label={isSmall ? 'Search' : undefined}>
-        {isSmall ? <Lens /> : 'Search'}
-      </button>
-    </form>
+    <search class={isSmall ? 'small' : undefined}>
+      <form class={isSmall ? 'search small' : 'search'} action={`${site.base ?? ''}/search`} method="get">
+        <input
+          type="search"
+          name="q"
+          value={query}
+          maxLength={255}
+          autocomplete="off"
+          autocapitalize="none"
+          spellcheck={false}
+          aria-label="A name, outpoint, transaction or address"
+          placeholder={isSmall ? 'Search' : 'A name, outpoint, transaction or address'}
+        />
+        <button class="btn" type="submit" aria-label={isSmall ? 'Search' : undefined}>
+          {isSmall ? <Lens /> : 'Search'}
+        </button>
+      </form>
+    </search>
   )
 }
 

@@ -223,7 +223,6 @@ function TreeMap({ prefix, children }: { prefix: string; children: readonly List
       viewBox={`0 0 ${SIZE} ${SIZE}`}
       width={SIZE}
       height={SIZE}
-      role="group"
       aria-label={`A map of ${counted(children.length, 'branch', 'branches')}, each with its children as leaves`}
     >
       <path class="twigs" d={twigs} />

@@ -34,15 +34,21 @@ export async function order(
   await page.waitForSelector('#start:not(:disabled)')
   await page.focus('#name')
   await page.keyboard.type(fields.name)
-  await page.keyboard.press('Tab')
-  if (fields.owner !== undefined) await page.keyboard.type(fields.owner)
+  const { owner, payer, workers } = fields
+  if (owner !== undefined || payer !== undefined || workers !== undefined) {
+    const isOpen = await page.$eval('#options', (options) => (options as HTMLDetailsElement).open)
+    await page.focus('#options > summary')
+    if (!isOpen) await page.keyboard.press('Enter')
+  }
+  if (owner !== undefined) {
+    await page.focus('#owner')
+    await page.keyboard.type(owner)
+  }
   if (fields.payer !== undefined) {
     await page.focus(`input[value=${fields.payer}]`)
     await page.keyboard.press('Space')
   }
   if (fields.workers !== undefined) {
-    await page.focus('summary')
-    await page.keyboard.press('Enter')
     await page.click('#workers', { count: 3 })
     await page.keyboard.type(String(fields.workers))
   }

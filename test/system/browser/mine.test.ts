@@ -71,7 +71,10 @@ inBrowser('a name is mined by keyboard, character by character, and submitted', 
   }
   const letters = await page.$$eval('#letters span', (all) => all.map(({ dataset }) => dataset.state))
   expect(letters).toEqual(['mined', 'mined', 'mined'])
-  await says(page, '#name-state', 'a-9 is taken.')
+  await says(page, '#name-state', 'a-9 is mined, by you.')
+  // It looks like a success, and says what comes next.
+  expect(await page.$eval('#progress', (section) => (section as HTMLElement).dataset.kind)).toBe('done')
+  expect(await page.$eval('#next a', (link) => link.getAttribute('href'))).toBe('/name/a-9')
   expect(complaints).toEqual([])
 })
 

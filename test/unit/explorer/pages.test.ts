@@ -1,0 +1,236 @@
+import { explorerWorld, HOSTILE } from '../../support/explorer/world.js'
+import { treeOf, useServers } from '../../support/server/test-server.js'
+
+// Pages as they come over HTTP, with whatever strangers write.
+
+const servers = useServers()
+const world = explorerWorld()
+const { outpoints } = world
+const server = await servers.start({ ...treeOf(world.deployment), ADMIN_TOKEN: 'a-token-of-the-operator' })
+await world.fill(server)
+
+const HTML = { headers: { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' } }
+const txid = outpoints.site.slice(0, 64)
+
+const PAGES = [
+  '/',
+  '/names',
+  '/names?order=name&prefix=a&after=al',
+  '/tree',
+  '/tree?prefix=al',
+  '/name/alice',
+  '/name/alice?from=1',
+  '/inscriptions',
+  ...Object.values(outpoints).map((outpoint) => `/ordinal/${outpoint}`),
+  `/type?type=${encodeURIComponent('text/plain')}`,
+  `/map?${new URLSearchParams({ key: HOSTILE, value: HOSTILE })}`,
+  `/parent/${outpoints.svg}`,
+  `/tx/${txid}`,
+  `/search?q=${encodeURIComponent(HOSTILE)}`,
+  '/status',
+  '/api',
+]
+
+/** What the markup of a page may not have: strangers' markup, and anything inline. */
+const FORBIDDEN = /<script(?! type="module" src="\/)|<style|\sstyle=|\son\w+="|javascript:|<img src=x|<b><b>/
+
+describe.each(PAGES)('%s', (path) => {
+  test('is a page with a strict policy, and none of a stranger’s markup', async () => {
+    const { status, headers, body } = await server.ask(path, HTML)
+    expect([200, 404]).toContain(status)
+    if (!path.startsWith('/search')) expect(status).toBe(200)
+    expect(headers).toMatchObject({
+      'content-type': 'text/html; charset=utf-8',
+      'content-length': String(body.length),
+      'content-security-policy': expect.stringMatching(
+        /^default-src 'none'; script-src 'self'; style-src 'self'; .*frame-ancestors 'none'$/,
+      ),
+      'cross-origin-opener-policy': 'same-origin',
+      'cross-origin-resource-policy': 'same-origin',
+      'referrer-policy': 'no-referrer',
+      'x-content-type-options': 'nosniff',
+    })
+    const html = body.toString('utf8')
+    expect(html).not.toMatch(FORBIDDEN)
+    expect(html).not.toContain('\u202e')
+    expect(html.length).toBeLessThan(200_000)
+  })
+
+  test('is revalidated by its entity tag, and has a head', async () => {
+    const { headers, status } = await server.ask(path, HTML)
+    const head = await server.ask(path, { ...HTML, method: 'HEAD' })
+    expect([head.status, head.body.length]).toEqual([status, 0])
+    const again = await server.ask(path, {
+      headers: { ...HTML.headers, 'If-None-Match': String(headers.etag) },
+    })
+    expect(again.status).toBe(304)
+  })
+})
+
+test('what is hostile is shown, as text', async () => {
+  const html = (await server.ask(`/ordinal/${outpoints.hostile}`)).body.toString('utf8')
+  expect(html).toContain('<bdi dir="auto">&lt;script>alert(1)&lt;/script>')
+  expect(html).toContain('\\u{202e}gnirts\\u{0}\\u{200b}')
+})
+
+test('a frame of the explorer cannot reach another host, and is sandboxed twice', async () => {
+  const html = (await server.ask(`/ordinal/${outpoints.page}`)).body.toString('utf8')
+  const [frame = ''] = /<iframe[^>]*>/.exec(html) ?? []
+  expect(frame).toContain('sandbox="allow-scripts"')
+  expect(frame).toContain('loading="lazy"')
+  const { headers } = await server.ask(`/content/${outpoints.page}?framed`)
+  expect(headers['content-security-policy']).toMatch(/^sandbox [^;]*; default-src 'self' /)
+  const plain = await server.ask(`/content/${outpoints.page}`)
+  expect(plain.headers['content-security-policy']).not.toContain('default-src')
+})
+
+test('a directory of ten thousand entries is counted, and a hundred of them are shown', async () => {
+  const html = (await server.ask(`/ordinal/${outpoints['short directory']}`)).body.toString('utf8')
+  expect(html).toContain('10,000 files')
+  expect(html).toContain('And 9,900 more files')
+  const long = (await server.ask(`/ordinal/${outpoints['long directory']}`)).body.toString('utf8')
+  expect(long).toContain('too long to list here')
+})
+
+test('a page changes with what it shows', async () => {
+  const world = explorerWorld({ names: 0 })
+  const other = await servers.start(treeOf(world.deployment))
+  await world.fill(other)
+  const before = await other.ask('/name/home')
+  const mint = world.chain.mint('homes')
+  const { beefOf } = await import('../../support/protocol/fake-chain.js')
+  await other.submit(beefOf(mint), ['tm_names', 'tm_ordinals'])
+  const after = await other.ask('/name/home')
+  expect(before.body.toString()).not.toContain('href="/name/homes"')
+  expect(after.body.toString()).toContain('href="/name/homes"')
+  expect((await other.ask('/')).body.toString()).toContain('href="/name/homes"')
+})
+
+describe('a search leads to', () => {
+  const cases: [query: string, path: string][] = [
+    ['alice', '/name/alice'],
+    [' ALICE ', '/name/alice'],
+    [outpoints.svg, `/ordinal/${outpoints.svg}`],
+    [outpoints.svg.replace('_', '.'), `/ordinal/${outpoints.svg}`],
+    [txid, `/tx/${txid}`],
+    ['1111111111111111111114oLvT2', '/address/1111111111111111111114oLvT2'],
+    ['', '/'],
+  ]
+  test.each(cases)('%j: %s', async (query, path) => {
+    const { status, headers } = await server.ask(`/search?q=${encodeURIComponent(query)}`)
+    expect([status, headers.location]).toEqual([303, path])
+  })
+
+  test('names that begin so, if none is called so', async () => {
+    const { status, body } = await server.ask('/search?q=satoshi-c')
+    expect(status).toBe(303)
+    expect(body.toString()).not.toContain('<script')
+    const begin = await server.ask('/search?q=nobody')
+    expect(begin.status).toBe(404)
+    expect(begin.body.toString()).toContain('Mine nobody')
+  })
+})
+
+test.each(['names', 'inscriptions'])('the feed of %s is well-formed Atom', async (kind) => {
+  const { status, headers, body } = await server.ask(`/feeds/${kind}.atom`)
+  expect([status, headers['content-type']]).toEqual([200, 'application/atom+xml; charset=utf-8'])
+  const xml = body.toString('utf8')
+  expect(xml.match(/<entry>/g)?.length).toBeGreaterThan(5)
+  expect(xml).toContain(`<link rel="self" href="${server.url}/feeds/${kind}.atom"/>`)
+  const opened = [...xml.matchAll(/<(\w+)[^>]*[^/]>/g)].map(([, tag]) => tag).sort()
+  const closed = [...xml.matchAll(/<\/(\w+)>/g)].map(([, tag]) => tag).sort()
+  expect(opened).toEqual(closed)
+})
+
+describe('an error', () => {
+  const unknown = `${'ab'.repeat(32)}_0`
+  const ROUTES: [status: number, path: string, method?: string][] = [
+    [404, '/nothing/here'],
+    [404, '/name/nobody'],
+    [400, '/name/Nobody!'],
+    [400, '/name/%ff'],
+    [400, '/ordinal/x'],
+    [404, `/ordinal/${unknown}`],
+    [404, `/tx/${'ab'.repeat(32)}`],
+    [400, '/tx/x'],
+    [400, '/address/x'],
+    [400, '/names?after=!'],
+    [400, '/tree?prefix=A'],
+    [404, '/tree?prefix=qqq'],
+    [400, '/type'],
+    [400, `/content/x`],
+    [404, `/content/${unknown}`],
+    [404, `/svc/gateway/metadata/${unknown}`],
+    [404, '/svc/names/nobody'],
+    [404, '/svc/names/proof/nobody'],
+    [404, `/svc/beef/${'ab'.repeat(32)}`],
+    [404, '/mine'],
+    [404, '/explorer/style.css'],
+    [401, '/admin/blocked'],
+    [400, '/submit', 'POST'],
+    [400, '/lookup', 'POST'],
+    [400, '/getDocumentationForTopicManager'],
+  ]
+
+  test.each(ROUTES)(
+    '%i of %s is a page for people, and JSON for everyone else',
+    async (status, path, method = 'GET') => {
+      const answers = await Promise.all(
+        [undefined, '*/*', 'application/json', 'application/json, text/html;q=0.9', 'image/png'].map(
+          (accept) => server.ask(path, { method, headers: accept === undefined ? {} : { Accept: accept } }),
+        ),
+      )
+      for (const { status: answered, headers, json } of answers) {
+        expect([answered, headers.vary, headers['content-type']]).toEqual([
+          status,
+          'Accept',
+          'application/json; charset=utf-8',
+        ])
+        expect(json).toMatchObject({ error: expect.any(String), code: expect.any(String) })
+        expect(headers['content-security-policy']).toBeUndefined()
+      }
+      const [plain] = answers
+      for (const accept of [
+        'text/html',
+        HTML.headers.Accept,
+        'text/*',
+        'application/json;q=0.5, text/html',
+      ]) {
+        const page = await server.ask(path, { method, headers: { Accept: accept } })
+        expect([page.status, page.headers.vary, page.headers['content-type']]).toEqual([
+          status,
+          'Accept',
+          'text/html; charset=utf-8',
+        ])
+        expect(page.headers['cache-control']).toBe('no-store')
+        expect(page.headers['www-authenticate']).toBe(plain?.headers['www-authenticate'])
+        expect(page.headers['access-control-allow-origin']).toBe(
+          plain?.headers['access-control-allow-origin'],
+        )
+        expect(page.headers['content-security-policy']).toMatch(
+          /^default-src 'none'; .*frame-ancestors 'self'$/,
+        )
+        expect(page.body.toString('utf8')).not.toMatch(/<script|<style/)
+        const { code = '' } = (plain?.json ?? {}) as { code?: string }
+        expect(page.body.toString('utf8')).toContain(code)
+      }
+    },
+  )
+
+  test('that quotes what was asked quotes it as text', async () => {
+    const { body } = await server.ask(`/svc/gateway/metadata/${encodeURIComponent(HOSTILE)}`, HTML)
+    expect(body.toString('utf8')).not.toMatch(FORBIDDEN)
+  })
+
+  test('for what is blocked has no trace of it', async () => {
+    await server.ask('/admin/block', {
+      method: 'POST',
+      headers: { Authorization: 'Bearer a-token-of-the-operator', 'Content-Type': 'application/json' },
+      body: JSON.stringify({ outpoint: outpoints.gm, reason: 'a test' }),
+    })
+    const page = await server.ask(`/ordinal/${outpoints.gm}`, HTML)
+    expect(page.status).toBe(451)
+    expect(page.body.toString('utf8')).toContain('The operator has blocked this.')
+    expect((await server.ask('/inscriptions')).body.toString('utf8')).not.toContain(outpoints.gm)
+  })
+})
