@@ -137,7 +137,7 @@ test.each(['names', 'inscriptions'])('the feed of %s is well-formed Atom', async
   const xml = body.toString('utf8')
   expect(xml.match(/<entry>/g)?.length).toBeGreaterThan(5)
   expect(xml).toContain(`<link rel="self" href="${server.url}/feeds/${kind}.atom"/>`)
-  const opened = [...xml.matchAll(/<(\w+)[^>]*[^/]>/g)].map(([, tag]) => tag).sort()
+  const opened = [...xml.matchAll(/<(\w+)(?: [^>]*[^/])?>/g)].map(([, tag]) => tag).sort()
   const closed = [...xml.matchAll(/<\/(\w+)>/g)].map(([, tag]) => tag).sort()
   expect(opened).toEqual(closed)
 })
@@ -193,7 +193,6 @@ describe('an error', () => {
       for (const accept of [
         'text/html',
         HTML.headers.Accept,
-        'text/*',
         'application/json;q=0.5, text/html',
       ]) {
         const page = await server.ask(path, { method, headers: { Accept: accept } })

@@ -55,7 +55,7 @@ test.each([
   ['application/op-ns', 'name'],
   ['video/mp4; stream=gw', 'video'],
   ['', 'other'],
-  ['text/html, image/png', 'other'],
+  ['text/html, image/png', 'text'],
 ])('%j is shown as %s', (type, kind) => {
   expect(kindOf(type)).toBe(kind)
 })
