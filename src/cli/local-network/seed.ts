@@ -1,24 +1,23 @@
 import type { Logger } from 'pino'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
-import { PROFILES } from '../../../backend/src/protocol/profile.js'
 import type { RunningServer } from '../../server/server.js'
 import { isDeployedHere } from '../../server/store/pinned-genesis.js'
 import { MiningProgress } from '../mining-progress.js'
 import type { Stream } from '../output.js'
-import { type Filled, fill, filledWith } from './fill.js'
+import { fill, filledWith } from './fill.js'
 import { OwnIndex } from './own-index.js'
 
 export interface Seeding {
   server: RunningServer
   logger: Logger
-  /** The stream for progress and URLs. */
+  /** The stream for progress and what to open. */
   out: Stream
   /** Stops it; the next start continues. */
   signal: AbortSignal
 }
 
 /**
- * Fills the network of a server whose tree was deployed for it, unless that is done, and prints the URLs to open. A failure
+ * Fills the network of a server whose tree was deployed for it, unless that is done, and prints what to open. A failure
  * is printed and logged, and the server keeps running.
  */
 export async function seedLocalNetwork(seeding: Seeding): Promise<void> {
@@ -31,11 +30,11 @@ export async function seedLocalNetwork(seeding: Seeding): Promise<void> {
     const url = ownUrl(server.url)
     const done = await filledWith({ graph })
     if (done !== undefined) {
-      out.write(urlList(url, done))
+      out.write(whatToOpen(url))
       return
     }
     progress.say('filling the local network: a melody, a few names that are mined, and a site')
-    const filled = await fill({
+    await fill({
       deployment,
       graph,
       index: new OwnIndex(server.node, deployment.genesis),
@@ -43,7 +42,7 @@ export async function seedLocalNetwork(seeding: Seeding): Promise<void> {
       progress,
       signal,
     })
-    out.write(urlList(url, filled))
+    out.write(whatToOpen(url))
   } catch (error) {
     progress.end()
     if (error === signal.reason) return
@@ -58,21 +57,12 @@ function ownUrl(url: string): string {
   return url.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
-/** The URLs to open in a local network, as text. */
-export function urlList(url: string, { name, origin, stream }: Filled): string {
-  const { gatewayPrefixes, namesPrefixes } = PROFILES.local
-  const gateway = `${url}${gatewayPrefixes[0]}`
-  const names = `${url}${namesPrefixes[0]}`
+/** What to open in a local network, as text: all else is one click from there. */
+export function whatToOpen(url: string): string {
   return `
 A local network, with names, a site and a stream. Open
 
-  the site           ${url}/content/${origin}:-1/
-  its name           ${names}/${name}
-  its metadata       ${gateway}/metadata/${origin}:-1
-  the stream         ${gateway}/stream/${stream}
-  all names          ${names}
-  mine a name        ${url}/mine
-  all that it does   ${url}/openapi.json
+  ${url}/
 
 or mine one here:  npx minetree mine hey --url ${url}
 

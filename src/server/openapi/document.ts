@@ -140,6 +140,9 @@ const RANGES = z.object({
   'If-Range': optionalText('An ETag: if it is not the current one, `Range` is ignored.'),
 })
 const RANGE_STATUSES = ['206', '416']
+/** Statuses of requests that reach no route: their errors are JSON for everyone. */
+const BEFORE_ROUTES = ['414', '431']
+const VARIES: readonly HeaderName[] = ['Vary']
 
 /** The group of an operation, and where the operation is mounted. */
 type Group = Omit<OperationGroup, 'operations'> & { template: string }
@@ -260,7 +263,11 @@ class DocumentWriter {
       const code = { enum: codes.map((each) => each.code) }
       return {
         description: codes.map((each) => `\`${each.code}\`: ${each.meaning}`).join('\n'),
-        headers: headersOf(tag, ['Cache-Control', 'Vary', ...(further[status] ?? [])]),
+        headers: headersOf(tag, [
+          'Cache-Control',
+          ...(BEFORE_ROUTES.includes(status) ? [] : VARIES),
+          ...(further[status] ?? []),
+        ]),
         content: { 'application/json': { schema: { type: 'object', properties: { code }, ...body } } },
       }
     })

@@ -48,10 +48,26 @@ async function stop({ child, ended }: Running): Promise<void> {
   expect((await ended).code).toBe(0)
 }
 
-/** What a start says to open, by what it is called. */
+/** What there is behind the one link that a start prints, by what it is called. */
 async function toOpen(started: Started): Promise<Record<string, string>> {
-  const lines = (await started.said('or mine one here:')).matchAll(/^ {2}(\S.*?) {2,}(http\S+)$/gm)
-  return Object.fromEntries([...lines].map(([, called = '', url = '']) => [called, url]))
+  const said = await started.said('or mine one here:')
+  const links = [...said.matchAll(/^ {2}(http\S+)\/$/gm)].map(([, link = '']) => link)
+  expect(links).toHaveLength(1)
+  const [url = ''] = links
+  const home = await get(`${url}/`)
+  expect(home).toMatchObject({ status: 200, type: 'text/html; charset=utf-8' })
+  expect(home.body.toString('utf8')).toContain('href="/name/home"')
+  const { origin } = (await getJson(`${url}/svc/names/home`)) as { origin: string }
+  const site = `${url}/content/${origin}:-1/`
+  const [, stream = ''] = / src="([^"]*\/stream\/[^"]*)"/.exec((await get(site)).body.toString('utf8')) ?? []
+  return {
+    'the site': site,
+    'its name': `${url}/svc/names/home`,
+    'its metadata': `${url}/svc/gateway/metadata/${origin}:-1`,
+    'the stream': url + stream,
+    'all names': `${url}/svc/names`,
+    'all that it does': `${url}/openapi.json`,
+  }
 }
 
 const get = async (url: string): Promise<{ status: number; type: string | null; body: Buffer }> => {

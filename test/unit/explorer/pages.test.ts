@@ -169,7 +169,7 @@ describe('an error', () => {
     [401, '/admin/blocked'],
     [400, '/submit', 'POST'],
     [400, '/lookup', 'POST'],
-    [400, '/getDocumentationForTopicManager'],
+    [404, '/getDocumentationForTopicManager'],
   ]
 
   test.each(ROUTES)(
@@ -190,11 +190,7 @@ describe('an error', () => {
         expect(headers['content-security-policy']).toBeUndefined()
       }
       const [plain] = answers
-      for (const accept of [
-        'text/html',
-        HTML.headers.Accept,
-        'application/json;q=0.5, text/html',
-      ]) {
+      for (const accept of ['text/html', HTML.headers.Accept, 'application/json;q=0.5, text/html']) {
         const page = await server.ask(path, { method, headers: { Accept: accept } })
         expect([page.status, page.headers.vary, page.headers['content-type']]).toEqual([
           status,

@@ -147,7 +147,9 @@ describe.each(profiles)(
 
     test('has every route of the server, and no other', () => {
       // Pages are for people, and `docs/explorer.md` lists them.
-      const routes = routesOf(app).routes.filter(({ path }) => !pagePaths.has(String(path)))
+      const routes = routesOf(app).routes.filter(
+        ({ prefix, path }) => prefix !== '' || !pagePaths.has(String(path)),
+      )
       const lines = described(document).map(([line]) => line)
       expect(lines.sort()).toEqual(routes.flatMap(operationsOf).sort())
     })
