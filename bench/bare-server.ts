@@ -27,7 +27,7 @@ async function serversLike(url: string): Promise<Bare> {
   const app = express()
     .disable('x-powered-by')
     .disable('etag')
-    .get(/^\/(?:content|svc)\/./, (_request, response) => {
+    .get(/^\//, (_request, response) => {
       for (const [name, value] of headers) response.setHeader(name, value)
       response.end(body)
     })

@@ -12,6 +12,7 @@ import { large } from './large.js'
 import { lists } from './lists.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
+import { pages } from './pages.js'
 import { processes } from './processes.js'
 import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
@@ -31,6 +32,7 @@ const benches = {
   lookups,
   gateway,
   lists,
+  pages,
   large,
   'stored-bytes': storedBytes,
   constants,

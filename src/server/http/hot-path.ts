@@ -64,6 +64,9 @@ export function aheadOfRoutes(
   return Object.assign(app, { express })
 }
 
+/** A path that has no route. */
+const NOWHERE = '/-'
+
 /** A request and its response as Express would pass them to its first handler. */
 function adopted(
   express: Express,
@@ -75,7 +78,7 @@ function adopted(
   response.locals = {}
   request.originalUrl = request.url
   // Express has no handler for a target without a path (`http://[/`, `http://`): this one has no route.
-  if (!request.url.startsWith('/') && !isParsable(request)) request.url = '/'
+  if (!request.url.startsWith('/') && !isParsable(request)) request.url = NOWHERE
   return [request, response]
 }
 

@@ -78,9 +78,6 @@ Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator
 
 The requests of a client are counted, except those from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
 
-/** Refused before any route is chosen, and so always as JSON. */
-const BEFORE_ROUTES = ['414', '431']
-
 /** Describes every route that the server has under a profile. Takes some dozens of milliseconds. */
 export function openapiDocument({
   profile,
@@ -143,6 +140,9 @@ const RANGES = z.object({
   'If-Range': optionalText('An ETag: if it is not the current one, `Range` is ignored.'),
 })
 const RANGE_STATUSES = ['206', '416']
+/** Statuses of requests that reach no route: their errors are JSON for everyone. */
+const BEFORE_ROUTES = ['414', '431']
+const VARIES: readonly HeaderName[] = ['Vary']
 
 /** The group of an operation, and where the operation is mounted. */
 type Group = Omit<OperationGroup, 'operations'> & { template: string }
@@ -265,7 +265,7 @@ class DocumentWriter {
         description: codes.map((each) => `\`${each.code}\`: ${each.meaning}`).join('\n'),
         headers: headersOf(tag, [
           'Cache-Control',
-          ...(BEFORE_ROUTES.includes(status) ? [] : (['Vary'] as const)),
+          ...(BEFORE_ROUTES.includes(status) ? [] : VARIES),
           ...(further[status] ?? []),
         ]),
         content: { 'application/json': { schema: { type: 'object', properties: { code }, ...body } } },

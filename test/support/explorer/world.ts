@@ -48,13 +48,18 @@ const FILES = {
   audio: { contentType: 'audio/wav', body: new Uint8Array(9000) },
 } satisfies Record<string, File>
 
-/** @param options.names How many names are mined beside the ones with a meaning. */
+/**
+ * @param options.names How many names are mined beside the ones with a meaning.
+ * @param options.isPeaceful Leaves out what is hostile: for pictures.
+ */
 export function explorerWorld({
   names: more = 30,
   difficulty = 2,
+  isPeaceful = false,
 }: {
   names?: number
   difficulty?: number
+  isPeaceful?: boolean
 } = {}): World {
   const chain = new FakeChain({ difficulty })
   const submissions: [transaction: FakeTransaction, topics: string[], sources?: FakeTransaction[]][] = [
@@ -108,6 +113,7 @@ export function explorerWorld({
   )
   const parent = parseOutpoint(inscribed.svg)
   const child = inscribe(text('a child'), { parent })
+  const unwanted = new Set([long, short, hostile])
   // The ordinal of a name moves, and shows a site.
   const mint = mints.get('alice')
   if (mint === undefined) throw new Error('alice is not mined')
@@ -146,6 +152,7 @@ export function explorerWorld({
     names,
     async fill(server) {
       for (const [transaction, topics, sources = []] of submissions) {
+        if (isPeaceful && unwanted.has(transaction.outpoint(0))) continue
         const beef = beefOf(transaction, { with: sources })
         const { status, body } = await server.submit(beef, topics)
         if (status !== 200) throw new Error(`a submission was answered ${status}: ${body}`)

@@ -169,7 +169,7 @@ describe('an error', () => {
     [401, '/admin/blocked'],
     [400, '/submit', 'POST'],
     [400, '/lookup', 'POST'],
-    [400, '/getDocumentationForTopicManager'],
+    [404, '/getDocumentationForTopicManager'],
   ]
 
   test.each(ROUTES)(

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+import { compareWithBare } from './gateway.js'
+import type { ListsReady } from './lists-server.js'
+import { type Target, withProcess } from './load.js'
+
+/** How fast a page is to be, as a multiple of a bare Express handler. */
+const WANTED = 0.25
+/** The most bytes, compressed, of a page, and of the scripts and the styles that it loads. */
+const MOST = { html: 60 * 1024, script: 30 * 1024, style: 30 * 1024 }
+
+/**
+ * What pages cost over 14,000 names and 20,000 inscriptions: against a bare Express handler that sends the same bytes, in
+ * processes of their own, by turns. First as visitors get them, then made for each request. And how large they are.
+ */
+export async function* pages(): AsyncGenerator<string> {
+  yield* withProcess('./lists-server.js', [], async function* (ready: ListsReady, server) {
+    const { url, nodes, old, txid } = ready
+    const compared = (...paths: string[]): { target: Target; wanted: number } => ({
+      target: { origin: url, server, paths },
+      wanted: WANTED,
+    })
+    const shown = {
+      home: '/',
+      name: `/name/${nodes[0]}`,
+      ordinal: `/ordinal/${old}`,
+      tree: '/tree',
+      names: '/names',
+    }
+    for (const [what, path] of Object.entries(shown)) {
+      const html = Buffer.from(await (await fetch(url + path)).arrayBuffer())
+      yield `${what}: ${html.length} bytes, ${gzipSync(html).length} compressed (wanted: at most ${MOST.html})`
+    }
+    const files: [file: string, most: number][] = [
+      ['explorer.js', MOST.script],
+      ['style.css', MOST.style],
+    ]
+    for (const [file, most] of files) {
+      const size = gzipSync(readFileSync(new URL(`../pages/${file}`, import.meta.url))).length
+      yield `${file}: ${size} bytes compressed (wanted: at most ${most})`
+    }
+    yield* compareWithBare('express', {
+      home: compared('/'),
+      name: compared(...nodes.map((name) => `/name/${name}`)),
+      ordinal: compared(`/ordinal/${old}`),
+      inscriptions: compared('/inscriptions'),
+      tree: compared('/tree'),
+      transaction: compared(`/tx/${txid}`),
+    })
+    // With a query, nothing is answered from memory.
+    yield* compareWithBare('express', {
+      'name, made each time': compared(...nodes.map((name) => `/name/${name}?q`)),
+      'ordinal, made each time': compared(`/ordinal/${old}?q`),
+      'inscriptions, made each time': compared('/inscriptions?q'),
+    })
+  })
+}
