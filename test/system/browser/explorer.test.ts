@@ -128,7 +128,7 @@ const isExpected = (complaint: string): boolean =>
 
 describe.each(Object.entries(SCREENS))('on a %s screen', (screen, options) => {
   inBrowser.each(Object.entries(PAGES))(
-    'the page "%s" is accessible, fits, and asks no other host',
+    'the page %s is accessible, fits, and asks no other host',
     async (name, path) => {
       const { page, complaints } = await open(path, options)
       // What is lazy is loaded, too.
