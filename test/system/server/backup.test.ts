@@ -46,7 +46,7 @@ async function answers(server: TestServer, { mints, notes }: World): Promise<unk
     ...mints.flatMap((mint) => [`/svc/names/origin/${'abc'.slice(0, mints.indexOf(mint) + 1)}`]),
     '/svc/names/abc',
     '/svc/names/proof/abc',
-    ...['counts', 'newest/names', 'newest/inscriptions'].map((list) => `/svc/gateway/${list}`),
+    '/svc/gateway/newest/names',
     ...notes.flatMap((note) => [`/content/${note.outpoint(0)}`, `/svc/gateway/metadata/${note.outpoint(0)}`]),
   ]
   const all: unknown[] = []
