@@ -113,8 +113,9 @@ export class MiningForm {
     if (order === undefined || this.#running !== undefined) return
     this.#running = new AbortController()
     const { signal } = this.#running
-    this.#busy(true)
+    // First: the button to stop is in it, and takes the focus.
     this.#progress.begin(order.name)
+    this.#busy(true)
     try {
       await runOrder({
         ...this.#served,
