@@ -1,7 +1,11 @@
 import { createHash } from 'node:crypto'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from '../../test/support/graph/said-outputs.js'
 import { type Decision, decide, type Facts } from './decision.js'
 import type { History, HistoryTransaction } from './history.js'
+
+/** Whether genuine or not: the list of inscriptions goes by what an output says. */
+const NAME_TYPE = PROFILES.local.nameContentType
 
 /** Something that the operator blocks. */
 export interface BlockedItem {
@@ -116,7 +120,7 @@ export class Answers {
   get inscribed(): string[] {
     const isListed = (outpoint: string): boolean => {
       const type = this.said(outpoint).content?.contentType
-      return type !== undefined && type !== CHUNK_TYPE && !this.origins.has(outpoint)
+      return type !== undefined && type !== CHUNK_TYPE && type !== NAME_TYPE && !this.origins.has(outpoint)
     }
     return [...this.held].filter(isListed)
   }

@@ -1,5 +1,4 @@
 import type { Db } from 'mongodb'
-import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
@@ -53,7 +52,7 @@ describeWithMongo('the processes of one MongoDB that would rebuild its index', (
         await other.setRebuildCheckpoint({ state: 'under way', place: '7 ab' })
       })
       isGone = false
-      await expect(one.empty()).rejects.toThrow(StoreUnavailableError)
+      await expect(one.empty()).rejects.toThrow(LostLeaseError)
       await expect(one.setRebuildCheckpoint(undefined)).rejects.toThrow(LostLeaseError)
     })
     expect(await one.rebuild()).toEqual({ state: 'under way', place: '7 ab' })
