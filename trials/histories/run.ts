@@ -86,7 +86,8 @@ export class Run<At extends Host = Host> {
 
   /**
    * Submits to another host, from scratch, what counts here, all of it proven that is mined: what is mined in the order of blocks, then the rest as it came.
-   * Undefined where something cannot be submitted alone: nobody here can sign for it, and it came as the source of another.
+   * Undefined where something cannot be submitted alone: nobody here can sign for it, and it came as the source of another; or
+   * where the other host learns more by it: what came here without its sources, and has lost its proof since, comes with them.
    */
   async rebuiltOn<Other extends Host>(host: Other): Promise<Run<Other> | undefined> {
     const { history, chain, model } = this
@@ -100,7 +101,10 @@ export class Run<At extends Host = Host> {
       const proven = model.proofs.has(transaction.txid)
       await run.submit(transaction, { ...CERTAIN, proven, sources: 1 })
     }
-    return run
+    const learnsMore = history.transactions.some(
+      ({ txid }) => run.model.isKnown(txid) && !model.isKnown(txid),
+    )
+    return learnsMore ? undefined : run
   }
 
   /** Makes something happen, and compares what is stored with the model. */

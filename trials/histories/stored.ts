@@ -94,7 +94,7 @@ export async function answeringRows(
   return {
     transactions: await rows(
       `select txid, height, merkle_root from graph_transactions as own where silent = 0 and (
-         exists (select 1 from graph_outputs as outputs where outputs.txid = own.txid)
+         exists (select 1 from graph_outputs as outputs where outputs.txid = own.txid and outputs.carrier = 0)
          or exists (select 1 from graph_nodes as nodes where nodes.txid = own.txid)
        )`,
     ),

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { readBeef } from '../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import {
   beefOf,
@@ -13,7 +14,8 @@ import { BOTH_TOPICS } from '../histories/happenings.js'
 import { expectRuns } from '../histories/trial.js'
 
 // Submissions that come at the same time share writes. What becomes of each, and of the store, is what comes of sending them
-// one after another, in the order in which they were written: with conflicts among them, repeats, invalid ones, and parents and children in different ones.
+// one after another, in the order in which they were written: with conflicts among them, repeats, invalid ones, and parents and
+// children in different ones. Of those that share a write, one that brings the proof of another goes before it.
 
 const servers = useServers()
 
@@ -157,6 +159,23 @@ function lasting(server: TestServer): Record<string, string[]> {
   }
 }
 
+/** Submissions that shared a write, in an order in which each comes after those that bring its proof and that it lacks. */
+function proversFirst(group: Submitted[]): Submitted[] {
+  const waiting = [...group]
+  const ordered: Submitted[] = []
+  while (waiting.length > 0) {
+    const next = waiting.findIndex(
+      (each) => !waiting.some((other) => !proves(each, each.txid) && proves(other, each.txid)),
+    )
+    ordered.push(...waiting.splice(next, 1))
+  }
+  return ordered
+}
+
+function proves({ beef }: Submitted, txid: string): boolean {
+  return readBeef(beef).proof(txid) !== undefined
+}
+
 async function start({ chain }: World): Promise<TestServer> {
   const server = await servers.start({ ...treeOf(chain.deployment), SUBMISSIONS_PER_MINUTE: '0' })
   await server.submit(beefOf(chain.genesis), BOTH_TOPICS)
@@ -230,8 +249,9 @@ test('submissions that come at once come to what they come to one after another'
 
       const quiet = await start(world)
       const alone: string[] = []
-      for (const txid of written.flat()) {
-        const { beef } = sent.find((each) => each.txid === txid && !each.isCut) as Submitted
+      const submittedOf = (txid: string): Submitted =>
+        sent.find((each) => each.txid === txid && !each.isCut) as Submitted
+      for (const { txid, beef } of written.flatMap((group) => proversFirst(group.map(submittedOf)))) {
         alone.push(`${txid} ${(await quiet.submit(beef, BOTH_TOPICS)).status}`)
       }
       await quiet.node.backlog.done()
