@@ -206,16 +206,8 @@ export async function ordinalPage(
   })
   return {
     html,
-    dependsOn: [
-      dependency.lineages,
-      dependency.spend(tip.outpoint),
-      dependency.proof(tip.outpoint.txid),
-      ...steps
-        .filter((each) => each.height === undefined)
-        .map((each) => dependency.proof(each.outpoint.txid)),
-      // A child may come with any write.
-      dependency.all,
-    ],
+    // A child may come with any write.
+    dependsOn: [dependency.all],
   }
 }
 

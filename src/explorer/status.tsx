@@ -51,7 +51,7 @@ export interface HealthView {
   sources?: Source[] | undefined
 }
 
-/** The state of a host, for its operator and for whoever asks why something is missing. */
+/** The state of a host, for its operator and for people who wonder why something is missing. */
 export function statusPage({ site, health }: { site: Site; health: HealthView }): string {
   const { ready, reasons, index, readers, refused, height, lag, headers, follow, ancestors, sources } = health
   const refusals = Object.entries(refused).flatMap(([topic, codes]) =>

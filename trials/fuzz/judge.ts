@@ -61,7 +61,7 @@ function isBusy({ status, headers }: FuzzAnswer): boolean {
 function judgeError({ method, host, headers: sent }: PlainRequest, { headers, body }: FuzzAnswer): string[] {
   const complaints: string[] = []
   const type = headers.get('content-type') ?? ''
-  // On a host that shows content, whoever prefers a page gets one.
+  // On a host that shows content, a request that prefers a page gets one.
   if (host !== undefined && type.startsWith('text/html') && sent.some(([name]) => /^accept$/i.test(name))) {
     const policy = headers.get('content-security-policy') ?? ''
     if (!policy.startsWith("default-src 'none'")) complaints.push('something may run in an error')

@@ -64,8 +64,8 @@ export interface AnswersOptions {
 export const CONTENT_PATH = /^\/content\/./
 
 /**
- * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, and whoever looks at a list of
- * strangers' content must not be announced to other hosts.
+ * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, but no other host learns who looks
+ * at a list of strangers' content.
  */
 const FRAMED_POLICY =
   "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; form-action 'none'; base-uri 'self'"

@@ -71,7 +71,7 @@ export function errorResponse({
     for (const name of BODY_HEADERS) response.removeHeader(name)
     response.status(status).set({ ...answer.headers, 'Cache-Control': 'no-store' })
     if (page !== undefined) {
-      // Whoever got this might have got the other.
+      // A cache must not answer one kind of client with the other's error.
       response.vary('Accept')
       if (prefersHtml(request)) {
         const { code, message, data } = answer
@@ -87,7 +87,7 @@ export function errorResponse({
   }
 }
 
-/** Whether a request prefers a page to JSON, as browsers do that open one. Whoever takes anything gets JSON. */
+/** Whether a request prefers a page to JSON, as that of a browser does which opens one. One that accepts anything gets JSON. */
 function prefersHtml(request: Request): boolean {
   return (
     request.headers.accept?.includes('text/html') === true && request.accepts(JSON_OR_HTML) === 'text/html'

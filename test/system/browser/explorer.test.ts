@@ -120,7 +120,7 @@ async function faults(page: Page, isPhone: boolean): Promise<string[]> {
   }, isPhone)
 }
 
-/** A page that is not there is 404, which browsers log; and a stranger's page in a frame is kept from telling others. */
+/** A page that is not there is 404, which browsers log; and a stranger's page in a frame cannot reach other hosts. */
 const isExpected = (complaint: string): boolean =>
   /status of 404|'http:\/\/other\.example\/tracker\.png' violates the following Content Security Policy/.test(
     complaint,

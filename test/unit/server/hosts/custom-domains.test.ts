@@ -228,7 +228,7 @@ describe('a server with CUSTOM_DOMAINS', () => {
   })
 
   test.each(['/health/live', '/mine', '/admin/blocked', '/svc/names', '/metrics', '/'])(
-    'has none of the service at %s for whoever makes a domain lead here',
+    'has none of the service at %s for a domain that was made to lead here',
     async (path) => {
       const { on, named } = await start({ ADMIN_TOKEN: 'a-token-of-the-operator' })
       const { site } = await named('a', text('content'))
