@@ -89,6 +89,8 @@ async function untilReaders(url: string): Promise<void> {
 describe('two readers', () => {
   let running: Running
   let url: string
+  /** How many reads of the client that reads too much were refused. */
+  let refused = 0
 
   beforeAll(async () => {
     running = cli.start(
@@ -157,9 +159,17 @@ describe('two readers', () => {
     const first = await ask(url, path, from('203.0.113.1'))
     expect(first.headers['ratelimit-policy']).toMatch(/^"reads"; q=40; w=60/)
     expect(first.headers.ratelimit).toMatch(/^"reads"; r=39; t=\d+$/)
-    const rest = await everywhere(url, path, from('203.0.113.1'))
-    expect(rest.filter(({ status }) => status === 200)).toHaveLength(39)
-    expect(rest.filter(({ status }) => status === 429)).toHaveLength(MANY - 39)
+    // What one reader was granted and does not use in time is refused by the other, and granted again a second later.
+    let answered = 1
+    await until(async () => {
+      const more = await everywhere(url, path, from('203.0.113.1'))
+      const passed = more.filter(({ status }) => status === 200)
+      answered += passed.length
+      refused += more.length - passed.length
+      expect(more.filter(({ status }) => status === 429)).toHaveLength(more.length - passed.length)
+      return answered >= 40
+    }, 'all 40 reads are granted')
+    expect(answered).toBe(40)
     // Lookups, which the writer answers, count as well.
     const lookup = { ...posted({ service: 'ls_names', query: { name: 'a' } }) }
     const headers = { ...lookup.headers, 'X-Forwarded-For': '203.0.113.1' }
@@ -184,9 +194,9 @@ describe('two readers', () => {
     const { body } = await ask(url, '/metrics')
     const [, counted] = /^minetree_error_answers_total\{code="BLOCKED"\} (\d+)$/m.exec(body.toString()) ?? []
     expect(Number(counted)).toBe(MANY)
-    const [, refused] =
+    const [, limited] =
       /^minetree_error_answers_total\{code="RATE_LIMITED"\} (\d+)$/m.exec(body.toString()) ?? []
-    expect(Number(refused)).toBe(MANY - 39 + 1 + 2)
+    expect(Number(limited)).toBe(refused + 1 + 2)
   })
 
   test('are replaced when they are killed', async () => {
