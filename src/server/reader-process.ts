@@ -31,6 +31,7 @@ class Reader {
   index: IndexStatus
   readonly metrics: Metrics
   private server: HttpServer | undefined
+  private address: AddressInfo | undefined
 
   private constructor(
     private readonly setup: ReaderSetup,
@@ -54,13 +55,15 @@ class Reader {
       ...{ config, writer, logger },
       ...store,
       index: () => this.index,
+      port: () => this.address?.port,
       reads: grantedReads(limits.readRate),
     })
     const isCounted = (request: IncomingMessage): boolean => !isPassedOn(request)
     const log = logRequests ? { log: logger } : {}
     this.server = openHttpServer({ app, limits, onEnd: metrics.countRequest, isCounted, ...log })
     await listen(this.server, config)
-    return this.server.address() as AddressInfo
+    this.address = this.server.address() as AddressInfo
+    return this.address
   }
 
   /** Drops what a write has outdated. */

@@ -106,6 +106,11 @@ test('a page changes with what it shows', async () => {
   expect((await other.ask('/')).body.toString()).toContain('href="/name/homes"')
 })
 
+test('a name leads to its host, at the port that the system chose', async () => {
+  const page = (await server.ask('/name/alice')).body.toString('utf8')
+  expect(page).toContain(`href="//alice.localhost:${new URL(server.url).port}/"`)
+})
+
 describe('a search leads to', () => {
   const cases: [query: string, path: string][] = [
     ['alice', '/name/alice'],
