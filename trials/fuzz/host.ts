@@ -17,15 +17,23 @@ const SETTINGS = {
   ADMIN_TOKEN,
 }
 
-/** The compiled server, following the tree of the network that inputs are made of. */
+/**
+ * The compiled server, following the tree of the network that inputs are made of.
+ *
+ * @param options.env Further settings.
+ */
 export async function startHost(options: {
   main: string
   dataDir: string
   world: World
+  env?: Environment
   onLine?: (line: string) => void
 }): Promise<ServerProcess> {
   const { main, dataDir, world, onLine } = options
-  const env: Environment = { PORT: '0', DATA_DIR: dataDir, SEED: 'none', ...SETTINGS, ...world.settings }
+  const env: Environment = {
+    ...{ PORT: '0', DATA_DIR: dataDir, SEED: 'none', ...SETTINGS, ...world.settings },
+    ...options.env,
+  }
   return await startServerProcess({ main, env, ...(onLine && { onLine }) })
 }
 

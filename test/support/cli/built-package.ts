@@ -8,7 +8,10 @@ import { promisify } from 'node:util'
 import { madeOnce } from './made-once.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-const SOURCES = ['src', 'backend/src', 'package.json', 'bundle.mjs', 'tsconfig.json', 'tsconfig.build.json']
+const SOURCES = [
+  ...['src', 'backend/src', 'package.json', 'bundle.mjs', 'bundle-pages.mjs'],
+  ...['tsconfig.json', 'tsconfig.build.json'],
+]
 
 /**
  * The package as it is installed, compiled from the sources as they are: once for as long as they stay the same, for it

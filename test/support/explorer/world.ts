@@ -26,7 +26,7 @@ export interface World {
   fill(server: Pick<TestServer, 'submit'>): Promise<void>
   /** The outpoint of each inscription, by what it is. */
   outpoints: Record<
-    keyof typeof FILES | 'long directory' | 'short directory' | 'hostile' | 'child' | 'site',
+    keyof typeof FILES | 'long directory' | 'short directory' | 'files' | 'hostile' | 'child' | 'site',
     string
   >
   names: string[]
@@ -105,6 +105,14 @@ export function explorerWorld({
   )
   const long = inscribe(directory(entries))
   const short = inscribe(directory(Object.fromEntries(Object.keys(entries).map((_, at) => [`f${at}`, '_0']))))
+  const listed = Array.from({ length: 20 }, (_, at): [string, string] => [`file ${at}.txt`, inscribed.gm])
+  const files = inscribe(
+    directory({
+      [HOSTILE.replaceAll('/', '')]: inscribed.gm,
+      '..': inscribed.gm,
+      ...Object.fromEntries(listed),
+    }),
+  )
   const hostile = inscribe(
     { contentType: `text/plain; x="${'<b>'.repeat(20)}"`, body: utf8(HOSTILE) },
     {
@@ -118,7 +126,7 @@ export function explorerWorld({
   )
   const parent = parseOutpoint(inscribed.svg)
   const child = inscribe(text('a child'), { parent })
-  const unwanted = new Set([long, short, hostile])
+  const unwanted = new Set([long, short, files, hostile])
   let mined: HeaderChain | undefined
   // The ordinal of a name moves, and shows a site.
   const mint = mints.get('alice')
@@ -151,6 +159,7 @@ export function explorerWorld({
       ...inscribed,
       'long directory': long,
       'short directory': short,
+      files,
       hostile,
       child,
       site: site.outpoint(0),

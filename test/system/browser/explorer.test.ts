@@ -3,12 +3,14 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
-import { says, useBrowser } from '../../support/browser/browser.js'
+import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { explorerWorld } from '../../support/explorer/world.js'
+import { beefOf } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 // What the explorer looks like and may do in a browser. SHOTS=<folder> keeps a picture of each page.
@@ -47,6 +49,7 @@ const PAGES = {
   'hostile ordinal': `/ordinal/${outpoints.hostile}`,
   'long directory': `/ordinal/${outpoints['long directory']}`,
   'short directory': `/ordinal/${outpoints['short directory']}`,
+  files: `/ordinal/${outpoints.files}`,
   inscriptions: '/inscriptions',
   address: `/address/${encodeAddress('01'.padStart(40, '0'), 'main')}`,
   parent: `/parent/${outpoints.svg}`,
@@ -68,6 +71,12 @@ const SCREENS = {
   'phone dark': { width: 360, height: 780, scheme: 'dark' },
 }
 
+/** Mines one more name. */
+async function mineOne(name: string): Promise<void> {
+  const { status } = await server.submit(beefOf(world.chain.mint(name)), ['tm_names'])
+  expect(status).toBe(200)
+}
+
 interface Seen {
   page: Page
   complaints: string[]
@@ -78,6 +87,17 @@ async function open(path: string, { width, height, scheme }: (typeof SCREENS)['d
     await each.setViewport({ width, height })
     await each.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
   })
+}
+
+/** The scripts that a page loads, from before it is opened, with their sizes in bytes, compressed. */
+function scriptsOf(page: Page): () => Promise<Record<string, number>> {
+  const loaded: Promise<[path: string, size: number]>[] = []
+  page.on('response', (response) => {
+    if (response.request().resourceType() !== 'script') return
+    const { pathname } = new URL(response.url())
+    loaded.push(response.buffer().then((body) => [pathname, gzipSync(body).length]))
+  })
+  return async () => Object.fromEntries(await Promise.all(loaded))
 }
 
 /** What axe-core finds. It runs outside of the page's own policy, as an extension does. */
@@ -164,6 +184,30 @@ inBrowser('a name is verified in the browser, step by step', async () => {
   expect(complaints.filter((each) => !isExpected(each))).toEqual([])
 })
 
+describe('before anything is pressed, 30 KiB of script at most, compressed, are loaded', () => {
+  inBrowser.each<[path: string, scripts: string, button?: string, then?: string]>([
+    ['/', '/explorer/explorer.js'],
+    ['/name/alice', '/explorer/explorer.js', 'button[data-verify]', '/explorer/verify.js'],
+    [`/ordinal/${outpoints.svg}`, '/explorer/explorer.js', 'button[data-verify]', '/explorer/verify.js'],
+    ['/mine?name=new', '/explorer/explorer.js,/mine/main.js', '#start:not(:disabled)', '/mine/mining.js'],
+  ])('by %s: %s', async (path, expected, button, then) => {
+    let scripts = async (): Promise<Record<string, number>> => ({})
+    const { page } = await browser.open(server.url + path, async (each) => {
+      scripts = scriptsOf(each)
+    })
+    await page.waitForNetworkIdle({ idleTime: 300 })
+    const before = await scripts()
+    expect(Object.keys(before).sort().join()).toBe(expected)
+    expect(Object.values(before).reduce((sum, size) => sum + size, 0)).toBeLessThan(30 * 1024)
+    if (button === undefined || then === undefined) return
+    await Promise.all([
+      page.waitForResponse((response) => new URL(response.url()).pathname === then),
+      page.click(button),
+    ])
+    await page.close()
+  })
+})
+
 inBrowser('an ordinal is verified in the browser', async () => {
   const { page } = await open(`/ordinal/${outpoints.svg}`, SCREENS.desktop)
   await page.waitForSelector('button[data-verify]:not([hidden])')
@@ -214,4 +258,63 @@ inBrowser('a search leads to a name, by keyboard', async () => {
   await page.keyboard.type('Alice')
   await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')])
   expect(new URL(page.url()).pathname).toBe('/name/alice')
+})
+
+describe('the first page, while it is open', () => {
+  /** Opens it, and gives what lets some time pass: a look at what is new. */
+  async function opened(): Promise<Seen & { look(): Promise<void> }> {
+    const seen = await browser.open(server.url, async (each) => {
+      await each.evaluateOnNewDocument(() => {
+        const { setInterval: real } = window
+        const looks: (() => void)[] = []
+        Object.assign(window, { looks, isSame: true })
+        window.setInterval = ((look: () => void, every: number) => {
+          if (every === 15_000) looks.push(look)
+          return real(look, every)
+        }) as typeof window.setInterval
+      })
+    })
+    const look = async (): Promise<void> => {
+      await seen.page.evaluate(() => {
+        for (const each of (window as unknown as { looks: (() => void)[] }).looks) each()
+      })
+    }
+    return { ...seen, look }
+  }
+
+  const newest = (page: Page): Promise<string | undefined> => textOf(page, '#newest .name')
+
+  inBrowser('shows a name that was mined since, and counts it, without being loaded again', async () => {
+    const { page, look } = await opened()
+    const before = await newest(page)
+    const names = Number(await textOf(page, '#counts dd'))
+    await mineOne('v')
+    expect(await newest(page)).toBe(before)
+    await look()
+    await says(page, '#newest .name', 'v')
+    await says(page, '#counts dd', String(names + 1))
+    expect(await page.evaluate(() => (window as unknown as { isSame?: boolean }).isSame)).toBe(true)
+    await page.close()
+  })
+
+  inBrowser(
+    'leaves a list alone that somebody is in with the keyboard, and one while the server is away',
+    async () => {
+      const { page, look } = await opened()
+      const before = await newest(page)
+      const names = Number(await textOf(page, '#counts dd'))
+      await page.focus('#newest .name')
+      await mineOne('u')
+      await look()
+      await says(page, '#counts dd', String(names + 1))
+      expect(await newest(page)).toBe(before)
+      await page.setOfflineMode(true)
+      await look()
+      await page.setOfflineMode(false)
+      await page.focus('input[type=search]')
+      await look()
+      await says(page, '#newest .name', 'u')
+      await page.close()
+    },
+  )
 })
