@@ -35,8 +35,8 @@ export async function directoryFiles(
 
 /** Longer directories are not looked into for a preview, in bytes for each that would be quoted of a text. */
 const BYTES = 16
-/** Of how many files a preview shows the names. */
-const PREVIEWED = 12
+/** Of how many files a page shows the names. */
+export const LISTED_FILES = 100
 
 /** The files of a directory that does not open as a page; undefined for any other, and for a long one. */
 export async function filesWithoutIndex(
@@ -46,7 +46,7 @@ export async function filesWithoutIndex(
 ): Promise<DirectoryFiles | undefined> {
   if (content.length > BYTES * quoted) return undefined
   try {
-    const files = await directoryFiles(explorer, content, { most: PREVIEWED })
+    const files = await directoryFiles(explorer, content, { most: LISTED_FILES })
     return files.hasIndex ? undefined : files
   } catch (error) {
     if (!(error instanceof DirectoryError)) throw error

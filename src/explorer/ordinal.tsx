@@ -6,7 +6,7 @@ import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { DirectoryError } from '../../backend/src/protocol/directory.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
-import { directoryFiles } from './directory-files.js'
+import { directoryFiles, LISTED_FILES } from './directory-files.js'
 import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
@@ -83,10 +83,10 @@ export async function ordinalPage(
     formatOutpoint(asked),
   ]
   const reference = originText === undefined ? askedText : `${originText}:-1`
-  // A short list is in the preview already.
-  const isListed = view?.files !== undefined && view.files.names.length === view.files.total
+  // Without an index, the preview is the list.
+  const isListed = view?.files !== undefined && view.files.total > 0
   const directory =
-    content && kindOf(content.contentType) === 'directory' && (!isListed || view.files?.total === 0)
+    content && kindOf(content.contentType) === 'directory' && !isListed
       ? await directoryView(explorer, content, { src: `/content/${reference}` })
       : undefined
   // The last chunk of a stream shows what the whole is.
@@ -247,7 +247,6 @@ function ContentType({ content: { contentType, length } }: { content: ContentSum
 
 /** Longer directories are not listed, in bytes: one chunk of the store. */
 const LISTED_BYTES = 256 * 1024
-const LISTED_ENTRIES = 100
 
 /** The files of a directory, which is at a path, as far as a page lists them. */
 async function directoryView(
@@ -262,7 +261,7 @@ async function directoryView(
       </Card>
     )
   try {
-    const { names, total } = await directoryFiles(explorer, content, { most: LISTED_ENTRIES })
+    const { names, total } = await directoryFiles(explorer, content, { most: LISTED_FILES })
     return (
       <Card title={counted(total, 'file')} id="files">
         <FileList names={names} total={total} src={src} />

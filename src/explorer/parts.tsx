@@ -299,7 +299,7 @@ function Files({ files: { names, total }, src }: { files: DirectoryFiles; src: s
   if (total === 0) return <p class="view none">A directory without a file that could be opened.</p>
   return (
     <div class="view files">
-      <p class="hint">A directory without an index: its files open one by one.</p>
+      <p class="hint">A directory of {counted(total, 'file')} without an index: they open one by one.</p>
       <FileList names={names} total={total} src={src} />
     </div>
   )

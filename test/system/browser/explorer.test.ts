@@ -1,11 +1,11 @@
 import { once } from 'node:events'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
+import { violations } from '../../support/browser/accessibility.js'
 import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
@@ -33,8 +33,6 @@ const world = explorerWorld()
 const { outpoints } = world
 const server = await servers.start(treeOf(world.deployment), { pages: await builtPages() })
 await world.fill(server)
-
-const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 
 const PAGES = {
   home: '/',
@@ -98,26 +96,6 @@ function scriptsOf(page: Page): () => Promise<Record<string, number>> {
     loaded.push(response.buffer().then((body) => [pathname, gzipSync(body).length]))
   })
   return async () => Object.fromEntries(await Promise.all(loaded))
-}
-
-/** What axe-core finds. It runs outside of the page's own policy, as an extension does. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE)
-  return await page.evaluate(async () => {
-    const { axe } = window as unknown as {
-      axe: {
-        run(
-          context: unknown,
-          options: object,
-        ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>
-      }
-    }
-    // Content in frames is a stranger's.
-    const found = await axe.run({ exclude: [['iframe']] }, { iframes: false })
-    return found.violations.flatMap(({ id, nodes }) =>
-      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary.slice(0, 200)}`),
-    )
-  })
 }
 
 /** Elements that stick out of the screen, and targets that a finger would miss. */

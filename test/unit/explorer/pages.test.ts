@@ -105,8 +105,8 @@ test('a directory without an index is a list of its files, which are links, and 
   // No path leads there: browsers take it for the folder above.
   expect(preview).toContain('<li><bdi dir="auto">..</bdi></li>')
   expect(preview).toContain('&lt;script>')
-  expect(html.slice(html.indexOf('</ul>'))).toMatch(/^<\/ul><p class="hint">And 10 more files/)
-  expect(html).toContain('22 files')
+  expect(preview).toContain('A directory of 22 files without an index')
+  expect(html.match(/file%2019\.txt"/g)).toHaveLength(1)
   const tile = (await server.ask('/inscriptions')).body.toString('utf8')
   expect(tile).toMatch(new RegExp(`href="/ordinal/${outpoints.files}">(?:(?!</a>).)*and 17 more`, 's'))
 })
