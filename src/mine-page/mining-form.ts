@@ -205,8 +205,8 @@ export class MiningForm {
     this.#stop.hidden = !isBusy
     // The progress is where the form was.
     this.#form.hidden = isBusy
-    // Hiding a control that has the keyboard focus would lose it.
-    if (heldFocus) (isBusy ? this.#stop : this.#start).focus()
+    // Hiding a control that has the keyboard focus would lose it. What mining came to is above the form, and stays in view.
+    if (heldFocus) (isBusy ? this.#stop : this.#start).focus({ preventScroll: true })
   }
 
   #onEvent(event: MiningEvent): void {

@@ -183,15 +183,15 @@ inBrowser('a page that is not there tells a reader how to mine the name', async 
   const { page } = await browser.open(`http://nobody.localhost${port}/x`)
   const shown = await page.evaluate(() => ({
     text: document.body.textContent,
-    width: getComputedStyle(document.body).maxWidth,
+    display: getComputedStyle(document.body).display,
     link: document.querySelector('a')?.href,
   }))
   expect(shown).toMatchObject({
-    text: expect.stringContaining('nobody is not claimed'),
+    text: expect.stringContaining('Nobody has mined nobody.'),
     link: `http://localhost${port}/mine?name=nobody`,
   })
   // Its own style counts.
-  expect(shown.width).not.toBe('none')
+  expect(shown.display).toBe('grid')
 })
 
 inBrowser('the site of a local network works on the host of its name', async () => {

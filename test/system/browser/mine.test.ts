@@ -50,6 +50,12 @@ inBrowser('a name is mined by keyboard, character by character, and submitted', 
   const { page, complaints } = await browser.open(`${server.url}/mine`)
   await order(page, { name: 'a-9', owner: ADDRESS })
   await says(page, '#status', 'All of a-9 is mined.')
+  expect(
+    await page.$eval('#status', (line) => {
+      const { top, bottom } = line.getBoundingClientRect()
+      return top >= 0 && bottom <= innerHeight
+    }),
+  ).toBe(true)
 
   const { deployment } = await serverDeployment(server.url)
   const shown = await shownMints(page)
