@@ -83,17 +83,15 @@ export async function ordinalPage(
     formatOutpoint(asked),
   ]
   const reference = originText === undefined ? askedText : `${originText}:-1`
+  const kind = content && kindOf(content.contentType)
   // Without an index, the preview is the list.
   const isListed = view?.files !== undefined && view.files.total > 0
   const directory =
-    content && kindOf(content.contentType) === 'directory' && !isListed
+    content && kind === 'directory' && !isListed
       ? await directoryView(explorer, content, { src: `/content/${reference}` })
       : undefined
   // The last chunk of a stream shows what the whole is.
-  const first =
-    origin && content && kindOf(content.contentType) === 'stream'
-      ? (await store.ordinals.output(origin))?.content
-      : undefined
+  const first = origin && kind === 'stream' ? (await store.ordinals.output(origin))?.content : undefined
   const isPlayed = first !== undefined && ['audio', 'video'].includes(kindOf(first.contentType))
   const opened = isPlayed ? `${site.gatewayPrefix}/stream/${originText}` : `/content/${reference}`
   const name = names[0]?.name
