@@ -1,5 +1,6 @@
 import type { VNode } from 'preact'
 import { attribute } from '../../backend/src/graph/attributes.js'
+import { BlockedError } from '../../backend/src/graph/blocklist.js'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
@@ -91,7 +92,7 @@ export async function ordinalPage(
       ? await directoryView(explorer, content, { src: `/content/${reference}` })
       : undefined
   // The last chunk of a stream shows what the whole is.
-  const first = origin && kind === 'stream' ? (await store.ordinals.output(origin))?.content : undefined
+  const first = origin && kind === 'stream' ? await unblockedContent(explorer, origin) : undefined
   const isPlayed = first !== undefined && ['audio', 'video'].includes(kindOf(first.contentType))
   const opened = isPlayed ? `${site.gatewayPrefix}/stream/${originText}` : `/content/${reference}`
   const name = names[0]?.name
@@ -226,6 +227,19 @@ export async function ordinalPage(
     html,
     // A child may come with any write.
     dependsOn: [dependency.all],
+  }
+}
+
+/** What was inscribed in an output; undefined if that is blocked, which does not concern what came after it. */
+async function unblockedContent(
+  { store }: Explorer,
+  outpoint: Outpoint,
+): Promise<ContentSummary | undefined> {
+  try {
+    return (await store.ordinals.output(outpoint))?.content
+  } catch (error) {
+    if (error instanceof BlockedError) return undefined
+    throw error
   }
 }
 

@@ -111,14 +111,23 @@ test('a directory without an index is a list of its files, which are links, and 
   expect(tile).toMatch(new RegExp(`href="/ordinal/${outpoints.files}">(?:(?!</a>).)*and 17 more`, 's'))
 })
 
+let streaming: Promise<string> | undefined
+/** The second chunk of a stream, which begins with the recording. */
+function streamed(): Promise<string> {
+  streaming ??= (async () => {
+    const lockingScript = inscriptionScript({ contentType: 'gw/stream', body: new Uint8Array(9) })
+    const chunk = world.chain.spend({
+      inputs: [parseOutpoint(outpoints.audio)],
+      outputs: [{ satoshis: 1, lockingScript }],
+    })
+    expect((await server.submit(beefOf(chunk), ['tm_ordinals'])).status).toBe(200)
+    return chunk.outpoint(0)
+  })()
+  return streaming
+}
+
 test('a stream is played as a whole, though its ordinal holds the last chunk', async () => {
-  const lockingScript = inscriptionScript({ contentType: 'gw/stream', body: new Uint8Array(9) })
-  const chunk = world.chain.spend({
-    inputs: [parseOutpoint(outpoints.audio)],
-    outputs: [{ satoshis: 1, lockingScript }],
-  })
-  expect((await server.submit(beefOf(chunk), ['tm_ordinals'])).status).toBe(200)
-  for (const outpoint of [outpoints.audio, chunk.outpoint(0)]) {
+  for (const outpoint of [outpoints.audio, await streamed()]) {
     const html = (await server.ask(`/ordinal/${outpoint}`)).body.toString('utf8')
     expect(html).toMatch(new RegExp(`<audio [^>]*src="/svc/gateway/stream/${outpoints.audio}"`))
   }
@@ -254,12 +263,24 @@ describe('an error', () => {
     expect(body.toString('utf8')).not.toMatch(FORBIDDEN)
   })
 
-  test('for what is blocked has no trace of it', async () => {
-    await server.ask('/admin/block', {
+  const block = (outpoint: string) =>
+    server.ask('/admin/block', {
       method: 'POST',
       headers: { Authorization: 'Bearer a-token-of-the-operator', 'Content-Type': 'application/json' },
-      body: JSON.stringify({ outpoint: outpoints.gm, reason: 'a test' }),
+      body: JSON.stringify({ outpoint, reason: 'a test' }),
     })
+
+  test('is none of the last chunk of a stream whose first is blocked: it is shown as what it is', async () => {
+    const chunk = await streamed()
+    await block(outpoints.audio)
+    const page = await server.ask(`/ordinal/${chunk}`, HTML)
+    expect(page.status).toBe(200)
+    expect(page.body.toString('utf8')).not.toContain('<audio')
+    expect((await server.ask(`/ordinal/${outpoints.audio}`, HTML)).status).toBe(451)
+  })
+
+  test('for what is blocked has no trace of it', async () => {
+    await block(outpoints.gm)
     const page = await server.ask(`/ordinal/${outpoints.gm}`, HTML)
     expect(page.status).toBe(451)
     expect(page.body.toString('utf8')).toContain('The operator has blocked this.')
