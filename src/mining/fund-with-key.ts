@@ -1,5 +1,6 @@
-import { P2PKH, type PrivateKey, type PublicKey, SatoshisPerKilobyte, type Transaction } from '@bsv/sdk'
+import { P2PKH, SatoshisPerKilobyte } from '@bsv/sdk'
 import { p2pkhLock } from '../../backend/src/protocol/address.js'
+import type { PrivateKey, PublicKey, Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { requireFee } from './budget.js'
 import { MiningError } from './mining-error.js'
 import { finishMint, type MintPlan, type SignedMint, solvePlan, startMint } from './mint-transaction.js'

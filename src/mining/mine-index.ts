@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
@@ -88,7 +88,7 @@ const SUBMIT_TIMEOUT = 50_000
 /** The longest evidence that is read, in bytes: about 800 mints of the live tree. */
 const MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 
-const node = z.object({ domain: z.string().max(255), outpoint: z.string() })
+const node = z.object({ domain: z.string().check(z.maxLength(255)), outpoint: z.string() })
 const refusal = z.object({ error: z.string(), code: z.string() })
 const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const origin = z.object({ outpoint: z.string() })

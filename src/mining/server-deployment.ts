@@ -1,4 +1,4 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { readUtf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_VERSIONS, type CovenantVersion, type Deployment } from '../../backend/src/protocol/mint.js'
@@ -21,22 +21,25 @@ export const MAX_TERM_LENGTH = 255
 const server = z.object({
   profile: z.enum(['local', 'mainnet']),
   network: z.enum(['main', 'test']),
-  genesis: z.string().optional(),
+  genesis: z.optional(z.string()),
 })
 
 /** A tree as JSON, in `/deployment.json` and in the file of known trees. */
-export const treeJson = server.extend({
-  genesis: z.string().transform((text, context) => {
-    const outpoint = readOutpoint(text)
-    if (outpoint !== undefined) return outpoint
-    context.addIssue({ code: 'custom', message: 'not an outpoint' })
-    return z.NEVER
-  }),
+export const treeJson = z.extend(server, {
+  genesis: z.pipe(
+    z.string(),
+    z.transform((text, context) => {
+      const outpoint = readOutpoint(text)
+      if (outpoint !== undefined) return outpoint
+      context.issues.push({ code: 'custom', message: 'not an outpoint', input: text })
+      return z.NEVER
+    }),
+  ),
   // Older servers and files do not have it: their trees have version 1.
-  covenantVersion: z.int().min(1).default(1),
-  difficulty: z.int().min(1).max(64).optional(),
-  marker: z.string().max(MAX_TERM_LENGTH).optional(),
-  tld: z.string().max(MAX_TERM_LENGTH).optional(),
+  covenantVersion: z._default(z.int().check(z.minimum(1)), 1),
+  difficulty: z.optional(z.int().check(z.minimum(1), z.maximum(64))),
+  marker: z.optional(z.string().check(z.maxLength(MAX_TERM_LENGTH))),
+  tld: z.optional(z.string().check(z.maxLength(MAX_TERM_LENGTH))),
 })
 
 /** The tree that a server claims to follow. */
