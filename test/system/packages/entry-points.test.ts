@@ -1,12 +1,21 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { build } from 'esbuild'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { dependent } from '../../support/cli/dependent.js'
+import { builtClient } from '../../support/cli/built-package.js'
+import { type Dependent, dependent } from '../../support/cli/dependent.js'
 import { namedWorld, proofOf } from '../../support/client/name-proofs.js'
 import { useServers } from '../../support/server/test-server.js'
 
-// The package as a dependent package uses it: by name, in JavaScript and with its types.
+// The packages as a dependent package uses them: by name, in JavaScript and with their types.
 
+const ROOT = resolve(import.meta.dirname, '../../..')
 const built = useBuiltCli()
+let client = ''
+beforeAll(async () => {
+  client = await builtClient()
+}, 300_000)
 const { folder } = useServers()
 const { deployment, line, origin } = namedWorld()
 
@@ -68,7 +77,7 @@ try {
 console.log(JSON.stringify([single.satoshis, steps.length, outputs.length, root, code]))
 `
 
-describe.each([
+const PROGRAMS = [
   {
     ...{ entry: 'client', program: CLIENT, says: [formatOutpoint(origin), false, 'OTHER_NAME'] },
     ...{ right: 'error.code', wrong: 'error.cod', complaint: 'cod' },
@@ -81,16 +90,114 @@ describe.each([
     ...{ entry: 'publish', program: PUBLISH, says: [1, 3, 2, 0, 'BAD_LOCK'] },
     ...{ right: 'single.satoshis', wrong: 'single.satoshi', complaint: 'satoshi' },
   },
-])('minetree/$entry', ({ program, says, right, wrong, complaint }) => {
-  test('runs in a program that depends on the package', async () => {
-    const { run } = await dependent({ built: built.folder(), empty: await folder() })
-    expect(JSON.parse(await run(program))).toEqual(says)
+]
+
+/** The entries of a package, by the names under which they are imported. */
+function entriesOf(folder: string): Record<string, string> {
+  const { name, exports } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as {
+    name: string
+    exports: Record<string, { default: string }>
+  }
+  const modules = Object.entries(exports).filter(([path]) => path !== './package.json')
+  return Object.fromEntries(modules.map(([path, { default: file }]) => [join(name, path), file]))
+}
+
+/** The name of an entry of `minetree` in the package of the client. */
+const clientName = (entry: string): string =>
+  entry.replace(/^minetree\/client/, 'minetree-client').replace(/^minetree\//, 'minetree-client/')
+
+const dependentOn = async (name: string): Promise<Dependent> =>
+  await dependent({ name, built: name === 'minetree' ? built.folder() : client, empty: await folder() })
+
+/** The same program for a package, as a module or with `require`. */
+function programFor(program: string, { name, requires = false }: { name: string; requires?: boolean }) {
+  const renamed =
+    name === 'minetree'
+      ? program
+      : program.replace(/'(minetree\/\w+)'/g, (_, entry) => `'${clientName(entry)}'`)
+  if (!requires) return renamed
+  const required = renamed.replace(/^import (\{.*\}) from ('.*')$/gm, 'const $1 = require($2)')
+  return `(async () => {${required}})()`
+}
+
+// Without a flag, since Node 20.19 and 22.12.
+const withRequire = (process.features as { require_module?: boolean }).require_module ? test : test.skip
+
+describe.each(['minetree', 'minetree-client'])('the package %s', (name) => {
+  describe.each(PROGRAMS)('$entry', ({ program, says, right, wrong, complaint }) => {
+    test('runs in a program that depends on the package', async () => {
+      const { run } = await dependentOn(name)
+      expect(JSON.parse(await run(programFor(program, { name })))).toEqual(says)
+    })
+
+    withRequire('can be required', async () => {
+      const { run } = await dependentOn(name)
+      expect(JSON.parse(await run(programFor(program, { name, requires: true }), 'cjs'))).toEqual(says)
+    })
+
+    test('brings its types', async () => {
+      const { compile } = await dependentOn(name)
+      const source = programFor(program, { name })
+      await compile(source)
+      const compiled = compile(source.replace(right, wrong))
+      await expect(compiled).rejects.toMatchObject({ stdout: expect.stringContaining(complaint) })
+    })
   })
 
-  test('brings its types', async () => {
-    const { compile } = await dependent({ built: built.folder(), empty: await folder() })
-    await compile(program)
-    const compiled = compile(program.replace(right, wrong))
-    await expect(compiled).rejects.toMatchObject({ stdout: expect.stringContaining(complaint) })
+  test.each(['node16', 'bundler'] as const)(
+    'has declarations that compile by strict rules, those of what they import too (%s)',
+    async (resolution) => {
+      const { compile } = await dependentOn(name)
+      const names = Object.keys(entriesOf(name === 'minetree' ? '.' : 'packages/client'))
+      expect(names).toContain(name === 'minetree' ? 'minetree/client' : 'minetree-client')
+      const program = names.map((entry, index) => `import * as entry${index} from '${entry}'`)
+      // The drivers in `minetree/plugin` ask for Node's; a browser's program has none.
+      const types = name === 'minetree' ? ['node'] : []
+      const used = names.map((_, index) => `entry${index}`)
+      await compile([...program, `console.log(${used})`].join('\n'), { resolution, types })
+    },
+  )
+})
+
+/** What the modules of an entry import from outside, the whole way down, dynamically too. */
+async function importsOf(file: string): Promise<string[]> {
+  const { metafile } = await build({
+    ...{ entryPoints: [file], bundle: true, write: false, metafile: true, logLevel: 'silent' },
+    ...{ format: 'esm', platform: 'neutral', packages: 'external', external: ['node:*'] },
   })
+  const all = Object.values(metafile.inputs).flatMap(({ imports }) => imports)
+  return [...new Set(all.filter(({ external }) => external).map(({ path }) => path))].sort()
+}
+
+const NODE = ['node:os', 'node:worker_threads']
+
+describe('the import graph of what runs in browsers', () => {
+  test.each([
+    ['minetree/client', ['@bsv/sdk']],
+    ['minetree/mining', ['@bsv/sdk', ...NODE, 'zod/mini']],
+    ['minetree/publish', ['@bsv/sdk', 'mime']],
+  ])('%s and its workers import nothing but %j', async (entry, allowed) => {
+    const entries = Object.entries(entriesOf('.')).filter(
+      ([name]) => name === entry || name.startsWith(`${entry}/`),
+    )
+    for (const [, file] of entries)
+      expect(allowed).toEqual(expect.arrayContaining(await importsOf(join(built.folder(), file))))
+  })
+
+  test('the package of the client imports nothing but the SDK, and Node for threads', async () => {
+    for (const [name, file] of Object.entries(entriesOf('packages/client'))) {
+      const allowed = name.startsWith('minetree-client/mining') ? ['@bsv/sdk', ...NODE] : ['@bsv/sdk']
+      expect(allowed).toEqual(expect.arrayContaining(await importsOf(join(client, file))))
+    }
+  })
+})
+
+test('both packages export the same', async () => {
+  const ours = Object.keys(entriesOf('.')).filter((name) => /^minetree\/(?:client|mining|publish)/.test(name))
+  expect(Object.keys(entriesOf('packages/client'))).toEqual(ours.map(clientName))
+  const list = (name: string): string => `console.log(JSON.stringify(Object.keys(await import('${name}'))))`
+  for (const name of ['minetree/client', 'minetree/mining', 'minetree/publish']) {
+    const [whole, light] = [await dependentOn('minetree'), await dependentOn('minetree-client')]
+    expect(await light.run(list(clientName(name)))).toBe(await whole.run(list(name)))
+  }
 })

@@ -10,6 +10,8 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const packageOf = (path: string) =>
   JSON.parse(read(path)) as {
     version: string
+    license: string
+    engines: { node: string }
     dependencies: Record<string, string>
     devDependencies: Record<string, string>
   }
@@ -216,6 +218,8 @@ describe('the import arrows', () => {
     const wrong = imports
       .filter((each) => !isRelative(each) && roomOf(each.file) === room)
       .filter(({ from }) => from !== '@bsv/sdk')
+      // Types of the SDK come from its single modules.
+      .filter(({ from, isType }) => !(isType && from.startsWith('@bsv/sdk/')))
     expect(wrong).toEqual([])
   })
 })
@@ -258,6 +262,18 @@ describe('the plugin as LARS takes it', () => {
     const root = packageOf('package.json')
     expect(root.dependencies).toMatchObject({ ...dependencies, ...devDependencies })
     expect([version, VERSION]).toEqual([root.version, root.version])
+  })
+
+  test('the package of the client has the version of the root, and the licence', () => {
+    const [root, client] = [packageOf('package.json'), packageOf('packages/client/package.json')]
+    expect(client).toMatchObject({
+      version: root.version,
+      license: root.license,
+      engines: root.engines,
+      peerDependencies: { '@bsv/sdk': root.dependencies['@bsv/sdk'] },
+    })
+    expect(client.dependencies).toBeUndefined()
+    expect(read('packages/client/LICENSE')).toBe(read('LICENSE'))
   })
 
   const info = JSON.parse(read('deployment-info.json')) as {
