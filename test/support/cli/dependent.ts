@@ -6,6 +6,10 @@ import { promisify } from 'node:util'
 const ROOT = resolve(import.meta.dirname, '../../..')
 const run = promisify(execFile)
 
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+/** Whether this Node requires modules without a flag. */
+export const requiresModules = major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)
+
 /** A folder in which a package is installed under its name, for programs that depend on it. */
 export interface Dependent {
   /** Runs a program, and gives what it prints. `.cjs` programs use `require`. */

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { readdir, stat, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { type Dependent, programsIn } from '../../support/cli/dependent.js'
+import { type Dependent, programsIn, requiresModules } from '../../support/cli/dependent.js'
 import { installedClient } from '../../support/cli/installed-package.js'
 import { namedWorld } from '../../support/client/name-proofs.js'
 import { beefOf } from '../../support/protocol/fake-chain.js'
@@ -35,6 +35,7 @@ const deployment = deploymentOf(PROFILES.local, {
   difficulty: ${deployment.difficulty},
   nameMarker: 'fake marker',
 })
+if (deployment === undefined) throw new Error('a genesis is given')
 const chainTracker = 'scripts only'
 resolveName({ name: 'abc', deployment, chainTracker, sources: ['${url}'], workers: true }).then(
   ({ origin, spendStatus }) => console.log(JSON.stringify([formatOutpoint(origin.origin), spendStatus])),
@@ -72,8 +73,7 @@ withRegistry(
       expect(JSON.parse(await programs.run(program))).toEqual([formatOutpoint(origin), 'unspent'])
     })
 
-    // Without a flag, since Node 20.19 and 22.12.
-    const withRequire = (process.features as { require_module?: boolean }).require_module ? test : test.skip
+    const withRequire = requiresModules ? test : test.skip
     withRequire('does so for a program that requires it', async () => {
       const program = `const ${NAMES} = require('minetree-client')${resolution(url)}`
       expect(JSON.parse(await programs.run(program, 'cjs'))).toEqual([formatOutpoint(origin), 'unspent'])

@@ -4,7 +4,7 @@ import { build } from 'esbuild'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { builtClient } from '../../support/cli/built-package.js'
-import { type Dependent, dependent } from '../../support/cli/dependent.js'
+import { type Dependent, dependent, requiresModules } from '../../support/cli/dependent.js'
 import { namedWorld, proofOf } from '../../support/client/name-proofs.js'
 import { useServers } from '../../support/server/test-server.js'
 
@@ -120,8 +120,7 @@ function programFor(program: string, { name, requires = false }: { name: string;
   return `(async () => {${required}})()`
 }
 
-// Without a flag, since Node 20.19 and 22.12.
-const withRequire = (process.features as { require_module?: boolean }).require_module ? test : test.skip
+const withRequire = requiresModules ? test : test.skip
 
 describe.each(['minetree', 'minetree-client'])('the package %s', (name) => {
   describe.each(PROGRAMS)('$entry', ({ program, says, right, wrong, complaint }) => {
