@@ -1,4 +1,5 @@
 import { admission } from './admission.js'
+import { bundles } from './bundles.js'
 import { clients } from './clients.js'
 import { comparison } from './comparison.js'
 import { constants } from './constants.js'
@@ -53,6 +54,7 @@ const benches = {
   follow,
   costs,
   clients,
+  bundles,
 }
 
 const wanted = process.argv.slice(2)

@@ -16,7 +16,9 @@ const outdir = resolve(import.meta.dirname, values.outdir)
 /** The sources of the entries, by the names that they get: `index` for `minetree/client`, `mining` for `minetree/mining`. */
 function entries() {
   const { exports } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-  const ours = Object.entries(exports).filter(([path]) => /^\.\/(?:client|mining|publish)(?:\/|$)/.test(path))
+  const ours = Object.entries(exports).filter(([path]) =>
+    /^\.\/(?:client|identity|mining|publish)(?:\/|$)/.test(path),
+  )
   return Object.fromEntries(
     ours.map(([path, { types }]) => {
       const source = types.replace('./dist/', '').replace(/\.d\.ts$/, '.ts')
