@@ -18,6 +18,7 @@ import { processes } from './processes.js'
 import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
 import { reorg } from './reorg.js'
+import { resolving } from './resolving.js'
 import { search } from './search.js'
 import { start } from './start.js'
 import { storedBytes } from './stored-bytes.js'
@@ -55,6 +56,7 @@ const benches = {
   costs,
   clients,
   bundles,
+  resolving,
 }
 
 const wanted = process.argv.slice(2)
