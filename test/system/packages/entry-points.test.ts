@@ -102,6 +102,9 @@ function entriesOf(folder: string): Record<string, string> {
   return Object.fromEntries(modules.map(([path, { default: file }]) => [join(name, path), file]))
 }
 
+/** The entries of `minetree` that `minetree-client` has. */
+const IN_BROWSERS = /^minetree\/(?:client|identity|mining|publish)(?:\/|$)/
+
 /** The name of an entry of `minetree` in the package of the client. */
 const clientName = (entry: string): string =>
   entry.replace(/^minetree\/client/, 'minetree-client').replace(/^minetree\//, 'minetree-client/')
@@ -109,37 +112,29 @@ const clientName = (entry: string): string =>
 const dependentOn = async (name: string): Promise<Dependent> =>
   await dependent({ name, built: name === 'minetree' ? built.folder() : client, empty: await folder() })
 
-/** The same program for a package, as a module or with `require`. */
-function programFor(program: string, { name, requires = false }: { name: string; requires?: boolean }) {
-  const renamed =
-    name === 'minetree'
-      ? program
-      : program.replace(/'(minetree\/\w+)'/g, (_, entry) => `'${clientName(entry)}'`)
-  if (!requires) return renamed
-  const required = renamed.replace(/^import (\{.*\}) from ('.*')$/gm, 'const $1 = require($2)')
-  return `(async () => {${required}})()`
-}
-
-const withRequire = requiresModules ? test : test.skip
+/** The same program for a package. */
+const programFor = (program: string, name: string): string =>
+  name === 'minetree'
+    ? program
+    : program.replace(/'(minetree\/\w+)'/g, (_, entry: string) => `'${clientName(entry)}'`)
 
 describe.each(['minetree', 'minetree-client'])('the package %s', (name) => {
+  const entries = Object.keys(entriesOf(name === 'minetree' ? '.' : 'packages/client'))
+
   describe.each(PROGRAMS)('$entry', ({ program, says, right, wrong, complaint }) => {
     test('runs in a program that depends on the package', async () => {
       const { run } = await dependentOn(name)
-      expect(JSON.parse(await run(programFor(program, { name })))).toEqual(says)
-    })
-
-    withRequire('can be required', async () => {
-      const { run } = await dependentOn(name)
-      expect(JSON.parse(await run(programFor(program, { name, requires: true }), 'cjs'))).toEqual(says)
+      expect(JSON.parse(await run(programFor(program, name)))).toEqual(says)
     })
 
     test('brings its types', async () => {
       const { compile } = await dependentOn(name)
-      const source = programFor(program, { name })
-      await compile(source)
-      const compiled = compile(source.replace(right, wrong))
-      await expect(compiled).rejects.toMatchObject({ stdout: expect.stringContaining(complaint) })
+      const mistaken = programFor(program, name).replace(right, wrong)
+      const refused: unknown = await compile(mistaken).catch((error: unknown) => error)
+      expect(refused).toMatchObject({ stdout: expect.stringContaining(complaint) })
+      const { stdout } = refused as { stdout: string }
+      // Of this, and of nothing else.
+      expect(stdout.match(/error TS/g)).toHaveLength(1)
     })
   })
 
@@ -147,14 +142,31 @@ describe.each(['minetree', 'minetree-client'])('the package %s', (name) => {
     'has declarations that compile by strict rules, those of what they import too (%s)',
     async (resolution) => {
       const { compile } = await dependentOn(name)
-      const names = Object.keys(entriesOf(name === 'minetree' ? '.' : 'packages/client'))
-      expect(names).toContain(name === 'minetree' ? 'minetree/client' : 'minetree-client')
-      const program = names.map((entry, index) => `import * as entry${index} from '${entry}'`)
+      const program = entries.map((entry, index) => `import * as entry${index} from '${entry}'`)
       // The drivers in `minetree/plugin` ask for Node's; a browser's program has none.
       const types = name === 'minetree' ? ['node'] : []
-      const used = names.map((_, index) => `entry${index}`)
+      const used = entries.map((_, index) => `entry${index}`)
       await compile([...program, `console.log(${used})`].join('\n'), { resolution, types })
     },
+  )
+})
+
+test('both packages export the same, to modules and to programs that require them', async () => {
+  const ours = Object.keys(entriesOf('.')).filter((name) => IN_BROWSERS.test(name))
+  expect(Object.keys(entriesOf('packages/client'))).toEqual(ours.map(clientName))
+  const libraries = ours.filter((name) => !name.endsWith('-worker'))
+  const whole = await dependentOn('minetree')
+  const light = await dependentOn('minetree-client')
+  const list = (load: string, names: string[]): string =>
+    `(async () => console.log(JSON.stringify([${names.map((name) => `Object.keys(${load}('${name}'))`)}])))()`
+  const exported = await whole.run(list('await import', libraries))
+  expect(JSON.parse(exported).map((names: string[]) => names.length > 5)).toEqual(libraries.map(() => true))
+  expect(await light.run(list('await import', libraries.map(clientName)))).toBe(exported)
+  if (!requiresModules) return
+  expect(await light.run(list('require', libraries.map(clientName)), 'cjs')).toBe(exported)
+  const all = Object.keys(entriesOf('.')).filter((name) => !name.endsWith('-worker'))
+  expect(JSON.parse(await whole.run(list('require', all), 'cjs'))).toEqual(
+    JSON.parse(await whole.run(list('await import', all))),
   )
 })
 
@@ -189,14 +201,4 @@ describe('the import graph of what runs in browsers', () => {
       expect(allowed).toEqual(expect.arrayContaining(await importsOf(join(client, file))))
     }
   })
-})
-
-test('both packages export the same', async () => {
-  const ours = Object.keys(entriesOf('.')).filter((name) => /^minetree\/(?:client|mining|publish)/.test(name))
-  expect(Object.keys(entriesOf('packages/client'))).toEqual(ours.map(clientName))
-  const list = (name: string): string => `console.log(JSON.stringify(Object.keys(await import('${name}'))))`
-  for (const name of ['minetree/client', 'minetree/mining', 'minetree/publish']) {
-    const [whole, light] = [await dependentOn('minetree'), await dependentOn('minetree-client')]
-    expect(await light.run(list(clientName(name)))).toBe(await whole.run(list(name)))
-  }
 })
