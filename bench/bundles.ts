@@ -1,25 +1,28 @@
 import { execFile } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import { gzipSync } from 'node:zlib'
+import { minifySync } from '@swc/core'
 import { build } from 'esbuild'
 import { packageFolder } from '../src/server/config/package-info.js'
 import { median, timed } from './support.js'
 
 const ROUNDS = 9
 const KIB = 1024
-/** The most bytes, compressed, beyond the SDK: what resolves names, and all of the client with its workers. */
-const MOST = { resolving: 25 * KIB, client: 40 * KIB }
+/** The most bytes beyond the SDK, compressed: of what resolves names, and with `verifiedFetch` and the worker of a site. */
+const MOST = { resolving: 25 * KIB, fetching: 40 * KIB }
 /** The most bytes on disk of what an installation adds to the SDK. */
 const MOST_INSTALLED = 10_000_000
 
 const CLIENT = join(packageFolder(), 'packages/client')
 const run = promisify(execFile)
 
-/** What a program imports that resolves names (docs/resolving.md). */
-const RESOLVING =
-  "export { deploymentOf, HttpNameSource, LookupNameSource, PROFILES, resolveName } from 'minetree-client'"
+/** What a program imports that resolves names at servers (docs/resolving.md). */
+const RESOLVING = ['deploymentOf', 'PROFILES', 'resolveName']
+/** What one imports beside it that fetches verified content, as far as the package has it. */
+const FETCHING = ['verifiedFetch', 'serveVerifiedSite']
 
 /**
  * The size of the package of the client as a bundler puts it into a page, minified and compressed and without the SDK; what it
@@ -28,18 +31,20 @@ const RESOLVING =
 export async function* bundles(): AsyncGenerator<string> {
   await run(process.execPath, [join(CLIENT, 'build.mjs')])
   const entries = entriesOf(CLIENT)
-  const ofClient = entries.filter(([path]) => !/^\.\/(?:identity|mining|publish)/.test(path))
-  const shown = (bytes: number, most?: number): string =>
-    `${bytes} bytes compressed${most === undefined ? '' : ` (wanted: at most ${most})`}`
+  const { '.': main = '' } = Object.fromEntries(entries)
+  const exported = Object.keys((await import(pathToFileURL(main).href)) as object)
 
-  const resolving = await sizeOf({ stdin: { contents: RESOLVING, resolveDir: CLIENT } })
-  yield `a program that resolves names, beyond the SDK: ${shown(resolving, MOST.resolving)}`
+  yield `what resolves names: ${await sizeOf({ names: RESOLVING }, MOST.resolving)}`
+  const fetching = FETCHING.filter((name) => exported.includes(name))
+  if (fetching.length > 0)
+    yield `with ${fetching.join(' and ')}: ${await sizeOf({ names: [...RESOLVING, ...fetching] }, MOST.fetching)}`
   for (const [path, file] of entries)
-    yield `${join('minetree-client', path)}: ${shown(await sizeOf({ entryPoints: [file] }))}`
+    yield `all of ${join('minetree-client', path)}: ${await sizeOf({ files: [file] })}`
   // An entry and its workers share modules.
-  const client = await sizeOf({ entryPoints: ofClient.map(([, file]) => file), splitting: true })
-  yield `all of the client, with its workers: ${shown(client, MOST.client)}`
-  yield `on disk: ${bytesIn(CLIENT, ['dist', 'package.json', 'README.md', 'LICENSE'])} bytes (wanted: at most ${MOST_INSTALLED})`
+  const client = entries.filter(([path]) => !/^\.\/(?:identity|mining|publish)/.test(path))
+  yield `the client with the worker of its checks: ${await sizeOf({ files: client.map(([, file]) => file) })}`
+  const files = ['dist', 'package.json', 'README.md', 'LICENSE']
+  yield `on disk: ${bytesIn(CLIENT, files)} bytes (wanted: at most ${MOST_INSTALLED})`
 
   const programs = {
     nothing: '0',
@@ -73,14 +78,29 @@ function entriesOf(folder: string): [path: string, file: string][] {
   return modules.map(([path, { default: file }]) => [path, join(folder, file)])
 }
 
-/** The size of a bundle for browsers, minified and compressed, all of its files together. */
-async function sizeOf(bundle: Parameters<typeof build>[0]): Promise<number> {
-  const { outputFiles } = await build({
-    ...{ bundle: true, minify: true, format: 'esm', target: 'es2022', write: false, logLevel: 'error' },
-    ...{ external: ['@bsv/sdk', 'node:*'], outdir: 'out', ...bundle },
-  })
-  const files = (outputFiles ?? []).filter(({ path }) => basename(path).endsWith('.js'))
-  return files.reduce((sum, { contents }) => sum + gzipSync(contents).length, 0)
+/** A bundle for browsers: of some exports of the client, or of modules. */
+type Bundle = { names: string[] } | { files: string[] }
+
+/** How many bytes a bundle has, minified by either of two minifiers and compressed, all of its files together. */
+async function sizeOf(bundle: Bundle, most?: number): Promise<string> {
+  const source =
+    'names' in bundle
+      ? { stdin: { contents: `export { ${bundle.names} } from 'minetree-client'`, resolveDir: CLIENT } }
+      : { entryPoints: bundle.files, splitting: true }
+  const outputOf = async (minify: boolean): Promise<string[]> => {
+    const { outputFiles = [] } = await build({
+      ...{ bundle: true, minify, format: 'esm', target: 'es2022', write: false, logLevel: 'error' },
+      ...{ external: ['@bsv/sdk', 'node:*'], outdir: 'out', ...source },
+    })
+    return outputFiles.map(({ text }) => text)
+  }
+  const compressed = (files: string[]): number =>
+    files.reduce((sum, file) => sum + gzipSync(file, { level: 9 }).length, 0)
+  const bySwc = (await outputOf(false)).map(
+    (code) => minifySync(code, { module: true, compress: true, mangle: true }).code,
+  )
+  const sizes = `${compressed(await outputOf(true))} bytes compressed, ${compressed(bySwc)} if SWC minifies`
+  return most === undefined ? sizes : `${sizes} (wanted: at most ${most})`
 }
 
 /** The bytes of files and folders below one. */
