@@ -13,7 +13,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
 import { MiningError } from '../mining/mining-error.js'
 import { IdentityError } from './identity-error.js'
-import { bindingOf, type NameCoin } from './name-coin.js'
+import { bindingOf, type NameCoin, type NameOutput } from './name-coin.js'
 
 /** Who signs a binding with its identity key: a wallet (BRC-100), or the SDK's `ProtoWallet` with a key. */
 export type BindingSigner = Pick<WalletInterface, 'getPublicKey' | 'createSignature'>
@@ -44,7 +44,7 @@ const PROTOCOLS: Record<BindingLayout, BindingProtocol> = { positional: 'p 1sat'
  * @throws IdentityError `UNKNOWN_FIELDS`, `BAD_PROFILE`; MiningError `BAD_WALLET` if the signature does not hold.
  */
 export async function bindingLock(
-  options: { coin: NameCoin; signer: BindingSigner } & BindingTerms,
+  options: { coin: NameOutput; signer: BindingSigner } & BindingTerms,
 ): Promise<Uint8Array> {
   const { coin, signer } = options
   const { publicKey } = await signer.getPublicKey({ identityKey: true })
@@ -114,7 +114,7 @@ export function bindingIn({
   coin,
   lock,
 }: {
-  coin: Pick<NameCoin, 'outpoint'>
+  coin: Pick<NameOutput, 'outpoint'>
   lock: Uint8Array
 }): IdentityBinding {
   return verifyBinding({ lockingScript: lock, spent: [coin.outpoint] })

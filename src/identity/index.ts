@@ -21,4 +21,4 @@ export {
   type NameMove,
   walletLock,
 } from './move-name.js'
-export { bindingOf, type NameCoin, nameCoin } from './name-coin.js'
+export { bindingOf, type NameCoin, type NameOutput, nameCoin } from './name-coin.js'

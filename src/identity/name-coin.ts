@@ -6,13 +6,17 @@ import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js
 import type { VerifiedTip } from '../client/verify-history.js'
 import { IdentityError } from './identity-error.js'
 
-/** The output that holds a name: what its holder spends to bind or to move it. */
-export interface NameCoin {
-  name: string
+/** An output that holds a name. */
+export interface NameOutput {
   outpoint: Outpoint
   lockingScript: Uint8Array
   /** As in a {@link VerifiedTip}. */
   bindingInputs: Outpoint[]
+}
+
+/** The output that holds a name: what its holder spends to bind or to move it. */
+export interface NameCoin extends NameOutput {
+  name: string
   /** The transaction of the output, with its merkle path or its ancestors down to proven ones. */
   transaction: Transaction
 }
@@ -48,6 +52,6 @@ export function nameCoin(resolved: {
 }
 
 /** The identity binding in the output of a name. */
-export function bindingOf({ lockingScript, bindingInputs }: NameCoin): IdentityBinding {
+export function bindingOf({ lockingScript, bindingInputs }: NameOutput): IdentityBinding {
   return verifyBinding({ lockingScript, spent: bindingInputs })
 }

@@ -2,7 +2,7 @@
 
 /** Each set is folded to its first member. */
 const ALIKE = ['o0', 'l1i', 's5', 'z2', 'b8'] as const
-/** Two characters that look like one. */
+/** Two characters that look like one. The one is folded to the two: the other way, `vvv` and `vw` would differ. */
 const PAIRS = [
   ['rn', 'm'],
   ['vv', 'w'],
@@ -13,7 +13,7 @@ const FOLDED = new Map(ALIKE.flatMap((set) => [...set].map((character) => [chara
 /** Names with the same skeleton look alike. */
 export function skeletonOf(name: string): string {
   const folded = [...name].map((character) => FOLDED.get(character) ?? character).join('')
-  return folded.replaceAll('-', '').replaceAll('rn', 'm').replaceAll('vv', 'w')
+  return PAIRS.reduce((text, [pair, one]) => text.replaceAll(one, pair), folded.replaceAll('-', ''))
 }
 
 /** Those of some names that look like this one, and are others. */
