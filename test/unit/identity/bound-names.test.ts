@@ -1,8 +1,9 @@
-import { P2PKH, PrivateKey, ProtoWallet, type Transaction } from '@bsv/sdk'
+import { P2PKH, PrivateKey, ProtoWallet, PushDrop, type Transaction, type WalletInterface } from '@bsv/sdk'
 import { readBeefTransaction, writeBeef } from '../../../backend/src/protocol/beef-transaction.js'
-import { concatBytes } from '../../../backend/src/protocol/bytes.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { readBinding } from '../../../backend/src/protocol/identity-binding.js'
+import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { isFresh, type ResolvedName, resolveName } from '../../../src/client/resolve.js'
 import {
   type BindingTerms,
@@ -100,6 +101,20 @@ test('a name is bound, rebound as it is transferred, and unbound', async () => {
   expect(bound).not.toHaveProperty('previousIdentityKey')
   expect([isFresh(bound, bound.checkedAt), isFresh(bound, bound.checkedAt + 60_000)]).toEqual([true, false])
   expect(formatOutpoint(bound.tip.tip)).toBe(first)
+  expect((await server.ask('/svc/names/a')).json).toMatchObject({
+    tip: {
+      binding: {
+        identityKey: identityOf(alice),
+        layout: 'key-value',
+        profile: { domain: 'a.example', name: 'Alice' },
+        lockingKey: (bound.identity as { lockingKey?: string }).lockingKey,
+        spent: mint.txid.concat('_2'),
+      },
+    },
+  })
+  const page = await server.ask('/name/a', { headers: { Accept: 'text/html' } })
+  expect(page.body.toString()).toContain(identityOf(alice))
+  expect(page.body.toString()).toContain('Not verified by this page')
 
   // Bob makes the lock, Alice moves the name into it: she never has his key. What the profile said was about her.
   const offered = await bindingLock({ coin: await coinOf('a'), signer: signer(bob) })
@@ -128,15 +143,15 @@ test('what a binding says that is not known is kept, and an inscription may foll
   const name = 'b'
   const minted = chain.mint(name, { ownerLock: coinLock(alice) })
   await server.submit(beefOf(minted), ['tm_names', 'tm_ordinals'])
-  const bound = await bindingLock({
-    coin: await coinOf(name),
-    signer: signer(alice),
-    layout: 'positional',
-    profile: { avatar: { txid: mint.txid, vout: 2 } },
-  })
+  const avatar = { txid: mint.txid, vout: 2 }
+  const later = [Array.from(utf8('later')), [7]]
+  const template = new PushDrop(signer(alice) as unknown as WalletInterface)
+  const slots = [alice.toPublicKey().toDER() as number[], [], Array.from(encodeOutpoint(avatar)), ...later]
+  const keyId = `opns:${minted.outpoint(2)}`
+  const lock = await template.lock(slots, [0, 'p 1sat'], keyId, 'anyone', true)
+  const bound = Uint8Array.from(lock.toUint8Array())
   const envelope = encodeEnvelope({ contentType: 'text/plain', body: Uint8Array.of(104, 105) })
   await move(name, alice, concatBytes(bound, envelope))
-  const avatar = { txid: mint.txid, vout: 2 }
   expect((await resolve(name)).identity).toMatchObject({
     layout: 'positional',
     protocol: 'p 1sat',
@@ -150,6 +165,10 @@ test('what a binding says that is not known is kept, and an inscription may foll
     protocol: 'p 1sat',
     profile: { avatar, name: 'Al' },
   })
+  const fields = readBinding((await resolve(name)).tip.lockingScript)?.fields.slice(3)
+  expect(fields?.map((field) => Array.from(field))).toEqual(later)
+  await expect(bind(name, alice, { layout: 'key-value' })).rejects.toMatchObject({ code: 'UNKNOWN_FIELDS' })
+  await expect(bind(name, alice, { profile: { domain: 'x' } })).rejects.toMatchObject({ code: 'BAD_PROFILE' })
 })
 
 test('a wallet binds, moves and unbinds its names, and keeps what it needs to spend them', async () => {
