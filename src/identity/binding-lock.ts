@@ -52,6 +52,7 @@ export async function bindingLock(
   const { layout = existing?.layout ?? 'key-value' } = options
   const replaces = keptBinding(existing, layout)
   const profile = { ...(existing?.identityKey === publicKey && existing.profile), ...options.profile }
+  if (options.profile !== undefined || existing?.layout !== layout) requirePlace(profile, layout)
   const fields = fieldsOf({ layout, identityKey: publicKey, profile, replaces })
   const protocol = options.protocol ?? keptProtocol(bindingOf(coin), layout) ?? PROTOCOLS[layout]
   const keyId = bindingKeyId(coin.outpoint)
@@ -94,8 +95,6 @@ function fieldsOf(content: {
   replaces: UnverifiedBinding | undefined
 }): Uint8Array[] {
   const { layout, profile, replaces } = content
-  if (layout === 'positional' && profile.domain !== undefined)
-    throw new IdentityError('BAD_PROFILE', 'the layout positional has no place for a domain: use key-value')
   const { domain, name, avatar } = profile
   return bindingFields({
     layout,
@@ -107,6 +106,20 @@ function fieldsOf(content: {
     },
     ...(replaces && { replaces }),
   })
+}
+
+/** @throws IdentityError `BAD_PROFILE`. */
+function requirePlace(
+  { domain, name, avatar }: NonNullable<BindingTerms['profile']>,
+  layout: BindingLayout,
+): void {
+  if (layout === 'positional' && domain !== undefined)
+    throw new IdentityError('BAD_PROFILE', 'the layout positional has no place for a domain: use key-value')
+  if (layout === 'key-value' && domain === undefined && (name ?? avatar) !== undefined)
+    throw new IdentityError(
+      'BAD_PROFILE',
+      'deployed wallets refuse a binding whose profile has no domain: add one, or use the layout positional',
+    )
 }
 
 /** The identity binding of a name that is moved into a lock from where it is now. */

@@ -67,7 +67,7 @@ async function bindOtherName(network: LocalNetwork): Promise<void> {
   const lock = await bindingLock({
     coin: { outpoint, lockingScript: NOBODY_LOCK, bindingInputs: [] },
     signer: new ProtoWallet(key),
-    profile: { name: 'Hum' },
+    profile: { domain: 'localhost', name: 'Hum' },
   })
   const transaction = reinscribingTransaction({
     ordinal: outpoint,

@@ -1,6 +1,5 @@
 import { LockingScript, PrivateKey, ProtoWallet, PushDrop, Utils, type WalletInterface } from '@bsv/sdk'
 import { encode } from '@ipld/dag-cbor'
-import { CID } from 'multiformats/cid'
 import { concatBytes, fromHex, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
 import { bindingKeyId } from '../../../backend/src/protocol/identity-binding.js'
@@ -131,23 +130,24 @@ export async function bindingVectors(): Promise<BindingVector[]> {
     await kv(earlierFields),
     bound({ ...keyValue, profile: { domain: 'names.example', name: 'Alice' } }),
   )
-  const unknown = encode({
-    name: 'A',
-    links: [{ at: CID.parse('bafkqaaa') }, -5, 2 ** 40, 1.5, null, true],
-    z: { '': 'x' },
-  })
+  // A map of `z`, `name`, `links` (a CID, numbers, null and true) and `domain`.
+  const unknown = concatBytes(
+    ...[fromHex('a4'), encode('z'), encode({ '': 'x' }), encode('name'), encode('A'), encode('links')],
+    ...[fromHex('86d82a450001550000'), encode(-5), encode(2 ** 40), encode(1.5), encode(null), encode(true)],
+    ...[encode('domain'), encode('a.example')],
+  )
   const odd = pairs(Uint8Array.of(0xff), 'x', 'later', NOTHING, 'identity', identityBytes, 'profile', unknown)
   const oddLock = await kv(odd)
   add(
     'by key and value: pairs and members that are not known',
     oddLock,
-    bound({ ...keyValue, profile: { name: 'A' } }),
+    bound({ ...keyValue, profile: { domain: 'a.example', name: 'A' } }),
   )
   const rebuilt = await built({ profile: { name: 'B' } }, oddLock)
   add(
     'by key and value: the same, rebuilt with another name',
     rebuilt,
-    bound({ ...keyValue, profile: { name: 'B' } }),
+    bound({ ...keyValue, profile: { domain: 'a.example', name: 'B' } }),
   )
   const unread: [string, Uint8Array][] = [
     ['no CBOR', utf8('{"name":"A"}')],

@@ -169,6 +169,26 @@ test('what a binding says that is not known is kept, and an inscription may foll
   expect(fields?.map((field) => Array.from(field))).toEqual(later)
   await expect(bind(name, alice, { layout: 'key-value' })).rejects.toMatchObject({ code: 'UNKNOWN_FIELDS' })
   await expect(bind(name, alice, { profile: { domain: 'x' } })).rejects.toMatchObject({ code: 'BAD_PROFILE' })
+  await expect(bind('a', bob, { profile: { name: 'Bob' } })).rejects.toMatchObject({ code: 'BAD_PROFILE' })
+})
+
+test('a name may be minted into a binding: its key ID names the node that the mint spends', async () => {
+  const node = { outpoint: chain.node('').outpoint, lockingScript: new Uint8Array(), bindingInputs: [] }
+  const ownerLock = await bindingLock({
+    coin: node,
+    signer: signer(alice),
+    layout: 'positional',
+    profile: { name: 'Al' },
+  })
+  const minted = chain.mint('d', { ownerLock, nodeInputPosition: 1 })
+  await server.submit(beefOf(minted), ['tm_names', 'tm_ordinals'])
+  expect(await resolve('d')).toMatchObject({
+    tip: { sequence: 0 },
+    identity: { state: 'bound', identityKey: identityOf(alice), profile: { name: 'Al' } },
+  })
+  // It is spent like any other.
+  await move('d', alice, coinLock(bob))
+  expect((await resolve('d')).identity).toEqual({ state: 'unbound' })
 })
 
 test('a wallet binds, moves and unbinds its names, and keeps what it needs to spend them', async () => {
