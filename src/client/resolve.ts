@@ -166,7 +166,12 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
     throw new ResolutionError('DISAGREEMENT', `the indexes disagree about ${name}: ${tips}`, reports)
   }
   const { tip } = best
-  const identity = verifyBinding({ lockingScript: tip.lockingScript, spent: tip.bindingInputs })
+  const status = spendStatus(checked, best)
+  // The binding ends with the output that it is in (BRC-174 section 7).
+  const identity: IdentityBinding =
+    status === 'spent'
+      ? { state: 'unbound' }
+      : verifyBinding({ lockingScript: tip.lockingScript, spent: tip.bindingInputs })
   return {
     name,
     origin: best.name,
@@ -174,7 +179,7 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
     identity,
     ...(await comparedWithKnown({ name, identity, known: options.known })),
     proven: best.name.proven && tip.proven,
-    spendStatus: spendStatus(checked, best),
+    spendStatus: status,
     checkedAt,
     freshness: {
       until: checkedAt + (options.maxAge ?? DEFAULT_MAX_AGE),

@@ -4,6 +4,7 @@ import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
 import { readBinding } from '../../../backend/src/protocol/identity-binding.js'
 import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { HttpNameSource, type NameSource } from '../../../src/client/name-source.js'
 import { isFresh, type ResolvedName, resolveName } from '../../../src/client/resolve.js'
 import {
   type BindingTerms,
@@ -115,6 +116,15 @@ test('a name is bound, rebound as it is transferred, and unbound', async () => {
   const page = await server.ask('/name/a', { headers: { Accept: 'text/html' } })
   expect(page.body.toString()).toContain(identityOf(alice))
   expect(page.body.toString()).toContain('Not verified by this page')
+
+  // A binding ends with its output.
+  const index = new HttpNameSource({ url: server.url })
+  const ask: NameSource['ask'] = async (...asked) =>
+    (await index.ask(...asked)).map((reply) => ({ ...reply, spent: true }))
+  expect(await resolve('a', { sources: [{ ask }] })).toMatchObject({
+    spendStatus: 'spent',
+    identity: { state: 'unbound' },
+  })
 
   // Bob makes the lock, Alice moves the name into it: she never has his key. What the profile said was about her.
   const offered = await bindingLock({ coin: await coinOf('a'), signer: signer(bob) })
