@@ -8,7 +8,7 @@ import { bindingByText } from '../../support/identity/brc174.js'
 const file = new URL('../../vectors/identity-bindings.json', import.meta.url)
 
 const vectors = async (): Promise<BindingVector[]> => {
-  // After a change: WRITE_VECTORS=1 npm test -- test/unit/identity/binding-vectors.test.ts
+  // After a change: WRITE_VECTORS=1 npm test -- test/unit/identity/binding-vectors.test.ts, then npm run format.
   if (process.env.WRITE_VECTORS) writeFileSync(file, `${JSON.stringify(await bindingVectors(), null, 2)}\n`)
   return JSON.parse(readFileSync(file, 'utf8')) as BindingVector[]
 }
