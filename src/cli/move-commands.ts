@@ -45,7 +45,8 @@ export function addMoveCommands(program: Command, context: CommandContext): void
       const { profileArguments } = await import('./move-name.js')
       const terms = {
         ...profileArguments({
-          ...(domain !== undefined && { domain }),
+          // Some releases of deployed wallets refuse any other case.
+          ...(domain !== undefined && { domain: domain.trim().toLowerCase() }),
           ...(displayName !== undefined && { name: displayName }),
           ...(avatar !== undefined && { avatar }),
         }),
