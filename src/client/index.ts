@@ -1,4 +1,10 @@
 /** For wallets and apps: resolves and verifies names, trusting only a genesis outpoint and block headers. */
+export { confusablesAmong, skeletonOf } from '../../backend/src/protocol/confusable-names.js'
+export type {
+  BindingLayout,
+  BindingProfile,
+  BindingProtocol,
+} from '../../backend/src/protocol/identity-binding.js'
 export type { Deployment } from '../../backend/src/protocol/mint.js'
 export { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 export { deploymentOf, PROFILES, type Profile, type ProfileName } from '../../backend/src/protocol/profile.js'
@@ -16,7 +22,10 @@ export type {
 } from './name-source.js'
 export { HttpNameSource, type HttpNameSourceOptions } from './name-source.js'
 export {
+  type Freshness,
   type IndexReport,
+  isFresh,
+  type KnownIdentities,
   ResolutionError,
   type ResolutionErrorCode,
   type ResolvedName,
@@ -24,6 +33,7 @@ export {
   resolveName,
   type SpendStatus,
 } from './resolve.js'
+export { type BindingFault, type IdentityBinding, verifyBinding } from './verify-binding.js'
 export {
   type VerifiedHistory,
   type VerifiedStep,

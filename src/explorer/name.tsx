@@ -2,11 +2,14 @@ import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP } from '../../backend/src/graph/map-merge.js'
-import { formatOutpoint, isSameOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { lockingScriptOf } from '../../backend/src/graph/stored-transaction.js'
+import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
+import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
 import { renderPage } from './page.js'
-import { Badge, Card, Facts, Frame, NameLink, OutpointLink, Preview, When } from './parts.js'
+import { Badge, Card, Facts, Frame, Hex, NameLink, OutpointLink, Preview, Text, When } from './parts.js'
 import { blockTimes, contentView, type Explorer, type MadePage, nameHostUrl, PREVIEW_QUOTE } from './reads.js'
 import { counted } from './text.js'
 import { Keys, treeDependencies } from './tree.js'
@@ -38,10 +41,12 @@ export async function namePage(
     lookalikes(explorer, name),
   ])
   const tip = step?.output.outpoint ?? origin
-  const [map, spender, timeOf] = await Promise.all([
+  const [map, spender, timeOf, binding] = await Promise.all([
     step ? store.metadata.merged(tip) : undefined,
     store.transactions.spenderOf(tip),
     blockTimes(explorer, [{ height }, ...(history?.steps ?? [])]),
+    // A P2PKH lock binds a name to no identity.
+    step && step.output.owner === undefined ? readBindingAt(explorer, tip) : undefined,
   ])
   const steps = await stepViews(explorer, history?.steps ?? [], timeOf)
   const shownContent = step?.content.content
@@ -119,6 +124,7 @@ export async function namePage(
               <Facts
                 rows={[
                   ['Owner', <Owner key="owner" explorer={explorer} owner={step?.output.owner} />],
+                  ['Identity', binding && <Identity key="identity" binding={binding} />],
                   ['Mined', <When key="when" height={height} time={timeOf(height)} />],
                   [
                     'Work',
@@ -246,34 +252,42 @@ function Crumbs({ name }: { name: string }): VNode {
   )
 }
 
-/** Characters that are taken for each other at a glance. */
-const ALIKE: Record<string, string> = {
-  l: '1i',
-  '1': 'li',
-  i: '1l',
-  o: '0',
-  '0': 'o',
-  s: '5',
-  '5': 's',
-  z: '2',
-  '2': 'z',
-  b: '6',
-  '6': 'b',
-  g: '9',
-  '9': 'g',
-  u: 'v',
-  v: 'u',
+/** The longest script that is read for a binding, in bytes, and how many chunks may be read for it. */
+const BINDING_REACH = { longest: 64 * 1024, chunks: 16 }
+/** How much of a text of a profile is shown, in characters. */
+const MOST_SHOWN = 80
+
+async function readBindingAt({ store }: Explorer, tip: Outpoint): Promise<UnverifiedBinding | undefined> {
+  const script = await lockingScriptOf(tip, store.transactions, BINDING_REACH)
+  return script && readBinding(script)
 }
+
+/** The key that the lock says the name belongs to, and what its holder says about itself. */
+function Identity({ binding: { identityKey, profile } }: { binding: UnverifiedBinding }): VNode {
+  const { name, domain } = profile
+  return (
+    <>
+      <Hex text={identityKey} what="identity key" />
+      <br />
+      {name !== undefined && (
+        <>
+          <Text text={name} most={MOST_SHOWN} />
+          {domain !== undefined && ' at '}
+        </>
+      )}
+      {domain !== undefined && <Text text={domain} most={MOST_SHOWN} />}
+      {(name !== undefined || domain !== undefined) && <br />}
+      <span class="hint">Not verified by this page</span>
+    </>
+  )
+}
+
 /** How many are looked up: each is one indexed read. */
 const MOST_ALIKE = 10
 
-/** Claimed names that differ from this one in a character that looks like it. */
+/** Claimed names that look like this one. */
 async function lookalikes({ store }: Explorer, name: string): Promise<string[]> {
-  const others: string[] = []
-  for (let at = 0; at < name.length && others.length < MOST_ALIKE; at++)
-    for (const other of ALIKE[name.charAt(at)] ?? '')
-      others.push(name.slice(0, at) + other + name.slice(at + 1))
-  const asked = others.slice(0, MOST_ALIKE)
+  const asked = lookalikesOf(name, MOST_ALIKE)
   // One that the operator has blocked is not mentioned.
   const origins = await Promise.all(asked.map((each) => store.names.originOf(each).catch(() => undefined)))
   return asked.filter((_, at) => origins[at] !== undefined)

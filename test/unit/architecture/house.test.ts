@@ -73,13 +73,15 @@ const ARROWS: Record<string, string[]> = {
   plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
   // A miner verifies the node that an index shows before anything is signed.
   mining: ['protocol', 'client'],
+  // Names are moved with the coins, wallets and checks that mints have.
+  identity: ['protocol', 'client', 'mining'],
   publish: ['protocol'],
   client: ['protocol'],
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining'],
   islands: ['protocol', 'mining', 'client', 'mine-page'],
   follow: ['protocol', 'graph', 'client'],
-  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'follow'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'identity', 'client', 'follow'],
 }
 
 /** What each room inside a wing may import of that wing, beside itself; `wiring` are the files that stand in no room. */
