@@ -1,5 +1,5 @@
-import { askJson } from './mine-index.js'
 import { MiningError } from './mining-error.js'
+import { askJson } from './server-answers.js'
 import {
   type ExpectedDeployment,
   profileDifference,

@@ -14,6 +14,7 @@ const SOURCES = [
     'backend/src',
     'package.json',
     'bundle.mjs',
+    'bundle-pages.mjs',
     'licences.mjs',
     'tsconfig.json',
     'tsconfig.build.json',
