@@ -1,6 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact'
-import { render } from 'preact-render-to-string'
 import { memoizeByObject } from '../../backend/src/graph/memoize-by-object.js'
+import { render } from './render.js'
 import { shortOutpoint } from './text.js'
 
 /** What all pages of a host say of it. */
@@ -205,7 +205,7 @@ export function SearchField({
           type="search"
           name="q"
           value={query}
-          maxLength={255}
+          maxlength={255}
           autocomplete="off"
           autocapitalize="none"
           spellcheck={false}

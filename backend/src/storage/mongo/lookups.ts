@@ -3,14 +3,7 @@ import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { admissionOf } from '../read/admissions.js'
 import { Lineages, SHORT, SHORT_LINEAGE, shortLineage, unblocked } from '../read/lineages.js'
-import {
-  LINEAGE_STEP,
-  type LineageEnds,
-  type LineageSummary,
-  type Lookups,
-  MAP_ROW,
-  type Place,
-} from '../read/lookups.js'
+import { LINEAGE_STEP, type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
 import type { StreamPageQuery } from '../read/read-streams.js'
 import { spendsOf } from '../read/transaction-status.js'
 import { heightsOf, PROOF } from '../read/transactions.js'
@@ -137,9 +130,15 @@ export function lookupsIn(rows: RowReader): Lookups {
       )
       return steps.map((row) => ({ ...row, height: heights.get(hexOf(row.txid)) ?? null }))
     },
-    async lineageEnds(asked) {
-      const found = await Promise.all(asked.map((lineage) => lineageEnds(rows, lineage)))
-      return found.flatMap((ends) => ends ?? [])
+    async lineageEnds(firsts) {
+      const places = await rows.all(OUTPUTS, anyOutpoint(firsts), { fields: [...OUTPOINT, ...LINEAGE] })
+      return await Promise.all(
+        places.map(async (place) => {
+          const lineage = lineageOf(place)
+          const { last = 0, ...ends } = await endsOf(rows, lineage)
+          return { first: outpointOf(place), lineage, last, ...ends }
+        }),
+      )
     },
     lineagesWith: (query) => lineagesWith(rows, query),
     async streamPage(query) {
@@ -257,22 +256,20 @@ async function workBehind(rows: RowReader, txids: string[], limit: number): Prom
 /** The summary of a complete lineage. */
 async function longLineage(rows: RowReader, place: Place): Promise<LineageSummary> {
   const { lineage } = place
-  const [ends, parent] = await Promise.all([
-    lineageEnds(rows, lineage),
+  const [{ last = place.step, ...ends }, parent] = await Promise.all([
+    endsOf(rows, lineage),
     edge(rows, { lineage, step: 'parent_step', order: -1 }),
   ])
-  const { last = place.step, origin, content } = ends ?? {}
-  return { ...place, isComplete: true, last, origin, content, parent }
+  return { ...place, isComplete: true, last, ...ends, parent }
 }
 
-/** The ends of a complete lineage; undefined if it has no outputs. */
-async function lineageEnds(rows: RowReader, lineage: Lineage): Promise<LineageEnds | undefined> {
+async function endsOf(rows: RowReader, lineage: Lineage) {
   const [last, origin, content] = await Promise.all([
     edge(rows, { lineage, step: 'step', order: -1 }),
     edge(rows, { lineage, step: 'content_step', order: 1 }),
     edge(rows, { lineage, step: 'content_step', order: -1 }),
   ])
-  return last === undefined ? undefined : { lineage, last, origin, content }
+  return { last, origin, content }
 }
 
 /** The first or the last step of a kind. */
@@ -280,7 +277,8 @@ async function edge(
   rows: RowReader,
   { lineage, step, order }: { lineage: Lineage; step: string; order: 1 | -1 },
 ): Promise<number | undefined> {
-  const filter = { ...inLineage(lineage), [step]: { $gte: 0 } }
+  // Every output has a step, and before a missing start there are negative ones.
+  const filter = { ...inLineage(lineage), ...(step !== 'step' && { [step]: { $gte: 0 } }) }
   return (await rows.first(OUTPUTS, filter, { sort: { [step]: order }, fields: [step] }))?.[step]
 }
 

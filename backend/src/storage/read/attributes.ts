@@ -46,7 +46,7 @@ async function firstBefore(lineages: Lineages, outpoint: Outpoint): Promise<Line
 }
 
 /** The last output of the lineage that starts with an output. */
-export async function tipFrom(lineages: Lineages, [txid, vout]: Lineage): Promise<Outpoint | undefined> {
+async function tipFrom(lineages: Lineages, [txid, vout]: Lineage): Promise<Outpoint | undefined> {
   const tip = await lineages.lastOf([txid, vout])
   if (tip !== undefined) return tip.outpoint
   const place = await lineages.placeOf(outpointOf({ txid, vout }))

@@ -12,24 +12,23 @@ import {
 } from '../../graph/listings.js'
 import type { OutputRecord } from '../../graph/records.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../protocol/mine-node.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import {
   formatLineage,
   hashColumn,
   hexOf,
   inParts,
+  isComplete,
   type Lineage,
   lineageOf,
   numberIn,
   outpointOf,
   outpointPair,
-  parts,
-  ROWS_A_STATEMENT,
   unique,
 } from '../rows/columns.js'
 import { contentOf, OUTPUT, outputOf } from '../rows/record-rows.js'
 import { type Filter, inLineage, type Row, type RowReader } from '../rows/rows.js'
-import { firstsWith, tipFrom } from './attributes.js'
+import { firstsWith } from './attributes.js'
 import { blockTimesIn } from './header-rows.js'
 import type { Lineages } from './lineages.js'
 import type { LineageEnds, Lookups } from './lookups.js'
@@ -210,25 +209,17 @@ function heightAt(heights: Map<string, number>, { txid }: Outpoint): { height?: 
 
 /** See `ListingsReader.ordinalsWith`. */
 async function ordinalsWith(
-  { rows, lineages, lookups, ordinals }: ListingsOptions,
+  { rows, lineages, lookups }: ListingsOptions,
   query: Parameters<ListingsReader['ordinalsWith']>[0],
 ): Promise<ListedOrdinal[]> {
   const { lineagesWith, lineageEnds } = lookups
-  const firsts = await firstsWith({ rows, lineages, lineagesWith }, query)
-  const complete = new Map<string, ListedOrdinal>()
-  for (const part of parts(firsts, ROWS_A_STATEMENT))
-    for (const [key, ordinal] of await listedOrdinals(rows, await lineageEnds(part)))
-      complete.set(key, ordinal)
-  const found = await Promise.all(
-    firsts.map(async (first) => {
-      const listed = complete.get(formatLineage(first))
-      if (listed !== undefined) return listed
-      // Its start is missing, so that it has another key.
-      const tip = await tipFrom(lineages, first)
-      return tip && withOwner(tip, await ordinals.output(tip))
-    }),
+  const firsts = (await firstsWith({ rows, lineages, lineagesWith }, query)).map(([txid, vout]) =>
+    outpointOf({ txid, vout }),
   )
-  const listed = found.flatMap((each) => each ?? [])
+  const ends = await inParts(firsts, lineageEnds)
+  const outputs = await outputsAtEnds(rows, ends)
+  const byFirst = new Map(ends.map((each) => [formatOutpoint(each.first), listedOrdinal(each, outputs)]))
+  const listed = firsts.flatMap((first) => byFirst.get(formatOutpoint(first)) ?? [])
   const heights = await heightsOf(
     rows,
     listed.map(({ outpoint }) => outpoint.txid),
@@ -236,45 +227,41 @@ async function ordinalsWith(
   return listed.map((each) => ({ ...each, ...heightAt(heights, each.outpoint) }))
 }
 
-/** Complete lineages as ordinals, without heights, by lineage as text. */
-async function listedOrdinals(rows: RowReader, ends: LineageEnds[]): Promise<Map<string, ListedOrdinal>> {
-  const places = ends.map(({ lineage, last, origin, content }) => ({
-    ...inLineage(lineage),
-    step: { $in: [...new Set([last, origin ?? last, content ?? last])] },
-  }))
-  const found =
-    places.length === 0 ? [] : await rows.all('graph_outputs', { $or: places }, { fields: ORDINAL })
-  const outputs = new Map(found.map((row) => [`${formatLineage(lineageOf(row))} ${row.step}`, row]))
-  return new Map(
-    ends.flatMap(({ lineage, last, origin, content }): [string, ListedOrdinal][] => {
-      const key = formatLineage(lineage)
-      const at = (step: number | undefined): OutputRecord | undefined => {
-        const row = outputs.get(`${key} ${step}`)
-        return row && outputOf(row)
-      }
-      const [tip, first, shown] = [at(last), at(origin), at(content)]
-      if (tip === undefined) return []
-      const ordinal = withOwner(tip.outpoint, tip)
-      if (tip.carrier || origin === undefined || first === undefined || shown === undefined)
-        return [[key, ordinal]]
-      return [
-        [
-          key,
-          {
-            ...ordinal,
-            ...{ origin: first.outpoint, sequence: last - origin, contentOutpoint: shown.outpoint },
-            ...(shown.content && { content: shown.content }),
-          },
-        ],
-      ]
-    }),
-  )
+/** The outputs at the ends of lineages, by lineage and step as text. */
+async function outputsAtEnds(rows: RowReader, ends: LineageEnds[]): Promise<Map<string, OutputRecord>> {
+  const found = await inParts(ends, (part) => {
+    const places = part.map(({ lineage, last, origin, content }) => ({
+      ...inLineage(lineage),
+      step: { $in: unique([last, origin ?? last, content ?? last], String) },
+    }))
+    return rows.all('graph_outputs', { $or: places }, { fields: ORDINAL })
+  })
+  return new Map(found.map((row) => [placeOf(lineageOf(row), Number(row.step)), outputOf(row)]))
 }
 
-/** @param output Undefined if the store does not hold it. */
-function withOwner(outpoint: Outpoint, output: OutputRecord | undefined): ListedOrdinal {
-  const owner = output?.carrier ? undefined : output?.owner
-  return { outpoint, ...(owner !== undefined && { owner }) }
+function placeOf(lineage: Lineage, step: number): string {
+  return `${formatLineage(lineage)} ${step}`
+}
+
+/** The ordinal in a lineage, without its height; undefined if the lineage was changed between two reads. */
+function listedOrdinal(
+  { lineage, last, origin, content }: LineageEnds,
+  outputs: ReadonlyMap<string, OutputRecord>,
+): ListedOrdinal | undefined {
+  const at = (step: number | undefined): OutputRecord | undefined =>
+    step === undefined ? undefined : outputs.get(placeOf(lineage, step))
+  const [tip, first, shown] = [at(last), at(origin), at(content)]
+  if (tip === undefined) return undefined
+  const { outpoint, owner, carrier } = tip
+  // A coin in front of an ordinal is part of no answer.
+  if (carrier) return { outpoint }
+  const held = { outpoint, ...(owner !== undefined && { owner }) }
+  if (!isComplete(lineage) || origin === undefined || first === undefined || shown === undefined) return held
+  return {
+    ...held,
+    ...{ origin: first.outpoint, sequence: last - origin, contentOutpoint: shown.outpoint },
+    ...(shown.content && { content: shown.content }),
+  }
 }
 
 /** See `ListingsReader.transaction`. */

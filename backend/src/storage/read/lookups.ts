@@ -48,8 +48,10 @@ export interface MapStretch {
   order: 1 | -1
 }
 
-/** The ends of a complete lineage, as steps: see {@link LineageSummary}. */
-export interface LineageEnds extends Pick<LineageSummary, 'lineage' | 'last' | 'origin' | 'content'> {}
+/** The ends of a lineage, as steps: see {@link LineageSummary}. */
+export interface LineageEnds extends Pick<LineageSummary, 'lineage' | 'last' | 'origin' | 'content'> {
+  first: Outpoint
+}
 
 /** The columns of an output that a list of steps has, beside the height. */
 export const LINEAGE_STEP = [
@@ -99,8 +101,8 @@ export interface Lookups extends Streams {
   mapRows(stretch: MapStretch): Promise<{ rows: Row[]; last: number | undefined }>
   /** The steps between two, both included, with the columns {@link LINEAGE_STEP} and the `height` of their transaction. */
   lineageSteps(stretch: MapStretch & { to: number }): Promise<Row[]>
-  /** The ends of those of the complete lineages that have outputs, in no order. */
-  lineageEnds(lineages: Lineage[]): Promise<LineageEnds[]>
+  /** The ends of lineages by their first outputs, in no order: of those that the store holds. */
+  lineageEnds(firsts: Outpoint[]): Promise<LineageEnds[]>
   /** At most `limit` lineages with all of the attributes, after `from`, in order. The first attribute is the rarest. */
   lineagesWith(query: { hashes: Buffer[]; from: Lineage | undefined; limit: number }): AsyncIterable<Lineage>
 }

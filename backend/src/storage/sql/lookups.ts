@@ -16,9 +16,9 @@ import {
   outpointOf,
   outpointPair,
 } from '../rows/columns.js'
-import { type Row, SPENDS } from '../rows/rows.js'
+import { anyOutpoint, type Row, SPENDS } from '../rows/rows.js'
 import { anyOf, type SqlReader, type SqlValue } from './database.js'
-import { listedRows, rowReader } from './rows.js'
+import { conditionOf, listedRows, rowReader } from './rows.js'
 
 /** See {@link Lookups}. @param isMysql Whether the database plans each subquery of a statement again whenever it runs. */
 export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
@@ -89,19 +89,17 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
       const values = [...lineage, from, to, limit]
       return await listedRows(reader, { sql, values, fields: [...LINEAGE_STEP, 'height'] })
     },
-    async lineageEnds(lineages) {
-      const places = lineages.map(() => 'select ? as lineage_txid, ? as lineage_vout').join(' union all ')
-      const sql = `select lineage_txid, lineage_vout, ${edge('step', 'desc')} as step,
+    async lineageEnds(firsts) {
+      const values: SqlValue[] = []
+      const sql = `select txid, vout, lineage_txid, lineage_vout, ${edge('step', 'desc')} as step,
         ${edge('content_step', 'asc')} as first_content, ${edge('content_step', 'desc')} as content_step
-        from (${places}) as place`
-      const fields = ['lineage_txid', 'lineage_vout', 'step', 'first_content', 'content_step']
-      const rows = await listedRows(reader, { sql, values: lineages.flat(), fields })
-      return rows.flatMap((row) => {
-        const last = numberIn(row.step)
-        if (last === undefined) return []
-        const [origin, content] = [numberIn(row.first_content), numberIn(row.content_step)]
-        return [{ lineage: lineageOf(row), last, origin, content }]
-      })
+        from graph_outputs as place where ${conditionOf(anyOutpoint(firsts), values)}`
+      const fields = [...LINEAGE_KEYS, 'step', 'first_content', 'content_step']
+      const rows = await listedRows(reader, { sql, values, fields })
+      return rows.map((row) => ({
+        ...{ first: outpointOf(row), lineage: lineageOf(row), last: Number(row.step) },
+        ...{ origin: numberIn(row.first_content), content: numberIn(row.content_step) },
+      }))
     },
     lineagesWith: (query) => lineagesWith(reader, query),
     async streamPage({ outpoint, direction, from, limit }) {
@@ -110,6 +108,8 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
     },
   }
 }
+
+const LINEAGE_KEYS = ['txid', 'vout', 'lineage_txid', 'lineage_vout']
 
 /** A condition on a spend: it spends a node. */
 const IS_NODE = `(exists (select 1 from graph_nodes as nodes where nodes.txid = own.txid and nodes.vout = own.vout)

@@ -96,7 +96,7 @@ export async function listedRows(
   if (!reader.isEmbedded) return await reader.all(sql, values)
   const columns = fields.map((field) => (BYTES.has(field) ? `hex(${field})` : field))
   const found = await reader.first(
-    `select json_group_array(json_array(${columns.join(', ')})) as found from (${sql})`,
+    `select json_group_array(json_array(${columns.join(', ')})) as found from (${sql}) as found`,
     values,
   )
   return JSON.parse(found.found).map((row: (string | number | null)[]) => rowOf(fields, row))
