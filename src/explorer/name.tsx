@@ -7,12 +7,21 @@ import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
 import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
-import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
+import {
+  Life,
+  MapTable,
+  Owner,
+  STEPS,
+  stepViews,
+  unprovenSteps,
+  Verification,
+  VerifyButton,
+} from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import { Badge, Card, Facts, Frame, Hex, NameLink, OutpointLink, Preview, Text, When } from './parts.js'
 import { blockTimes, contentView, type Explorer, type MadePage, nameHostUrl, PREVIEW_QUOTE } from './reads.js'
 import { counted } from './text.js'
-import { Keys, treeDependencies } from './tree.js'
+import { Keys, namesAfter } from './tree.js'
 
 /**
  * All about a name; undefined if it is not claimed. Takes a fixed number of indexed reads.
@@ -27,10 +36,11 @@ export async function namePage(
   const { store, site, difficulty } = explorer
   const origin = await store.names.originOf(name)
   if (origin === undefined) return undefined
-  const [step, node, children, height, history, alike] = await Promise.all([
+  const alike = lookalikesOf(name, MOST_ALIKE)
+  const [step, node, claimed, height, history] = await Promise.all([
     store.ordinals.at(origin, TIP),
     store.names.liveNode(name),
-    store.listings.childNodes(name),
+    store.names.claimed([...alike, ...namesAfter(name)]),
     store.transactions.heightOf(origin.txid),
     store.listings.history({
       outpoint: origin,
@@ -38,8 +48,9 @@ export async function namePage(
       limit: STEPS,
       ...(from !== undefined && { from }),
     }),
-    lookalikes(explorer, name),
   ])
+  const taken = new Set(claimed.map((each) => each.name))
+  const claimedAlike = alike.filter((each) => taken.has(each))
   const tip = step?.output.outpoint ?? origin
   const [map, spender, timeOf, binding] = await Promise.all([
     step ? store.metadata.merged(tip) : undefined,
@@ -144,9 +155,9 @@ export async function namePage(
                   ['Steps', history && counted(history.last, 'step')],
                   [
                     'Looks like',
-                    alike.length === 0 ? undefined : (
+                    claimedAlike.length === 0 ? undefined : (
                       <span key="alike">
-                        {alike.map((each, at) => (
+                        {claimedAlike.map((each, at) => (
                           <>
                             {at > 0 && ', '}
                             <NameLink key={each} name={each} />
@@ -168,7 +179,7 @@ export async function namePage(
               </Card>
             )}
             <Card title="Mine on from here" link={{ href: `/tree?prefix=${name}`, text: 'In the tree' }}>
-              <Keys prefix={name} children={children} />
+              <Keys prefix={name} taken={taken} />
             </Card>
           </div>
         </div>
@@ -181,11 +192,11 @@ export async function namePage(
       dependency.lineages,
       dependency.proof(origin.txid),
       dependency.spend(tip),
-      ...steps
-        .filter((each) => each.height === undefined)
-        .map((each) => dependency.proof(each.outpoint.txid)),
+      ...unprovenSteps(steps),
       ...(step === undefined ? [dependency.all] : []),
-      ...treeDependencies(children, node),
+      ...alike.map(dependency.name),
+      // A longer name comes with a mint, which spends the node.
+      node === undefined ? dependency.all : dependency.spend(node),
     ],
   }
 }
@@ -282,13 +293,5 @@ function Identity({ binding: { identityKey, profile } }: { binding: UnverifiedBi
   )
 }
 
-/** How many are looked up: each is one indexed read. */
+/** How many names that look like it are looked up. */
 const MOST_ALIKE = 10
-
-/** Claimed names that look like this one. */
-async function lookalikes({ store }: Explorer, name: string): Promise<string[]> {
-  const asked = lookalikesOf(name, MOST_ALIKE)
-  // One that the operator has blocked is not mentioned.
-  const origins = await Promise.all(asked.map((each) => store.names.originOf(each).catch(() => undefined)))
-  return asked.filter((_, at) => origins[at] !== undefined)
-}

@@ -7,7 +7,16 @@ import { DirectoryError } from '../../backend/src/protocol/directory.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import { directoryFiles, LISTED_FILES } from './directory-files.js'
-import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
+import {
+  Life,
+  MapTable,
+  Owner,
+  STEPS,
+  stepViews,
+  unprovenSteps,
+  Verification,
+  VerifyButton,
+} from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
   Badge,
@@ -23,7 +32,15 @@ import {
   Tile,
   When,
 } from './parts.js'
-import { blockTimes, contentView, type Explorer, type MadePage, PREVIEW_QUOTE, TILE_QUOTE } from './reads.js'
+import {
+  blockTimes,
+  contentView,
+  dependenciesOfChildren,
+  type Explorer,
+  type MadePage,
+  PREVIEW_QUOTE,
+  TILE_QUOTE,
+} from './reads.js'
 import { byteSize, count, counted, shortOutpoint, shown } from './text.js'
 
 const CHILDREN = 8
@@ -74,6 +91,7 @@ export async function ordinalPage(
   ])
   const holder = step?.content ?? output
   const { content } = holder
+  const kind = content && kindOf(content.contentType)
   const view =
     content &&
     (await contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE }))
@@ -86,14 +104,11 @@ export async function ordinalPage(
   // Without an index, the preview is the list.
   const isListed = view?.files !== undefined && view.files.total > 0
   const directory =
-    content && kindOf(content.contentType) === 'directory' && !isListed
+    content && kind === 'directory' && !isListed
       ? await directoryView(explorer, content, { src: `/content/${reference}` })
       : undefined
   // The last chunk of a stream shows what the whole is.
-  const first =
-    origin && content && kindOf(content.contentType) === 'stream'
-      ? (await store.ordinals.output(origin))?.content
-      : undefined
+  const first = origin && kind === 'stream' ? (await store.ordinals.output(origin))?.content : undefined
   const isPlayed = first !== undefined && ['audio', 'video'].includes(kindOf(first.contentType))
   const opened = isPlayed ? `${site.gatewayPrefix}/stream/${originText}` : `/content/${reference}`
   const name = names[0]?.name
@@ -226,8 +241,15 @@ export async function ordinalPage(
   })
   return {
     html,
-    // A child may come with any write.
-    dependsOn: [dependency.all],
+    dependsOn: [
+      dependency.lineages,
+      dependency.proof(tip.outpoint.txid),
+      dependency.spend(tip.outpoint),
+      ...unprovenSteps(steps),
+      ...(origin ? dependenciesOfChildren(attribute.parent(origin), found) : []),
+      // What has no origin yet, or is no genuine name yet, may become one with whatever comes.
+      ...(step === undefined || (kind === 'name' && name === undefined) ? [dependency.all] : []),
+    ],
   }
 }
 

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
 import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
@@ -147,7 +148,7 @@ const addresses = new LRUCache<string, string>({ max: 10_000 })
 /** The address of a public key hash in hex. */
 export function ownerAddress(owner: string, network: Network): string {
   const key = `${network} ${owner}`
-  const address = addresses.get(key) ?? encodeAddress(owner, network)
+  const address = addresses.get(key) ?? encodeAddress(owner, network, nativeHash256)
   addresses.set(key, address)
   return address
 }
