@@ -25,6 +25,22 @@ export {
   type SpendStatus,
 } from './resolve.js'
 export {
+  type GatewayReport,
+  type VerificationStep,
+  VerifiedFetchError,
+  type VerifiedFetchErrorCode,
+} from './verified-error.js'
+export {
+  createVerifiedFetch,
+  type GatewayAddress,
+  type TipPolicy,
+  type VerifiedFetch,
+  type VerifiedFetchInit,
+  type VerifiedFetchOptions,
+  verifiedFetch,
+} from './verified-fetch.js'
+export type { TipAgreement, Verification, VerifiedResponse } from './verified-response.js'
+export {
   type VerifiedHistory,
   type VerifiedStep,
   type VerifiedTip,
@@ -39,4 +55,12 @@ export {
   verifyNameProof,
   verifyNode,
 } from './verify-name.js'
+export {
+  type ProofCheck,
+  type VerifiedOrdinal,
+  type VerifiedOutput,
+  verifyNextOutput,
+  verifyOrdinal,
+  verifyOutput,
+} from './verify-output.js'
 export type { Headers, Trust } from './verify-transactions.js'

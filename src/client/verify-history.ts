@@ -33,6 +33,8 @@ export interface VerifiedTip {
   proven: boolean
   /** The complete script of the tip. */
   lockingScript: Uint8Array
+  /** The last output of the path with content: what the ordinal shows. Undefined if none of those shown has any. */
+  contentOutpoint?: Outpoint
   /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
 }
@@ -71,6 +73,7 @@ async function verifiedTip(
   }
   const { lockingScript } = output
   const { owner } = readInscription(lockingScript)
+  const contentOutpoint = path.findLast(({ outpoint }) => showsContent(bundle, outpoint))?.outpoint
   return {
     tip,
     sequence: steps.length,
@@ -79,7 +82,14 @@ async function verifiedTip(
     // A copy: a view would keep the whole proof in memory.
     lockingScript: lockingScript.slice(),
     ...(owner !== undefined && { owner }),
+    ...(contentOutpoint && { contentOutpoint }),
   }
+}
+
+/** Whether an output of a bundle holds content. */
+export function showsContent(bundle: Bundle, outpoint: Outpoint): boolean {
+  const output = bundle.output(outpoint)
+  return output !== undefined && readInscription(output.lockingScript).content !== undefined
 }
 
 /** The outputs that held the ordinal, from the origin to the tip. */
@@ -103,8 +113,8 @@ function follow(bundle: Bundle, { origin, tip }: { origin: Outpoint; tip: Outpoi
   )
 }
 
-/** The output to which a transaction moves the ordinal; undefined if it burns it. */
-function successor(
+/** The output to which a transaction moves the ordinal; undefined if it burns it. @throws ProofError `UNPLACED`. */
+export function successor(
   bundle: Bundle,
   { at, spender }: { at: Outpoint; spender: Spender },
 ): Outpoint | undefined {
@@ -183,8 +193,14 @@ export async function checkEvidence(
     throw new ProofError('OTHER_ORIGIN', `${claimed} but proves ${formatOutpoint(name.origin)}`)
   }
   await giveWay(provenance.length, check)
-  const tip = await verifyProvenance({ ...check, provenance, origin: name.origin })
+  const tip = await verifyProvenance({ ...check, provenance, origin: name.origin }).catch(ofProvenance)
   return { history: { name, tip }, isOfTip: isClaimedTip(evidence, tip) }
+}
+
+/** Says in `data` which of the two proofs does not hold. */
+function ofProvenance(error: unknown): never {
+  if (!(error instanceof ProofError)) throw error
+  throw new ProofError(error.code, error.message, { cause: error, data: { part: 'provenance' } })
 }
 
 /** Lets shorter checks and the thread's other work go first. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { ask } from '../server/test-server.js'
+import { type Answer, ask } from '../server/test-server.js'
 
 /** What an index answers instead of the server behind it. */
 export interface FixedAnswer {
@@ -16,6 +16,7 @@ export interface FixedAnswer {
 export type RouteAnswer =
   | FixedAnswer
   | { change: (json: unknown) => unknown }
+  | { alter: (body: Uint8Array) => Uint8Array }
   | { does: (response: ServerResponse) => void }
 
 export interface NameIndex {
@@ -56,7 +57,7 @@ export function useNameIndexes(): {
         const headers = { 'content-type': request.headers['content-type'] ?? '' }
         const real = await ask(behind, path, { method, headers, body: Buffer.concat(chunks) })
         const type = real.headers['content-type'] ?? ''
-        const body = one === undefined ? Uint8Array.from(real.body) : one.change(real.json)
+        const body = changed(one, real)
         send(response, { status: real.status, headers: { 'content-type': type }, body })
       })
       servers.push(server)
@@ -65,6 +66,15 @@ export function useNameIndexes(): {
       return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked }
     },
   }
+}
+
+function changed(
+  answer: Extract<RouteAnswer, { change: unknown } | { alter: unknown }> | undefined,
+  real: Answer,
+): unknown {
+  const bytes = Uint8Array.from(real.body)
+  if (answer === undefined) return bytes
+  return 'change' in answer ? answer.change(real.json) : answer.alter(bytes)
 }
 
 const NOT_FOUND: FixedAnswer = { status: 404, body: { error: 'nothing here', code: 'NOT_FOUND' } }
