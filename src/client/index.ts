@@ -16,6 +16,13 @@ export type {
 } from './name-source.js'
 export { HttpNameSource, type HttpNameSourceOptions } from './name-source.js'
 export {
+  type HeaderSource,
+  type HeaderStore,
+  OwnHeaders,
+  OwnHeadersError,
+  type OwnHeadersOptions,
+} from './own-headers.js'
+export {
   type IndexReport,
   ResolutionError,
   type ResolutionErrorCode,
@@ -40,6 +47,17 @@ export {
   verifiedFetch,
 } from './verified-fetch.js'
 export type { TipAgreement, Verification, VerifiedResponse } from './verified-response.js'
+export {
+  SITE_SCRIPTS,
+  type SiteConfig,
+  type SiteQuestion,
+  type SiteVerdict,
+  serveVerifiedSite,
+  siteFetch,
+  verifiedSitePage,
+  verifiedSitePolicy,
+  type WorkerScope,
+} from './verified-site.js'
 export {
   type VerifiedHistory,
   type VerifiedStep,

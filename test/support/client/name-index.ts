@@ -82,6 +82,8 @@ const NOT_FOUND: FixedAnswer = { status: 404, body: { error: 'nothing here', cod
 function send(response: ServerResponse, { status = 200, headers, body }: FixedAnswer): void {
   const isBytes = body instanceof Uint8Array
   const type = isBytes ? 'application/octet-stream' : 'application/json'
-  response.writeHead(status, { 'content-type': type, ...headers })
+  // Pages of other origins ask, too.
+  const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': '*' }
+  response.writeHead(status, { 'content-type': type, ...cors, ...headers })
   response.end(isBytes ? body : JSON.stringify(body))
 }
