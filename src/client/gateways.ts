@@ -1,5 +1,5 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { type FetchedAnswer, fetchBounded, field, readJson } from './bounded-fetch.js'
+import { type FetchedAnswer, fetchBounded, field, LONGEST_TIMER, readJson } from './bounded-fetch.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
 import {
   type GatewayReport,
@@ -16,30 +16,46 @@ export interface Gateway {
   namesPrefix: string
 }
 
-/** What one fetch may still take, of all gateways together. */
+/** What one fetch may take, of all gateways together. */
 export class FetchLimits {
   private readonly end: number
+  private readonly late = new AbortController()
+  private readonly timer: ReturnType<typeof setTimeout>
+  /** Ends a check at the deadline, or by the caller. */
+  readonly checking: AbortSignal
 
+  /** @param signal The caller's. */
   constructor(
-    readonly timeout: number,
+    timeout: number,
     private bytes: number,
     readonly signal: AbortSignal | undefined,
   ) {
     this.end = performance.now() + timeout
+    const stop = (): void =>
+      this.late.abort(new SourceError('TIMEOUT', `the fetch took longer than ${timeout} ms`))
+    this.timer = setTimeout(stop, Math.min(timeout, LONGEST_TIMER))
+    this.checking = signal === undefined ? this.late.signal : AbortSignal.any([signal, this.late.signal])
   }
 
-  /** Milliseconds. */
-  get timeLeft(): number {
-    return Math.max(0, Math.ceil(this.end - performance.now()))
-  }
-
-  get bytesLeft(): number {
-    return this.bytes
+  /** What one of some gateways gets: an equal share of what is left. */
+  share(gateways: number): Share {
+    const timeout = Math.max(0, Math.ceil((this.end - performance.now()) / gateways))
+    return { timeout, maxBytes: Math.floor(this.bytes / gateways) }
   }
 
   take(bytes: number): void {
     this.bytes = Math.max(0, this.bytes - bytes)
   }
+
+  /** The fetch has ended. */
+  close(): void {
+    clearTimeout(this.timer)
+  }
+}
+
+interface Share {
+  timeout: number
+  maxBytes: number
 }
 
 /** A question to gateways: a path below one of its prefixes, and how an answer is checked. */
@@ -47,7 +63,7 @@ export interface ProofQuestion<Proven> {
   step: VerificationStep
   path: (gateway: Gateway) => string
   /** @throws ProofError; HeadersError. */
-  check: (proof: Uint8Array, signal: AbortSignal | undefined) => Promise<Proven>
+  check: (proof: Uint8Array) => Promise<Proven>
 }
 
 /** What came of asking one gateway. */
@@ -83,10 +99,12 @@ export class Gateways {
    * @throws VerifiedFetchError with what each did; the reason of the signal.
    */
   async first<Proven>(question: ProofQuestion<Proven>, limits: FetchLimits): Promise<Proven> {
+    const { all } = this
     const failed: Exclude<Answered<Proven>, { kind: 'proven' }>[] = []
     if (this.options.order === 'in order') {
-      for (const gateway of this.all) {
-        const answer = await this.ask(gateway, question, limits)
+      for (const [index, gateway] of all.entries()) {
+        // One that is slow or endless leaves the others their share.
+        const answer = await this.ask(gateway, question, { limits, share: limits.share(all.length - index) })
         if (answer.kind === 'proven') return answer.value
         failed.push(answer)
       }
@@ -95,8 +113,10 @@ export class Gateways {
     const others = new AbortController()
     try {
       return await Promise.any(
-        this.all.map(async (gateway) => {
-          const answer = await this.ask(gateway, question, limits, others.signal)
+        all.map(async (gateway) => {
+          const answer = await this.ask(gateway, question, {
+            ...{ limits, share: inParallel(limits, all), others: others.signal },
+          })
           if (answer.kind === 'proven') return answer.value
           failed.push(answer)
           throw answer.error
@@ -112,43 +132,35 @@ export class Gateways {
 
   /** What all of them answer, at once, in their order. @throws the reason of the signal. */
   async every<Proven>(question: ProofQuestion<Proven>, limits: FetchLimits): Promise<Answered<Proven>[]> {
-    return await Promise.all(this.all.map((gateway) => this.ask(gateway, question, limits)))
+    const { all } = this
+    const share = inParallel(limits, all)
+    return await Promise.all(all.map((gateway) => this.ask(gateway, question, { limits, share })))
   }
 
   private async ask<Proven>(
     gateway: Gateway,
     question: ProofQuestion<Proven>,
-    limits: FetchLimits,
-    others?: AbortSignal,
+    asking: Asking,
   ): Promise<Answered<Proven>> {
-    const signals = [limits.signal, others].filter((signal) => signal !== undefined)
-    const signal = signals.length === 0 ? undefined : AbortSignal.any(signals)
-    const attempt = (cache?: 'reload'): Promise<Answered<Proven>> =>
-      this.attempt({ gateway, question, limits, signal, cache })
-    const answer = await attempt()
-    limits.signal?.throwIfAborted()
+    const answer = await this.attempt(gateway, question, asking)
+    asking.limits.signal?.throwIfAborted()
     // A cache may hold a merkle path to a block that a reorganisation has replaced since.
     const isOldPath = answer.kind === 'refuted' && (answer.error as ProofError).code === 'BAD_PATH'
-    return isOldPath ? await attempt('reload') : answer
+    return isOldPath ? await this.attempt(gateway, question, { ...asking, cache: 'reload' }) : answer
   }
 
-  private async attempt<Proven>({
-    gateway,
-    question,
-    limits,
-    signal,
-    cache,
-  }: {
-    gateway: Gateway
-    question: ProofQuestion<Proven>
-    limits: FetchLimits
-    signal: AbortSignal | undefined
-    cache: 'reload' | undefined
-  }): Promise<Answered<Proven>> {
+  private async attempt<Proven>(
+    gateway: Gateway,
+    question: ProofQuestion<Proven>,
+    asking: Asking,
+  ): Promise<Answered<Proven>> {
+    const { limits, others } = asking
+    const signals = [limits.signal, others].filter((each) => each !== undefined)
+    const signal = signals.length === 0 ? undefined : AbortSignal.any(signals)
     const url = gateway.url + question.path(gateway)
     const failed = (kind: Failure, error: Error): Answered<Proven> => ({ kind, gateway: gateway.url, error })
     try {
-      const answer = await this.fetch(url, { limits, signal, cache })
+      const answer = await this.fetch(url, asking, signal)
       const { status, body } = answer
       if (status === 404 || status === 451) {
         const kind = status === 404 ? 'absent' : 'blocked'
@@ -156,7 +168,7 @@ export class Gateways {
       }
       if (status !== 200)
         return failed('failed', new SourceError('BAD_ANSWER', `${url} answers ${status}${codeOf(answer)}`))
-      return { kind: 'proven', gateway: gateway.url, value: await question.check(body, signal) }
+      return { kind: 'proven', gateway: gateway.url, value: await question.check(body) }
     } catch (error) {
       if (error instanceof ProofError) return failed('refuted', error)
       if (error instanceof HeadersError) return failed('no headers', error)
@@ -168,7 +180,8 @@ export class Gateways {
 
   private async fetch(
     url: string,
-    { limits, signal, cache }: { limits: FetchLimits; signal?: AbortSignal; cache?: 'reload' },
+    { limits, share, cache }: Asking,
+    signal: AbortSignal | undefined,
   ): Promise<FetchedAnswer> {
     const { fetch } = this.options
     const init: RequestInit & { cache?: 'reload' } = {
@@ -176,14 +189,27 @@ export class Gateways {
       ...(cache && { cache }),
     }
     const answer = await fetchBounded(url, init, {
-      timeout: limits.timeLeft,
-      maxBytes: limits.bytesLeft,
+      ...share,
       ...(signal && { signal }),
       ...(fetch && { fetch }),
     })
     limits.take(answer.body.length)
     return answer
   }
+}
+
+/** How one gateway is asked. */
+interface Asking {
+  limits: FetchLimits
+  share: Share
+  /** Aborted once another gateway has answered. */
+  others?: AbortSignal
+  cache?: 'reload'
+}
+
+/** All have the same time, and share the bytes. */
+function inParallel(limits: FetchLimits, gateways: readonly Gateway[]): Share {
+  return { ...limits.share(Math.max(1, gateways.length)), timeout: limits.share(1).timeout }
 }
 
 /** The longest error that is read for its code, in bytes. */

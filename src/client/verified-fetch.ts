@@ -13,7 +13,7 @@ import {
 } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
-import { DEFAULT_TIMEOUT, unlessAborted } from './bounded-fetch.js'
+import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { HeadersError, ProofError } from './errors.js'
 import { type Answered, FetchLimits, type Gateway, Gateways, unproven } from './gateways.js'
@@ -120,6 +120,13 @@ const CACHE = {
   revalidate: 'no-cache',
 }
 
+/** What is asked for: a name or a reference, the path after it, and whether a directory comes as inscribed. */
+interface Resource {
+  root: string | ContentReference
+  segments: string[]
+  raw: boolean
+}
+
 /** What a path starts from. */
 interface Root {
   file: VerifiedFile
@@ -150,8 +157,20 @@ class VerifiedFetcher {
   async fetch(resource: string, init: VerifiedFetchInit = {}): Promise<VerifiedResponse> {
     const signal = init.signal ?? undefined
     signal?.throwIfAborted()
-    const { root: asked, segments, raw } = resourceOf(resource)
+    const asked = resourceOf(resource)
     const limits = this.limits(signal)
+    try {
+      return await this.answer(asked, init, limits)
+    } finally {
+      limits.close()
+    }
+  }
+
+  private async answer(
+    { root: asked, segments, raw }: Resource,
+    init: VerifiedFetchInit,
+    limits: FetchLimits,
+  ): Promise<VerifiedResponse> {
     const question: Question = { method: init.method ?? 'GET', headers: new Headers(init.headers) }
     const isPath = segments.length > 1 || (segments[0] ?? '') !== ''
     const step = isPath ? 'directory' : 'content'
@@ -174,7 +193,7 @@ class VerifiedFetcher {
       ...root.verification,
     }
     if (found.file === undefined) return missingResponse(found.reason, verification)
-    if (init.stream === true) return this.stream(file, { question, verification, signal })
+    if (init.stream === true) return this.stream(file, { question, verification, signal: limits.signal })
     return await fileResponse(file.content, { question, verification, cache: root.cache })
   }
 
@@ -183,19 +202,11 @@ class VerifiedFetcher {
     return new FetchLimits(timeout, maxBytes, signal)
   }
 
-  private check(signal: AbortSignal | undefined, limits: FetchLimits): Trust & { maxBytes: number } {
-    const {
-      chainTracker,
-      requireProofs,
-      maxScriptWork,
-      scriptTimeout,
-      maxBytes = DEFAULT_MAX_BYTES,
-    } = this.options
-    const late = AbortSignal.timeout(limits.timeLeft)
-    return {
-      ...{ chainTracker, requireProofs, maxScriptWork, scriptTimeout, maxBytes },
-      signal: signal === undefined ? late : AbortSignal.any([signal, late]),
-    }
+  /** What a proof is checked by. */
+  private trust({ checking: signal }: FetchLimits): Trust & { maxBytes: number } {
+    const { chainTracker, requireProofs, maxScriptWork, scriptTimeout } = this.options
+    const { maxBytes = DEFAULT_MAX_BYTES } = this.options
+    return { chainTracker, requireProofs, maxScriptWork, scriptTimeout, maxBytes, signal }
   }
 
   /** An output with content. */
@@ -212,7 +223,7 @@ class VerifiedFetcher {
         {
           step,
           path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
-          check: (proof, signal) => verifyOutput({ ...this.check(signal, limits), proof, pointer }),
+          check: (proof) => verifyOutput({ ...this.trust(limits), proof, pointer }),
         },
         limits,
       ))
@@ -255,7 +266,8 @@ class VerifiedFetcher {
         if (this.names.get(name) === resolving) this.names.delete(name)
       }
       resolving.then(({ checkedAt }) => {
-        const timer = setTimeout(forget, Math.max(0, checkedAt + tipMaxAge - Date.now()))
+        const left = Math.max(0, checkedAt + tipMaxAge - Date.now())
+        const timer = setTimeout(forget, Math.min(left, LONGEST_TIMER))
         // Node's keeps a process alive.
         if (typeof timer === 'object') timer.unref()
       }, forget)
@@ -304,9 +316,9 @@ class VerifiedFetcher {
     const question = {
       step: 'provenance' as const,
       path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(asked)}:${sequence}`,
-      check: (proof: Uint8Array, signal: AbortSignal | undefined) =>
+      check: (proof: Uint8Array) =>
         verifyOrdinal({
-          ...this.check(signal, limits),
+          ...this.trust(limits),
           ...{ proof, asked, sequence },
           isMintOf: (outpoint, transaction) => this.isMintOf(outpoint, transaction, limits),
         }),
@@ -349,8 +361,8 @@ class VerifiedFetcher {
       {
         step: 'provenance',
         path: ({ namesPrefix }) => `${namesPrefix}/proof/${name}`,
-        check: async (proof, signal) => {
-          const { origin } = await verifyNameProof({ ...this.check(signal, limits), proof, name, deployment })
+        check: async (proof) => {
+          const { origin } = await verifyNameProof({ ...this.trust(limits), proof, name, deployment })
           return isSameOutpoint(origin, outpoint)
         },
       },
@@ -400,8 +412,7 @@ class VerifiedFetcher {
       const question = {
         step: 'stream' as const,
         path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(from)}?next`,
-        check: (proof: Uint8Array, each: AbortSignal | undefined) =>
-          verifyNextOutput({ ...this.check(each, limits), proof, from }),
+        check: (proof: Uint8Array) => verifyNextOutput({ ...this.trust(limits), proof, from }),
       }
       const at = Date.now()
       const of = this.gateways.all.length
@@ -418,6 +429,8 @@ class VerifiedFetcher {
         const agreement = { agreedBy: error.reports.filter(({ isAbsent }) => isAbsent).length, of, at }
         this.requireAgreement(agreement, { what: 'where the stream ends', step: 'stream' })
         return agreement
+      } finally {
+        limits.close()
       }
     }
     return { next }
@@ -519,7 +532,7 @@ function withoutContent(outpoint: Outpoint, step: VerificationStep): VerifiedFet
 }
 
 /** A name or a reference, and the path after it. */
-function resourceOf(resource: string): { root: string | ContentReference; segments: string[]; raw: boolean } {
+function resourceOf(resource: string): Resource {
   const [, path = '', query = ''] = /^([^?#]*)(?:\?([^#]*))?/.exec(resource) ?? []
   const [written = '', ...rest] = path.split('/')
   const bad = (message: string, cause?: unknown): VerifiedFetchError =>
