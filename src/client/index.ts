@@ -32,6 +32,14 @@ export {
   type SpendStatus,
 } from './resolve.js'
 export {
+  SITE_SCRIPTS,
+  type SiteConfig,
+  type SiteQuestion,
+  type SiteVerdict,
+  verifiedSitePage,
+  verifiedSitePolicy,
+} from './site-page.js'
+export {
   type GatewayReport,
   type VerificationStep,
   VerifiedFetchError,
@@ -47,17 +55,7 @@ export {
   verifiedFetch,
 } from './verified-fetch.js'
 export type { TipAgreement, Verification, VerifiedResponse } from './verified-response.js'
-export {
-  SITE_SCRIPTS,
-  type SiteConfig,
-  type SiteQuestion,
-  type SiteVerdict,
-  serveVerifiedSite,
-  siteFetch,
-  verifiedSitePage,
-  verifiedSitePolicy,
-  type WorkerScope,
-} from './verified-site.js'
+export { serveVerifiedSite, siteFetch, type WorkerScope } from './verified-site.js'
 export {
   type VerifiedHistory,
   type VerifiedStep,

@@ -1,5 +1,6 @@
 import { percentDecoded } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { decodeMineNode, isName, MineNodeError } from '../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
@@ -240,10 +241,8 @@ class VerifiedFetcher {
       at: checkedAt,
     }
     this.requireAgreement(agreement, { what: `where ${name} is`, step: 'tip' })
-    const { contentOutpoint: outpoint } = tip
-    if (outpoint === undefined) throw withoutContent(tip.tip, 'content')
     return {
-      file: await this.file({ kind: 'outpoint', outpoint }, step, limits),
+      file: await this.shownAt(resolved, step, limits),
       isProven: proven,
       cache: CACHE.revalidate,
       verification: {
@@ -252,6 +251,36 @@ class VerifiedFetcher {
         tip: agreement,
       },
     }
+  }
+
+  /** The latest content of a name's ordinal up to its tip: in the tip's own script, or else in that of an earlier step. */
+  private async shownAt(
+    { origin, tip: { tip, sequence, path, lockingScript } }: ResolvedName,
+    step: VerificationStep,
+    limits: FetchLimits,
+  ): Promise<VerifiedFile> {
+    const { content } = readInscription(lockingScript)
+    const height = sequence === 0 ? origin.height : path.at(-1)?.height
+    if (content !== undefined)
+      return { outpoint: tip, satoshis: 1, ...(height !== undefined && { height }), content }
+    const key = `${formatOutpoint(tip)}:${sequence}`
+    const known = this.outputs.get(key)
+    if (known !== undefined) return withContent(known, step)
+    const ordinal = await this.gateways.first(
+      {
+        step: 'provenance',
+        path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
+        check: (proof) =>
+          verifyOrdinal({
+            ...this.trust(limits),
+            ...{ proof, asked: tip, sequence },
+            isMintOf: async (outpoint) => isSameOutpoint(outpoint, origin.origin),
+          }),
+      },
+      limits,
+    )
+    this.outputs.add(key, ordinal.content)
+    return withContent(ordinal.content, step)
   }
 
   /** A name as it was resolved lately, or is being resolved. */

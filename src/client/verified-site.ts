@@ -1,31 +1,10 @@
-import type { DeploymentTerms } from '../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
+import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { type HeaderStore, OwnHeaders } from './own-headers.js'
-import { type VerificationStep, VerifiedFetchError } from './verified-error.js'
-import { createVerifiedFetch, type TipPolicy, type VerifiedFetch } from './verified-fetch.js'
-import type { Verification } from './verified-response.js'
+import { escaped, type SiteConfig, type SiteQuestion, type SiteVerdict, textPage } from './site-page.js'
+import { VerifiedFetchError } from './verified-error.js'
+import { createVerifiedFetch, type VerifiedFetch } from './verified-fetch.js'
 import type { Headers as BlockHeaders } from './verify-transactions.js'
-
-/** What a site shows, and whom it asks. All of it is JSON: the page hands it to the worker. */
-export interface SiteConfig {
-  /** A name or an outpoint, with a sequence if it has one. */
-  site: string
-  /** URLs of gateways, none of which is trusted. */
-  gateways: string[]
-  /** `mainnet` by default. */
-  profile?: ProfileName
-  /** The tree, if it is not that of the profile. */
-  tree?: { genesis: string; nameMarker?: string; nameTld?: string } & Partial<
-    Pick<DeploymentTerms, 'covenantVersion' | 'difficulty'>
-  >
-  /** Where block headers come from, not trusted either; `none` for a network without blocks. */
-  headers:
-    | { sources: string[]; checkpoint?: { height: number; hash: string }; network?: 'main' | 'test' }
-    | 'none'
-  tipPolicy?: TipPolicy
-  requireProofs?: boolean
-}
 
 /** A fetch for what a site shows. @param store Where its block headers are kept; in memory by default. */
 export function siteFetch(config: SiteConfig, { store }: { store?: HeaderStore } = {}): VerifiedFetch {
@@ -65,18 +44,6 @@ interface MessageEvent extends ExtendableEvent {
   readonly data: unknown
   readonly ports: readonly { postMessage(message: SiteVerdict): void }[]
 }
-
-/** What a page asks the worker before it lets it show anything. */
-export interface SiteQuestion {
-  kind: 'verify'
-  /** Path and query. */
-  path: string
-}
-
-/** The worker's answer. */
-export type SiteVerdict =
-  | ({ kind: 'verified'; status: number } & Pick<Verification, 'verified' | 'tip'>)
-  | { kind: 'failed'; message: string; code?: string; step?: VerificationStep }
 
 /**
  * Makes a service worker answer every request of its pages with verified bytes, and none with others: what cannot be verified
@@ -187,50 +154,7 @@ function siteHeaders(policy: string): Record<string, string> {
 }
 
 function errorPage(status: number, title: string, text: string): Response {
-  const html = page(title, `<h1>${escaped(title)}</h1><p id="error">${escaped(text)}</p>`)
+  const html = textPage(title, `<h1>${escaped(title)}</h1><p id="error">${escaped(text)}</p>`)
   const headers = { ...siteHeaders(TEXT_POLICY), 'Content-Type': 'text/html; charset=utf-8' }
   return new Response(html, { status, headers })
-}
-
-/** Where the scripts of the page are expected, beside it. */
-export const SITE_SCRIPTS = { page: '/verified-site.js', worker: '/verified-worker.js' } as const
-
-/**
- * The page that a browser gets before there is a worker, for every path of the origin: it starts the worker, has it verify what
- * was asked for, and only then loads it. Serve it, and the two scripts of {@link SITE_SCRIPTS}, from where you trust: everything
- * else may come from anybody.
- */
-export function verifiedSitePage(config: SiteConfig): string {
-  const json = JSON.stringify(config).replace(/</g, '\\u003c')
-  return page(
-    config.site,
-    `<main id="status" role="status">Verifying ${escaped(config.site)} …</main><script type="application/json" id="site">${json}</script><script type="module" src="${SITE_SCRIPTS.page}"></script>`,
-  )
-}
-
-/** The `Content-Security-Policy` for the page and its scripts. @throws TypeError if an address is no URL. */
-export function verifiedSitePolicy({ gateways, headers }: SiteConfig): string {
-  const hosts = [...gateways, ...(headers === 'none' ? [] : headers.sources)].map(
-    (url) => new URL(url).origin,
-  )
-  return [
-    "default-src 'none'",
-    "script-src 'self'",
-    "worker-src 'self'",
-    ["connect-src 'self'", ...new Set(hosts)].join(' '),
-    "style-src 'unsafe-inline'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join('; ')
-}
-
-function page(title: string, body: string): string {
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(title)}</title><style>body{font:1rem/1.5 system-ui,sans-serif;margin:4rem auto;max-width:40rem;padding:0 1rem;overflow-wrap:anywhere}</style><body>${body}`
-}
-
-const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"]/g, (sign) => ESCAPES[sign] ?? sign)
 }

@@ -33,8 +33,6 @@ export interface VerifiedTip {
   proven: boolean
   /** The complete script of the tip. */
   lockingScript: Uint8Array
-  /** The last output of the path with content: what the ordinal shows. Undefined if none of those shown has any. */
-  contentOutpoint?: Outpoint
   /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
 }
@@ -73,7 +71,6 @@ async function verifiedTip(
   }
   const { lockingScript } = output
   const { owner } = readInscription(lockingScript)
-  const contentOutpoint = path.findLast(({ outpoint }) => showsContent(bundle, outpoint))?.outpoint
   return {
     tip,
     sequence: steps.length,
@@ -82,14 +79,7 @@ async function verifiedTip(
     // A copy: a view would keep the whole proof in memory.
     lockingScript: lockingScript.slice(),
     ...(owner !== undefined && { owner }),
-    ...(contentOutpoint && { contentOutpoint }),
   }
-}
-
-/** Whether an output of a bundle holds content. */
-export function showsContent(bundle: Bundle, outpoint: Outpoint): boolean {
-  const output = bundle.output(outpoint)
-  return output !== undefined && readInscription(output.lockingScript).content !== undefined
 }
 
 /** The outputs that held the ordinal, from the origin to the tip. */

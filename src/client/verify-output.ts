@@ -9,7 +9,7 @@ import {
 import { isCoinbase, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { type Bundle, type ReadOptions, readOutpointBeef } from './bundle.js'
 import { ProofError } from './errors.js'
-import { showsContent, successor, type VerifiedStep } from './verify-history.js'
+import { successor, type VerifiedStep } from './verify-history.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
 /** An output whose transaction is in a block, or could be. */
@@ -191,6 +191,11 @@ function requireTransaction(bundle: Bundle, txid: string): TransactionView {
 function firstContent({ txid, outputs }: TransactionView): Outpoint {
   const vout = outputs.findIndex(({ lockingScript }) => readInscription(lockingScript).content !== undefined)
   return { txid, vout: Math.max(vout, 0) }
+}
+
+function showsContent(bundle: Bundle, outpoint: Outpoint): boolean {
+  const output = bundle.output(outpoint)
+  return output !== undefined && readInscription(output.lockingScript).content !== undefined
 }
 
 function verifiedOutput(bundle: Bundle, outpoint: Outpoint, height: number | undefined): VerifiedOutput {

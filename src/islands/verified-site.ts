@@ -1,9 +1,4 @@
-import {
-  SITE_SCRIPTS,
-  type SiteConfig,
-  type SiteQuestion,
-  type SiteVerdict,
-} from '../client/verified-site.js'
+import { SITE_SCRIPTS, type SiteConfig, type SiteQuestion, type SiteVerdict } from '../client/site-page.js'
 
 // Starts the worker, has it verify what this address shows, and loads it only then.
 

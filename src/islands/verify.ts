@@ -3,7 +3,7 @@ import '../mine-page/no-eval.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { verifyProvenance } from '../client/verify-history.js'
 import { verifyNameProof } from '../client/verify-name.js'
-import { verifyOutput } from '../client/verify-output.js'
+import { TIP_SEQUENCE, verifyOrdinal } from '../client/verify-output.js'
 import { make } from '../mine-page/elements.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 
@@ -106,7 +106,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
       )
     }
     if (origin !== '' && tip !== '') {
-      const { contentOutpoint } = await steps.take(
+      await steps.take(
         'The life of its ordinal',
         async () => {
           const provenance = await bytesAt(`${gateway}/provenance/${tip}`)
@@ -119,18 +119,18 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
             ? 'It is where it began.'
             : `${sequence} ${sequence === 1 ? 'step' : 'steps'} from the origin to the tip, each by the arithmetic of ordinals (BRC-159).`,
       )
-      if (contentOutpoint !== undefined)
-        await steps.take(
-          'What it shows',
-          async () =>
-            await verifyOutput({
-              proof: await bytesAt(`${gateway}/proof/${formatOutpoint(contentOutpoint)}`),
-              pointer: { kind: 'outpoint', outpoint: contentOutpoint },
-              ...{ chainTracker: tracker, maxBytes: MAX_BYTES },
-            }),
-          ({ content }) =>
-            `${content?.body.length ?? 0} bytes of ${content?.contentType ?? 'nothing'}, read out of ${contentOutpoint.txid}.`,
-        )
+      await steps.take(
+        'What it shows',
+        async () =>
+          await verifyOrdinal({
+            proof: await bytesAt(`${gateway}/proof/${tip}:${TIP_SEQUENCE}`),
+            ...{ asked: parseOutpoint(tip), sequence: TIP_SEQUENCE },
+            isMintOf: async (outpoint) => formatOutpoint(outpoint) === origin,
+            ...{ chainTracker: tracker, maxBytes: MAX_BYTES },
+          }),
+        ({ content: { outpoint, content } }) =>
+          `${content?.body.length ?? 0} bytes of ${content?.contentType ?? 'nothing'}, read out of ${outpoint.txid}.`,
+      )
     }
     steps.say('Blocks', blocksText(heights, isLocal))
     steps.say(

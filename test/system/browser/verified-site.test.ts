@@ -8,7 +8,7 @@ import {
   type SiteConfig,
   verifiedSitePage,
   verifiedSitePolicy,
-} from '../../../src/client/verified-site.js'
+} from '../../../src/client/site-page.js'
 import { says, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
@@ -109,12 +109,12 @@ inBrowser('a site on a name is shown from proven bytes by an untrusted gateway',
 })
 
 inBrowser.each([
-  ['the page', `/svc/gateway/proof/${site.outpoint(1)}`, 'content'],
-  ['the directory', `/svc/gateway/proof/${site.outpoint(0)}`, 'directory'],
-  ['a step', `/svc/gateway/provenance/${mint.outpoint(2)}`, 'provenance'],
-])('a gateway that swaps %s shows an error, and never the swapped bytes', async (_, path, step) => {
+  ['the page', '/index.html', `/svc/gateway/proof/${site.outpoint(1)}`, 'content'],
+  ['a directory', '/docs/', `/svc/gateway/proof/${site.outpoint(3)}`, 'directory'],
+  ['a step', '/', `/svc/gateway/provenance/${mint.outpoint(2)}`, 'provenance'],
+])('a gateway that swaps %s shows an error, and never the swapped bytes', async (_, address, path, step) => {
   const lying = await gateway({ [path]: { alter: swapped('proven', 'forged') } })
-  const { page } = await browser.open(`${await trustedHost(lying)}/index.html`)
+  const { page } = await browser.open(`${await trustedHost(lying)}${address}`)
   await says(page, '#status', `Not verified: ${step}`)
   expect(await page.content()).not.toContain('forged')
 })

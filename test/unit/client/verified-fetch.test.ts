@@ -228,11 +228,19 @@ describe('a gateway that lies', () => {
     ],
     [
       'an entry of a directory',
-      'al/hello.txt',
+      `${site.outpoint(0)}/hello.txt`,
       proof(site.outpoint(0)),
       { alter: swapped(hello.txid, other.txid) },
       'directory',
       'BAD_BEEF',
+    ],
+    [
+      'an entry of the directory that a name shows',
+      'al/hello.txt',
+      proof(`${moved.outpoint(0)}:2`),
+      { alter: swapped(hello.txid, other.txid) },
+      'provenance',
+      'UNPLACED',
     ],
     [
       'an entry of a directory below',
