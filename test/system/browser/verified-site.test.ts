@@ -46,7 +46,7 @@ afterAll(() => {
 })
 
 /** A host that serves what is trusted, and nothing else: the page, and two scripts. */
-async function trustedHost(gateway: string): Promise<string> {
+async function trustedHost(gateway: string, headers: SiteConfig['headers'] = 'none'): Promise<string> {
   const { genesis, covenantVersion, difficulty, marker } = hosted.chain.deployment
   const config: SiteConfig = {
     site: 'al',
@@ -57,7 +57,7 @@ async function trustedHost(gateway: string): Promise<string> {
       nameMarker: Buffer.from(marker).toString('utf8'),
       ...{ covenantVersion, difficulty },
     },
-    headers: 'none',
+    headers,
   }
   const host = createServer(async ({ url = '/' }, response) => {
     response.setHeader('Content-Security-Policy', verifiedSitePolicy(config))
@@ -127,4 +127,11 @@ inBrowser('a script that is swapped is not run, and the page is shown without it
   await says(page, 'h1', 'proven')
   expect(await page.evaluate(async () => (await fetch('/script.js')).status)).toBe(502)
   expect(await page.$('#said')).toBeNull()
+})
+
+inBrowser('without block headers that hold, nothing is shown', async () => {
+  const url = await gateway({ '/v2/headers?height=899853&count=147': { body: new Uint8Array(147 * 80) } })
+  const { page } = await browser.open(`${await trustedHost(url, { sources: [url] })}/`)
+  await says(page, '#status', 'Not verified: headers')
+  expect(await page.content()).not.toContain('proven</h1>')
 })
