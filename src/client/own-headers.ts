@@ -13,6 +13,7 @@ import {
   HeaderRules,
   InvalidHeadersError,
   targetRuleOf,
+  totalWork,
 } from '../../backend/src/protocol/header-rules.js'
 import { DEFAULT_TIMEOUT, type FetchOptions, fetchBounded } from './bounded-fetch.js'
 import { hostHash256 } from './bundle.js'
@@ -61,8 +62,8 @@ const PAGE = 2000
 const DEPTHS = [1, 10, 100, 1000]
 /** A root near the tip may have been replaced. */
 const NEAR_TIP = 100
-/** The most headers that one source may add at once: a day's worth of work for it is not ours. */
-const MAX_ADDED = 1_000_000
+/** The most headers that one source may add at a time: more than there are. */
+const MAX_ADDED = 2_000_000
 
 /**
  * A chain tracker with block headers of its own. They come from sources that are not trusted, and are verified: linked to a
@@ -78,6 +79,7 @@ export class OwnHeaders {
   /** All of them, from `from` on; undefined before the first time. */
   private chain: { from: number; headers: Uint8Array } | undefined
   private syncedAt = Number.NEGATIVE_INFINITY
+  private isLongEnough = false
   /** One job at a time. */
   private last: Promise<unknown> = Promise.resolve()
 
@@ -110,6 +112,13 @@ export class OwnHeaders {
         })
       if (height > this.tip)
         throw new OwnHeadersError(`no source shows a block at ${height}; the highest is ${this.tip}`)
+      if (height > this.checkpoint.height && !this.hasEnoughWork) {
+        await this.syncIfOld()
+        if (!this.hasEnoughWork)
+          throw new OwnHeadersError(
+            `the chain up to ${this.tip} has too little work: sources withhold the rest`,
+          )
+      }
       return this.rootAt(height) === root
     })
   }
@@ -180,14 +189,30 @@ export class OwnHeaders {
         // On a network whose target never changes, the chain may begin at the checkpoint.
         const known = headers.length === 0 && from < height ? await this.fetched(source, height, 1) : headers
         const start = height - headerCount(known) + 1
-        if (known.length > 0 && this.isCheckpoint(headerAt(known, height - start)) && (await isChain(known)))
-          return { from: start, headers: known }
-        failures.push(`${source.name} has another block at ${height} than the checkpoint`)
+        const isOurs =
+          known.length > 0 && this.isCheckpoint(headerAt(known, height - start)) && (await isChain(known))
+        if (isOurs && this.isEnough(known)) return { from: start, headers: known }
+        failures.push(`${source.name} does not lead to the block of the checkpoint at ${height}`)
       } catch (error) {
         failures.push(`${source.name}: ${messageOf(error)}`)
       }
     }
     throw new OwnHeadersError(`no block headers: ${failures.join('; ') || 'there is no source'}`)
+  }
+
+  /** Whether the next target can be computed from headers. */
+  private isEnough(headers: Uint8Array): boolean {
+    const { network = 'main' } = this.options
+    return headerCount(headers) >= CONTEXT || targetRuleOf(headerAt(headers, 0), network) === 'fixed'
+  }
+
+  /** Whether the chain above the checkpoint has as much work as the real one had long ago: no forged one has. */
+  private get hasEnoughWork(): boolean {
+    const { minimumWork = 0n, work = 0n, height } = this.checkpoint
+    const { from, headers } = this.chain ?? { from: 0, headers: new Uint8Array() }
+    this.isLongEnough ||=
+      work + totalWork(headers.subarray((height + 1 - from) * HEADER_BYTES)) >= minimumWork
+    return this.isLongEnough
   }
 
   private isCheckpoint(header: Uint8Array): boolean {
@@ -243,10 +268,15 @@ export class OwnHeaders {
         if (thread.isDue) await thread.yield()
       }
       added.push(page)
+      // What only extends our chain counts at once, so that it is not fetched again if this is interrupted.
+      if (place === headerCount(ours)) {
+        this.chain = { from, headers: concatBytes(ours, ...added) }
+        await this.save(theirs.height - headerCount(page) + 1)
+      }
       if (theirs.height - fork > MAX_ADDED) break
       page = await this.fetched(source, theirs.height + 1, PAGE)
     }
-    if (added.length === 0) return
+    if (added.length === 0 || place === headerCount(ours)) return
     const known = rules()
     for (let index = place; index < headerCount(ours); index++) known.next(headerAt(ours, index))
     if (theirs.work <= known.work) return
@@ -355,7 +385,7 @@ class MemoryStore implements HeaderStore {
   }
 }
 
-/** How many bytes are turned into characters at once. */
+/** How many bytes become characters at once. */
 const SLICE = 8192
 
 function toBase64(bytes: Uint8Array): string {

@@ -79,9 +79,8 @@ export interface VerifiedOrdinal {
   proven: boolean
 }
 
-/** The sequences with a meaning of their own (`service.md` 3.1). */
+/** The sequence of the tip (`service.md` 3.1). */
 export const TIP_SEQUENCE = -1
-export const ORIGIN_SEQUENCE = -2
 
 /**
  * Checks an ordinal at a step (BRC-159): back from the output that was asked for to the first one of its unbroken 1-sat
@@ -89,8 +88,8 @@ export const ORIGIN_SEQUENCE = -2
  * because a name was minted there.
  *
  * @param check.proof The answer of `GET /svc/gateway/proof/{outpoint}:{sequence}`.
- * @param check.sequence A step from the origin, or {@link TIP_SEQUENCE} or {@link ORIGIN_SEQUENCE}. No proof can show that
- * a tip is unspent.
+ * @param check.sequence A step from the origin, -2 for the origin, or {@link TIP_SEQUENCE}. No proof can show that a tip is
+ * unspent.
  * @param check.isMintOf Whether a genuine mint created an output, given its transaction: such an output starts a lineage,
  * whatever came before (protocol.md 5).
  * @throws as {@link verifyOutput}.

@@ -7,12 +7,12 @@ export class HeaderDatabase implements HeaderStore {
   #database: Promise<IDBDatabase> | undefined
 
   async get(key: string): Promise<string | undefined> {
-    const found: unknown = await settled((await this.#texts('readonly')).get(key))
+    const found: unknown = await resultOf((await this.#texts('readonly')).get(key))
     return typeof found === 'string' ? found : undefined
   }
 
   async put(key: string, text: string): Promise<void> {
-    await settled((await this.#texts('readwrite')).put(text, key))
+    await resultOf((await this.#texts('readwrite')).put(text, key))
   }
 
   async #texts(mode: IDBTransactionMode): Promise<IDBObjectStore> {
@@ -24,10 +24,10 @@ export class HeaderDatabase implements HeaderStore {
 async function opened(): Promise<IDBDatabase> {
   const request = indexedDB.open('minetree-headers', 1)
   request.onupgradeneeded = () => void request.result.createObjectStore(TEXTS)
-  return await settled(request)
+  return await resultOf(request)
 }
 
-async function settled<Result>(request: IDBRequest<Result>): Promise<Result> {
+async function resultOf<Result>(request: IDBRequest<Result>): Promise<Result> {
   return await new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result)
     request.onerror = () => reject(request.error)

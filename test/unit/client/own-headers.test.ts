@@ -109,6 +109,19 @@ test('a branch with more work replaces ours, and one with less does not', async 
   expect(await tracker.isValidRootForHeight(short.rootAt(height) ?? '', height)).toBe(true)
 })
 
+test('a chain with less work than the real one had long ago is not believed', async () => {
+  const { chain, block } = grownChain()
+  const { root, height } = block.header
+  const blocks = BigInt(chain.bestTip.height - (FIRST + 10))
+  const isKnown = (minimumWork: bigint): Promise<boolean> => {
+    const checkpoint = { ...checkpointAt(chain, FIRST + 10), minimumWork }
+    return trackerOf(chain, [sourceOf(chain)], { checkpoint }).isValidRootForHeight(root, height)
+  }
+  // The easiest target takes two hashes.
+  expect(await isKnown(2n * blocks)).toBe(true)
+  await expect(isKnown(2n * blocks + 1n)).rejects.toMatchObject({ code: 'NO_HEADERS' })
+})
+
 test('headers are kept, and what a store lost or changed is fetched again', async () => {
   const { chain, block } = grownChain()
   const kept = new Map<string, string>()
