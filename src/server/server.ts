@@ -118,7 +118,10 @@ export async function startServer({
     ...(readers && { readers, reads }),
     ...(following && { ancestors: node.ancestors }),
   })
+  let answered = 0
+  engine.countAnswered = () => answered + (readers?.answered ?? 0)
   const onEnd = (ended: EndedRequest): void => {
+    answered++
     if (ended.code === 'STORE_FULL') space.found()
     metrics.countRequest(ended)
   }
