@@ -25,6 +25,7 @@ import { storedBytes } from './stored-bytes.js'
 import { stores } from './stores.js'
 import { streams } from './streams.js'
 import { sync } from './sync.js'
+import { verifiedFetches } from './verified-fetch.js'
 import { workers } from './workers.js'
 
 /** Speed and size, each as a ratio to something run beside it (docs/contributing.md). Run: `npm run bench`. */
@@ -57,6 +58,7 @@ const benches = {
   clients,
   bundles,
   resolving,
+  'verified-fetch': verifiedFetches,
 }
 
 const wanted = process.argv.slice(2)

@@ -22,6 +22,13 @@ export type {
 } from './name-source.js'
 export { HttpNameSource, type HttpNameSourceOptions } from './name-source.js'
 export {
+  type HeaderSource,
+  type HeaderStore,
+  OwnHeaders,
+  OwnHeadersError,
+  type OwnHeadersOptions,
+} from './own-headers.js'
+export {
   type Freshness,
   type IndexReport,
   isFresh,
@@ -33,6 +40,31 @@ export {
   resolveName,
   type SpendStatus,
 } from './resolve.js'
+export {
+  SITE_SCRIPTS,
+  type SiteConfig,
+  type SiteQuestion,
+  type SiteVerdict,
+  verifiedSitePage,
+  verifiedSitePolicy,
+} from './site-page.js'
+export {
+  type GatewayReport,
+  type VerificationStep,
+  VerifiedFetchError,
+  type VerifiedFetchErrorCode,
+} from './verified-error.js'
+export {
+  createVerifiedFetch,
+  type GatewayAddress,
+  type TipPolicy,
+  type VerifiedFetch,
+  type VerifiedFetchInit,
+  type VerifiedFetchOptions,
+  verifiedFetch,
+} from './verified-fetch.js'
+export type { TipAgreement, Verification, VerifiedResponse } from './verified-response.js'
+export { serveVerifiedSite, siteFetch, type WorkerScope } from './verified-site.js'
 export { type BindingFault, type IdentityBinding, verifyBinding } from './verify-binding.js'
 export {
   type VerifiedHistory,
@@ -49,4 +81,12 @@ export {
   verifyNameProof,
   verifyNode,
 } from './verify-name.js'
+export {
+  type ProofCheck,
+  type VerifiedOrdinal,
+  type VerifiedOutput,
+  verifyNextOutput,
+  verifyOrdinal,
+  verifyOutput,
+} from './verify-output.js'
 export type { Headers, Trust } from './verify-transactions.js'

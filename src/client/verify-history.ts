@@ -119,8 +119,8 @@ function follow(bundle: Bundle, { origin, tip }: { origin: Outpoint; tip: Outpoi
   )
 }
 
-/** The output to which a transaction moves the ordinal; undefined if it burns it. */
-function successor(
+/** The output to which a transaction moves the ordinal; undefined if it burns it. @throws ProofError `UNPLACED`. */
+export function successor(
   bundle: Bundle,
   { at, spender }: { at: Outpoint; spender: Spender },
 ): Outpoint | undefined {
@@ -199,8 +199,14 @@ export async function checkEvidence(
     throw new ProofError('OTHER_ORIGIN', `${claimed} but proves ${formatOutpoint(name.origin)}`)
   }
   await giveWay(provenance.length, check)
-  const tip = await verifyProvenance({ ...check, provenance, origin: name.origin })
+  const tip = await verifyProvenance({ ...check, provenance, origin: name.origin }).catch(ofProvenance)
   return { history: { name, tip }, isOfTip: isClaimedTip(evidence, tip) }
+}
+
+/** Says in `data` which of the two proofs does not hold. */
+function ofProvenance(error: unknown): never {
+  if (!(error instanceof ProofError)) throw error
+  throw new ProofError(error.code, error.message, { cause: error, data: { part: 'provenance' } })
 }
 
 /** Lets shorter checks and the thread's other work go first. */
