@@ -12,6 +12,8 @@ const ENTRIES = [
   'src/mining/search/search-worker.ts',
   'src/islands/explorer.ts',
   'src/islands/verify.ts',
+  'src/islands/verified-site.ts',
+  'src/islands/verified-worker.ts',
   'src/explorer/style.css',
 ]
 

@@ -15,15 +15,17 @@ const LATER = { 'the button that verifies': 'verify.js', 'what mines': 'mining.j
 
 /**
  * What pages cost over 14,000 names and 20,000 inscriptions: against a bare Express handler that sends the same bytes, in
- * processes of their own, by turns. First as visitors get them, then made for each request. And how large they are.
+ * processes of their own, by turns. First as visitors get them, then made for each request: from what is in memory of the
+ * store, and from the store alone. And how large they are.
  */
 export async function* pages(): AsyncGenerator<string> {
   yield* withProcess('./lists-server.js', [], async function* (ready: ListsReady, server) {
-    const { url, nodes, old, txid } = ready
-    const compared = (...paths: string[]): { target: Target; wanted: number } => ({
-      target: { origin: url, server, paths },
+    const { url, forgetful, nodes, old, txid } = ready
+    const at = (origin: string, ...paths: string[]): { target: Target; wanted: number } => ({
+      target: { origin, server, paths },
       wanted: WANTED,
     })
+    const compared = (...paths: string[]) => at(url, ...paths)
     const shown = {
       home: '/',
       name: `/name/${nodes[0]}`,
@@ -56,6 +58,12 @@ export async function* pages(): AsyncGenerator<string> {
       'name, made each time': compared(...nodes.map((name) => `/name/${name}?q`)),
       'ordinal, made each time': compared(`/ordinal/${old}?q`),
       'inscriptions, made each time': compared('/inscriptions?q'),
+    })
+    yield* compareWithBare('express', {
+      'home, with nothing in memory': at(forgetful, '/'),
+      'name, with nothing in memory': at(forgetful, ...nodes.map((name) => `/name/${name}`)),
+      'ordinal, with nothing in memory': at(forgetful, `/ordinal/${old}`),
+      'inscriptions, with nothing in memory': at(forgetful, '/inscriptions'),
     })
   })
 }

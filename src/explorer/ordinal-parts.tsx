@@ -1,4 +1,5 @@
 import type { VNode } from 'preact'
+import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { HistoryStep, OrdinalHistory } from '../../backend/src/graph/listings.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -29,6 +30,12 @@ export async function stepViews(
       ...(step.hasMap && step.blocked === undefined && { map: await store.metadata.own(step.outpoint) }),
     })),
   )
+}
+
+/** Those of the steps whose height is still to come. */
+export function unprovenSteps(steps: readonly StepView[]): Dependency[] {
+  const unproven = steps.filter(({ height }) => height === undefined)
+  return unproven.map(({ outpoint }) => dependency.proof(outpoint.txid))
 }
 
 /** A life as a timeline, the latest step first. */

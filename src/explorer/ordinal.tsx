@@ -8,7 +8,16 @@ import { DirectoryError } from '../../backend/src/protocol/directory.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import { directoryFiles, LISTED_FILES } from './directory-files.js'
-import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
+import {
+  Life,
+  MapTable,
+  Owner,
+  STEPS,
+  stepViews,
+  unprovenSteps,
+  Verification,
+  VerifyButton,
+} from './ordinal-parts.js'
 import { renderPage } from './page.js'
 import {
   Badge,
@@ -24,7 +33,15 @@ import {
   Tile,
   When,
 } from './parts.js'
-import { blockTimes, contentView, type Explorer, type MadePage, PREVIEW_QUOTE, TILE_QUOTE } from './reads.js'
+import {
+  blockTimes,
+  contentView,
+  dependenciesOfChildren,
+  type Explorer,
+  type MadePage,
+  PREVIEW_QUOTE,
+  TILE_QUOTE,
+} from './reads.js'
 import { byteSize, count, counted, shortOutpoint, shown } from './text.js'
 
 const CHILDREN = 8
@@ -75,6 +92,7 @@ export async function ordinalPage(
   ])
   const holder = step?.content ?? output
   const { content } = holder
+  const kind = content && kindOf(content.contentType)
   const view =
     content &&
     (await contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE }))
@@ -225,8 +243,15 @@ export async function ordinalPage(
   })
   return {
     html,
-    // A child may come with any write.
-    dependsOn: [dependency.all],
+    dependsOn: [
+      dependency.lineages,
+      dependency.proof(tip.outpoint.txid),
+      dependency.spend(tip.outpoint),
+      ...unprovenSteps(steps),
+      ...(origin ? dependenciesOfChildren(attribute.parent(origin), found) : []),
+      // What has no origin yet, or is no genuine name yet, may become one with whatever comes.
+      ...(step === undefined || (kind === 'name' && name === undefined) ? [dependency.all] : []),
+    ],
   }
 }
 

@@ -224,7 +224,7 @@ function TileContent({ content }: { content: ContentView }): VNode {
         title={`Preview of a ${KIND_LABELS[kind]}`}
         sandbox=""
         loading="lazy"
-        tabIndex={-1}
+        tabindex={-1}
         aria-hidden="true"
         referrerpolicy="no-referrer"
         width="640"

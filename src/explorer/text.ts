@@ -28,7 +28,8 @@ const WHOLE = new Intl.NumberFormat('en-GB')
 
 /** A whole number, with its thousands apart. */
 export function count(value: number): string {
-  return WHOLE.format(value)
+  // Formatting takes as long as a read from the store.
+  return value >= 0 && value < 1000 ? String(value) : WHOLE.format(value)
 }
 
 /** A number with its noun. */

@@ -160,6 +160,7 @@ export class MiningForm {
       this.#running = undefined
       this.#pending = undefined
       this.#busy(false)
+      this.#progress.reveal()
       this.#nameState.look(order.name)
     }
   }

@@ -25,7 +25,13 @@ export class ProgressView {
     this.#hasMoved = false
     this.#letters.replaceChildren()
     this.say('Asking where to mine from…')
-    this.#section.scrollIntoView({ block: 'nearest' })
+    this.reveal()
+  }
+
+  /** Scrolls to what was said last, at once: what comes and goes around it would hold up anything slower. */
+  reveal(): void {
+    for (const part of [this.#letters, this.#status])
+      part.scrollIntoView({ block: 'nearest', behavior: 'instant' })
   }
 
   say(text: string): void {

@@ -162,8 +162,8 @@ inBrowser('a name is verified in the browser, step by step', async () => {
 
 describe('before anything is pressed, 30 KiB of script at most, compressed, are loaded', () => {
   const EXPLORER = '/explorer/explorer.js'
-  const VERIFY = { press: 'button[data-verify]', script: '/explorer/verify.js' }
-  const MINE = { press: '#start:not(:disabled)', script: '/mine/mining.js' }
+  const VERIFY = { press: 'button[data-verify]', loads: '/explorer/verify.js' }
+  const MINE = { press: '#start:not(:disabled)', loads: '/mine/mining.js' }
   inBrowser.each([
     { path: '/', scripts: [EXPLORER], later: undefined },
     { path: '/name/alice', scripts: [EXPLORER], later: VERIFY },
@@ -181,7 +181,7 @@ describe('before anything is pressed, 30 KiB of script at most, compressed, are 
     const size = bodies.reduce((sum, body) => sum + gzipSync(body).length, 0)
     expect(size).toBeLessThan(30 * 1024)
     if (later !== undefined) {
-      const isThat = (url: string): boolean => new URL(url).pathname === later.script
+      const isThat = (url: string): boolean => new URL(url).pathname === later.loads
       await Promise.all([page.waitForRequest((request) => isThat(request.url())), page.click(later.press)])
     }
     await page.close()

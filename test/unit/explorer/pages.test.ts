@@ -183,6 +183,9 @@ test.each(['names', 'inscriptions'])('the feed of %s is well-formed Atom', async
   const xml = body.toString('utf8')
   expect(xml.match(/<entry>/g)?.length).toBeGreaterThan(5)
   expect(xml).toContain(`<link rel="self" href="${server.url}/feeds/${kind}.atom"/>`)
+  // Its URLs are those of whoever asks.
+  const elsewhere = await server.ask(`/feeds/${kind}.atom`, { headers: { Host: 'elsewhere.example' } })
+  expect(elsewhere.body.toString('utf8')).toContain(`href="http://elsewhere.example/feeds/${kind}.atom"`)
   const opened = [...xml.matchAll(/<(\w+)(?: [^>]*[^/])?>/g)].map(([, tag]) => tag).sort()
   const closed = [...xml.matchAll(/<\/(\w+)>/g)].map(([, tag]) => tag).sort()
   expect(opened).toEqual(closed)
