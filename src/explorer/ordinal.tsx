@@ -102,7 +102,6 @@ export async function ordinalPage(
     formatOutpoint(asked),
   ]
   const reference = originText === undefined ? askedText : `${originText}:-1`
-  const kind = content && kindOf(content.contentType)
   // Without an index, the preview is the list.
   const isListed = view?.files !== undefined && view.files.total > 0
   const directory =
