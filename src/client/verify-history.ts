@@ -35,6 +35,8 @@ export interface VerifiedTip {
   lockingScript: Uint8Array
   /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
+  /** What the key of an identity binding in the tip may name: outputs that its transaction spends. */
+  bindingInputs: Outpoint[]
 }
 
 /**
@@ -79,7 +81,21 @@ async function verifiedTip(
     // A copy: a view would keep the whole proof in memory.
     lockingScript: lockingScript.slice(),
     ...(owner !== undefined && { owner }),
+    bindingInputs: bindingInputs(bundle, { tip, before: path.at(-2)?.outpoint }),
   }
+}
+
+/** How many inputs of a mint are tried, in which the node may stand anywhere. */
+const MINT_INPUTS = 4
+
+/** The output that the name was in before, and the first input, which deployed wallets mean; of a mint, its first inputs. */
+function bindingInputs(
+  bundle: Bundle,
+  { tip, before }: { tip: Outpoint; before: Outpoint | undefined },
+): Outpoint[] {
+  const inputs = bundle.transaction(tip.txid)?.inputs ?? []
+  const named = before === undefined ? inputs.slice(0, MINT_INPUTS) : [before, ...inputs.slice(0, 1)]
+  return named.map(({ txid, vout }) => ({ txid, vout }))
 }
 
 /** The outputs that held the ordinal, from the origin to the tip. */
@@ -103,8 +119,8 @@ function follow(bundle: Bundle, { origin, tip }: { origin: Outpoint; tip: Outpoi
   )
 }
 
-/** The output to which a transaction moves the ordinal; undefined if it burns it. */
-function successor(
+/** The output to which a transaction moves the ordinal; undefined if it burns it. @throws ProofError `UNPLACED`. */
+export function successor(
   bundle: Bundle,
   { at, spender }: { at: Outpoint; spender: Spender },
 ): Outpoint | undefined {
@@ -183,8 +199,14 @@ export async function checkEvidence(
     throw new ProofError('OTHER_ORIGIN', `${claimed} but proves ${formatOutpoint(name.origin)}`)
   }
   await giveWay(provenance.length, check)
-  const tip = await verifyProvenance({ ...check, provenance, origin: name.origin })
+  const tip = await verifyProvenance({ ...check, provenance, origin: name.origin }).catch(ofProvenance)
   return { history: { name, tip }, isOfTip: isClaimedTip(evidence, tip) }
+}
+
+/** Says in `data` which of the two proofs does not hold. */
+function ofProvenance(error: unknown): never {
+  if (!(error instanceof ProofError)) throw error
+  throw new ProofError(error.code, error.message, { cause: error, data: { part: 'provenance' } })
 }
 
 /** Lets shorter checks and the thread's other work go first. */

@@ -1,7 +1,7 @@
-import type { Transaction } from '@bsv/sdk'
 import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
 import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'

@@ -2,7 +2,10 @@ import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP } from '../../backend/src/graph/map-merge.js'
-import { formatOutpoint, isSameOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { lockingScriptOf } from '../../backend/src/graph/stored-transaction.js'
+import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
+import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import {
   Life,
@@ -15,7 +18,7 @@ import {
   VerifyButton,
 } from './ordinal-parts.js'
 import { renderPage } from './page.js'
-import { Badge, Card, Facts, Frame, NameLink, OutpointLink, Preview, When } from './parts.js'
+import { Badge, Card, Facts, Frame, Hex, NameLink, OutpointLink, Preview, Text, When } from './parts.js'
 import { blockTimes, contentView, type Explorer, type MadePage, nameHostUrl, PREVIEW_QUOTE } from './reads.js'
 import { counted } from './text.js'
 import { Keys, namesAfter } from './tree.js'
@@ -33,7 +36,7 @@ export async function namePage(
   const { store, site, difficulty } = explorer
   const origin = await store.names.originOf(name)
   if (origin === undefined) return undefined
-  const alike = lookalikes(name)
+  const alike = lookalikesOf(name, MOST_ALIKE)
   const [step, node, claimed, height, history] = await Promise.all([
     store.ordinals.at(origin, TIP),
     store.names.liveNode(name),
@@ -49,10 +52,12 @@ export async function namePage(
   const taken = new Set(claimed.map((each) => each.name))
   const claimedAlike = alike.filter((each) => taken.has(each))
   const tip = step?.output.outpoint ?? origin
-  const [map, spender, timeOf] = await Promise.all([
+  const [map, spender, timeOf, binding] = await Promise.all([
     step ? store.metadata.merged(tip) : undefined,
     store.transactions.spenderOf(tip),
     blockTimes(explorer, [{ height }, ...(history?.steps ?? [])]),
+    // A P2PKH lock binds a name to no identity.
+    step && step.output.owner === undefined ? readBindingAt(explorer, tip) : undefined,
   ])
   const steps = await stepViews(explorer, history?.steps ?? [], timeOf)
   const shownContent = step?.content.content
@@ -130,6 +135,7 @@ export async function namePage(
               <Facts
                 rows={[
                   ['Owner', <Owner key="owner" explorer={explorer} owner={step?.output.owner} />],
+                  ['Identity', binding && <Identity key="identity" binding={binding} />],
                   ['Mined', <When key="when" height={height} time={timeOf(height)} />],
                   [
                     'Work',
@@ -257,32 +263,35 @@ function Crumbs({ name }: { name: string }): VNode {
   )
 }
 
-/** Characters that are taken for each other at a glance. */
-const ALIKE: Record<string, string> = {
-  l: '1i',
-  '1': 'li',
-  i: '1l',
-  o: '0',
-  '0': 'o',
-  s: '5',
-  '5': 's',
-  z: '2',
-  '2': 'z',
-  b: '6',
-  '6': 'b',
-  g: '9',
-  '9': 'g',
-  u: 'v',
-  v: 'u',
-}
-/** How many of them are looked up. */
-const MOST_ALIKE = 10
+/** The longest script that is read for a binding, in bytes, and how many chunks may be read for it. */
+const BINDING_REACH = { longest: 64 * 1024, chunks: 16 }
+/** How much of a text of a profile is shown, in characters. */
+const MOST_SHOWN = 80
 
-/** Names that differ from this one in a character that looks like it, claimed or not. */
-function lookalikes(name: string): string[] {
-  const others: string[] = []
-  for (let at = 0; at < name.length && others.length < MOST_ALIKE; at++)
-    for (const other of ALIKE[name.charAt(at)] ?? '')
-      others.push(name.slice(0, at) + other + name.slice(at + 1))
-  return others.slice(0, MOST_ALIKE)
+async function readBindingAt({ store }: Explorer, tip: Outpoint): Promise<UnverifiedBinding | undefined> {
+  const script = await lockingScriptOf(tip, store.transactions, BINDING_REACH)
+  return script && readBinding(script)
 }
+
+/** The key that the lock says the name belongs to, and what its holder says about itself. */
+function Identity({ binding: { identityKey, profile } }: { binding: UnverifiedBinding }): VNode {
+  const { name, domain } = profile
+  return (
+    <>
+      <Hex text={identityKey} what="identity key" />
+      <br />
+      {name !== undefined && (
+        <>
+          <Text text={name} most={MOST_SHOWN} />
+          {domain !== undefined && ' at '}
+        </>
+      )}
+      {domain !== undefined && <Text text={domain} most={MOST_SHOWN} />}
+      {(name !== undefined || domain !== undefined) && <br />}
+      <span class="hint">Not verified by this page</span>
+    </>
+  )
+}
+
+/** How many names that look like it are looked up. */
+const MOST_ALIKE = 10

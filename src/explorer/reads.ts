@@ -6,6 +6,7 @@ import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { isQuotable, kindOf } from './content-kinds.js'
+import { filesWithoutIndex } from './directory-files.js'
 import type { Site } from './page.js'
 import type { ContentView } from './parts.js'
 
@@ -39,6 +40,8 @@ export async function contentView(
 ): Promise<ContentView> {
   const { contentType, length, sha256 } = content
   const view = { outpoint: formatOutpoint(outpoint), contentType, length }
+  if (kindOf(contentType) === 'directory')
+    return { ...view, files: await filesWithoutIndex({ store }, content, { quoted }) }
   if (!isQuotable(kindOf(contentType)) || length > QUOTED_BYTES || length === 0) return view
   const chunks: Uint8Array[] = []
   const range = { from: 0, length: Math.min(length, quoted) }

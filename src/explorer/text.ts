@@ -49,3 +49,8 @@ export function moment(milliseconds: number): string {
   const text = new Date(milliseconds).toISOString()
   return `${text.slice(0, 10)} ${text.slice(11, 16)}`
 }
+
+/** Half a pair would become another text in a URL. */
+export function isWellFormed(text: string): boolean {
+  return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)
+}

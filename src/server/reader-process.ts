@@ -34,6 +34,7 @@ class Reader {
   /** How many requests it has answered itself. */
   answered = 0
   private server: HttpServer | undefined
+  private address: AddressInfo | undefined
 
   private constructor(
     private readonly setup: ReaderSetup,
@@ -57,6 +58,7 @@ class Reader {
       ...{ config, writer, logger },
       ...store,
       index: () => this.index,
+      port: () => this.address?.port,
       reads: grantedReads(limits.readRate),
     })
     const isCounted = (request: IncomingMessage): boolean => !isPassedOn(request)
@@ -67,7 +69,8 @@ class Reader {
     const log = logRequests ? { log: logger } : {}
     this.server = openHttpServer({ app, limits, onEnd, isCounted, ...log })
     await listen(this.server, config)
-    return this.server.address() as AddressInfo
+    this.address = this.server.address() as AddressInfo
+    return this.address
   }
 
   /** Drops what a write has outdated. */
