@@ -2,9 +2,7 @@ import type { Attribute } from '../../backend/src/graph/attributes.js'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { ListedOrdinal, ListPlace } from '../../backend/src/graph/listings.js'
-import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
-import { encodeAddress, type Network } from '../../backend/src/protocol/address.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { isQuotable, kindOf } from './content-kinds.js'
@@ -16,8 +14,8 @@ import type { ContentView } from './parts.js'
 export interface Explorer {
   store: GraphReader
   site: Site
-  /** The network of owners' addresses. */
-  network: Network
+  /** The address of a public key hash in hex. */
+  addressOf: (owner: string) => string
   /** The zero bits of a solution; undefined if the host follows no tree. */
   difficulty: number | undefined
 }
@@ -60,10 +58,10 @@ export function dependenciesOfChildren(parent: Attribute, found: readonly Listed
 }
 
 export function addressOf(
-  { network }: Pick<Explorer, 'network'>,
+  explorer: Pick<Explorer, 'addressOf'>,
   owner: string | undefined,
 ): string | undefined {
-  return owner === undefined ? undefined : encodeAddress(owner, network, nativeHash256)
+  return owner === undefined ? undefined : explorer.addressOf(owner)
 }
 
 /** When the blocks at these heights were mined, in milliseconds since 1970, as far as this host knows. */

@@ -24,12 +24,9 @@ export function shortOutpoint(outpoint: string): string {
   return `${shortened(txid, { start: 8, end: 4 })}_${vout}`
 }
 
-const WHOLE = new Intl.NumberFormat('en-GB')
-
-/** A whole number, with its thousands apart. */
+/** A whole number, with its thousands apart. `Intl` takes ten times as long. */
 export function count(value: number): string {
-  // Formatting takes as long as a read from the store.
-  return value >= 0 && value < 1000 ? String(value) : WHOLE.format(value)
+  return String(value).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
 
 /** A number with its noun. */

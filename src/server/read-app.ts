@@ -9,6 +9,7 @@ import type { ErrorPage } from '../gateway/http/error-response.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import { ResponseCache } from '../gateway/http/stored-response.js'
+import { ownerAddress } from '../gateway/names/name-record.js'
 import type { Config } from './config/config.js'
 import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
 import { clientKey } from './http/gates.js'
@@ -91,7 +92,10 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
     .use(capabilitiesRoutes(profile))
     .use(
       explorerRoutes({
-        explorer: { store: new BlocklistFilter(graph), site, network, difficulty: deployment?.difficulty },
+        explorer: {
+          ...{ store: new BlocklistFilter(graph), site, difficulty: deployment?.difficulty },
+          addressOf: (owner) => ownerAddress(owner, network),
+        },
         ...{ responses, chain },
       }),
     )

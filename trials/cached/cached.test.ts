@@ -75,7 +75,7 @@ function pathsOf({ subjects, transactions }: History): string[] {
   const outputs = subjects.flatMap(({ said, outpoint }) => said.map((_, vout) => outpoint(vout)))
   const names = transactions.flatMap(({ mint }) => mint?.name ?? [])
   return [
-    ...['/', '/names', '/inscriptions', '/tree', '/feeds/names.atom', '/feeds/inscriptions.atom'],
+    ...['/names', '/inscriptions', '/tree'],
     ...['counts', 'newest/names', 'newest/inscriptions', 'tree'].map((list) => `/svc/gateway/${list}`),
     ...subjects.map(({ txid }) => `/tx/${txid}`),
     ...outputs.flatMap((outpoint) => [
