@@ -9,6 +9,7 @@ import {
   type Hash256,
   hash256,
   outputOf,
+  sha256,
   type TransactionView,
 } from '../../backend/src/protocol/transaction.js'
 import { ProofError } from './errors.js'
@@ -243,6 +244,9 @@ interface Host {
  * most of the time of a check.
  */
 export const hostHash256: Hash256 = nativeHash(globalThis as Host) ?? hash256
+
+/** The default SHA-256, likewise. */
+export const hostSha256: Hash256 = sha256
 
 /** Node's SHA-256, applied twice; undefined if the host does not have it. */
 export function nativeHash({ process }: Host): Hash256 | undefined {

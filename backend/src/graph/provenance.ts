@@ -318,7 +318,8 @@ export async function nameHistory(
   { store, genesis, known = [] }: HistoryOptions,
 ): Promise<ListedTransaction[]> {
   const collection = new Collection(store.transactions)
-  await addDescent(mintedBeside(origin, name), { collection, store, genesis, known })
+  if (!known.some(({ txid }) => txid === origin.txid))
+    await addDescent(mintedBeside(origin, name), { collection, store, genesis, known })
   for await (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(origin))) {
     if (!place.isKnown) await addHop({ hop, ...place, collection, store })
     if (isSameOutpoint(hop, tip)) break
