@@ -115,13 +115,20 @@ export interface KnownPlaces {
 }
 
 /** What a source should know of what is known. */
-export function placesIn(known: KnownName, { name, deployment }: { name: string; deployment: Deployment }): KnownPlaces {
+export function placesIn(
+  known: KnownName,
+  { name, deployment }: { name: string; deployment: Deployment },
+): KnownPlaces {
   const mint = mintIn(known, name)
   if (mint !== undefined) {
     const origin = { txid: mint.txid, vout: NAME_VOUT }
     const step = known.steps.at(-1)
     const hasScript = step !== undefined || originScript(mint, deployment) !== undefined
-    return { nodes: [], origin, ...(hasScript && { tip: step ? { txid: step.txid, vout: step.vout } : origin }) }
+    return {
+      nodes: [],
+      origin,
+      ...(hasScript && { tip: step ? { txid: step.txid, vout: step.vout } : origin }),
+    }
   }
   return { nodes: startingMints(known, name).map((each) => nodeOf(each, name)) }
 }

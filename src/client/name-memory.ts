@@ -70,7 +70,8 @@ export class NameMemory {
   private async known(signal: AbortSignal): Promise<KnownName | undefined> {
     const { name, chainTracker } = this.asked
     const isInChain = async (block: ClaimedBlock): Promise<boolean> => {
-      const answer = this.blocks.get(blockKey(block)) ?? (await isKnownRoot(chainTracker, { ...block, signal }))
+      const answer =
+        this.blocks.get(blockKey(block)) ?? (await isKnownRoot(chainTracker, { ...block, signal }))
       this.blocks.set(blockKey(block), answer)
       return answer
     }
@@ -91,7 +92,8 @@ export class NameMemory {
 
   /** The name as far as it is known after all indexes were asked; undefined if its origin is not known. */
   async history(): Promise<VerifiedHistory | undefined> {
-    const isInChain = async (block: ClaimedBlock): Promise<boolean> => this.blocks.get(blockKey(block)) === true
+    const isInChain = async (block: ClaimedBlock): Promise<boolean> =>
+      this.blocks.get(blockKey(block)) === true
     return knownHistory(this.asked, await this.segments.known(this.asked.name, isInChain))
   }
 }

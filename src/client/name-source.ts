@@ -1,4 +1,9 @@
-import { formatOutpoint, isSameOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import {
+  formatOutpoint,
+  isSameOutpoint,
+  type Outpoint,
+  readOutpoint,
+} from '../../backend/src/protocol/outpoint.js'
 import {
   FetchBudget,
   type FetchedAnswer,

@@ -170,7 +170,10 @@ export async function withSegments<Checked extends { known: KnownName | undefine
 ): Promise<Checked> {
   if (store === undefined || chainTracker === 'scripts only') return await check(undefined)
   const segments = new Segments(store, deployment)
-  const before = await segments.known(name, async (block) => await isKnownRoot(chainTracker, { ...block, signal }))
+  const before = await segments.known(
+    name,
+    async (block) => await isKnownRoot(chainTracker, { ...block, signal }),
+  )
   const checked = await check(before)
   if (checked.known !== undefined) await segments.keep(name, checked.known, before)
   return checked

@@ -18,8 +18,8 @@ import type { SegmentStore } from './segment-store.js'
 import { withSegments } from './segments.js'
 import { ThreadShare } from './thread-share.js'
 import {
-  checkNameProof,
   type CheckedOrigin,
+  checkNameProof,
   mintOf,
   type NameTrust,
   nameOutpoint,
@@ -239,7 +239,9 @@ export function knownHistory(
     known.lockingScript === undefined ? originScript(mint, deployment) : fromHex(known.lockingScript)
   const verified = knownOrigin(known, mint)
   const steps = known.steps.map(({ txid, vout, height }) => ({ outpoint: { txid, vout }, height }))
-  return lockingScript && { name: verified, tip: tipOf([{ outpoint: verified.origin }, ...steps], lockingScript) }
+  return (
+    lockingScript && { name: verified, tip: tipOf([{ outpoint: verified.origin }, ...steps], lockingScript) }
+  )
 }
 
 function knownOrigin({ line }: KnownName, { txid, name, height }: KnownMint): VerifiedName {

@@ -290,7 +290,11 @@ export type NameProof =
  */
 export async function nameProof(
   name: string,
-  options: { store: Pick<GraphReader, 'transactions' | 'names'>; genesis: Outpoint; known?: readonly Outpoint[] },
+  options: {
+    store: Pick<GraphReader, 'transactions' | 'names'>
+    genesis: Outpoint
+    known?: readonly Outpoint[]
+  },
 ): Promise<NameProof> {
   const { store } = options
   const origin = await store.names.originOf(name)

@@ -107,7 +107,11 @@ describe('a tree of names', () => {
       ['from the node that they know', [of('ab', 1)], -2],
       ['from a mint of which they name the name', [of('a', 2)], 2],
       ['from genesis on', [formatOutpoint(chain.deployment.genesis)], 1],
-      ['from the deepest of several', [of('a', 1), of('abc', 0), formatOutpoint(chain.deployment.genesis)], -1],
+      [
+        'from the deepest of several',
+        [of('a', 1), of('abc', 0), formatOutpoint(chain.deployment.genesis)],
+        -1,
+      ],
       ['and ignores what is not on the way', [foreign, of('c', 0), of('a', 1)], 2],
       ['in full if nothing is on the way', [foreign, of('c', 1)], 0],
       ['with the mint of the name in any case', [of('abd', 2)], -1],
