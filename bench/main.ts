@@ -18,6 +18,7 @@ import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
 import { reorg } from './reorg.js'
 import { search } from './search.js'
+import { segments } from './segments.js'
 import { start } from './start.js'
 import { storedBytes } from './stored-bytes.js'
 import { stores } from './stores.js'
@@ -44,6 +45,7 @@ const benches = {
   search,
   proof,
   'proof-check': proofCheck,
+  segments,
   headers,
   reorg,
   sync,

@@ -1,6 +1,9 @@
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { SourceError } from '../client/errors.js'
+import { FileSegmentStore } from '../client/file-segment-store.js'
 import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
 import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
 import { MiningError } from '../mining/mining-error.js'
@@ -20,6 +23,8 @@ export interface NameCheckOptions {
   genesis?: string
   /** Accept only what is in a block. */
   requireProofs: boolean
+  /** Use what was verified earlier, and keep what is verified now. */
+  cache: boolean
   /** The settings, as environment variables. */
   env: Record<string, string | undefined>
   output: CommandOutput
@@ -53,6 +58,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     sources,
     chainTracker: openHeadersSource(config) ?? 'scripts only',
     requireProofs,
+    ...(options.cache && { segments: new FileSegmentStore(segmentsFolder(env)) }),
   }).catch((error: unknown) => {
     // If all servers follow other trees, that is the better explanation.
     const { contradiction } = sources.find((source) => source.contradiction !== undefined) ?? {}
@@ -62,6 +68,14 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   })
   requireUnspent(resolved)
   return { ...resolved, config, genesis: formatOutpoint(deployment.genesis), genesisFrom: from }
+}
+
+/** `$XDG_CACHE_HOME/minetree/segments`, or the same below `~/.cache`. */
+function segmentsFolder({ XDG_CACHE_HOME: configured, HOME }: NameCheckOptions['env']): string {
+  // A relative path must be ignored: XDG Base Directory Specification, "Basics".
+  const folder =
+    configured !== undefined && isAbsolute(configured) ? configured : join(HOME || homedir(), '.cache')
+  return join(folder, 'minetree', 'segments')
 }
 
 function serverUrl(text: string): string {
