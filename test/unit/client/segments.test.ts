@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { Beef } from '@bsv/sdk'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { FileSegmentStore } from '../../../src/client/file-segment-store.js'
+import { LookupNameSource } from '../../../src/client/lookup-source.js'
 import { HttpNameSource } from '../../../src/client/name-source.js'
 import { type ResolvedName, resolveName } from '../../../src/client/resolve.js'
 import { MemorySegmentStore, type SegmentStore } from '../../../src/client/segment-store.js'
@@ -137,6 +138,31 @@ describe('names that share a prefix', () => {
     const sources = [new HttpNameSource({ url: server.url, fetch: old })]
     const question = { name: 'pcz', deployment, chainTracker: headers, sources, segments }
     expect(plain(await resolveName(question))).toEqual(plain(await resolver(new Asked())('pcz')))
+  })
+
+  test('are resolved by lookups with what is new, and in full by hosts that leave nothing out', async () => {
+    const segments = new MemorySegmentStore()
+    const sent: number[] = []
+    const lookUp = async (name: string, refuses: string) => {
+      const fetched: typeof fetch = async (input, init) => {
+        if (String(init?.body).includes(refuses)) return new Response('{}', { status: 400 })
+        const answer = await fetch(input, init)
+        sent.push((await answer.clone().arrayBuffer()).byteLength)
+        return answer
+      }
+      const resolver = { networkPreset: 'local', hostOverrides: { ls_names: [server.url] } } as const
+      const sources = [new LookupNameSource({ resolver, fetch: fetched })]
+      return plain(await resolveName({ name, deployment, chainTracker: headers, sources, segments }))
+    }
+    for (const [name, refuses] of [
+      ['pax', 'nothing'],
+      ['pay', 'nothing'],
+      ['paz', '"known"'],
+    ] as const)
+      expect(await lookUp(name, refuses)).toEqual(plain(await resolver(new Asked())(name)))
+    const [first = 0, second = 0, third = 0] = sent
+    expect(second).toBeLessThan(first / 2)
+    expect(third).toBeGreaterThan(first)
   })
 
   test('are verified from a proof that starts where the store ends', async () => {
