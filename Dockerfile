@@ -2,10 +2,12 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /minetree
 COPY package.json package-lock.json .npmrc ./
+COPY packages/client/package.json packages/client/
 # Without its scripts: the sources that they would build are not here yet.
 RUN npm ci --ignore-scripts
 COPY . .
-RUN npm run build && npm prune --omit=dev --ignore-scripts
+# The client is a package of its own, which the server does not load.
+RUN npm run build && npm prune --omit=dev --ignore-scripts && rm -f node_modules/minetree-client
 
 FROM node:24-bookworm-slim
 ENV NODE_ENV=production HOST=0.0.0.0 PORT=8080 DATA_DIR=/data

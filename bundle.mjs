@@ -1,10 +1,11 @@
 import { createHash } from 'node:crypto'
-import { copyFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { cachedDataVersionTag } from 'node:v8'
 import { Script } from 'node:vm'
 import { build } from 'esbuild'
+import { licencesOf } from './licences.mjs'
 
 // Bundles the programs that run, each into one file: `node bundle.mjs --outdir=dist/cli`. A process that loads one file instead
 // of a thousand starts in a third of the time. The modules in `dist/src`, which other packages import, remain as they are.
@@ -70,18 +71,6 @@ async function bundle(entryPoints, outdir, options) {
   return Object.keys(metafile.inputs)
 }
 
-/** The licences of the packages that files belong to; most ask to be kept with copies. */
-function licencesOf(files) {
-  const folders = files.flatMap((file) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0] ?? [])
-  const texts = [...new Set(folders)].sort().map((folder) => {
-    const read = (file) => readFileSync(join(ROOT, folder, file), 'utf8').trim()
-    const { name, version, license } = JSON.parse(read('package.json'))
-    const names = readdirSync(join(ROOT, folder)).filter((file) => /^(?:licen[cs]e|notice)/i.test(file))
-    return [`${name} ${version} (${license})`, ...names.map(read)].join('\n\n')
-  })
-  return `${texts.join('\n\n---\n\n')}\n`
-}
-
 const { values } = parseArgs({ options: { outdir: { type: 'string', default: 'dist/cli' } } })
 const outdir = resolve(values.outdir)
 rmSync(outdir, { recursive: true, force: true })
@@ -110,4 +99,4 @@ for (const program of PROGRAMS) {
   copyFileSync(join(outdir, 'start.js'), `${path}.js`)
 }
 rmSync(join(outdir, 'start.js'))
-writeFileSync(join(outdir, 'LICENSES.txt'), licencesOf([...inModules, ...inPrograms]))
+writeFileSync(join(outdir, 'LICENSES.txt'), licencesOf([...inModules, ...inPrograms], ROOT))

@@ -1,7 +1,11 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
 import { graphRecords } from '../backend/src/graph/records.js'
 import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { NAME_CHARACTERS } from '../backend/src/protocol/mine-node.js'
+import { createApp } from '../src/server/app.js'
+import { openHttpServer } from '../src/server/http/http-server.js'
 import { startServer } from '../src/server/server.js'
 import { recordOf } from '../test/support/protocol/block.js'
 import {
@@ -17,6 +21,8 @@ import { configFor, SILENT } from './support.js'
 /** What the loading process is sent: our server, and what it is asked for. */
 export interface ListsReady {
   url: string
+  /** The same over the same store, with nothing kept in memory. */
+  forgetful: string
   /** Nodes with the most children. */
   nodes: string[]
   /** An ordinal that was passed on a thousand times. */
@@ -36,8 +42,9 @@ const A_TRANSACTION = 20
 const folder = processFolder()
 
 const chain = new FakeChain()
-const server = await startServer({ config: configFor(chain, folder), logger: SILENT })
-const { graph } = server.node
+const config = configFor(chain, folder)
+const server = await startServer({ config, logger: SILENT })
+const { graph, overlay } = server.node
 
 let waiting: FakeTransaction[] = []
 async function admit(transaction: FakeTransaction): Promise<void> {
@@ -119,9 +126,18 @@ const old = await passOn()
 const last = await inscribeAll()
 await write()
 
+const unkept = graph.store
+const forgetful = openHttpServer({
+  app: createApp({ config, overlay, graph: unkept, ping: () => unkept.ping(), logger: SILENT }),
+  limits: config.limits,
+  onEnd: () => {},
+})
+await once(forgetful.listen(0, '127.0.0.1'), 'listening')
+
 answerCpuTime()
 process.send?.({
   url: server.url,
+  forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,
   nodes: [...NAME_CHARACTERS].slice(0, 10),
   old: old.outpoint(0),
   txid: last.txid,

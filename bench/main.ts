@@ -1,4 +1,5 @@
 import { admission } from './admission.js'
+import { bundles } from './bundles.js'
 import { clients } from './clients.js'
 import { comparison } from './comparison.js'
 import { constants } from './constants.js'
@@ -17,6 +18,7 @@ import { processes } from './processes.js'
 import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
 import { reorg } from './reorg.js'
+import { resolving } from './resolving.js'
 import { search } from './search.js'
 import { segments } from './segments.js'
 import { start } from './start.js'
@@ -24,6 +26,7 @@ import { storedBytes } from './stored-bytes.js'
 import { stores } from './stores.js'
 import { streams } from './streams.js'
 import { sync } from './sync.js'
+import { verifiedFetches } from './verified-fetch.js'
 import { workers } from './workers.js'
 
 /** Speed and size, each as a ratio to something run beside it (docs/contributing.md). Run: `npm run bench`. */
@@ -55,6 +58,9 @@ const benches = {
   follow,
   costs,
   clients,
+  bundles,
+  resolving,
+  'verified-fetch': verifiedFetches,
 }
 
 const wanted = process.argv.slice(2)

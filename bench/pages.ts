@@ -8,18 +8,24 @@ import { type Target, withProcess } from './load.js'
 const WANTED = 0.25
 /** The most bytes, compressed, of a page, and of the scripts and the styles that it loads. */
 const MOST = { html: 60 * 1024, script: 30 * 1024, style: 30 * 1024 }
+/** The scripts that pages load by themselves; the browser tests watch that these are all. */
+const SCRIPTS = { 'every page': ['explorer.js'], 'the page that mines': ['explorer.js', 'main.js'] }
+/** Those that are loaded when somebody wants what they do. */
+const LATER = { 'the button that verifies': 'verify.js', 'what mines': 'mining.js' }
 
 /**
  * What pages cost over 14,000 names and 20,000 inscriptions: against a bare Express handler that sends the same bytes, in
- * processes of their own, by turns. First as visitors get them, then made for each request. And how large they are.
+ * processes of their own, by turns. First as visitors get them, then made for each request: from what is in memory of the
+ * store, and from the store alone. And how large they are.
  */
 export async function* pages(): AsyncGenerator<string> {
   yield* withProcess('./lists-server.js', [], async function* (ready: ListsReady, server) {
-    const { url, nodes, old, txid } = ready
-    const compared = (...paths: string[]): { target: Target; wanted: number } => ({
-      target: { origin: url, server, paths },
+    const { url, forgetful, nodes, old, txid } = ready
+    const at = (origin: string, ...paths: string[]): { target: Target; wanted: number } => ({
+      target: { origin, server, paths },
       wanted: WANTED,
     })
+    const compared = (...paths: string[]) => at(url, ...paths)
     const shown = {
       home: '/',
       name: `/name/${nodes[0]}`,
@@ -31,14 +37,14 @@ export async function* pages(): AsyncGenerator<string> {
       const html = Buffer.from(await (await fetch(url + path)).arrayBuffer())
       yield `${what}: ${html.length} bytes, ${gzipSync(html).length} compressed (wanted: at most ${MOST.html})`
     }
-    const files: [file: string, most: number][] = [
-      ['explorer.js', MOST.script],
-      ['style.css', MOST.style],
-    ]
-    for (const [file, most] of files) {
-      const size = gzipSync(readFileSync(new URL(`../pages/${file}`, import.meta.url))).length
-      yield `${file}: ${size} bytes compressed (wanted: at most ${most})`
+    const sizeOf = (file: string): number =>
+      gzipSync(readFileSync(new URL(`../pages/${file}`, import.meta.url))).length
+    yield `style.css: ${sizeOf('style.css')} bytes compressed (wanted: at most ${MOST.style})`
+    for (const [page, files] of Object.entries(SCRIPTS)) {
+      const size = files.reduce((sum, file) => sum + sizeOf(file), 0)
+      yield `${page}: ${size} bytes of script compressed (wanted: at most ${MOST.script})`
     }
+    for (const [what, file] of Object.entries(LATER)) yield `${what}: ${sizeOf(file)} bytes compressed`
     yield* compareWithBare('express', {
       home: compared('/'),
       name: compared(...nodes.map((name) => `/name/${name}`)),
@@ -52,6 +58,12 @@ export async function* pages(): AsyncGenerator<string> {
       'name, made each time': compared(...nodes.map((name) => `/name/${name}?q`)),
       'ordinal, made each time': compared(`/ordinal/${old}?q`),
       'inscriptions, made each time': compared('/inscriptions?q'),
+    })
+    yield* compareWithBare('express', {
+      'home, with nothing in memory': at(forgetful, '/'),
+      'name, with nothing in memory': at(forgetful, ...nodes.map((name) => `/name/${name}`)),
+      'ordinal, with nothing in memory': at(forgetful, `/ordinal/${old}`),
+      'inscriptions, with nothing in memory': at(forgetful, '/inscriptions'),
     })
   })
 }

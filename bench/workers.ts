@@ -40,24 +40,25 @@ export async function* workers(): AsyncGenerator<string> {
 async function measure(folder: string): Promise<string[]> {
   const tree = new GrownTree()
   const { chain, readings, submissions } = tree
-  const [one, two] = [join(folder, 'one'), join(folder, 'two')]
+  const [one, two, other] = [join(folder, 'one'), join(folder, 'two'), join(folder, 'other')]
   const node = await openNode({ config: configFor(chain, one), logger: SILENT })
   for (const each of submissions) await node.overlay.engine.submit(each)
   await node.close()
-  await cp(one, two, { recursive: true })
+  for (const copy of [two, other]) await cp(one, copy, { recursive: true })
   const start = (store: string, WORKERS: string): Promise<ServerProcess> =>
     startServerProcess({ main: MAIN, env: { ...settingsFor(chain, store), LOG_LEVEL: 'info', WORKERS } })
-  const [alone, together] = [await start(one, '1'), await start(two, '2')]
+  const [alone, together, beside] = [await start(one, '1'), await start(two, '2'), await start(other, '1')]
   try {
     await bothRun(together)
     const lines: string[] = []
     for (const what of ['4 KiB', 'origin', 'tip metadata'] as const)
-      lines.push(...(await compare(what, { alone, together, paths: readings[what] })))
+      lines.push(...(await compare(what, { alone, together, beside, paths: readings[what] })))
     lines.push(await compareWhileAdmitting(together, { tree, paths: readings['4 KiB'] }))
     return lines
   } finally {
     await alone.kill('SIGTERM')
     await together.kill('SIGTERM')
+    await beside.kill('SIGTERM')
   }
 }
 
@@ -71,24 +72,35 @@ async function bothRun({ url }: ServerProcess): Promise<void> {
 
 async function compare(
   what: keyof Readings,
-  { alone, together, paths }: { alone: ServerProcess; together: ServerProcess; paths: string[] },
+  {
+    alone,
+    together,
+    beside,
+    paths,
+  }: Record<'alone' | 'together' | 'beside', ServerProcess> & { paths: string[] },
 ): Promise<string[]> {
-  const rounds: { alone: Round; together: Round }[] = []
+  const rounds: { alone: Round; together: Round; apart: Round }[] = []
   // In a first round, code is compiled.
   for (let round = 0; round <= ROUNDS; round++) {
-    const pair = { alone: await loaded(alone, paths), together: await loaded(together, paths) }
-    if (round > 0) rounds.push(pair)
+    const all = {
+      alone: await loaded([alone], paths),
+      together: await loaded([together], paths),
+      apart: await loaded([alone, beside], paths),
+    }
+    if (round > 0) rounds.push(all)
   }
-  const of = (server: 'alone' | 'together', value: keyof Round): string =>
+  const of = (server: 'alone' | 'together' | 'apart', value: keyof Round): string =>
     median(rounds.map((round) => round[server][value])).toFixed(0)
   const speed = median(rounds.map(({ alone, together }) => together.rate / alone.rate)).toFixed(2)
-  const cpu = median(rounds.map(({ alone, together }) => alone.cpu / together.cpu)).toFixed(2)
+  const cpu = median(rounds.map(({ alone, together }) => (2 * alone.cpu) / together.cpu)).toFixed(2)
   // What the process with the most work takes of the processor limits the speed where each has a core.
   const most = ({ cpu, busiest }: Round): number => cpu * busiest
-  const apart = median(rounds.map(({ alone, together }) => most(alone) / most(together))).toFixed(2)
+  const fallen = median(rounds.map(({ alone, together }) => most(alone) / most(together))).toFixed(2)
+  const ideal = median(rounds.map(({ apart, together }) => apart.cpu / together.cpu)).toFixed(2)
   return [
-    `${what}: one process answers ${of('alone', 'rate')} a second with ${of('alone', 'cpu')} µs of CPU each, two readers ${of('together', 'rate')} with ${of('together', 'cpu')} µs (medians of ${ROUNDS})`,
-    `${what} ratio ${speed} by speed on these cores, ${cpu} by CPU per request, ${apart} by that of the busiest process, which is the speed where each has a core (wanted: 1.8)`,
+    `${what}: one process answers ${of('alone', 'rate')} a second with ${of('alone', 'cpu')} µs of CPU each, two readers ${of('together', 'rate')} with ${of('together', 'cpu')} µs, two unrelated servers ${of('apart', 'rate')} with ${of('apart', 'cpu')} µs (medians of ${ROUNDS})`,
+    `${what} from two readers against one process: ${cpu} by CPU per request, which is the speed where each has a core and as many connections (wanted: 1.8); ${fallen} by that of the busiest process, as these connections fell; ${speed} by speed on these cores`,
+    `${what} from two readers against two unrelated servers that share nothing: ${ideal} by CPU per request`,
   ]
 }
 
@@ -98,10 +110,10 @@ async function compareWhileAdmitting(
 ): Promise<string> {
   const rounds: { idle: Round; admitting: Round }[] = []
   for (let round = 0; round < ROUNDS; round++) {
-    const idle = await loaded(server, paths)
+    const idle = await loaded([server], paths)
     const files = Array.from({ length: 2 * ADMITTED }, () => tree.nextFile())
     const stop = submitSteadily(server, files)
-    rounds.push({ idle, admitting: await loaded(server, paths) })
+    rounds.push({ idle, admitting: await loaded([server], paths) })
     await stop()
   }
   const ratio = (of: (round: Round) => number): string =>
@@ -137,13 +149,18 @@ interface Round {
   reader: number
 }
 
-async function loaded({ url, pid }: ServerProcess, paths: string[]): Promise<Round> {
-  const before = cpuOfEach(pid)
+/** Loads one server, or two, from two threads. */
+async function loaded(
+  [server, other = server]: [ServerProcess, ServerProcess?],
+  paths: string[],
+): Promise<Round> {
+  const pids = [...new Set([server.pid, other.pid])]
+  const before = pids.flatMap(cpuOfEach)
   const since = performance.now()
-  const target = { origin: url, paths }
-  const rate = await loadTogether([target, target], PIPELINING)
+  const targets = [server, other].map(({ url }) => ({ origin: url, paths }))
+  const rate = await loadTogether(targets, PIPELINING)
   const seconds = (performance.now() - since) / 1000
-  const after = cpuOfEach(pid)
+  const after = pids.flatMap(cpuOfEach)
   const spent = after.map((cpu, index) => cpu - (before[index] ?? 0))
   const sum = spent.reduce((all, each) => all + each, 0)
   const requests = rate * Math.min(seconds, 1)

@@ -3,6 +3,7 @@ import { MintError } from '../../backend/src/protocol/mint-error.js'
 import { HeadersError } from '../client/errors.js'
 import { ResolutionError, type ResolutionErrorCode } from '../client/resolve.js'
 import { ChainSourceError, FollowError } from '../follow/errors.js'
+import { IdentityError } from '../identity/identity-error.js'
 import { CovenantError } from '../mining/covenant.js'
 import { MiningError, type MiningErrorCode } from '../mining/mining-error.js'
 import { SearchError } from '../mining/search/search-error.js'
@@ -51,6 +52,7 @@ const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
   [CovenantError, 'failure'],
   [FollowError, 'failure'],
   [HeadersError, 'unavailable'],
+  [IdentityError, 'refused'],
   [ImportError, 'usage'],
   [MintError, 'failure'],
   [PublishError, 'usage'],

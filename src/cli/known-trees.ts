@@ -6,15 +6,8 @@ import { Mutex } from 'async-mutex'
 import * as z from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import {
-  type ExpectedDeployment,
-  jsonOfTree,
-  MAX_TERM_LENGTH,
-  type ServerDeployment,
-  treeDifference,
-  treeJson,
-  treeOfJson,
-} from '../mining/server-deployment.js'
+import { type ExpectedDeployment, type ServerDeployment, treeDifference } from '../mining/tree-difference.js'
+import { jsonOfTree, MAX_TERM_LENGTH, treeJson, treeOfJson } from '../mining/tree-json.js'
 import type { Config } from '../server/config/config.js'
 import { writeDurably } from '../server/store/durable-file.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'

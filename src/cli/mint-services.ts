@@ -14,6 +14,7 @@ import * as z from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
+import type { BindingWallet } from '../identity/move-name.js'
 import { type NameWallet, sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
 import { MiningError } from '../mining/mining-error.js'
 import type { Config } from '../server/config/config.js'
@@ -27,9 +28,11 @@ const ORIGINATOR = 'minetree'
 const WALLET_TIMEOUT = 10 * 60_000
 /** For transactions as JSON, one number per byte. Parsed objects take twenty times as much memory. */
 const MAX_WALLET_BYTES = 8 * 1024 * 1024
+/** In bytes: that of a signature in DER is 72. */
+const MAX_SIGNATURE = 80
 
 /** A wallet (BRC-100) with a JSON API. @throws CommandError if the URL is invalid. */
-export function walletAt(url: string, signal: AbortSignal): NameWallet {
+export function walletAt(url: string, signal: AbortSignal): BindingWallet {
   if (!URL.canParse(url))
     throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
   const fetchFromWallet: typeof fetch = async (input, init) => {
@@ -44,6 +47,11 @@ export function walletAt(url: string, signal: AbortSignal): NameWallet {
     signAction: (args) => said(client.signAction(args), z.looseObject({})),
     abortAction: (args) => said(client.abortAction(args), z.looseObject({})),
     getPublicKey: (args) => said(client.getPublicKey(args), z.looseObject({ publicKey: z.string() })),
+    createSignature: (args) =>
+      said(
+        client.createSignature(args),
+        z.looseObject({ signature: z.array(z.number()).max(MAX_SIGNATURE) }),
+      ),
   }
 }
 

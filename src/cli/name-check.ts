@@ -5,9 +5,10 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { SourceError } from '../client/errors.js'
 import { FileSegmentStore } from '../client/file-segment-store.js'
 import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
-import { type IndexReport, type ResolvedName, resolveName } from '../client/resolve.js'
+import { type IndexReport, type KnownIdentities, type ResolvedName, resolveName } from '../client/resolve.js'
 import { MiningError } from '../mining/mining-error.js'
-import { type ServerDeployment, serverDeployment, treeDifference } from '../mining/server-deployment.js'
+import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
+import { treeDifference } from '../mining/tree-difference.js'
 import { openHeadersSource } from '../server/chain/headers-source.js'
 import { type Config, readConfig } from '../server/config/config.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
@@ -24,7 +25,9 @@ export interface NameCheckOptions {
   /** Accept only what is in a block. */
   requireProofs: boolean
   /** Use what was verified earlier, and keep what is verified now. */
-  cache: boolean
+  cache?: boolean
+  /** What is known of names of a tree from earlier. */
+  known?: (genesis: string) => Promise<KnownIdentities>
   /** The settings, as environment variables. */
   env: Record<string, string | undefined>
   output: CommandOutput
@@ -59,6 +62,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     chainTracker: openHeadersSource(config) ?? 'scripts only',
     requireProofs,
     ...(options.cache && { segments: new FileSegmentStore(segmentsFolder(env)) }),
+    ...(options.known && { known: await options.known(formatOutpoint(deployment.genesis)) }),
   }).catch((error: unknown) => {
     // If all servers follow other trees, that is the better explanation.
     const { contradiction } = sources.find((source) => source.contradiction !== undefined) ?? {}

@@ -1,11 +1,15 @@
 import type { Command } from 'commander'
 import { encodeAddress } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { ResolvedName } from '../client/resolve.js'
 import { trackerName } from '../server/chain/chain-tracker.js'
+import { cut, escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 import { type CommandContext, DEFAULT_URL } from './command.js'
+import type { KnownIdentityFile } from './known-identities.js'
 import type { CheckedName, NameCheckOptions } from './name-check.js'
-import type { Colors } from './output.js'
+import type { Colors, CommandOutput } from './output.js'
 
 interface NameArguments {
   url: string[]
@@ -20,9 +24,11 @@ export function addNameCommands(program: Command, context: CommandContext): void
     program,
     'resolve',
     'verify a name, and print where it is and who owns it: see docs/resolving.md',
-  ).action(async (name: string, options: NameArguments) => {
-    await runResolve(checkOptions(name, options, context))
-  })
+  )
+    .option('--accept', 'remember the identity key if it has changed', false)
+    .action(async (name: string, options: NameArguments & { accept: boolean }) => {
+      await runResolve(checkOptions(name, options, context), options)
+    })
   nameCommand(program, 'verify', 'verify a name from the genesis on, and print each step').action(
     async (name: string, options: NameArguments) => {
       await runVerify(checkOptions(name, options, context))
@@ -65,11 +71,43 @@ async function checkedName(options: NameCheckOptions): Promise<CheckedName> {
   return checked
 }
 
-/** Prints a name once all of it is verified. */
-export async function runResolve(options: NameCheckOptions): Promise<void> {
-  const { output } = options
-  const checked = await checkedName(options)
+/** Prints a name once all of it is verified, and compares its identity key with the one that it had before. */
+export async function runResolve(
+  options: NameCheckOptions,
+  { accept }: { /** Remember a key that has changed. */ accept: boolean },
+): Promise<void> {
+  const { output, env } = options
+  const { KnownIdentityFile } = await import('./known-identities.js')
+  let known: KnownIdentityFile | undefined
+  const checked = await checkedName({
+    ...options,
+    known: async (genesis) => {
+      known = await KnownIdentityFile.open(env, genesis)
+      return known
+    },
+  })
+  await noteIdentity(checked, { known, accept, output })
   output.result(record(checked), ...lines(checked, output.colors))
+}
+
+/** Remembers the first identity key of a name, and warns of another one. */
+async function noteIdentity(
+  { name, identity, previousIdentityKey: before }: CheckedName,
+  { known, accept, output }: { known: KnownIdentityFile | undefined; accept: boolean; output: CommandOutput },
+): Promise<void> {
+  const now = identity.state === 'bound' ? identity.identityKey : undefined
+  if (before !== undefined && !accept) {
+    output.warn(
+      `the identity key of ${name} was ${before} before: send nothing of value until you know why; --accept remembers what it is now`,
+    )
+    return
+  }
+  if (known === undefined || now === undefined || known.get(name) === now) return
+  try {
+    await known.set(name, now)
+  } catch (error) {
+    output.warn(`the identity key of ${name} is not remembered: ${messageOf(error)}`)
+  }
 }
 
 function ownerOf({ tip, config }: CheckedName): string | undefined {
@@ -89,8 +127,38 @@ function lines(checked: CheckedName, colors: Colors): string[] {
     `tip     ${formatOutpoint(tip.tip)}`,
     `owner   ${ownerOf(checked) ?? 'no address: the lock is not P2PKH'}`,
     `proven  ${proven ? colors.green(provenText) : provenText}`,
+    ...identityLines(checked, colors),
   ]
 }
+
+function identityLines(
+  { identity, previousIdentityKey: before, confusables, freshness }: ResolvedName,
+  colors: Colors,
+): string[] {
+  const found: string[] = []
+  if (identity.state === 'bound') {
+    const { identityKey, layout, protocol, profile } = identity
+    found.push(`key     ${identityKey} (layout ${layout}, protocol ${protocol})`)
+    const said = [profile.name, profile.domain].flatMap((text) =>
+      text === undefined ? [] : [escapeControlChars(JSON.stringify(cut(text, MAX_SHOWN)))],
+    )
+    if (profile.avatar) said.push(formatOutpoint(profile.avatar))
+    if (said.length > 0) found.push(`says    ${said.join(' at ')}, which nobody has verified`)
+  } else
+    found.push(
+      identity.state === 'unbound'
+        ? 'key     none: the name is bound to no identity'
+        : `key     none: its identity binding does not hold (${identity.fault})`,
+    )
+  if (before !== undefined) found.push(`before  ${colors.yellow(before)}`)
+  if (confusables.length > 0) found.push(`alike   ${confusables.slice(0, MAX_ALIKE).join(', ')}`)
+  const { agreeing, asked, until } = freshness
+  return [...found, `fresh   until ${new Date(until).toISOString()}, by ${agreeing} of ${asked} indexes`]
+}
+
+/** How much of a text of a profile is shown, in characters, and how many names. */
+const MAX_SHOWN = 80
+const MAX_ALIKE = 10
 
 function record(checked: CheckedName): Record<string, unknown> {
   const { name, origin, tip, proven, spendStatus, checkedAt, genesis, genesisFrom, reports } = checked
@@ -107,12 +175,22 @@ function record(checked: CheckedName): Record<string, unknown> {
     checkedAt: new Date(checkedAt).toISOString(),
     genesis,
     genesisFrom,
+    identity: identityRecord(checked),
+    ...(checked.previousIdentityKey !== undefined && { previousIdentityKey: checked.previousIdentityKey }),
+    confusables: checked.confusables,
+    freshUntil: new Date(checked.freshness.until).toISOString(),
     indexes: reports.map((report) => ({
       index: report.index,
       verdict: report.verdict,
       ...('message' in report && { message: report.message }),
     })),
   }
+}
+
+function identityRecord({ identity }: ResolvedName): object {
+  if (identity.state !== 'bound') return identity
+  const { avatar, ...said } = identity.profile
+  return { ...identity, profile: { ...said, ...(avatar && { avatar: formatOutpoint(avatar) }) } }
 }
 
 /** Verifies a name, and prints each step. */

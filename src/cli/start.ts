@@ -17,17 +17,22 @@ const HASH_BYTES = 32
 
 const path = import.meta.filename.replace(/\.js$/, '')
 const file = `${path}.program.cjs`
-const program = readFileSync(file)
-const cachedData = read(`${path}.${process.arch}-${cachedDataVersionTag()}.cache`)
-// The name for stack traces is part of what was saved: without the folder that it was built in.
-const script = new Script(program.toString('latin1'), { filename: basename(file), cachedData })
-const run: Program = script.runInThisContext()
+const run = load()
 run(createRequire(file), file, import.meta.dirname)
 
+/** In a function, so that the bytes of the files are not kept as long as the program runs. */
+function load(): Program {
+  const program = readFileSync(file)
+  const cachedData = readSaved(program)
+  // The name for stack traces is part of what was saved: without the folder that it was built in.
+  const script = new Script(program.toString('latin1'), { filename: basename(file), cachedData })
+  return script.runInThisContext()
+}
+
 /** What was saved of the program, if it is whole. */
-function read(cache: string): Buffer | undefined {
+function readSaved(program: Buffer): Buffer | undefined {
   try {
-    const saved = readFileSync(cache)
+    const saved = readFileSync(`${path}.${process.arch}-${cachedDataVersionTag()}.cache`)
     const data = saved.subarray(HASH_BYTES)
     const hash = createHash('sha256').update(program).update(data).digest()
     return hash.equals(saved.subarray(0, HASH_BYTES)) ? data : undefined

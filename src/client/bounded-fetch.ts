@@ -1,5 +1,5 @@
-import type { HttpClient, HttpClientResponse } from '@bsv/sdk'
 import { joinBytes, readStrictUtf8 } from '../../backend/src/protocol/bytes.js'
+import type { HttpClient, HttpClientResponse } from '../../backend/src/protocol/sdk-types.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { SourceError } from './errors.js'
 

@@ -1,9 +1,9 @@
-import type { Transaction } from '@bsv/sdk'
 import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
 import { sdkTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { MerklePath } from '../../backend/src/protocol/merkle-path.js'
 import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import {
   countParts,
   type Hash256,

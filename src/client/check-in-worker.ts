@@ -16,7 +16,7 @@ export type CheckRequest =
 export interface CheckTask extends Omit<NameTrust, 'chainTracker' | 'hash' | 'signal'> {
   name: string
   evidence: Evidence
-  known: KnownName | undefined
+  earlier: KnownName | undefined
   /** Whether the parent thread has a chain tracker to ask. */
   hasHeaders: boolean
 }
@@ -102,9 +102,9 @@ function defaultUrl(): URL {
 }
 
 function taskOf(check: NameTrust & SoughtName & { evidence: Evidence }): CheckTask {
-  const { name, evidence, known, deployment, requireProofs, maxBytes, maxScriptWork, scriptTimeout } = check
+  const { name, evidence, earlier, deployment, requireProofs, maxBytes, maxScriptWork, scriptTimeout } = check
   return {
-    ...{ name, evidence, known, deployment, hasHeaders: check.chainTracker !== 'scripts only' },
+    ...{ name, evidence, earlier, deployment, hasHeaders: check.chainTracker !== 'scripts only' },
     requireProofs,
     maxBytes,
     maxScriptWork,

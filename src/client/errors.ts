@@ -16,6 +16,8 @@ export type ProofErrorCode =
   | 'NOT_IN_TREE'
   /** It proves another name, or another output of the mint. */
   | 'OTHER_NAME'
+  /** It proves another output than the one asked for. */
+  | 'OTHER_OUTPUT'
   /** The index claims one origin and proves another. */
   | 'OTHER_ORIGIN'
   /** The index claims one tip, and the ordinal's path leads only to others. */

@@ -1,4 +1,10 @@
 /** For wallets and apps: resolves and verifies names, trusting only a genesis outpoint and block headers. */
+export { confusablesAmong, skeletonOf } from '../../backend/src/protocol/confusable-names.js'
+export type {
+  BindingLayout,
+  BindingProfile,
+  BindingProtocol,
+} from '../../backend/src/protocol/identity-binding.js'
 export type { Deployment } from '../../backend/src/protocol/mint.js'
 export { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 export { deploymentOf, PROFILES, type Profile, type ProfileName } from '../../backend/src/protocol/profile.js'
@@ -17,7 +23,17 @@ export type {
 } from './name-source.js'
 export { HttpNameSource, type HttpNameSourceOptions } from './name-source.js'
 export {
+  type HeaderSource,
+  type HeaderStore,
+  OwnHeaders,
+  OwnHeadersError,
+  type OwnHeadersOptions,
+} from './own-headers.js'
+export {
+  type Freshness,
   type IndexReport,
+  isFresh,
+  type KnownIdentities,
   ResolutionError,
   type ResolutionErrorCode,
   type ResolvedName,
@@ -26,6 +42,32 @@ export {
   type SpendStatus,
 } from './resolve.js'
 export { IndexedDbSegmentStore, MemorySegmentStore, type SegmentStore } from './segment-store.js'
+export {
+  SITE_SCRIPTS,
+  type SiteConfig,
+  type SiteQuestion,
+  type SiteVerdict,
+  verifiedSitePage,
+  verifiedSitePolicy,
+} from './site-page.js'
+export {
+  type GatewayReport,
+  type VerificationStep,
+  VerifiedFetchError,
+  type VerifiedFetchErrorCode,
+} from './verified-error.js'
+export {
+  createVerifiedFetch,
+  type GatewayAddress,
+  type TipPolicy,
+  type VerifiedFetch,
+  type VerifiedFetchInit,
+  type VerifiedFetchOptions,
+  verifiedFetch,
+} from './verified-fetch.js'
+export type { TipAgreement, Verification, VerifiedResponse } from './verified-response.js'
+export { serveVerifiedSite, siteFetch, type WorkerScope } from './verified-site.js'
+export { type BindingFault, type IdentityBinding, verifyBinding } from './verify-binding.js'
 export {
   type VerifiedHistory,
   type VerifiedStep,
@@ -41,4 +83,12 @@ export {
   verifyNameProof,
   verifyNode,
 } from './verify-name.js'
+export {
+  type ProofCheck,
+  type VerifiedOrdinal,
+  type VerifiedOutput,
+  verifyNextOutput,
+  verifyOrdinal,
+  verifyOutput,
+} from './verify-output.js'
 export type { Headers, Trust } from './verify-transactions.js'

@@ -1,7 +1,7 @@
 import { concatBytes, equalBytes, fromHex, toHex } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode, encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import { type Deployment, encodeNameOutput, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { outputOf, type SpentOutput, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import type { ClaimedBlock } from './bundle.js'
 
@@ -22,6 +22,8 @@ export interface KnownMint extends ClaimedBlock {
   claimed: string
   /** Of both nodes that it leaves. */
   seed: string
+  /** The first outputs that it spends, as text. */
+  spends: readonly string[]
   /** What the script of the name starts with; absent if it is long. */
   ownerLock?: string
 }
@@ -41,8 +43,12 @@ export interface KnownName {
   steps: readonly KnownStep[]
   /** The script of the last of the steps, as hex. */
   lockingScript?: string
+  /** What an identity binding in that script may name: outputs that the step spends, as text. */
+  spends?: readonly string[]
 }
 
+/** How many inputs of a mint an identity binding may name: the node may stand anywhere among them. */
+export const MINT_INPUTS = 4
 /** A longer owner lock is not kept: one of P2PKH has 25 bytes. */
 const MAX_OWNER_LOCK = 200
 /** A place whose script is longer is not kept. */
@@ -156,6 +162,7 @@ export function knownMint(
       domain,
       claimed: toHex(claimed),
       seed: toHex(seed),
+      spends: transaction.inputs.slice(0, MINT_INPUTS).map(formatOutpoint),
       ...(isRebuilt && { ownerLock: toHex(ownerLock) }),
       ...block,
     },
@@ -165,11 +172,12 @@ export function knownMint(
 /** The steps to remember, with the script of the last one; those known before if that is too long. */
 export function withSteps(
   known: KnownName,
-  { steps, lockingScript }: { steps: readonly KnownStep[]; lockingScript: Uint8Array },
+  last: { steps: readonly KnownStep[]; lockingScript: Uint8Array; spends: readonly string[] },
 ): KnownName {
+  const { steps, lockingScript, spends } = last
   if (steps.length > MAX_STEPS || lockingScript.length > MAX_SCRIPT) return known
   const { code, line } = known
-  return { code, line, steps, ...(steps.length > 0 && { lockingScript: toHex(lockingScript) }) }
+  return { code, line, steps, ...(steps.length > 0 && { lockingScript: toHex(lockingScript), spends }) }
 }
 
 /** Whether one list starts as another: the same transactions in the same blocks. */

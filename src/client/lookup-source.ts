@@ -2,7 +2,6 @@ import {
   type LookupAnswer,
   type LookupQuestion,
   LookupResolver,
-  type LookupResolverConfig,
   type OverlayLookupFacilitator,
 } from '@bsv/sdk'
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
@@ -10,6 +9,7 @@ import { toHex } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES } from '../../backend/src/protocol/profile.js'
+import type { LookupResolverConfig } from '../../backend/src/protocol/sdk-types.js'
 import {
   DEFAULT_TIMEOUT,
   FetchBudget,

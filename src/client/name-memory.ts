@@ -12,7 +12,7 @@ import { type Headers, isKnownRoot } from './verify-transactions.js'
 /** What resolutions are fetching from an index, by what they lack; for each store. */
 const fetching = new WeakMap<SegmentStore, Map<string, Promise<void>>>()
 
-type Asked = Omit<SoughtName, 'known'> & { chainTracker: Exclude<Headers, string>; segments: SegmentStore }
+type Asked = Omit<SoughtName, 'earlier'> & { chainTracker: Exclude<Headers, string>; segments: SegmentStore }
 
 /** What one resolution knows of a name, by a store that it shares with others. */
 export class NameMemory {

@@ -1,4 +1,5 @@
 import { MultiCodeError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import { confusablesAmong } from '../../backend/src/protocol/confusable-names.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
@@ -9,6 +10,7 @@ import { type KnownName, placesIn } from './known-name.js'
 import { NameMemory } from './name-memory.js'
 import { type AskBounds, HttpNameSource, type IndexReply, type NameSource } from './name-source.js'
 import type { SegmentStore } from './segment-store.js'
+import { type IdentityBinding, verifyBinding } from './verify-binding.js'
 import { checkEvidence, type VerifiedHistory, type VerifiedTip } from './verify-history.js'
 import type { NameTrust, VerifiedName } from './verify-name.js'
 
@@ -61,18 +63,53 @@ export type IndexReport = { index: string } & (
  */
 export type SpendStatus = 'unspent' | 'spent' | 'disputed' | 'unknown'
 
-/** A resolved name; all of it is verified except the spend status. */
+/** A resolved name; all of it is verified except the spend status, and what a profile says. */
 export interface ResolvedName {
   name: string
   origin: VerifiedName
   tip: VerifiedTip
+  /** The key that the name resolves to, if it is bound to one. */
+  identity: IdentityBinding
+  /**
+   * The key that the caller knew, if the name is bound to another one now, or to none: warn before anything of value is sent
+   * (BRC-174 section 7).
+   */
+  previousIdentityKey?: string
+  /** The names that the caller knows that look like this one (BRC-169 section 2.3). */
+  confusables: string[]
   /** Whether every mint and every step to the tip is in a block that the chain tracker knows. */
   proven: boolean
   spendStatus: SpendStatus
   /** When the indexes were asked, in milliseconds since 1970: use a result only while it is fresh (BRC-174 6). */
   checkedAt: number
+  freshness: Freshness
   /** One report per index, in the order of the sources. */
   reports: IndexReport[]
+}
+
+/** Whether a result may be acted on; see {@link isFresh}. */
+export interface Freshness {
+  /** When the result is too old to send anything of value, in milliseconds since 1970. */
+  until: number
+  /** How many indexes agree with it, of how many that were asked. */
+  agreeing: number
+  asked: number
+}
+
+/** Whether a result is recent enough to send something of value, and no index says that the tip is spent. */
+export function isFresh(
+  { freshness, spendStatus }: Pick<ResolvedName, 'freshness' | 'spendStatus'>,
+  now = Date.now(),
+): boolean {
+  return now < freshness.until && spendStatus === 'unspent'
+}
+
+/** What the caller knows of names from earlier, such as an address book: a Map of names to identity keys, or a store. */
+export interface KnownIdentities {
+  /** The identity key in hex that the caller last accepted for a name. Nothing changes it but the caller. */
+  get(name: string): string | undefined | Promise<string | undefined>
+  /** The names that the caller knows. */
+  keys(): Iterable<string> | Promise<Iterable<string>>
 }
 
 export interface ResolveOptions extends NameTrust {
@@ -95,12 +132,17 @@ export interface ResolveOptions extends NameTrust {
   segments?: SegmentStore
   /** Check each answer in a worker that is terminated at the deadline. By default only if `workerUrl` is set. */
   workers?: boolean
+  /** What the caller knows: a changed identity key and confusable names are reported. */
+  known?: KnownIdentities
+  /** How old a result may be to send something of value, in milliseconds: 60,000 by default (BRC-174 section 6). */
+  maxAge?: number
   /** The worker module, `check-worker.js`, if a bundler has moved it away from this one. */
   workerUrl?: URL | string
 }
 
 /**
- * Resolves a name by BRC-174 section 4, steps 1 to 4: asks every index, checks each answer, and follows the best one.
+ * Resolves a name by BRC-174 section 4: asks every index, checks each answer, follows the best one, and verifies the identity
+ * binding in the name's output.
  * Answers that do not hold are set aside and reported. Of those that hold, a confirmed origin or step wins over an
  * unconfirmed one, and otherwise the tip that is furthest along; a name that one index proves is claimed, even if others
  * deny it. If two tips or two origins contradict each other on equal terms, nothing is chosen.
@@ -136,14 +178,43 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
     const tips = leading.map(({ tip }) => formatOutpoint(tip.tip)).join(' and ')
     throw new ResolutionError('DISAGREEMENT', `the indexes disagree about ${name}: ${tips}`, reports)
   }
+  const { tip } = best
+  const status = spendStatus(checked, best)
+  // The binding ends with the output that it is in (BRC-174 section 7).
+  const identity: IdentityBinding =
+    status === 'spent'
+      ? { state: 'unbound' }
+      : verifyBinding({ lockingScript: tip.lockingScript, spent: tip.bindingInputs })
   return {
     name,
     origin: best.name,
-    tip: best.tip,
-    proven: best.name.proven && best.tip.proven,
-    spendStatus: spendStatus(checked, best),
+    tip,
+    identity,
+    ...(await comparedWithKnown({ name, identity, known: options.known })),
+    proven: best.name.proven && tip.proven,
+    spendStatus: status,
     checkedAt,
+    freshness: {
+      until: checkedAt + (options.maxAge ?? DEFAULT_MAX_AGE),
+      agreeing: reports.filter(({ verdict }) => verdict === 'agrees').length,
+      asked: reports.length,
+    },
     reports,
+  }
+}
+
+async function comparedWithKnown({
+  name,
+  identity,
+  known = new Map(),
+}: Pick<ResolvedName, 'name' | 'identity'> & { known: KnownIdentities | undefined }): Promise<
+  Pick<ResolvedName, 'previousIdentityKey' | 'confusables'>
+> {
+  const before = await known.get(name)
+  const now = identity.state === 'bound' ? identity.identityKey : undefined
+  return {
+    ...(before !== undefined && before !== now && { previousIdentityKey: before }),
+    confusables: confusablesAmong(name, await known.keys()),
   }
 }
 
@@ -205,6 +276,7 @@ function isChecked(outcome: Outcome): outcome is CheckedReply {
   return 'history' in outcome
 }
 
+const DEFAULT_MAX_AGE = 60_000
 const DEFAULT_TOTAL_BYTES = 128 * 1024 * 1024
 const DEFAULT_AT_ONCE = 32
 /** Limits on the indexes of one source and the replies of one index, whatever a source claims about itself. */
@@ -241,7 +313,7 @@ async function askSources(
           const places = known && { known: placesIn(known, { name, deployment }) }
           const asking = listFrom(index, () => source.ask(name, { ...bounds, maxBytes, ...places }))
           const replies = await unlessAborted(asking, signal)
-          const check = { ...options, known, signal }
+          const check = { ...options, earlier: known, signal }
           return await Promise.all(replies.slice(0, MAX_REPLIES).map((reply) => checkReply(reply, check)))
         }
         return memory === undefined
@@ -312,12 +384,12 @@ async function checkReply(
   reply: IndexReply,
   options: ResolveOptions & {
     memory: NameMemory | undefined
-    known: KnownName | undefined
+    earlier: KnownName | undefined
     signal: AbortSignal
   },
 ): Promise<Outcome> {
   const { index } = reply
-  const { memory, known, signal } = options
+  const { memory, earlier, signal } = options
   if (reply.kind === 'not-claimed')
     return { index, verdict: 'denies', message: 'it says that the name is not claimed' }
   const { workerUrl, workers = workerUrl !== undefined } = options
@@ -327,7 +399,7 @@ async function checkReply(
     const checked = await (workers ? checkInWorker(check, workerUrl) : checkEvidence(check))
     const { history, isOfTip } = checked
     if (memory !== undefined && checked.known !== undefined)
-      await unlessAborted(memory.keep(checked.known, known), signal)
+      await unlessAborted(memory.keep(checked.known, earlier), signal)
     return { index, history, spent: isOfTip ? reply.spent : undefined }
   } catch (error) {
     const message = messageOf(error)

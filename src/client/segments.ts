@@ -1,6 +1,6 @@
 import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
-import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ClaimedBlock, hostSha256 } from './bundle.js'
 import {
   type KnownMint,
@@ -28,6 +28,7 @@ interface NodeSegment {
 interface OrdinalSegment {
   steps: KnownStep[]
   lockingScript: string
+  spends: readonly string[]
 }
 
 /** What was read of a store, by key: several resolutions at once share it. */
@@ -88,15 +89,16 @@ export class Segments {
    * @param before What was known of it already.
    */
   async keep(name: string, verified: KnownName, before?: KnownName): Promise<void> {
-    const { code, line, steps, lockingScript } = verified
+    const { code, line, steps, lockingScript, spends } = verified
     if (!areInOrder([...line, ...steps])) return
     if (!startsWith(before?.line ?? [], line)) await this.keepLine({ code, line })
     const mint = mintIn(verified, name)
-    if (mint === undefined || lockingScript === undefined || startsWith(before?.steps ?? [], steps)) return
+    if (mint === undefined || lockingScript === undefined || spends === undefined) return
+    if (startsWith(before?.steps ?? [], steps)) return
     const kept = await this.get(originOf(mint), decodeOrdinal)
     // An index that is behind has shown less.
     if (kept === undefined || !startsWith(kept.steps, steps))
-      await this.put(originOf(mint), { steps: [...steps], lockingScript } satisfies OrdinalSegment)
+      await this.put(originOf(mint), { steps: [...steps], lockingScript, spends } satisfies OrdinalSegment)
   }
 
   private async keepLine({ code, line }: Pick<KnownName, 'code' | 'line'>): Promise<void> {
@@ -226,20 +228,39 @@ function decodeNode({ code, mints }: Record<string, unknown>): NodeSegment | und
   return { mints, ...(code !== undefined && { code }) }
 }
 
-function decodeOrdinal({ steps, lockingScript }: Record<string, unknown>): OrdinalSegment | undefined {
+function decodeOrdinal({
+  steps,
+  lockingScript,
+  spends,
+}: Record<string, unknown>): OrdinalSegment | undefined {
   if (!isHex(lockingScript) || !Array.isArray(steps) || steps.length > MAX_STEPS) return undefined
-  return steps.every(isStep) && areInOrder(steps) ? { steps, lockingScript } : undefined
+  if (!steps.every(isStep) || !areInOrder(steps) || !areOutpoints(spends)) return undefined
+  return { steps, lockingScript, spends }
 }
 
 function isMint(value: unknown): value is KnownMint {
   if (!isRecord(value) || !isPlace(value)) return false
-  const { name, domain, claimed, seed, ownerLock } = value
+  const { name, domain, claimed, seed, spends, ownerLock } = value
   const isOwned = ownerLock === undefined || isHex(ownerLock)
-  return typeof name === 'string' && typeof domain === 'string' && isHex(claimed) && isHex(seed) && isOwned
+  return (
+    typeof name === 'string' &&
+    typeof domain === 'string' &&
+    isHex(claimed) &&
+    isHex(seed) &&
+    isOwned &&
+    areOutpoints(spends)
+  )
 }
 
 function isStep(value: unknown): value is KnownStep {
   return isRecord(value) && isPlace(value) && isCount(value.vout)
+}
+
+function areOutpoints(value: unknown): value is string[] {
+  return (
+    Array.isArray(value) &&
+    value.every((each) => typeof each === 'string' && readOutpoint(each) !== undefined)
+  )
 }
 
 function isPlace({ txid, root, height }: Record<string, unknown>): boolean {

@@ -1,7 +1,7 @@
 import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
-import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
 import {
@@ -23,6 +23,7 @@ import {
   mintOf,
   type NameTrust,
   nameOutpoint,
+  type OriginOutput,
   remembered,
   type SoughtName,
   type VerifiedName,
@@ -50,6 +51,8 @@ export interface VerifiedTip {
   lockingScript: Uint8Array
   /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
+  /** What the key of an identity binding in the tip may name: outputs that its transaction spends. */
+  bindingInputs: Outpoint[]
 }
 
 /**
@@ -76,10 +79,10 @@ interface CheckedTip {
 
 /** As {@link verifyProvenance}, from what is known of the name, whose origin is verified. */
 async function checkProvenance(
-  check: Trust & ReadOptions & { provenance: Uint8Array; origin: Outpoint; known?: KnownName | undefined },
+  check: Trust & ReadOptions & { provenance: Uint8Array; origin: Outpoint; earlier?: KnownName | undefined },
 ): Promise<CheckedTip> {
   const { subject, bundle } = readOutpointBeef(check.provenance, check)
-  const { origin, known } = check
+  const { origin, earlier: known } = check
   // The proof of the name verifies its mint, so the inputs of the mint need not be shown again.
   const verifier = new TransactionVerifier(bundle, check, origin.txid)
   return await checkTip(bundle, { origin, tip: subject, verifier, known })
@@ -101,13 +104,16 @@ async function checkTip(
     path.push({ outpoint, ...(height !== undefined && { height }) })
   }
   return {
-    tip: tipOf(path, output.lockingScript),
+    tip: tipOf(path, {
+      lockingScript: output.lockingScript,
+      spends: bindingInputs(bundle, { tip, before: path.at(-2)?.outpoint }),
+    }),
     known: known && rememberedPath(bundle, { path, verified, known }),
   }
 }
 
 /** The tip at the end of a path. */
-function tipOf(path: VerifiedStep[], lockingScript: Uint8Array): VerifiedTip {
+function tipOf(path: VerifiedStep[], { lockingScript, spends }: OriginOutput): VerifiedTip {
   const { owner } = readInscription(lockingScript)
   const { outpoint } = path.at(-1) as VerifiedStep
   return {
@@ -118,6 +124,7 @@ function tipOf(path: VerifiedStep[], lockingScript: Uint8Array): VerifiedTip {
     // A copy: a view would keep the whole proof in memory.
     lockingScript: lockingScript.slice(),
     ...(owner !== undefined && { owner }),
+    bindingInputs: spends,
   }
 }
 
@@ -136,7 +143,10 @@ function rememberedPath(
   }
   const last = steps.at(-1)
   const lockingScript = last && bundle.output(last)?.lockingScript
-  return lockingScript === undefined ? known : withSteps(known, { steps, lockingScript })
+  if (last === undefined || lockingScript === undefined) return known
+  const before = path[steps.length - 1]?.outpoint
+  const spends = bindingInputs(bundle, { tip: last, before }).map(formatOutpoint)
+  return withSteps(known, { steps, lockingScript, spends })
 }
 
 /** The outputs that held the ordinal, from the origin to the tip. The bundle may leave out steps that are known. */
@@ -167,8 +177,8 @@ function follow(
   )
 }
 
-/** The output to which a transaction moves the ordinal; undefined if it burns it. */
-function successor(
+/** The output to which a transaction moves the ordinal; undefined if it burns it. @throws ProofError `UNPLACED`. */
+export function successor(
   bundle: Bundle,
   { at, spender }: { at: Outpoint; spender: Spender },
 ): Outpoint | undefined {
@@ -206,7 +216,7 @@ export async function verifyNameHistory(
     segments?: SegmentStore
   },
 ): Promise<VerifiedHistory> {
-  const { history } = await withSegments(check, async (known) => await checkHistory({ ...check, known }))
+  const { history } = await withSegments(check, async (earlier) => await checkHistory({ ...check, earlier }))
   return history
 }
 
@@ -237,11 +247,11 @@ export function knownHistory(
   if (mint === undefined) return undefined
   const lockingScript =
     known.lockingScript === undefined ? originScript(mint, deployment) : fromHex(known.lockingScript)
+  const spends = (known.lockingScript === undefined ? mint.spends : known.spends)?.map(parseOutpoint)
+  if (lockingScript === undefined || spends === undefined) return undefined
   const verified = knownOrigin(known, mint)
   const steps = known.steps.map(({ txid, vout, height }) => ({ outpoint: { txid, vout }, height }))
-  return (
-    lockingScript && { name: verified, tip: tipOf([{ outpoint: verified.origin }, ...steps], lockingScript) }
-  )
+  return { name: verified, tip: tipOf([{ outpoint: verified.origin }, ...steps], { lockingScript, spends }) }
 }
 
 function knownOrigin({ line }: KnownName, { txid, name, height }: KnownMint): VerifiedName {
@@ -269,7 +279,7 @@ export interface CheckedEvidence {
 /**
  * Checks an index's evidence for a name.
  *
- * @param check.known What was verified of the name earlier: the evidence may leave it out.
+ * @param check.earlier What was verified of the name earlier: the evidence may leave it out.
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function checkEvidence(
@@ -298,10 +308,11 @@ async function checkOrigin(check: NameTrust & SoughtName, { proof }: Proofs): Pr
     await giveWay(proof.length, check)
     return await checkNameProof({ ...check, proof })
   }
-  const { known, name } = check
+  const { earlier: known, name } = check
   const mint = known && mintIn(known, name)
-  if (mint === undefined) throw new ProofError('NOT_IN_TREE', 'the index gives no proof of the name')
-  return { name: knownOrigin(known as KnownName, mint), known, lockingScript: undefined }
+  if (known === undefined || mint === undefined)
+    throw new ProofError('NOT_IN_TREE', 'the index gives no proof of the name')
+  return { name: knownOrigin(known, mint), known, output: undefined }
 }
 
 /** The path of the ordinal by its provenance, or as it is known. */
@@ -310,18 +321,26 @@ async function checkPath(
   { evidence, origin }: { evidence: Proofs; origin: CheckedOrigin },
 ): Promise<CheckedTip> {
   const { provenance } = evidence
-  const { name, known, lockingScript } = origin
+  const { name, known, output } = origin
   if (provenance !== undefined) {
     await giveWay(provenance.length, check)
-    return await checkProvenance({ ...check, provenance, origin: name.origin, known })
+    return await checkProvenance({ ...check, provenance, origin: name.origin, earlier: known }).catch(
+      ofProvenance,
+    )
   }
   const claimed = formatOutpoint(evidence.tip)
-  if (lockingScript !== undefined && claimed === formatOutpoint(name.origin))
-    return { tip: tipOf([{ outpoint: name.origin }], lockingScript), known }
+  if (output !== undefined && claimed === formatOutpoint(name.origin))
+    return { tip: tipOf([{ outpoint: name.origin }], output), known }
   const tip = known && knownHistory(check, known)?.tip
   if (tip === undefined || formatOutpoint(tip.tip) !== claimed)
     throw new ProofError('NOT_DESCENDED', `the index does not show how the ordinal got to ${claimed}`)
   return { tip, known }
+}
+
+/** Says in `data` which of the two proofs does not hold. */
+function ofProvenance(error: unknown): never {
+  if (!(error instanceof ProofError)) throw error
+  throw new ProofError(error.code, error.message, { cause: error, data: { part: 'provenance' } })
 }
 
 /** Lets shorter checks and the thread's other work go first. */

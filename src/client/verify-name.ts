@@ -1,11 +1,11 @@
-import type { Transaction } from '@bsv/sdk'
 import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
 import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import type { SpentOutput } from '../../backend/src/protocol/transaction.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
-import { type KnownName, knownMint, NAME_VOUT, nodesAfter } from './known-name.js'
+import { type KnownName, knownMint, MINT_INPUTS, NAME_VOUT, nodesAfter } from './known-name.js'
 import type { SegmentStore } from './segment-store.js'
 import { withSegments } from './segments.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
@@ -32,7 +32,7 @@ export const NODE_VOUTS: readonly number[] = [0, 1]
 export interface SoughtName {
   name: string
   deployment: Deployment
-  known?: KnownName | undefined
+  earlier?: KnownName | undefined
 }
 
 /**
@@ -47,7 +47,7 @@ export function readMints(
   { deployment, ...sought }: Pick<SoughtName, 'deployment'> & Partial<SoughtName>,
 ): Map<string, GenuineMint> {
   const { genesis } = deployment
-  const mints = knownMints(sought.known)
+  const mints = knownMints(sought.earlier)
   if (mints.size === 0 && bundle.output(genesis) === undefined)
     throw new ProofError('NO_GENESIS', `the genesis ${formatOutpoint(genesis)} is not in the proof`)
   const spent = new Map<string, { node: SpentNode; spender: Spender; parent?: GenuineMint }>()
@@ -65,9 +65,9 @@ export function readMints(
     if (found !== undefined) throw badMint(txid, 'it spends more than one node')
     spent.set(txid, { node: { outpoint, output }, spender, ...(parent && { parent }) })
   }
-  const { known, name } = sought
-  if (known !== undefined && name !== undefined)
-    for (const node of nodesAfter(known, { name, deployment }))
+  const { earlier, name } = sought
+  if (earlier !== undefined && name !== undefined)
+    for (const node of nodesAfter(earlier, { name, deployment }))
       addNode(node.outpoint, mints.get(node.outpoint.txid), node)
   addNode(genesis)
   // Parents come before children, so every node that a transaction spends is known by then.
@@ -178,8 +178,25 @@ export interface CheckedOrigin {
   name: VerifiedName
   /** Undefined if nothing is remembered. */
   known: KnownName | undefined
-  /** The script of the origin, if the proof holds it. */
-  lockingScript: Uint8Array | undefined
+  /** The output in which it was minted; undefined if it is only known. */
+  output: OriginOutput | undefined
+}
+
+/** What is read of an output that holds a name. */
+export interface OriginOutput {
+  lockingScript: Uint8Array
+  /** The outputs that its transaction spends, as far as the key of an identity binding may name them. */
+  spends: Outpoint[]
+}
+
+/** The output that the name was in before, and the first input, which deployed wallets mean; of a mint, its first inputs. */
+export function bindingInputs(
+  bundle: Bundle,
+  { tip, before }: { tip: Outpoint; before: Outpoint | undefined },
+): Outpoint[] {
+  const inputs = bundle.transaction(tip.txid)?.inputs ?? []
+  const named = before === undefined ? inputs.slice(0, MINT_INPUTS) : [before, ...inputs.slice(0, 1)]
+  return named.map(({ txid, vout }) => ({ txid, vout }))
 }
 
 /**
@@ -194,7 +211,7 @@ export interface CheckedOrigin {
 export async function verifyNameProof(
   check: NameTrust & { proof: Uint8Array; name: string; segments?: SegmentStore },
 ): Promise<VerifiedName> {
-  const { name } = await withSegments(check, async (known) => await checkNameProof({ ...check, known }))
+  const { name } = await withSegments(check, async (earlier) => await checkNameProof({ ...check, earlier }))
   return name
 }
 
@@ -214,17 +231,21 @@ export async function checkNameProof(
   if (mint.name !== name) throw new ProofError('OTHER_NAME', `the proof is of ${mint.name}, not of ${name}`)
   const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
   const verified = await verifiedName(mint, verifier)
+  const output = bundle.output(subject)
   return {
     name: verified,
     known: remembered(bundle, { ...check, verified }),
-    lockingScript: bundle.output(subject)?.lockingScript.slice(),
+    output: output && {
+      lockingScript: output.lockingScript.slice(),
+      spends: bindingInputs(bundle, { tip: subject, before: undefined }),
+    },
   }
 }
 
 /** What is known of a name after it was verified: its mints up to the first that is in no block. */
 export function remembered(
   bundle: Bundle,
-  { verified, deployment, known }: Omit<SoughtName, 'name'> & { verified: VerifiedName },
+  { verified, deployment, earlier: known }: Omit<SoughtName, 'name'> & { verified: VerifiedName },
 ): KnownName | undefined {
   if (known === undefined) return undefined
   const { line } = known

@@ -80,9 +80,9 @@ function titleOf({ status, code }: ErrorView): string {
   return TITLES[status] ?? 'This did not work.'
 }
 
-/** With a capital and a full stop. */
+/** With a capital, unless it begins with a name, and a full stop. */
 function sentence(text: string): string {
-  const start = text.charAt(0).toUpperCase() + text.slice(1)
+  const start = / is not claimed$/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1)
   return /[.!?…]$/.test(start) ? start : `${start}.`
 }
 

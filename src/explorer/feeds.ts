@@ -1,7 +1,6 @@
-import { dependency } from '../../backend/src/graph/dependencies.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { KIND_LABELS, kindOf } from './content-kinds.js'
-import { blockTimes, type Explorer, type MadePage } from './reads.js'
+import { blockTimes, type Explorer } from './reads.js'
 import { byteSize, count } from './text.js'
 
 // Atom (RFC 4287). Its entries have times, and an unproven transaction has none: it stands at the newest known one.
@@ -16,7 +15,7 @@ interface Entry {
   time: number | undefined
 }
 
-export async function namesFeed(explorer: Explorer, base: string): Promise<MadePage> {
+export async function namesFeed(explorer: Explorer, base: string): Promise<string> {
   const names = await explorer.store.listings.newestNames({ limit: ENTRIES })
   const timeOf = await blockTimes(explorer, names)
   const entries = names.map(({ name, height }) => ({
@@ -28,7 +27,7 @@ export async function namesFeed(explorer: Explorer, base: string): Promise<MadeP
   return feed({ base, path: '/feeds/names.atom', title: 'Newest names', entries })
 }
 
-export async function inscriptionsFeed(explorer: Explorer, base: string): Promise<MadePage> {
+export async function inscriptionsFeed(explorer: Explorer, base: string): Promise<string> {
   const outputs = await explorer.store.listings.newestInscriptions({ limit: ENTRIES })
   const timeOf = await blockTimes(explorer, outputs)
   const entries = outputs.map(({ outpoint, content, height }) => {
@@ -53,17 +52,16 @@ function feed({
   path: string
   title: string
   entries: Entry[]
-}): MadePage {
+}): string {
   const newest = Math.max(0, ...entries.flatMap(({ time }) => time ?? []))
   const updated = (time = newest): string => new Date(time).toISOString()
   const parts = entries.map(
     (entry) =>
       `<entry><id>${xml(base + entry.path)}</id><title>${xml(entry.title)}</title><link href="${xml(base + entry.path)}"/><updated>${updated(entry.time)}</updated><summary>${xml(entry.text)}</summary></entry>`,
   )
-  const html = `<?xml version="1.0" encoding="utf-8"?>
+  return `<?xml version="1.0" encoding="utf-8"?>
 <feed xmlns="http://www.w3.org/2005/Atom"><id>${xml(base + path)}</id><title>${xml(`minetree: ${title}`)}</title><author><name>minetree</name></author><link rel="self" href="${xml(base + path)}"/><link href="${xml(`${base}/`)}"/><updated>${updated()}</updated>${parts.join('')}</feed>
 `
-  return { html, dependsOn: [dependency.all] }
 }
 
 const ENTITIES: Record<string, string> = {

@@ -49,7 +49,7 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
           </div>
           <Bough />
         </section>
-        <dl class="stats">
+        <dl class="stats" id="counts" data-live={Object.values(counts).join(' ')}>
           <div>
             <dt>names</dt>
             <dd>{count(counts.names)}</dd>

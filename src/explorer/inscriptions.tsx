@@ -1,12 +1,19 @@
 import type { ComponentChildren } from 'preact'
 import { type Attribute, attribute } from '../../backend/src/graph/attributes.js'
-import { dependency } from '../../backend/src/graph/dependencies.js'
+import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { ListPlace } from '../../backend/src/graph/listings.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
 import { renderPage } from './page.js'
 import { type ContentView, Empty, Hex, OutpointLink, Pager, Text, Tile } from './parts.js'
-import { contentView, type Explorer, type MadePage, TILE_QUOTE, writePlace } from './reads.js'
+import {
+  contentView,
+  dependenciesOfChildren,
+  type Explorer,
+  type MadePage,
+  TILE_QUOTE,
+  writePlace,
+} from './reads.js'
 import { shortened, shown } from './text.js'
 
 const PAGE = 24
@@ -28,6 +35,7 @@ export async function newestInscriptionsPage(explorer: Explorer, after?: ListPla
     first: after && '/inscriptions',
     next: found.length > PAGE && last ? `/inscriptions?after=${writePlace(last)}` : undefined,
     feed: true,
+    dependsOn: [dependency.inscriptions],
   })
 }
 
@@ -68,6 +76,10 @@ export async function ordinalsPage(explorer: Explorer, common: Common, after?: O
     first: after && path,
     next:
       found.length > PAGE && last ? `${path}${separator}after=${formatOutpoint(last.outpoint)}` : undefined,
+    dependsOn:
+      common.kind === 'parent'
+        ? dependenciesOfChildren(attribute.parent(common.parent), found)
+        : [dependency.all],
   })
 }
 
@@ -150,9 +162,10 @@ function tilesPage(
     first: string | undefined
     next: string | undefined
     feed?: boolean
+    dependsOn: readonly Dependency[]
   },
 ): MadePage {
-  const { title, heading, lede, path, tiles, first, next, feed } = page
+  const { title, heading, lede, path, tiles, first, next, feed, dependsOn } = page
   const html = renderPage({
     site,
     title,
@@ -181,5 +194,5 @@ function tilesPage(
       </>
     ),
   })
-  return { html, dependsOn: [dependency.all] }
+  return { html, dependsOn }
 }

@@ -49,7 +49,7 @@ export function minePage(site: Site): string {
                 </button>
               </p>
             </section>
-            <form id="form" class="card form" noValidate aria-label="What to mine">
+            <form id="form" class="card form" novalidate aria-label="What to mine">
               <div class="field">
                 <label for="name">Name</label>
                 <input
@@ -107,7 +107,7 @@ export function minePage(site: Site): string {
                       <input
                         id="owner"
                         name="owner"
-                        maxLength={64}
+                        maxlength={64}
                         autocomplete="off"
                         autocapitalize="none"
                         spellcheck={false}

@@ -2,14 +2,26 @@ import type { VNode } from 'preact'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP } from '../../backend/src/graph/map-merge.js'
-import { formatOutpoint, isSameOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { lockingScriptOf } from '../../backend/src/graph/stored-transaction.js'
+import { lookalikesOf } from '../../backend/src/protocol/confusable-names.js'
+import { readBinding, type UnverifiedBinding } from '../../backend/src/protocol/identity-binding.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
-import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
+import {
+  Life,
+  MapTable,
+  Owner,
+  STEPS,
+  stepViews,
+  unprovenSteps,
+  Verification,
+  VerifyButton,
+} from './ordinal-parts.js'
 import { renderPage } from './page.js'
-import { Badge, Card, Facts, Frame, NameLink, OutpointLink, Preview, When } from './parts.js'
+import { Badge, Card, Facts, Frame, Hex, NameLink, OutpointLink, Preview, Text, When } from './parts.js'
 import { blockTimes, contentView, type Explorer, type MadePage, nameHostUrl, PREVIEW_QUOTE } from './reads.js'
 import { counted } from './text.js'
-import { Keys, treeDependencies } from './tree.js'
+import { Keys, namesAfter } from './tree.js'
 
 /**
  * All about a name; undefined if it is not claimed. Takes a fixed number of indexed reads.
@@ -24,10 +36,11 @@ export async function namePage(
   const { store, site, difficulty } = explorer
   const origin = await store.names.originOf(name)
   if (origin === undefined) return undefined
-  const [step, node, children, height, history, alike] = await Promise.all([
+  const alike = lookalikesOf(name, MOST_ALIKE)
+  const [step, node, claimed, height, history] = await Promise.all([
     store.ordinals.at(origin, TIP),
     store.names.liveNode(name),
-    store.listings.childNodes(name),
+    store.names.claimed([...alike, ...namesAfter(name)]),
     store.transactions.heightOf(origin.txid),
     store.listings.history({
       outpoint: origin,
@@ -35,13 +48,16 @@ export async function namePage(
       limit: STEPS,
       ...(from !== undefined && { from }),
     }),
-    lookalikes(explorer, name),
   ])
+  const taken = new Set(claimed.map((each) => each.name))
+  const claimedAlike = alike.filter((each) => taken.has(each))
   const tip = step?.output.outpoint ?? origin
-  const [map, spender, timeOf] = await Promise.all([
+  const [map, spender, timeOf, binding] = await Promise.all([
     step ? store.metadata.merged(tip) : undefined,
     store.transactions.spenderOf(tip),
     blockTimes(explorer, [{ height }, ...(history?.steps ?? [])]),
+    // A P2PKH lock binds a name to no identity.
+    step && step.output.owner === undefined ? readBindingAt(explorer, tip) : undefined,
   ])
   const steps = await stepViews(explorer, history?.steps ?? [], timeOf)
   const shownContent = step?.content.content
@@ -119,6 +135,7 @@ export async function namePage(
               <Facts
                 rows={[
                   ['Owner', <Owner key="owner" explorer={explorer} owner={step?.output.owner} />],
+                  ['Identity', binding && <Identity key="identity" binding={binding} />],
                   ['Mined', <When key="when" height={height} time={timeOf(height)} />],
                   [
                     'Work',
@@ -138,9 +155,9 @@ export async function namePage(
                   ['Steps', history && counted(history.last, 'step')],
                   [
                     'Looks like',
-                    alike.length === 0 ? undefined : (
+                    claimedAlike.length === 0 ? undefined : (
                       <span key="alike">
-                        {alike.map((each, at) => (
+                        {claimedAlike.map((each, at) => (
                           <>
                             {at > 0 && ', '}
                             <NameLink key={each} name={each} />
@@ -162,7 +179,7 @@ export async function namePage(
               </Card>
             )}
             <Card title="Mine on from here" link={{ href: `/tree?prefix=${name}`, text: 'In the tree' }}>
-              <Keys prefix={name} children={children} />
+              <Keys prefix={name} taken={taken} />
             </Card>
           </div>
         </div>
@@ -175,11 +192,11 @@ export async function namePage(
       dependency.lineages,
       dependency.proof(origin.txid),
       dependency.spend(tip),
-      ...steps
-        .filter((each) => each.height === undefined)
-        .map((each) => dependency.proof(each.outpoint.txid)),
+      ...unprovenSteps(steps),
       ...(step === undefined ? [dependency.all] : []),
-      ...treeDependencies(children, node),
+      ...alike.map(dependency.name),
+      // A longer name comes with a mint, which spends the node.
+      node === undefined ? dependency.all : dependency.spend(node),
     ],
   }
 }
@@ -246,35 +263,35 @@ function Crumbs({ name }: { name: string }): VNode {
   )
 }
 
-/** Characters that are taken for each other at a glance. */
-const ALIKE: Record<string, string> = {
-  l: '1i',
-  '1': 'li',
-  i: '1l',
-  o: '0',
-  '0': 'o',
-  s: '5',
-  '5': 's',
-  z: '2',
-  '2': 'z',
-  b: '6',
-  '6': 'b',
-  g: '9',
-  '9': 'g',
-  u: 'v',
-  v: 'u',
-}
-/** How many are looked up: each is one indexed read. */
-const MOST_ALIKE = 10
+/** The longest script that is read for a binding, in bytes, and how many chunks may be read for it. */
+const BINDING_REACH = { longest: 64 * 1024, chunks: 16 }
+/** How much of a text of a profile is shown, in characters. */
+const MOST_SHOWN = 80
 
-/** Claimed names that differ from this one in a character that looks like it. */
-async function lookalikes({ store }: Explorer, name: string): Promise<string[]> {
-  const others: string[] = []
-  for (let at = 0; at < name.length && others.length < MOST_ALIKE; at++)
-    for (const other of ALIKE[name.charAt(at)] ?? '')
-      others.push(name.slice(0, at) + other + name.slice(at + 1))
-  const asked = others.slice(0, MOST_ALIKE)
-  // One that the operator has blocked is not mentioned.
-  const origins = await Promise.all(asked.map((each) => store.names.originOf(each).catch(() => undefined)))
-  return asked.filter((_, at) => origins[at] !== undefined)
+async function readBindingAt({ store }: Explorer, tip: Outpoint): Promise<UnverifiedBinding | undefined> {
+  const script = await lockingScriptOf(tip, store.transactions, BINDING_REACH)
+  return script && readBinding(script)
 }
+
+/** The key that the lock says the name belongs to, and what its holder says about itself. */
+function Identity({ binding: { identityKey, profile } }: { binding: UnverifiedBinding }): VNode {
+  const { name, domain } = profile
+  return (
+    <>
+      <Hex text={identityKey} what="identity key" />
+      <br />
+      {name !== undefined && (
+        <>
+          <Text text={name} most={MOST_SHOWN} />
+          {domain !== undefined && ' at '}
+        </>
+      )}
+      {domain !== undefined && <Text text={domain} most={MOST_SHOWN} />}
+      {(name !== undefined || domain !== undefined) && <br />}
+      <span class="hint">Not verified by this page</span>
+    </>
+  )
+}
+
+/** How many names that look like it are looked up. */
+const MOST_ALIKE = 10

@@ -122,5 +122,5 @@ function namesPage(
       </>
     ),
   })
-  return { html, dependsOn: [dependency.all] }
+  return { html, dependsOn: [dependency.names] }
 }

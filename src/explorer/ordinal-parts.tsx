@@ -1,10 +1,11 @@
 import type { VNode } from 'preact'
+import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { HistoryStep, OrdinalHistory } from '../../backend/src/graph/listings.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { Card, contentLabel, Hex, OutpointLink, Text, When } from './parts.js'
 import { addressOf, type Explorer } from './reads.js'
-import { count, counted } from './text.js'
+import { count, counted, isWellFormed } from './text.js'
 
 /** Steps of a life that a page shows at a time; of each, the MAP is read. */
 export const STEPS = 12
@@ -29,6 +30,12 @@ export async function stepViews(
       ...(step.hasMap && step.blocked === undefined && { map: await store.metadata.own(step.outpoint) }),
     })),
   )
+}
+
+/** Those of the steps whose height is still to come. */
+export function unprovenSteps(steps: readonly StepView[]): Dependency[] {
+  const unproven = steps.filter(({ height }) => height === undefined)
+  return unproven.map(({ outpoint }) => dependency.proof(outpoint.txid))
 }
 
 /** A life as a timeline, the latest step first. */
@@ -93,7 +100,7 @@ function Step({
       <small>
         <span>
           {sequence === 0 ? 'Origin' : `Step ${count(sequence)}`} · {height === undefined ? '' : 'block '}
-          <When height={height} time={time} /> ·
+          <When height={height} time={time} />
         </span>
         <OutpointLink outpoint={written} />
       </small>
@@ -181,11 +188,6 @@ function MapText({ name, text }: { name: string; text: string }): VNode {
       <Text text={text} most={240} />
     </a>
   )
-}
-
-/** Half a pair would become another text in a URL. */
-function isWellFormed(text: string): boolean {
-  return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)
 }
 
 /** An owner, who has a page. */

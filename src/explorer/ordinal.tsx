@@ -3,14 +3,44 @@ import { attribute } from '../../backend/src/graph/attributes.js'
 import { dependency } from '../../backend/src/graph/dependencies.js'
 import { TIP } from '../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
-import { joinBytes } from '../../backend/src/protocol/bytes.js'
-import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
+import { DirectoryError } from '../../backend/src/protocol/directory.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { kindOf } from './content-kinds.js'
-import { Life, MapTable, Owner, STEPS, stepViews, Verification, VerifyButton } from './ordinal-parts.js'
+import { directoryFiles, LISTED_FILES } from './directory-files.js'
+import {
+  Life,
+  MapTable,
+  Owner,
+  STEPS,
+  stepViews,
+  unprovenSteps,
+  Verification,
+  VerifyButton,
+} from './ordinal-parts.js'
 import { renderPage } from './page.js'
-import { Badge, Card, Facts, Frame, NameLink, OutpointLink, Preview, Text, Tile, When } from './parts.js'
-import { blockTimes, contentView, type Explorer, type MadePage, PREVIEW_QUOTE, TILE_QUOTE } from './reads.js'
+import {
+  Badge,
+  Card,
+  Facts,
+  FileList,
+  Frame,
+  Hex,
+  NameLink,
+  OutpointLink,
+  Preview,
+  Text,
+  Tile,
+  When,
+} from './parts.js'
+import {
+  blockTimes,
+  contentView,
+  dependenciesOfChildren,
+  type Explorer,
+  type MadePage,
+  PREVIEW_QUOTE,
+  TILE_QUOTE,
+} from './reads.js'
 import { byteSize, count, counted, shortOutpoint, shown } from './text.js'
 
 const CHILDREN = 8
@@ -61,17 +91,26 @@ export async function ordinalPage(
   ])
   const holder = step?.content ?? output
   const { content } = holder
+  const kind = content && kindOf(content.contentType)
   const view =
     content &&
     (await contentView(explorer, { outpoint: holder.outpoint, content }, { quoted: PREVIEW_QUOTE }))
-  const kind = content && kindOf(content.contentType)
-  const directory = kind === 'directory' && content ? await directoryView(explorer, content) : undefined
   const [originText, tipText, askedText] = [
     origin && formatOutpoint(origin),
     formatOutpoint(tip.outpoint),
     formatOutpoint(asked),
   ]
   const reference = originText === undefined ? askedText : `${originText}:-1`
+  // Without an index, the preview is the list.
+  const isListed = view?.files !== undefined && view.files.total > 0
+  const directory =
+    content && kind === 'directory' && !isListed
+      ? await directoryView(explorer, content, { src: `/content/${reference}` })
+      : undefined
+  // The last chunk of a stream shows what the whole is.
+  const first = origin && kind === 'stream' ? (await store.ordinals.output(origin))?.content : undefined
+  const isPlayed = first !== undefined && ['audio', 'video'].includes(kindOf(first.contentType))
+  const opened = isPlayed ? `${site.gatewayPrefix}/stream/${originText}` : `/content/${reference}`
   const name = names[0]?.name
   const parent = step ? step.parent : output.parent
   const hasMoved = !isSameOutpoint(asked, tip.outpoint)
@@ -111,8 +150,8 @@ export async function ordinalPage(
               Provenance
             </a>
             {view && (
-              <a class="btn" href={`/content/${reference}`}>
-                Open content
+              <a class="btn" href={opened}>
+                Open {isPlayed ? 'the stream' : 'content'}
               </a>
             )}
           </div>
@@ -123,15 +162,18 @@ export async function ordinalPage(
               <Frame
                 address={
                   <>
-                    <a href={`/content/${reference}`}>/content/{shortOutpoint(originText ?? askedText)}</a>
-                    <span>{byteSize(view.length)}</span>
+                    <a href={opened}>
+                      {isPlayed ? '/stream/' : '/content/'}
+                      {shortOutpoint(originText ?? askedText)}
+                    </a>
+                    <span>{isPlayed ? 'a stream' : byteSize(view.length)}</span>
                   </>
                 }
               >
                 <Preview
-                  content={view}
+                  content={isPlayed ? { ...view, contentType: first.contentType } : view}
                   reference={reference}
-                  stream={`${site.gatewayPrefix}/stream/${view.outpoint}`}
+                  stream={isPlayed ? opened : `${site.gatewayPrefix}/stream/${view.outpoint}`}
                 />
               </Frame>
             )}
@@ -163,14 +205,7 @@ export async function ordinalPage(
                     'Parent',
                     parent && <OutpointLink key="parent" outpoint={formatOutpoint(parent)} what="parent" />,
                   ],
-                  [
-                    'SHA-256',
-                    content && (
-                      <span key="hash" class="hex">
-                        {content.sha256}
-                      </span>
-                    ),
-                  ],
+                  ['SHA-256', content && <Hex key="hash" text={content.sha256} what="SHA-256" />],
                   [
                     'As JSON',
                     <a key="json" href={`${site.gatewayPrefix}/metadata/${reference}`}>
@@ -206,8 +241,15 @@ export async function ordinalPage(
   })
   return {
     html,
-    // A child may come with any write.
-    dependsOn: [dependency.all],
+    dependsOn: [
+      dependency.lineages,
+      dependency.proof(tip.outpoint.txid),
+      dependency.spend(tip.outpoint),
+      ...unprovenSteps(steps),
+      ...(origin ? dependenciesOfChildren(attribute.parent(origin), found) : []),
+      // What has no origin yet, or is no genuine name yet, may become one with whatever comes.
+      ...(step === undefined || (kind === 'name' && name === undefined) ? [dependency.all] : []),
+    ],
   }
 }
 
@@ -227,25 +269,26 @@ function ContentType({ content: { contentType, length } }: { content: ContentSum
 
 /** Longer directories are not listed, in bytes: one chunk of the store. */
 const LISTED_BYTES = 256 * 1024
-const LISTED_ENTRIES = 100
 
-/** The files of a directory, as far as a page lists them. */
-async function directoryView({ store }: Explorer, content: ContentSummary): Promise<VNode> {
+/** The files of a directory, which is at a path, as far as a page lists them. */
+async function directoryView(
+  explorer: Explorer,
+  content: ContentSummary,
+  { src }: { src: string },
+): Promise<VNode> {
   if (content.length > LISTED_BYTES)
     return (
       <Card title="Files">
         <p class="hint">This directory of {byteSize(content.length)} is too long to list here.</p>
       </Card>
     )
-  const chunks: Uint8Array[] = []
-  for await (const chunk of store.content.chunks(content.sha256)) chunks.push(chunk)
-  const entries: string[] = []
-  let total = 0
   try {
-    for (const [file] of directoryEntries(joinBytes(chunks))) {
-      total++
-      if (entries.length < LISTED_ENTRIES) entries.push(file)
-    }
+    const { names, total } = await directoryFiles(explorer, content, { most: LISTED_FILES })
+    return (
+      <Card title={counted(total, 'file')} id="files">
+        <FileList names={names} total={total} src={src} />
+      </Card>
+    )
   } catch (error) {
     if (!(error instanceof DirectoryError)) throw error
     return (
@@ -256,16 +299,4 @@ async function directoryView({ store }: Explorer, content: ContentSummary): Prom
       </Card>
     )
   }
-  return (
-    <Card title={counted(total, 'file')} id="files">
-      <ul class="rows">
-        {entries.map((file) => (
-          <li key={file}>
-            <Text text={file} most={120} />
-          </li>
-        ))}
-      </ul>
-      {total > entries.length && <p class="hint">And {counted(total - entries.length, 'more file')}.</p>}
-    </Card>
-  )
 }

@@ -1,5 +1,6 @@
 import type { ComponentChildren, VNode } from 'preact'
-import { render } from 'preact-render-to-string'
+import { memoizeByObject } from '../../backend/src/graph/memoize-by-object.js'
+import { render } from './render.js'
 import { shortOutpoint } from './text.js'
 
 /** What all pages of a host say of it. */
@@ -61,40 +62,54 @@ const NAVIGATION: [section: Section, href: string, text: string][] = [
 
 /** A whole page as HTML. */
 export function renderPage(options: PageOptions): string {
-  return `<!doctype html>${render(<Page {...options} />)}`
+  const { site, section, query = '', children, hasSearch = false, isStill = false } = options
+  const parts = { section, query, hasSearch, isStill }
+  // What somebody searched for is on one page only.
+  const { head, bar, foot } = query === '' ? keptSurroundings(site)(parts) : surroundingsOf(site, parts)
+  const about = render(<About {...options} />)
+  const main = render(<main id="main">{children}</main>)
+  return `<!doctype html><html lang="en"><head>${head}${about}</head><body>${bar}${main}${foot}</body></html>`
 }
 
-function Page({ site, title, description, section, children, ...options }: PageOptions): VNode {
-  const { path, scripts = [], isStill = false, feeds = [], isUnlisted = false } = options
-  const { hasSearch = false, query = '' } = options
+/** What is around a page, as HTML: most pages of a host have the same. */
+interface Surroundings {
+  head: string
+  bar: string
+  foot: string
+}
+
+type SurroundedPage = Pick<PageOptions, 'section' | 'query' | 'hasSearch' | 'isStill'>
+
+/** Rendered once for each kind of page: there are few. */
+const keptSurroundings = memoizeByObject((site: Site) => {
+  const kept = new Map<string, Surroundings>()
+  return (page: SurroundedPage): Surroundings => {
+    const key = JSON.stringify(page)
+    const found = kept.get(key) ?? surroundingsOf(site, page)
+    kept.set(key, found)
+    return found
+  }
+})
+
+function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: SurroundedPage): Surroundings {
   const { base = '' } = site
-  const summary = description ?? 'Names that are mined, and content that stays on the chain.'
-  return (
-    <html lang="en">
-      <head>
+  return {
+    head: render(
+      <>
         <meta charset="utf-8" />
         <meta name="viewport" content="width=device-width, initial-scale=1" />
         <meta name="color-scheme" content="light dark" />
         <meta name="theme-color" content="#fbfaf7" media="(prefers-color-scheme: light)" />
         <meta name="theme-color" content="#121512" media="(prefers-color-scheme: dark)" />
-        <title>{title === 'minetree' ? title : `${title} · minetree`}</title>
-        <meta name="description" content={summary} />
-        <meta property="og:title" content={title} />
-        <meta property="og:description" content={summary} />
         <meta property="og:type" content="website" />
         <meta property="og:site_name" content="minetree" />
-        {isUnlisted && <meta name="robots" content="noindex" />}
-        {path !== undefined && <link rel="canonical" href={path} />}
         <link rel="icon" href={`${base}/favicon.svg`} type="image/svg+xml" />
         <link rel="stylesheet" href={`${base}/explorer/style.css`} />
-        {feeds.map((feed) => (
-          <link key={feed.href} rel="alternate" type="application/atom+xml" {...feed} />
-        ))}
-        {base === '' &&
-          !isStill &&
-          ['/explorer/explorer.js', ...scripts].map((src) => <script key={src} type="module" src={src} />)}
-      </head>
-      <body>
+        {base === '' && !isStill && <script type="module" src="/explorer/explorer.js" />}
+      </>,
+    ),
+    bar: render(
+      <>
         <a class="skip" href="#main">
           Skip to the content
         </a>
@@ -102,7 +117,7 @@ function Page({ site, title, description, section, children, ...options }: PageO
           <a class="mark" href={`${base}/`}>
             <Mark /> minetree
           </a>
-          {!hasSearch && <SearchField site={site} query={query} isSmall />}
+          {!hasSearch && <SearchField site={site} query={query ?? ''} isSmall />}
           <nav aria-label="Sections">
             {NAVIGATION.map(([each, href, text]) => (
               <a key={each} href={base + href} aria-current={each === section ? 'page' : undefined}>
@@ -111,26 +126,49 @@ function Page({ site, title, description, section, children, ...options }: PageO
             ))}
           </nav>
         </header>
-        <main id="main">{children}</main>
-        <footer class="foot">
-          <div>
-            <span data-chain>
-              {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
-            </span>
-            <a href={`${base}/status`} aria-current={section === 'status' ? 'page' : undefined}>
-              Status
+      </>,
+    ),
+    foot: render(
+      <footer class="foot">
+        <div>
+          <span data-chain>
+            {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
+          </span>
+          <a href={`${base}/status`} aria-current={section === 'status' ? 'page' : undefined}>
+            Status
+          </a>
+          {site.genesis !== undefined && (
+            <a href={`${base}/tx/${site.genesis.split('_')[0]}`} title={site.genesis}>
+              Genesis <span class="hex">{shortOutpoint(site.genesis)}</span>
             </a>
-            {site.genesis !== undefined && (
-              <a href={`${base}/tx/${site.genesis.split('_')[0]}`} title={site.genesis}>
-                Genesis <span class="hex">{shortOutpoint(site.genesis)}</span>
-              </a>
-            )}
-            <a href={`${base}/feeds/names.atom`}>Feed</a>
-            <span class="version">minetree {site.version}</span>
-          </div>
-        </footer>
-      </body>
-    </html>
+          )}
+          <a href={`${base}/feeds/names.atom`}>Feed</a>
+          <span class="version">minetree {site.version}</span>
+        </div>
+      </footer>,
+    ),
+  }
+}
+
+/** What the head says of one page. */
+function About({ site, title, description, ...options }: PageOptions): VNode {
+  const { path, scripts = [], isStill = false, feeds = [], isUnlisted = false } = options
+  const summary = description ?? 'Names that are mined, and content that stays on the chain.'
+  return (
+    <>
+      <title>{title === 'minetree' ? title : `${title} · minetree`}</title>
+      <meta name="description" content={summary} />
+      <meta property="og:title" content={title} />
+      <meta property="og:description" content={summary} />
+      {isUnlisted && <meta name="robots" content="noindex" />}
+      {path !== undefined && <link rel="canonical" href={path} />}
+      {feeds.map((feed) => (
+        <link key={feed.href} rel="alternate" type="application/atom+xml" {...feed} />
+      ))}
+      {(site.base ?? '') === '' &&
+        !isStill &&
+        scripts.map((src) => <script key={src} type="module" src={src} />)}
+    </>
   )
 }
 
@@ -167,7 +205,7 @@ export function SearchField({
           type="search"
           name="q"
           value={query}
-          maxLength={255}
+          maxlength={255}
           autocomplete="off"
           autocapitalize="none"
           spellcheck={false}

@@ -1,6 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact'
 import { KIND_LABELS, kindOf } from './content-kinds.js'
-import { byteSize, count, moment, shortened, shortOutpoint, shown } from './text.js'
+import type { DirectoryFiles } from './directory-files.js'
+import { byteSize, count, counted, isWellFormed, moment, shortened, shortOutpoint, shown } from './text.js'
 
 /** A stranger's text, isolated from the direction of the text around it. */
 export function Text({ text, most }: { text: string; most?: number }): VNode {
@@ -158,8 +159,12 @@ export interface ContentView {
   length: number
   /** The start of short text. */
   quote?: string | undefined
+  /** The files of a short directory that has no index: nothing opens as a page. */
+  files?: DirectoryFiles | undefined
 }
 
+/** Of how many files a tile has room for the names. */
+const TILE_FILES = 5
 /** Larger images are not loaded for a tile, in bytes. */
 const TILE_IMAGE = 2_000_000
 
@@ -178,7 +183,7 @@ export function Tile({ content }: { content: ContentView }): VNode {
         <TileContent content={content} />
       </span>
       <span class="caption">
-        <span title={type}>{KIND_LABELS[kind]}</span>
+        <span title={type}>{content.files ? 'directory' : KIND_LABELS[kind]}</span>
         <span>{byteSize(content.length)}</span>
       </span>
     </a>
@@ -186,8 +191,22 @@ export function Tile({ content }: { content: ContentView }): VNode {
 }
 
 function TileContent({ content }: { content: ContentView }): VNode {
-  const { outpoint, contentType, length, quote } = content
+  const { outpoint, contentType, length, quote, files } = content
   const kind = kindOf(contentType)
+  if (files !== undefined)
+    return files.total === 0 ? (
+      <span class="glyph">an empty directory</span>
+    ) : (
+      <span class="quote">
+        {files.names.slice(0, TILE_FILES).map((name) => (
+          <>
+            <Text text={name} most={40} />
+            {'\n'}
+          </>
+        ))}
+        {files.total > TILE_FILES && `and ${count(files.total - TILE_FILES)} more`}
+      </span>
+    )
   if (quote !== undefined)
     return (
       <span class="quote">
@@ -205,7 +224,7 @@ function TileContent({ content }: { content: ContentView }): VNode {
         title={`Preview of a ${KIND_LABELS[kind]}`}
         sandbox=""
         loading="lazy"
-        tabIndex={-1}
+        tabindex={-1}
         aria-hidden="true"
         referrerpolicy="no-referrer"
         width="640"
@@ -233,6 +252,7 @@ export function Preview({
 }): VNode {
   const kind = kindOf(content.contentType)
   const src = `/content/${reference}`
+  if (content.files !== undefined) return <Files files={content.files} src={src} />
   if (content.quote !== undefined)
     return (
       <pre class="quoted">
@@ -272,6 +292,50 @@ export function Preview({
       </a>
     </p>
   )
+}
+
+/** What is in a directory that opens file by file. */
+function Files({ files: { names, total }, src }: { files: DirectoryFiles; src: string }): VNode {
+  if (total === 0) return <p class="view none">A directory without a file that could be opened.</p>
+  return (
+    <div class="view files">
+      <p class="hint">A directory of {counted(total, 'file')} without an index: they open one by one.</p>
+      <FileList names={names} total={total} src={src} />
+    </div>
+  )
+}
+
+/** The first files of a directory, which is at a path, and how many more it has. */
+export function FileList({
+  names,
+  total,
+  src,
+}: {
+  names: readonly string[]
+  total: number
+  src: string
+}): VNode {
+  return (
+    <>
+      <ul class="rows">
+        {names.map((name) => {
+          const text = <Text text={name} most={120} />
+          const path = filePath(src, name)
+          return <li key={name}>{path === undefined ? text : <a href={path}>{text}</a>}</li>
+        })}
+      </ul>
+      {total > names.length && <p class="hint">And {counted(total - names.length, 'more file')}.</p>}
+    </>
+  )
+}
+
+/** The longest name of a file that a link carries, in characters. */
+const LINKED_NAME = 200
+
+/** Where a file of a directory is; undefined for a name that no URL can carry as a segment of its path. */
+function filePath(directory: string, name: string): string | undefined {
+  if (name.length > LINKED_NAME || /^\.{0,2}$/.test(name) || !isWellFormed(name)) return undefined
+  return `${directory}/${encodeURIComponent(name)}`
 }
 
 /** An image, a page or text in a frame that says where it is served. */

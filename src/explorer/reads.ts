@@ -1,11 +1,14 @@
-import type { Dependency } from '../../backend/src/graph/dependencies.js'
+import type { Attribute } from '../../backend/src/graph/attributes.js'
+import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { GraphReader } from '../../backend/src/graph/graph-store.js'
-import type { ListPlace } from '../../backend/src/graph/listings.js'
+import type { ListedOrdinal, ListPlace } from '../../backend/src/graph/listings.js'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import type { ContentSummary } from '../../backend/src/graph/records.js'
 import { encodeAddress, type Network } from '../../backend/src/protocol/address.js'
 import { joinBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { isQuotable, kindOf } from './content-kinds.js'
+import { filesWithoutIndex } from './directory-files.js'
 import type { Site } from './page.js'
 import type { ContentView } from './parts.js'
 
@@ -39,6 +42,8 @@ export async function contentView(
 ): Promise<ContentView> {
   const { contentType, length, sha256 } = content
   const view = { outpoint: formatOutpoint(outpoint), contentType, length }
+  if (kindOf(contentType) === 'directory')
+    return { ...view, files: await filesWithoutIndex({ store }, content, { quoted }) }
   if (!isQuotable(kindOf(contentType)) || length > QUOTED_BYTES || length === 0) return view
   const chunks: Uint8Array[] = []
   const range = { from: 0, length: Math.min(length, quoted) }
@@ -48,11 +53,17 @@ export async function contentView(
   return { ...view, quote: length > quoted ? `${text}…` : text }
 }
 
+/** What a list of ordinals by their parent follows from. */
+export function dependenciesOfChildren(parent: Attribute, found: readonly ListedOrdinal[]): Dependency[] {
+  const tips = found.map(({ outpoint }) => dependency.spend(outpoint))
+  return [dependency.children(parent), dependency.lineages, ...tips]
+}
+
 export function addressOf(
   { network }: Pick<Explorer, 'network'>,
   owner: string | undefined,
 ): string | undefined {
-  return owner === undefined ? undefined : encodeAddress(owner, network)
+  return owner === undefined ? undefined : encodeAddress(owner, network, nativeHash256)
 }
 
 /** When the blocks at these heights were mined, in milliseconds since 1970, as far as this host knows. */

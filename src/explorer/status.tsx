@@ -84,7 +84,10 @@ export function statusPage({ site, health }: { site: Site; health: HealthView })
             value={readers ? `${readers.running} of ${readers.wanted}` : '1'}
             noun="processes that answer"
           />
-          <Stat value={index.state} noun={`index, ${Math.floor(index.done * 100)} % done`} />
+          <Stat
+            value={index.state === 'equal' ? 'complete' : index.state}
+            noun={index.state === 'equal' ? 'index' : `index, ${Math.floor(index.done * 100)} % done`}
+          />
         </dl>
         <div class="two">
           <div class="stack">

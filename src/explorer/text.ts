@@ -28,7 +28,8 @@ const WHOLE = new Intl.NumberFormat('en-GB')
 
 /** A whole number, with its thousands apart. */
 export function count(value: number): string {
-  return WHOLE.format(value)
+  // Formatting takes as long as a read from the store.
+  return value >= 0 && value < 1000 ? String(value) : WHOLE.format(value)
 }
 
 /** A number with its noun. */
@@ -50,4 +51,9 @@ export function byteSize(bytes: number): string {
 export function moment(milliseconds: number): string {
   const text = new Date(milliseconds).toISOString()
   return `${text.slice(0, 10)} ${text.slice(11, 16)}`
+}
+
+/** Half a pair would become another text in a URL. */
+export function isWellFormed(text: string): boolean {
+  return !/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(text)
 }

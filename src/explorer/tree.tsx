@@ -1,7 +1,7 @@
 import type { VNode } from 'preact'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
 import type { ListedNode } from '../../backend/src/graph/listings.js'
-import { NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
+import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { renderPage } from './page.js'
 import { Card, Empty, Facts, OutpointLink } from './parts.js'
@@ -67,7 +67,7 @@ export async function treePage(
               </p>
             </section>
             <Card title={prefix === '' ? 'Mine from the root' : 'Mine on from here'}>
-              <Keys prefix={prefix} children={children} />
+              <Keys prefix={prefix} taken={new Set(children.map(({ domain }) => domain))} />
               <div class="legend">
                 <span>
                   <i class="free" />
@@ -99,7 +99,7 @@ export async function treePage(
 }
 
 /** The children of a node change with the node, and their numbers with the nodes of the children. */
-export function treeDependencies(
+function treeDependencies(
   children: readonly ListedNode[],
   node: ListedNode['outpoint'],
 ): readonly Dependency[] {
@@ -144,32 +144,26 @@ function Child({ child: { domain, children } }: { child: ListedNode }): VNode {
   )
 }
 
-/** All characters: a free one leads to mining it, a taken one to its name. */
-export function Keys({ prefix, children }: { prefix: string; children: readonly ListedNode[] }): VNode {
-  const taken = new Set(children.map(({ domain }) => domain.slice(prefix.length)))
-  return (
-    <ul class="keys">
-      {Array.from(NAME_CHARACTERS, (character) => {
-        const name = prefix + character
-        return (
-          <li key={character}>
-            {taken.has(character) ? (
-              <a href={`/name/${name}`} title={`${name} is taken`}>
-                <span class="vh">{prefix}</span>
-                {character}
-                <span class="vh">, taken</span>
-              </a>
-            ) : (
-              <a class="free" href={`/mine?name=${name}`} title={`Mine ${name}`}>
-                <span class="vh">Mine {prefix}</span>
-                {character}
-              </a>
-            )}
-          </li>
-        )
-      })}
-    </ul>
-  )
+/** The names that are one character longer. */
+export function namesAfter(prefix: string): string[] {
+  return prefix.length >= MAX_NAME_LENGTH
+    ? []
+    : Array.from(NAME_CHARACTERS, (character) => prefix + character)
+}
+
+/**
+ * All characters: a free one leads to mining it, a taken one to its name. Written as text, as these are half of the elements of
+ * a page; no character of a name means anything in markup.
+ */
+export function Keys({ prefix, taken }: { prefix: string; taken: ReadonlySet<string> }): VNode {
+  let keys = ''
+  for (const character of NAME_CHARACTERS) {
+    const name = prefix + character
+    keys += taken.has(name)
+      ? `<li><a href="/name/${name}" title="${name} is taken"><span class="vh">${prefix}</span>${character}<span class="vh">, taken</span></a></li>`
+      : `<li><a class="free" href="/mine?name=${name}" title="Mine ${name}"><span class="vh">Mine ${prefix}</span>${character}</a></li>`
+  }
+  return <ul class="keys" dangerouslySetInnerHTML={{ __html: keys }} />
 }
 
 const SIZE = 420

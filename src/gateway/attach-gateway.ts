@@ -16,6 +16,7 @@ import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
 import { ResponseCache } from './http/stored-response.js'
 import { listsRoutes } from './lists/lists.js'
 import { metadataRoutes } from './metadata/metadata.js'
+import { proofRoutes } from './metadata/proof.js'
 import { provenanceRoutes } from './metadata/provenance.js'
 import { namesRoutes } from './names/names.js'
 import { previewRoutes } from './preview/preview.js'
@@ -110,6 +111,7 @@ export function attachGateway(
     .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies, responses }))
     .use(previewRoutes({ prefixes, policy, bodies }))
     .use(provenanceRoutes({ store, evidence: graph, prefixes }))
+    .use(proofRoutes({ store, evidence: graph, prefixes, responses }))
     .use(errors)
   app.use(routes)
   const { contentPolicy, domains } = options

@@ -78,12 +78,18 @@ async function showChain(): Promise<void> {
 function verifyButtons(): void {
   for (const button of document.querySelectorAll<HTMLButtonElement>('button[data-verify]')) {
     button.hidden = false
+    const label = button.textContent
     button.addEventListener('click', async () => {
       button.disabled = true
-      // Not bundled with this script: it is ten times as large.
+      button.textContent = label
+      // Not bundled with this script: it is ninety times as large.
       const script = '/explorer/verify.js'
-      const { verify } = (await import(script)) as typeof import('./verify.js')
-      await verify(button)
+      try {
+        const { verify } = (await import(script)) as typeof import('./verify.js')
+        await verify(button)
+      } catch {
+        button.textContent = 'Cannot be loaded: try again'
+      }
       button.disabled = false
     })
   }
@@ -101,6 +107,8 @@ function liveLists(): void {
       for (const list of lists) {
         const fresh = page.getElementById(list.id)
         if (fresh === null || fresh.dataset.live === list.dataset.live) continue
+        // Whoever is in it with the keyboard is not to lose their place.
+        if (list.contains(document.activeElement)) continue
         list.replaceChildren(...fresh.children)
         list.dataset.live = fresh.dataset.live
       }

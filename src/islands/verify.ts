@@ -3,6 +3,7 @@ import '../mine-page/no-eval.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { verifyProvenance } from '../client/verify-history.js'
 import { verifyNameProof } from '../client/verify-name.js'
+import { TIP_SEQUENCE, verifyOrdinal } from '../client/verify-output.js'
 import { make } from '../mine-page/elements.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 
@@ -104,7 +105,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
           `${line.map(({ name }) => name).join(', ')}: each spends a genuine node, by a proof of work of ${deployment.difficulty} bits, and follows every rule of the covenant.`,
       )
     }
-    if (origin !== '' && tip !== '')
+    if (origin !== '' && tip !== '') {
       await steps.take(
         'The life of its ordinal',
         async () => {
@@ -118,6 +119,19 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
             ? 'It is where it began.'
             : `${sequence} ${sequence === 1 ? 'step' : 'steps'} from the origin to the tip, each by the arithmetic of ordinals (BRC-159).`,
       )
+      await steps.take(
+        'What it shows',
+        async () =>
+          await verifyOrdinal({
+            proof: await bytesAt(`${gateway}/proof/${tip}:${TIP_SEQUENCE}`),
+            ...{ asked: parseOutpoint(tip), sequence: TIP_SEQUENCE },
+            isMintOf: async (outpoint) => formatOutpoint(outpoint) === origin,
+            ...{ chainTracker: tracker, maxBytes: MAX_BYTES },
+          }),
+        ({ content: { outpoint, content } }) =>
+          `${content?.body.length ?? 0} bytes of ${content?.contentType ?? 'nothing'}, read out of ${outpoint.txid}.`,
+      )
+    }
     steps.say('Blocks', blocksText(heights, isLocal))
     steps.say(
       'Not shown',

@@ -1,7 +1,6 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import './no-eval.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { HttpMineIndex } from '../mining/mine-index.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 import { element, make } from './elements.js'
 import { MiningForm } from './mining-form.js'
@@ -20,11 +19,7 @@ try {
     make('span', { class: 'hex', title: genesis }, `${genesis.slice(0, 8)}…${genesis.slice(-6)}`),
     `, on ${network}. Each character takes a hash with ${deployment.difficulty} zero bits.`,
   )
-  new MiningForm({
-    server,
-    index: new HttpMineIndex(url),
-    workerUrl: new URL('/mine/search-worker.js', url),
-  }).open()
+  new MiningForm({ server, url, workerUrl: new URL('/mine/search-worker.js', url) }).open()
 } catch (error) {
   tree.className = 'error'
   tree.setAttribute('role', 'alert')

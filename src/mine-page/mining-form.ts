@@ -1,20 +1,25 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { isName } from '../../backend/src/protocol/mine-node.js'
 import { longestName } from '../../backend/src/protocol/mint.js'
-import type { HttpMineIndex, MineIndex } from '../mining/mine-index.js'
 import type { MiningEvent } from '../mining/mine-name.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import { element, make } from './elements.js'
-import { type MiningOrder, nameRule, OrderError, type OrderFields, readOrder } from './mining-order.js'
-import { forgetMint, resend, runOrder, type ShownMint, savedMints } from './mining-run.js'
-import { type CardState, cardOf, MintCard } from './mint-card.js'
+import { type MiningOrder, nameRule, type OrderFields } from './mining-order.js'
+import type { ShownMint } from './mining-run.js'
+import type { CardState, MintCard } from './mint-card.js'
+import { NameState } from './name-state.js'
 import { ProgressView } from './progress-view.js'
+import { forgetMint, savedMints } from './saved-mints.js'
 
 interface Served {
   server: ServerDeployment
-  index: HttpMineIndex
+  /** Where the server listens, without a slash at the end. */
+  url: string
   workerUrl: URL
 }
+
+type Mining = typeof import('./mining.js')
+/** Not bundled with this script: it is six times as large. */
+const MINING = '/mine/mining.js'
 
 interface PaidCard {
   card: MintCard
@@ -44,12 +49,14 @@ export class MiningForm {
   readonly #progress = new ProgressView()
   #running: AbortController | undefined
   readonly #nameState: NameState
+  /** What mines; undefined until somebody is about to. */
+  #mining: Promise<Mining> | undefined
   /** The paid mint that is being submitted. */
   #pending: PaidCard | undefined
 
   constructor(served: Served) {
     this.#served = served
-    this.#nameState = new NameState(served.index)
+    this.#nameState = new NameState(served.url)
   }
 
   /** Prepares the form. */
@@ -66,6 +73,8 @@ export class MiningForm {
     element('workers', HTMLInputElement).value = String(navigator.hardwareConcurrency)
     name.addEventListener('input', () => this.#nameState.look(name.value.trim()))
     element('payers', HTMLFieldSetElement).addEventListener('change', () => this.#hint())
+    // Here by the time it is needed.
+    this.#form.addEventListener('input', () => void this.#load().catch(() => {}), { once: true })
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault()
       void this.#submit()
@@ -75,17 +84,28 @@ export class MiningForm {
     const linked = new URLSearchParams(location.search).get('name')
     if (linked !== null && name.value === '') name.value = linked
     this.#nameState.look(name.value.trim())
-    this.#showStored()
+    void this.#showStored()
     this.#start.disabled = false
   }
 
+  #load(): Promise<Mining> {
+    this.#mining ??= (import(MINING) as Promise<Mining>).catch((cause: unknown) => {
+      this.#mining = undefined
+      throw new Error(`the script that mines cannot be loaded: ${messageOf(cause)}`, { cause })
+    })
+    return this.#mining
+  }
+
   /** Shows the paid mints from before the page was closed, each with a button to send it again. */
-  #showStored(): void {
-    for (const stored of savedMints()) {
-      const card = new MintCard(stored)
+  async #showStored(): Promise<void> {
+    const saved = savedMints()
+    if (saved.length === 0) return
+    const mining = await this.#load()
+    for (const stored of saved) {
+      const card = new mining.MintCard(stored)
       this.#mints.prepend(card.root)
       const { beef } = stored
-      this.#offerAgain({ card, beef }, new Error('the page was closed before the server had it'))
+      this.#offerAgain(mining, { card, beef }, new Error('the page was closed before the server had it'))
     }
   }
 
@@ -109,20 +129,25 @@ export class MiningForm {
   }
 
   async #submit(): Promise<void> {
-    const order = this.#order()
-    if (order === undefined || this.#running !== undefined) return
+    if (this.#running !== undefined) return
     this.#running = new AbortController()
     const { signal } = this.#running
+    const mining = await this.#loaded()
+    const order = mining && this.#order(mining)
+    if (mining === undefined || order === undefined) {
+      this.#running = undefined
+      return
+    }
     // First: the button to stop is in it, and takes the focus.
     this.#progress.begin(order.name)
     this.#busy(true)
     try {
-      await runOrder({
+      await mining.runOrder({
         ...this.#served,
         order,
         signal,
         onEvent: (event) => this.#onEvent(event),
-        onMint: (mint) => this.#show(mint),
+        onMint: (mint) => this.#show(mining, mint),
       })
       if (order.payer !== 'nobody') this.#nameState.mined.add(order.name)
       this.#progress.succeed(
@@ -130,7 +155,7 @@ export class MiningForm {
         order.payer === 'nobody' ? [] : nextSteps(order, this.#served.server),
       )
     } catch (error) {
-      this.#fail(error, signal)
+      this.#fail(mining, error, signal)
     } finally {
       this.#running = undefined
       this.#pending = undefined
@@ -139,8 +164,24 @@ export class MiningForm {
     }
   }
 
+  /** What mines; undefined if it cannot be loaded, which is then shown. */
+  async #loaded(): Promise<Mining | undefined> {
+    const { textContent: label } = this.#start
+    this.#error.hidden = true
+    this.#start.textContent = 'Loading…'
+    try {
+      return await this.#load()
+    } catch (error) {
+      this.#error.textContent = `Nothing can be mined now: ${reasonOf(error)}`
+      this.#error.hidden = false
+      return undefined
+    } finally {
+      this.#start.textContent = label
+    }
+  }
+
   /** The order in the form; undefined if a field is invalid, which is then shown. */
-  #order(): MiningOrder | undefined {
+  #order({ readOrder, OrderError }: Mining): MiningOrder | undefined {
     for (const field of this.#form.querySelectorAll('[aria-invalid]')) field.removeAttribute('aria-invalid')
     this.#error.hidden = true
     try {
@@ -182,31 +223,31 @@ export class MiningForm {
     forgetMint(paid.card.txid)
   }
 
-  #show(mint: ShownMint): void {
+  #show({ MintCard, cardOf }: Mining, mint: ShownMint): void {
     const card = new MintCard(cardOf(mint, this.#served.server))
     this.#mints.prepend(card.root)
     if (mint.beef !== undefined) this.#pending = { card, beef: mint.beef }
   }
 
   /** A paid mint is not lost if its run fails. */
-  #offerAgain({ card, beef }: PaidCard, error: unknown): void {
+  #offerAgain(mining: Mining, { card, beef }: PaidCard, error: unknown): void {
     const { txid, name } = card
     const again = (): void => {
       card.show({ kind: 'sending' })
-      resend(this.#served, { beef, txid, name }).then(
+      mining.resend(this.#served, { beef, txid, name }).then(
         (state) => this.#finish({ card, beef }, state),
-        (failure: unknown) => this.#offerAgain({ card, beef }, failure),
+        (failure: unknown) => this.#offerAgain(mining, { card, beef }, failure),
       )
     }
     card.show({ kind: 'unsent', reason: reasonOf(error), again })
   }
 
-  #fail(error: unknown, signal: AbortSignal): void {
+  #fail(mining: Mining, error: unknown, signal: AbortSignal): void {
     if (signal.aborted && error === signal.reason) {
       this.#progress.end('Stopped. What was minted remains: mine the same name again to continue from there.')
       return
     }
-    if (this.#pending !== undefined) this.#offerAgain(this.#pending, error)
+    if (this.#pending !== undefined) this.#offerAgain(mining, this.#pending, error)
     this.#progress.fail(`Mining ended: ${reasonOf(error)}`)
   }
 }
@@ -236,53 +277,4 @@ function nextSteps({ name }: MiningOrder, { profile }: ServerDeployment): Node[]
 function reasonOf(error: unknown): string {
   const message = messageOf(error)
   return message.endsWith('.') ? message : `${message}.`
-}
-
-/** How long to wait after the last key before the server is asked, in milliseconds. */
-const PAUSE = 250
-
-/** Shows below the name, while it is typed, how much of it is mined already. */
-export class NameState {
-  /** Names that were mined in this page: taken, and nobody minds. */
-  readonly mined = new Set<string>()
-  readonly #line = element('name-state', HTMLElement)
-  readonly #index: Pick<MineIndex, 'liveNode'>
-  #waiting: ReturnType<typeof setTimeout> | undefined
-  #asked = 0
-
-  constructor(index: Pick<MineIndex, 'liveNode'>) {
-    this.#index = index
-  }
-
-  look(name: string): void {
-    clearTimeout(this.#waiting)
-    const question = ++this.#asked
-    if (name === '') this.#show('none', '')
-    else if (this.mined.has(name)) this.#show('free', `${name} is mined, by you.`)
-    else if (!isName(name)) this.#show('error', 'This is not a name.')
-    else this.#waiting = setTimeout(() => this.#ask(name, question), PAUSE)
-  }
-
-  async #ask(name: string, question: number): Promise<void> {
-    const [kind, text] = await this.#stateOf(name)
-    // Answers may arrive out of order; only the one to the last question counts.
-    if (question === this.#asked) this.#show(kind, text)
-  }
-
-  async #stateOf(name: string): Promise<[kind: string, text: string]> {
-    try {
-      const node = await this.#index.liveNode(name)
-      if (node === undefined) return ['taken', `${name} is taken.`]
-      const { domain } = node
-      const missing = name.slice(domain.length)
-      return ['free', domain === '' ? 'None of it is mined yet.' : `Mined: ${domain}. Missing: ${missing}.`]
-    } catch (error) {
-      return ['error', messageOf(error)]
-    }
-  }
-
-  #show(kind: string, text: string): void {
-    this.#line.dataset.kind = kind
-    this.#line.textContent = text
-  }
 }

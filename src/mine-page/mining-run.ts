@@ -1,9 +1,8 @@
 import { Transaction, WalletClient } from '@bsv/sdk'
-import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
 import { FAKE_FUNDING_PAYER } from '../mining/fake-funding.js'
 import { payWithWallet, sendWithWallet } from '../mining/fund-with-wallet.js'
 import { ownersMint } from '../mining/live-node.js'
-import type { HttpMineIndex } from '../mining/mine-index.js'
+import { HttpMineIndex } from '../mining/mine-index.js'
 import { type MiningEvent, mineName, solveNext } from '../mining/mine-name.js'
 import { MiningError, NodeMovedError } from '../mining/mining-error.js'
 import {
@@ -15,6 +14,7 @@ import {
 } from '../mining/mint-transaction.js'
 import type { ServerDeployment } from '../mining/server-deployment.js'
 import type { MiningOrder, Payer } from './mining-order.js'
+import { saveMint } from './saved-mints.js'
 
 /** A mint to show; `beef` is present if it was paid for. */
 export interface ShownMint
@@ -25,7 +25,8 @@ export interface ShownMint
 export interface MiningRun {
   order: MiningOrder
   server: ServerDeployment
-  index: HttpMineIndex
+  /** Where the server listens, without a slash at the end. */
+  url: string
   workerUrl: URL
   signal: AbortSignal
   onEvent(event: MiningEvent): void
@@ -44,7 +45,8 @@ export async function runOrder(run: MiningRun): Promise<void> {
   const payer = await payerOf(order.payer)
   const ownerLock = async (each: string): Promise<Uint8Array> =>
     order.ownerLock ?? (await (payer ?? FAKE_FUNDING_PAYER).ownerLock(each))
-  const { index, workerUrl, onEvent } = run
+  const { url, workerUrl, onEvent } = run
+  const index = new HttpMineIndex(url)
   const { deployment } = server
   // The server provides this page, so it is trusted about blocks as well.
   const chainTracker = 'scripts only' as const
@@ -67,19 +69,23 @@ export async function runOrder(run: MiningRun): Promise<void> {
 async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
   if (payer === 'nobody') return undefined
   if (payer === 'fake') return FAKE_FUNDING_PAYER
-  return payWithWallet(await findWallet(), { keep: async (mint) => saveMint(mint) })
+  return payWithWallet(await findWallet(), {
+    keep: async ({ mint, transaction, beef }) =>
+      saveMint({ name: mint.name, txid: transaction.id('hex'), beef }),
+  })
 }
 
 /**
  * Sends a paid mint again: first to the network, if there is a wallet to do so, then to the server.
  *
  * @returns Its state.
- * @throws MiningError, as {@link MineIndex.submit}.
+ * @throws MiningError, as {@link HttpMineIndex.submit}.
  */
 export async function resend(
-  { index, server }: Pick<MiningRun, 'index' | 'server'>,
+  { url, server }: Pick<MiningRun, 'url' | 'server'>,
   mint: { beef: Uint8Array; txid: string; name: string },
 ): Promise<{ kind: 'known' } | { kind: 'by-other'; by: string } | { kind: 'lost' }> {
+  const index = new HttpMineIndex(url)
   const wallet = await findWallet().catch(() => undefined)
   // A wallet that has sent it before refuses; even if it refuses for good, the server decides.
   if (wallet !== undefined) await sendWithWallet(wallet, mint).catch(() => {})
@@ -112,41 +118,4 @@ async function findWallet(): Promise<WalletClient> {
     )
   }
   return wallet
-}
-
-/** A signed mint that this server has not confirmed. */
-export interface SavedMint {
-  name: string
-  txid: string
-  beef: Uint8Array
-}
-
-const PREFIX = 'minetree mint '
-
-/**
- * Saves a mint in the browser before the wallet sends it, so that closing the page does not lose it.
- *
- * @throws DOMException if the browser has no room for it.
- */
-export function saveMint({ mint, transaction, beef }: PaidMint): void {
-  const stored = JSON.stringify({ name: mint.name, beef: toHex(beef) })
-  localStorage.setItem(PREFIX + transaction.id('hex'), stored)
-}
-
-export function forgetMint(txid: string): void {
-  localStorage.removeItem(PREFIX + txid)
-}
-
-/** All saved mints; other data under such a key is ignored. */
-export function savedMints(): SavedMint[] {
-  return Object.entries(localStorage).flatMap(([key, value]) => {
-    if (!key.startsWith(PREFIX)) return []
-    try {
-      const { name, beef } = JSON.parse(String(value)) as { name: unknown; beef: unknown }
-      return [{ name: String(name), txid: key.slice(PREFIX.length), beef: fromHex(String(beef)) }]
-    } catch {
-      // Written by something else on this origin.
-      return []
-    }
-  })
 }

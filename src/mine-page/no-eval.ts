@@ -1,4 +1,4 @@
-import { config } from 'zod'
+import { config } from 'zod/mini'
 
 // Zod probes whether it may compile schemas; the page's content security policy forbids that, and browsers would report
 // it. This must run before any schema is created.

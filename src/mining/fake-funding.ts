@@ -1,6 +1,7 @@
 import { BEEF_V1, Beef, LockingScript, MerklePath, Transaction, UnlockingScript } from '@bsv/sdk'
 import { p2pkhLock } from '../../backend/src/protocol/address.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
+import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import {
   finishMint,
   type MintDraft,
@@ -14,7 +15,7 @@ import {
 // path of an imaginary block, and does not run the scripts of a transaction with a path, so no coin needs a signature.
 
 /** The merkle path of a block that holds only this transaction. */
-export function singleTransactionPath({ txid, height }: { txid: string; height: number }): MerklePath {
+export function singleTransactionPath({ txid, height }: { txid: string; height: number }): sdk.MerklePath {
   return new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
 }
 

@@ -1,5 +1,6 @@
-import { P2PKH, type PrivateKey, type PublicKey, SatoshisPerKilobyte, type Transaction } from '@bsv/sdk'
+import { P2PKH, SatoshisPerKilobyte } from '@bsv/sdk'
 import { p2pkhLock } from '../../backend/src/protocol/address.js'
+import type { PrivateKey, PublicKey, Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { requireFee } from './budget.js'
 import { MiningError } from './mining-error.js'
 import { finishMint, type MintPlan, type SignedMint, solvePlan, startMint } from './mint-transaction.js'
@@ -40,16 +41,37 @@ export async function fundWithKey(options: {
   const transaction = startMint(plan, options.source)
   const change = { lockingScript: new P2PKH().lock(key.toAddress()), satoshis: 0 }
   transaction.addOutput(change)
+  const { name } = plan.mint
+  // Checked before any coin: a node that is too large is not a lack of funds.
+  requireFee({ name, fee: await new SatoshisPerKilobyte(feeRate).computeFee(transaction), maxFee })
+  change.satoshis = await addCoins(transaction, { coins, key, feeRate, missing: FROM_NODE, what: 'the mint' })
+  requireFee({ name, fee: transaction.getFee(), maxFee })
+  await transaction.sign()
+  return finishMint({ plan, transaction, input: 0 })
+}
+
+/** Outputs 0 to 2 take one satoshi each, and the node supplies one. */
+const FROM_NODE = 2
+
+/**
+ * Adds coins of a key to a transaction until they pay for it, the largest first.
+ *
+ * @param options.missing What the other inputs lack for the outputs, in satoshis.
+ * @param options.what What is paid for, in an error message.
+ * @returns What is left over, in satoshis.
+ * @throws MiningError `NO_FUNDS`.
+ */
+export async function addCoins(
+  transaction: Transaction,
+  options: { coins: readonly Coin[]; key: PrivateKey; feeRate: number; missing: number; what: string },
+): Promise<number> {
+  const { coins, key, feeRate, missing, what } = options
   const model = new SatoshisPerKilobyte(feeRate)
   const usable = coins
     .map((coin) => ({ ...coin, satoshis: satoshisOf(coin) }))
     .filter(({ satoshis }) => satoshis > 1)
     .sort((a, b) => b.satoshis - a.satoshis)
-  const { name } = plan.mint
-  const withoutCoins = await model.computeFee(transaction)
-  // Checked before any coin: a node that is too large is not a lack of funds.
-  requireFee({ name, fee: withoutCoins, maxFee })
-  let left = -withoutCoins - FROM_NODE
+  let left = -(await model.computeFee(transaction)) - missing
   for (const { transaction: sourceTransaction, vout, satoshis } of usable) {
     // No change of 1 satoshi, because coins of that value are never spent.
     if (left > 1) break
@@ -61,21 +83,13 @@ export async function fundWithKey(options: {
     })
     left += satoshis + before - (await model.computeFee(transaction))
   }
-  if (left <= 0) {
-    const held = usable.reduce((sum, { satoshis }) => sum + satoshis, 0)
-    throw new MiningError(
-      'NO_FUNDS',
-      `${held} satoshis do not pay for the mint: add coins with at least ${1 - left} more`,
-    )
-  }
-  change.satoshis = left
-  requireFee({ name, fee: transaction.getFee(), maxFee })
-  await transaction.sign()
-  return finishMint({ plan, transaction, input: 0 })
+  if (left > 0) return left
+  const held = usable.reduce((sum, { satoshis }) => sum + satoshis, 0)
+  throw new MiningError(
+    'NO_FUNDS',
+    `${held} satoshis do not pay for ${what}: add coins with at least ${1 - left} more`,
+  )
 }
-
-/** Outputs 0 to 2 take one satoshi each, and the node supplies one. */
-const FROM_NODE = 2
 
 function satoshisOf({ transaction, vout }: Coin): number {
   return transaction.outputs[vout]?.satoshis ?? 0

@@ -1,4 +1,4 @@
-import { PublicKey, type Transaction, type WalletInterface } from '@bsv/sdk'
+import { PublicKey } from '@bsv/sdk'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
@@ -7,6 +7,7 @@ import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { MintError, requireFinal, rulesOf } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { runScripts } from '../../backend/src/protocol/run-scripts.js'
+import type { Transaction, WalletInterface } from '../../backend/src/protocol/sdk-types.js'
 import { NAME_VOUT } from '../client/verify-name.js'
 import { requireFee } from './budget.js'
 import { p2pkhLockOf } from './fund-with-key.js'
@@ -169,7 +170,7 @@ function reviewsOf(error: unknown): { txid?: unknown; status?: unknown }[] {
 const MAX_SCRIPT_WORK = 50_000_000
 
 /** @throws MiningError `BAD_WALLET` if the script of any input fails. */
-function requireSigned(transaction: Transaction): void {
+export function requireSigned(transaction: Transaction): void {
   const spent = transaction.inputs.map(({ sourceTransaction, sourceOutputIndex }) => {
     const { satoshis = 0, lockingScript } = sourceTransaction?.outputs[sourceOutputIndex] ?? {}
     return { satoshis, lockingScript: Uint8Array.from(lockingScript?.toUint8Array() ?? []) }
@@ -185,7 +186,8 @@ function requireSigned(transaction: Transaction): void {
   }
 }
 
-function readTransactionOf(beef: number[] | Uint8Array): Transaction {
+/** What a wallet drafted or signed. @throws MiningError `BAD_WALLET` if it cannot be read. */
+export function readTransactionOf(beef: number[] | Uint8Array): Transaction {
   try {
     return readBeefTransaction(Uint8Array.from(beef))
   } catch (cause) {
@@ -196,12 +198,13 @@ function readTransactionOf(beef: number[] | Uint8Array): Transaction {
   }
 }
 
-function feeOf(transaction: Transaction): number {
+/** In satoshis. @throws MiningError `BAD_WALLET` if it is unknown or negative. */
+export function feeOf(transaction: Transaction): number {
   let fee = 0
   for (const { sourceTransaction, sourceOutputIndex } of transaction.inputs) {
     const spent = sourceTransaction?.outputs[sourceOutputIndex]?.satoshis
     if (spent === undefined)
-      throw new MiningError('BAD_WALLET', 'the wallet omitted a transaction that its mint spends')
+      throw new MiningError('BAD_WALLET', 'the wallet omitted a transaction that it spends')
     fee += spent
   }
   for (const { satoshis = 0 } of transaction.outputs) fee -= satoshis
@@ -210,7 +213,7 @@ function feeOf(transaction: Transaction): number {
 }
 
 /** BRC-100: descriptions have 5 to 50 bytes. */
-function described(text: string): string {
+export function described(text: string): string {
   return text.length > 50 ? `${text.slice(0, 47)}...` : text
 }
 
@@ -255,7 +258,13 @@ export type NameWallet = MintWallet & Pick<WalletInterface, 'getPublicKey'>
 
 /** The BRC-43 protocol of the keys of names; level 0, because the wallet uses them for nothing else. */
 const PROTOCOL: [0, string] = [0, 'minetree names']
-const BASKET = 'minetree names'
+/** Where a wallet keeps its names. */
+export const NAME_BASKET = 'minetree names'
+
+/** The key that a wallet locks a name with, for `getPublicKey` and `createSignature`. */
+export function nameKey(name: string): { protocolID: [0, string]; keyID: string; counterparty: 'self' } {
+  return { protocolID: PROTOCOL, keyID: name, counterparty: 'self' }
+}
 
 /**
  * Pays with a wallet (BRC-100), which sends the mint to the network and keeps its own names in a basket.
@@ -266,13 +275,12 @@ export function payWithWallet(
   wallet: NameWallet,
   { keep }: { keep?: (mint: PaidMint) => Promise<void> } = {},
 ): MintPayer {
-  const keyOf = (keyID: string) => ({ protocolID: PROTOCOL, keyID, counterparty: 'self' as const })
   /** By name: the wallet may ask its user each time, so it is asked once. */
   const known = new Map<string, Uint8Array>()
   const ownLock = async (name: string): Promise<Uint8Array> => {
     const before = known.get(name)
     if (before !== undefined) return before
-    const { publicKey } = await wallet.getPublicKey(keyOf(name))
+    const { publicKey } = await wallet.getPublicKey(nameKey(name))
     const lock = p2pkhLockOf(PublicKey.fromString(publicKey))
     known.set(name, lock)
     return lock
@@ -282,7 +290,7 @@ export function payWithWallet(
     async pay({ plan, source, maxFee }) {
       const name = decodeMineNode(plan.node.lockingScript).domain + plan.character
       const own = toHex(await ownLock(name)) === toHex(plan.ownerLock)
-      const basket = { name: BASKET, customInstructions: JSON.stringify(keyOf(name)) }
+      const basket = { name: NAME_BASKET, customInstructions: JSON.stringify(nameKey(name)) }
       return await fundWithWallet({
         ...{ plan, source, wallet, maxFee },
         ...(own && { basket }),

@@ -26,7 +26,7 @@ export {
   sendWithWallet,
   WalletSendError,
 } from './fund-with-wallet.js'
-export { HttpMineIndex, type LiveNode, type MineIndex, type ShownNode } from './mine-index.js'
+export { HttpMineIndex, type MineIndex, type ShownNode } from './mine-index.js'
 export {
   type MineNameOptions,
   type MiningEvent,
@@ -56,4 +56,5 @@ export {
   type SearchProgress,
   searchNonce,
 } from './search/search-nonce.js'
+export type { LiveNode } from './server-answers.js'
 export { type ExpectedDeployment, type ServerDeployment, serverDeployment } from './server-deployment.js'

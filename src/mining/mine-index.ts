@@ -1,60 +1,21 @@
-import * as z from 'zod'
+import * as z from 'zod/mini'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
-import { type FetchedAnswer, fetchBounded, readJson } from '../client/bounded-fetch.js'
+import type { FetchedAnswer } from '../client/bounded-fetch.js'
 import { readAggregate } from '../client/lookup-source.js'
 import { MiningError, NodeMovedError } from './mining-error.js'
-
-/** The longest JSON answer that is read, in bytes: a record, an error or a receipt. */
-const MAX_JSON_BYTES = 1024 * 1024
-
-/** A server's answer; `body` is undefined if it is not JSON. */
-export interface JsonAnswer {
-  status: number
-  body: unknown
-}
-
-interface Question {
-  url: string
-  /** Time for the answer, to its last byte, in milliseconds. */
-  timeout: number
-  init?: RequestInit
-  /** Cancels the request. */
-  signal?: AbortSignal | undefined
-}
-
-/**
- * Requests JSON of up to 1 MiB. Redirects are refused.
- *
- * @throws MiningError `NO_ANSWER`.
- */
-export async function askJson(question: Question): Promise<JsonAnswer> {
-  const { status, body } = await askServer({ ...question, maxBytes: MAX_JSON_BYTES })
-  return { status, body: readJson(body) }
-}
-
-/** @throws MiningError `NO_ANSWER`. */
-export async function askServer({
-  url,
-  timeout,
-  maxBytes,
-  init = {},
-  signal,
-}: Question & { maxBytes: number }): Promise<FetchedAnswer> {
-  try {
-    return await fetchBounded(url, init, { timeout, maxBytes, signal })
-  } catch (cause) {
-    throw new MiningError('NO_ANSWER', messageOf(cause), { cause })
-  }
-}
-
-/** A live node, as an index claims. */
-export interface LiveNode {
-  /** The prefix that the node stands for. */
-  domain: string
-  outpoint: Outpoint
-}
+import {
+  ANSWER_TIMEOUT,
+  askJson,
+  askLiveNode,
+  askServer,
+  type JsonAnswer,
+  type LiveNode,
+  quote,
+  refusalOf,
+  unexpectedAnswer,
+} from './server-answers.js'
 
 /** A node with its evidence, not yet verified: a BEEF of every mint from the genesis to it. */
 export interface ShownNode {
@@ -81,15 +42,11 @@ export interface MineIndex {
   submit(mint: { beef: Uint8Array; txid: string; name: string }): Promise<void>
 }
 
-/** Time for an answer, in milliseconds. */
-const TIMEOUT = 20_000
 /** Longer, because submissions are queued. */
 const SUBMIT_TIMEOUT = 50_000
 /** The longest evidence that is read, in bytes: about 800 mints of the live tree. */
 const MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
 
-const node = z.object({ domain: z.string().max(255), outpoint: z.string() })
-const refusal = z.object({ error: z.string(), code: z.string() })
 const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const origin = z.object({ outpoint: z.string() })
 
@@ -109,14 +66,7 @@ export class HttpMineIndex implements MineIndex {
   }
 
   async liveNode(name: string): Promise<LiveNode | undefined> {
-    const { status, body } = await this.ask(`${this.namesUrl}/mine/${name}`)
-    const refused = refusal.safeParse(body)
-    if (status === 404 && refused.data?.code === 'TAKEN') return undefined
-    if (refused.success) throw this.unexpected(status, body)
-    const found = node.safeParse(body).data
-    const outpoint = found && readOutpoint(found.outpoint)
-    if (found === undefined || outpoint === undefined) throw this.unexpected(status, body)
-    return { domain: found.domain, outpoint }
+    return await askLiveNode({ ...this.options, url: this.url, name })
   }
 
   async showNode(name: string): Promise<ShownNode | undefined> {
@@ -135,7 +85,7 @@ export class HttpMineIndex implements MineIndex {
     const answer = await askServer({
       ...this.options,
       url: `${this.url}/lookup`,
-      timeout: TIMEOUT,
+      timeout: ANSWER_TIMEOUT,
       maxBytes: MAX_EVIDENCE_BYTES,
       init: {
         method: 'POST',
@@ -149,7 +99,7 @@ export class HttpMineIndex implements MineIndex {
       },
     })
     if (answer.status !== 200 || answer.contentType !== 'application/octet-stream')
-      throw this.unexpected(answer.status, undefined)
+      throw unexpectedAnswer(this.url, { status: answer.status, body: undefined })
     return this.outputsOf(answer)[0]
   }
 
@@ -165,10 +115,9 @@ export class HttpMineIndex implements MineIndex {
         body: Uint8Array.from(beef),
       },
     })
-    const refused = refusal.safeParse(body)
     if (status === 409)
-      throw new NodeMovedError(quote(refused.data?.error ?? 'another mint has spent the node'))
-    if (status !== 200) throw this.unexpected(status, body)
+      throw new NodeMovedError(quote(refusalOf(body)?.error ?? 'another mint has spent the node'))
+    if (status !== 200) throw unexpectedAnswer(this.url, { status, body })
     // A mint that is known already admits nothing new, but neither does a transaction that is not a mint.
     const answer = await this.ask(`${this.namesUrl}/origin/${name}`)
     if (origin.safeParse(answer.body).data?.outpoint === `${txid}_2`) return
@@ -189,20 +138,7 @@ export class HttpMineIndex implements MineIndex {
     }
   }
 
-  private unexpected(status: number, body: unknown): MiningError {
-    const refused = refusal.safeParse(body).data
-    const reason = refused ? quote(`${refused.code}: ${refused.error}`) : 'which is not a minetree answer'
-    // The server is too busy, or not ready: worth another attempt later.
-    const code = status === 429 || status === 503 ? 'NO_ANSWER' : 'BAD_INDEX'
-    return new MiningError(code, `${this.url} answered ${status}, ${reason}`)
-  }
-
   private ask(url: string): Promise<JsonAnswer> {
-    return askJson({ ...this.options, url, timeout: TIMEOUT })
+    return askJson({ ...this.options, url, timeout: ANSWER_TIMEOUT })
   }
-}
-
-/** Quotes a server in one line at most. */
-function quote(text: string): string {
-  return text.length > 200 ? `${text.slice(0, 200)}…` : text
 }

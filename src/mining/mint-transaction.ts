@@ -1,4 +1,4 @@
-import { LockingScript, type ScriptTemplateUnlock, Transaction, UnlockingScript, Utils } from '@bsv/sdk'
+import { LockingScript, Transaction, UnlockingScript, Utils } from '@bsv/sdk'
 import { ascii, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import {
@@ -15,6 +15,7 @@ import {
   solveMint,
 } from '../../backend/src/protocol/mint.js'
 import { runScripts } from '../../backend/src/protocol/run-scripts.js'
+import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { MiningError } from './mining-error.js'
 
@@ -74,7 +75,7 @@ export function unlockNode(unlocked: {
 }
 
 /** The parts of an unfinished transaction that the covenant's signature commits to. */
-export function preimageView({ version, inputs, outputs, lockTime }: Transaction): PreimageTransaction {
+export function preimageView({ version, inputs, outputs, lockTime }: sdk.Transaction): PreimageTransaction {
   return {
     version,
     lockTime,
@@ -99,19 +100,19 @@ export function preimageView({ version, inputs, outputs, lockTime }: Transaction
 const FINAL = 0xffffffff
 
 /** Unlocks the node of a plan as the SDK signs inputs; all outputs must be present, with their values. */
-export class NodeUnlock implements ScriptTemplateUnlock {
+export class NodeUnlock implements sdk.ScriptTemplateUnlock {
   constructor(private readonly plan: MintPlan) {}
 
-  async sign(transaction: Transaction, input: number): Promise<UnlockingScript> {
+  async sign(transaction: sdk.Transaction, input: number): Promise<sdk.UnlockingScript> {
     return UnlockingScript.fromBinary(Array.from(this.bytes(transaction, input)))
   }
 
   /** The exact length: the value of an output does not change it. */
-  async estimateLength(transaction: Transaction, input: number): Promise<number> {
+  async estimateLength(transaction: sdk.Transaction, input: number): Promise<number> {
     return this.bytes(transaction, input).length
   }
 
-  private bytes(transaction: Transaction, input: number): Uint8Array {
+  private bytes(transaction: sdk.Transaction, input: number): Uint8Array {
     return unlockNode({ plan: this.plan, transaction: preimageView(transaction), input })
   }
 }
@@ -120,13 +121,13 @@ export class NodeUnlock implements ScriptTemplateUnlock {
 export interface SignedMint {
   mint: Mint
   /** With its sources, so that `writeBeef` can include them. */
-  transaction: Transaction
+  transaction: sdk.Transaction
 }
 
 /** A solution, and the transaction that holds its node, with its proof or ancestors. */
 export interface MintDraft {
   plan: MintPlan
-  source: Transaction
+  source: sdk.Transaction
   /** The highest fee that the mint may have, in satoshis. */
   maxFee: number
 }
@@ -160,7 +161,7 @@ export interface MintPayer {
  * Starts a transaction that spends the node of a plan into outputs 0 to 2; the inputs that fund it are still missing. Its
  * version is 1 and its lock time 0, as covenants of version 2 require.
  */
-export function startMint(plan: SolvedPlan, source: Transaction): Transaction {
+export function startMint(plan: SolvedPlan, source: sdk.Transaction): sdk.Transaction {
   const transaction = new Transaction(1, [], [], 0)
   transaction.addInput({
     sourceTransaction: source,
@@ -184,7 +185,7 @@ const MAX_SCRIPT_WORK = 30_000_000
  */
 export function finishMint(signed: {
   plan: SolvedPlan
-  transaction: Transaction
+  transaction: sdk.Transaction
   input: number
 }): SignedMint {
   const { plan, transaction, input } = signed
@@ -218,7 +219,7 @@ function requireUnlocked(
  *
  * @throws MintError if the plan does not hold.
  */
-export async function unpaidMint(draft: { plan: MintPlan; source: Transaction }): Promise<SignedMint> {
+export async function unpaidMint(draft: { plan: MintPlan; source: sdk.Transaction }): Promise<SignedMint> {
   const plan = solvePlan(draft.plan)
   const transaction = startMint(plan, draft.source)
   await transaction.sign()

@@ -1,100 +1,18 @@
-import * as z from 'zod'
-import type { Network } from '../../backend/src/protocol/address.js'
-import { readUtf8 } from '../../backend/src/protocol/bytes.js'
-import { COVENANT_VERSIONS, type CovenantVersion, type Deployment } from '../../backend/src/protocol/mint.js'
-import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
-import {
-  PROFILES,
-  type ProfileName,
-  type TermsOverrides,
-  termsOf,
-} from '../../backend/src/protocol/profile.js'
-import { askJson } from './mine-index.js'
 import { MiningError } from './mining-error.js'
+import { askJson } from './server-answers.js'
+import {
+  type ExpectedDeployment,
+  profileDifference,
+  type ServerDeployment,
+  type TreeDifference,
+  treeDifference,
+} from './tree-difference.js'
+import { serverJson, treeJson, treeOfJson } from './tree-json.js'
+
+export type { ExpectedDeployment, ServerDeployment } from './tree-difference.js'
 
 /** Time for the answer, in milliseconds. */
 const TIMEOUT = 10_000
-
-/** The longest marker or TLD that is accepted from a server, in characters: many more than any tree has. */
-export const MAX_TERM_LENGTH = 255
-
-const server = z.object({
-  profile: z.enum(['local', 'mainnet']),
-  network: z.enum(['main', 'test']),
-  genesis: z.string().optional(),
-})
-
-/** A tree as JSON, in `/deployment.json` and in the file of known trees. */
-export const treeJson = server.extend({
-  genesis: z.string().transform((text, context) => {
-    const outpoint = readOutpoint(text)
-    if (outpoint !== undefined) return outpoint
-    context.addIssue({ code: 'custom', message: 'not an outpoint' })
-    return z.NEVER
-  }),
-  // Older servers and files do not have it: their trees have version 1.
-  covenantVersion: z.int().min(1).default(1),
-  difficulty: z.int().min(1).max(64).optional(),
-  marker: z.string().max(MAX_TERM_LENGTH).optional(),
-  tld: z.string().max(MAX_TERM_LENGTH).optional(),
-})
-
-/** The tree that a server claims to follow. */
-export interface ServerDeployment {
-  profile: ProfileName
-  network: Network
-  deployment: Deployment
-}
-
-/**
- * The tree that a JSON document describes.
- *
- * @param document.says The start of an error message, before "the covenant version".
- * @throws MiningError `NEWER_COVENANT` if this release does not know the rules of its covenant.
- */
-export function treeOfJson(
-  document: z.output<typeof treeJson>,
-  { says }: { says: string },
-): ServerDeployment {
-  const { profile, network, genesis, difficulty, marker, tld } = document
-  const covenantVersion = knownVersion(document.covenantVersion)
-  if (covenantVersion === undefined)
-    throw new MiningError(
-      'NEWER_COVENANT',
-      `${says} the covenant version ${document.covenantVersion} for the tree of ${formatOutpoint(genesis)}, and this release knows ${COVENANT_VERSIONS.join(' and ')}: upgrade minetree`,
-    )
-  const terms = termsOf(PROFILES[profile], {
-    covenantVersion,
-    ...(difficulty !== undefined && { difficulty }),
-    ...(marker !== undefined && { nameMarker: marker }),
-    ...(tld !== undefined && { nameTld: tld }),
-  })
-  return { profile, network, deployment: { ...terms, genesis } }
-}
-
-/** The JSON document that describes a tree. */
-export function jsonOfTree({ profile, network, deployment }: ServerDeployment): z.input<typeof treeJson> {
-  const { genesis, covenantVersion, difficulty, marker, tld } = deployment
-  return {
-    ...{ profile, network, genesis: formatOutpoint(genesis), covenantVersion, difficulty },
-    marker: readUtf8(marker),
-    ...(tld && { tld }),
-  }
-}
-
-function knownVersion(version: number): CovenantVersion | undefined {
-  return COVENANT_VERSIONS.find((known) => known === version)
-}
-
-/** The user's settings, to compare with what a server states. Missing ones are not compared. */
-export interface ExpectedDeployment {
-  profile?: ProfileName
-  network?: Network
-  genesis?: Outpoint
-  terms?: TermsOverrides
-  /** The whole tree, if all of it is known; it takes precedence over `genesis` and `terms`. */
-  deployment?: Deployment
-}
 
 /**
  * Asks a server which tree it follows (`/deployment.json`), and compares the answer with the user's settings. A server
@@ -110,7 +28,7 @@ export async function serverDeployment(
   { signal }: { signal?: AbortSignal } = {},
 ): Promise<ServerDeployment> {
   const { body } = await askJson({ url: `${url}/deployment.json`, timeout: TIMEOUT, signal })
-  const answer = server.safeParse(body)
+  const answer = serverJson.safeParse(body)
   if (!answer.success) throw new MiningError('BAD_INDEX', `${url} is not a minetree server`)
   requireSame(url, profileDifference(expected, answer.data))
   if (answer.data.genesis === undefined) throw new MiningError('NO_TREE', `${url} follows no tree of names`)
@@ -126,42 +44,4 @@ function requireSame(url: string, difference: TreeDifference | undefined): void 
   if (difference === undefined) return
   const { setting, expected, actual } = difference
   throw new MiningError('OTHER_TREE', `${setting} is ${expected}, and ${url} follows ${actual}`)
-}
-
-/** A setting in which two descriptions of a tree differ, by the name of its environment variable. */
-export interface TreeDifference {
-  setting: string
-  expected: string | number
-  actual: string | number
-}
-
-/** The first setting that is expected to be another one; undefined if all agree. */
-export function treeDifference(
-  expected: ExpectedDeployment,
-  actual: ServerDeployment,
-): TreeDifference | undefined {
-  const { deployment: whole, terms = {} } = expected
-  const genesis = whole?.genesis ?? expected.genesis
-  const rules = actual.deployment
-  const compared: [setting: string, expected: string | number | undefined, actual: string | number][] = [
-    ['NETWORK', expected.network, actual.network],
-    ['GENESIS', genesis && formatOutpoint(genesis), formatOutpoint(rules.genesis)],
-    ['COVENANT_VERSION', whole?.covenantVersion ?? terms.covenantVersion, rules.covenantVersion],
-    ['DIFFICULTY', whole?.difficulty ?? terms.difficulty, rules.difficulty],
-    ['NAME_MARKER', whole ? readUtf8(whole.marker) : terms.nameMarker, readUtf8(rules.marker)],
-    ['NAME_TLD', whole ? (whole.tld ?? 'none') : terms.nameTld, rules.tld ?? 'none'],
-  ]
-  const other = compared.find(([, set, stated]) => set !== undefined && set !== stated)
-  return (
-    profileDifference(expected, actual) ??
-    (other && { setting: other[0], expected: other[1] ?? '', actual: other[2] })
-  )
-}
-
-function profileDifference(
-  expected: Pick<ExpectedDeployment, 'profile'>,
-  { profile }: Pick<ServerDeployment, 'profile'>,
-): TreeDifference | undefined {
-  if (expected.profile === undefined || expected.profile === profile) return undefined
-  return { setting: 'PROFILE', expected: expected.profile, actual: profile }
 }

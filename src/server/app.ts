@@ -45,6 +45,8 @@ export interface AppOptions {
   ping: () => Promise<void>
   /** Served at `/metrics`; by default, nothing is counted. */
   metrics?: Metrics
+  /** The port that it listens on, once it does; by default, the one in the settings. */
+  port?: (() => number | undefined) | undefined
   /** Reasons why the host is not ready; the index and the chain tracker are added. */
   readiness?: Readiness
   /** See `GatewayOptions`. */
@@ -84,6 +86,7 @@ export function createApp(options: AppOptions): App {
   } = readApp({
     ...{ config, graph, logger },
     ...(options.ancestors && { ancestors: options.ancestors }),
+    port: options.port,
     chain: () => chainStatus(options.chain ?? {}),
   })
   const health = healthOf({ ping, readiness, index, refused, chain: options.chain, readers: options.readers })

@@ -25,13 +25,15 @@ export interface ReadAppOptions {
   graph: GraphStore
   /** See `GatewayOptions`. */
   ancestors?: MissingAncestors
+  /** The port that it listens on, once it does; by default, the one in the settings. */
+  port?: (() => number | undefined) | undefined
   /** How far the host has come, for its pages. */
   chain: () => Promise<ChainView> | ChainView
   logger: Logger
 }
 
 /** The routes that need nothing but the store, which any process may read. They leave errors and all other paths to the caller. */
-export function readApp({ config, graph, ancestors, chain, logger }: ReadAppOptions): {
+export function readApp({ config, graph, ancestors, port, chain, logger }: ReadAppOptions): {
   app: Express
   /** Reads the bodies of requests, for further routes as well. */
   bodies: RequestBodies
@@ -58,7 +60,7 @@ export function readApp({ config, graph, ancestors, chain, logger }: ReadAppOpti
     .set('query parser', 'simple')
     .set('trust proxy', limits.trustedProxies)
   const responses = new ResponseCache(graph)
-  const site = siteOf(config)
+  const site = siteOf(config, port)
   const render = pageRenderer(site)
   const errorPage = errorPages(render)
   const contentHosts = new ContentHosts({

@@ -18,6 +18,7 @@ export function createReaderApp({
   index,
   reads,
   writer,
+  port,
   logger,
 }: {
   config: Config
@@ -28,12 +29,14 @@ export function createReaderApp({
   /** Counts the reads of each client for all processes. */
   reads: Store
   writer: WriterAddress
+  /** The port that it listens on, once it does; by default, the one in the settings. */
+  port?: () => number | undefined
   logger: Logger
 }): App {
   const { limits, deployment, chainSources } = config
   const isFollowing = deployment !== undefined && chainSources.length > 0
   const { app, answerStored, hosted, errorPage } = readApp({
-    ...{ config, graph, logger },
+    ...{ config, graph, port, logger },
     ...(isFollowing && { ancestors }),
     chain: writersChain(writer),
   })

@@ -102,6 +102,7 @@ export async function startServer({
   let isStopping = false
   readiness.add('shutdown', () => (isStopping ? 'the host is shutting down' : undefined))
   const reads = new MemoryStore()
+  let port: number | undefined
   const app = createApp({
     config,
     overlay: node.overlay,
@@ -111,6 +112,7 @@ export async function startServer({
     index: () => node.maintenance.status,
     metrics,
     chain,
+    port: () => port,
     logger,
     ...(reorgMonitor && { reorgMonitor }),
     ...(pageFiles && { pageFiles }),
@@ -118,7 +120,10 @@ export async function startServer({
     ...(readers && { readers, reads }),
     ...(following && { ancestors: node.ancestors }),
   })
+  let answered = 0
+  engine.countAnswered = () => answered + (readers?.answered ?? 0)
   const onEnd = (ended: EndedRequest): void => {
+    answered++
     if (ended.code === 'STORE_FULL') space.found()
     metrics.countRequest(ended)
   }
@@ -138,6 +143,7 @@ export async function startServer({
     await node.close()
     throw error
   })
+  port = listening.address.port
   node.maintenance.start()
   reorgMonitor?.start()
   peersSync?.start()
@@ -147,7 +153,6 @@ export async function startServer({
   }
   nonFinal.start()
   catchUpLog.start()
-  const { port } = listening.address
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
     url: `http://${host}:${port}`,

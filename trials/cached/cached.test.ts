@@ -75,12 +75,17 @@ function pathsOf({ subjects, transactions }: History): string[] {
   const outputs = subjects.flatMap(({ said, outpoint }) => said.map((_, vout) => outpoint(vout)))
   const names = transactions.flatMap(({ mint }) => mint?.name ?? [])
   return [
+    ...['/', '/names', '/inscriptions', '/tree', '/feeds/names.atom', '/feeds/inscriptions.atom'],
+    ...['counts', 'newest/names', 'newest/inscriptions', 'tree'].map((list) => `/svc/gateway/${list}`),
+    ...subjects.map(({ txid }) => `/tx/${txid}`),
     ...outputs.flatMap((outpoint) => [
       ...['', ':0', ':1', ':-1'].map((sequence) => `/content/${outpoint}${sequence}`),
       ...['', ':0', ':-1'].map((sequence) => `/svc/gateway/metadata/${outpoint}${sequence}`),
+      ...['/ordinal/', '/parent/', '/svc/gateway/history/'].map((route) => route + outpoint),
     ]),
     ...names.flatMap((name) => [
       ...['origin/', 'mine/', ''].map((route) => `/svc/names/${route}${name}`),
+      ...['/name/', '/svc/gateway/tree/'].map((route) => route + name),
       `/svc/names/mine/${name}q`,
     ]),
   ]

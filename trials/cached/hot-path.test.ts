@@ -85,7 +85,7 @@ test('every request of the OpenAPI document is answered as by the routes', async
   await ask(routes.get('flooded') ?? '', '/submit', { ...flooder, method: 'POST' })
   const readers = new Map<keyof Hosts, string>()
   for (const name of ['well', 'empty', 'awaiting'] as const) {
-    const { urls, close } = await openReaders(hosts[name].node, 1)
+    const { urls, close } = await openReaders(hosts[name].node, { count: 1 })
     readers.set(name, urls[0] ?? '')
     closing.push(close)
   }
@@ -136,7 +136,7 @@ test('whatever strangers ask for is answered as by the routes', async () => {
   for (const { beef, topics } of world.filling)
     expect((await ask(url, '/submit', submission(beef, [...topics]))).status).toBe(200)
   const routes = await serveRoutes(node)
-  const readers = await openReaders(node, 1)
+  const readers = await openReaders(node, { count: 1 })
   closing.push(readers.close)
   const [reader = ''] = readers.urls
   const hits = countHits(node)

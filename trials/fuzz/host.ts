@@ -14,18 +14,28 @@ const SETTINGS = {
   MAX_QUERY_BYTES: String(1024 * 1024),
   READS_PER_MINUTE: '0',
   SUBMISSIONS_PER_MINUTE: '0',
+  // One address that sends what takes long to parse would be refused for a while, with all that others send from it.
+  MAX_CLIENT_CONNECTIONS: '0',
   ADMIN_TOKEN,
 }
 
-/** The compiled server, following the tree of the network that inputs are made of. */
+/**
+ * The compiled server, following the tree of the network that inputs are made of.
+ *
+ * @param options.env Further settings.
+ */
 export async function startHost(options: {
   main: string
   dataDir: string
   world: World
+  env?: Environment
   onLine?: (line: string) => void
 }): Promise<ServerProcess> {
   const { main, dataDir, world, onLine } = options
-  const env: Environment = { PORT: '0', DATA_DIR: dataDir, SEED: 'none', ...SETTINGS, ...world.settings }
+  const env: Environment = {
+    ...{ PORT: '0', DATA_DIR: dataDir, SEED: 'none', ...SETTINGS, ...world.settings },
+    ...options.env,
+  }
   return await startServerProcess({ main, env, ...(onLine && { onLine }) })
 }
 

@@ -81,7 +81,8 @@ function judgeError({ method, host, headers: sent }: PlainRequest, { headers, bo
 
 function judgeGood({ method, target, host }: PlainRequest, { status, headers, body }: FuzzAnswer): string[] {
   const complaints: string[] = []
-  const isHosted = target.startsWith('/') && /^[^.@:]+(?:\.c)?\.localhost\.?(?::\d*)?$/i.test(host ?? '')
+  const isHosted =
+    target.startsWith('/') && /^(?:[^.@:]+(?:\.c)?\.localhost|[^@:]+\.example)\.?(?::\d*)?$/i.test(host ?? '')
   const isStrangers = isHosted || STRANGERS.test(target)
   if (isHosted && status === 200 && !headers.has('x-outpoint')) complaints.push('it is no content')
   const type = headers.get('content-type') ?? ''

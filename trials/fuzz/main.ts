@@ -4,6 +4,7 @@ import { join, resolve } from 'node:path'
 import type { ServerProcess, Usage } from '../../test/support/server/server-process.js'
 import { readTrialArguments } from '../arguments.js'
 import { growthOf } from '../growth.js'
+import { domainServer } from './domains.js'
 import { type Failure, type Figures, fuzz } from './fuzzing.js'
 import { fillHost, startHost } from './host.js'
 import { casesOf } from './kinds.js'
@@ -35,6 +36,7 @@ const say = (line: string): void => {
 }
 const folder = await mkdtemp(join(tmpdir(), 'minetree-fuzz-'))
 const world = fuzzWorld()
+const { dns, env } = await domainServer(world.prey)
 const log: string[] = []
 let crashes = 0
 let failures = 0
@@ -46,6 +48,7 @@ async function start(): Promise<ServerProcess> {
     main: MAIN,
     dataDir: folder,
     world,
+    env,
     onLine: (line) => {
       if (!line.startsWith('{"level":50')) return
       log.push(line)
@@ -109,6 +112,7 @@ const handles = growthOf(
 )
 report(figures)
 await server.kill('SIGTERM')
+await dns.close()
 await rm(folder, { recursive: true, force: true })
 if (failures > 0 || crashes > 0 || memory.hasGrown || handles.hasGrown) process.exitCode = 1
 

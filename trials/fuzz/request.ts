@@ -1,5 +1,8 @@
 import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 
+/** A host of the service, on which requests are for it. */
+export const OWN_HOST = 'fuzz'
+
 /**
  * A request that is one: a line, headers and a body of the length that they tell. Text stands for bytes, a character
  * each; whether a server finds it legal is for the server to say.
@@ -27,7 +30,7 @@ export function isRaw(request: FuzzRequest): request is RawRequest {
 /** What goes down the connection, which the answer is to end. */
 export function bytesOf(request: FuzzRequest): Uint8Array {
   if (isRaw(request)) return request.raw
-  const { method, target, headers, host = 'fuzz', body } = request
+  const { method, target, headers, host = OWN_HOST, body } = request
   const lines = [`${method} ${target} HTTP/1.1`, `Host: ${host}`, 'Connection: close']
   for (const [name, value] of headers) lines.push(`${name}: ${value}`)
   if (body !== undefined) lines.push(`Content-Length: ${body.length}`)

@@ -2,8 +2,10 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { builtPackage } from '../../test/support/cli/built-package.js'
+import type { DnsServer } from '../../test/support/server/dns-server.js'
 import type { ServerProcess } from '../../test/support/server/server-process.js'
 import { readAnswers } from './answer.js'
+import { domainServer } from './domains.js'
 import { exchange } from './exchange.js'
 import { fuzz } from './fuzzing.js'
 import { fillHost, startHost } from './host.js'
@@ -24,15 +26,20 @@ const world = fuzzWorld()
 const lines: string[] = []
 let folder = ''
 let server: ServerProcess
+let dns: DnsServer
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'minetree-test-'))
   const main = join(await builtPackage(), 'dist/cli/main.js')
-  server = await startHost({ main, dataDir: folder, world, onLine: (line) => lines.push(line) })
+  const domains = await domainServer(world.prey)
+  dns = domains.dns
+  const { env } = domains
+  server = await startHost({ main, dataDir: folder, world, env, onLine: (line) => lines.push(line) })
   await fillHost(server, world)
 })
 afterAll(async () => {
   await server.kill('SIGKILL')
+  await dns.close()
   await rm(folder, { recursive: true, force: true })
 })
 

@@ -71,6 +71,7 @@ export class BlocklistFilter implements GraphReader {
         await this.refuseName(name)
         return await this.unlessBlocked(await names.originOf(name))
       },
+      claimed: async (asked) => await this.served(await names.claimed(asked)),
       liveNode: async (domain) => {
         await this.refuseName(domain)
         return await this.unlessBlocked(await names.liveNode(domain))

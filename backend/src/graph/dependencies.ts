@@ -1,4 +1,5 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import type { Attribute } from './attributes.js'
 import type { AdmissionRecord, GraphRecords } from './records.js'
 
 /**
@@ -14,6 +15,14 @@ export const dependency = {
   proof: (txid: string): Dependency => `proof ${txid}`,
   /** Where stored outputs are in their ordinals, beside what continues them at the end. */
   lineages: 'lineages',
+  /** Whether a name is claimed. */
+  name: (name: string): Dependency => `name ${name}`,
+  /** Which names there are, and when they were mined. */
+  names: 'names',
+  /** Which inscriptions there are, and when they were mined. */
+  inscriptions: 'inscriptions',
+  /** Which ordinals are found by a parent: only that some are added. One that is found no more has moved. */
+  children: (parent: Attribute): Dependency => `children ${parent.hash}`,
   /** Anything. */
   all: 'all',
 } as const
@@ -37,11 +46,11 @@ export type Changes = readonly Dependency[] | undefined
  * transactions that came earlier, or was given what the host's engine derived: that may continue or begin ordinals whose
  * outputs it does not name.
  *
- * @param written.isRelinked Whether outputs that were stored before have another place in their ordinals.
+ * @param written.derived What was noted of what is derived ({@link RecordOptions.onDerived}).
  */
 export function changesOfWrite(
   { transactions, spends, nodes, names, outputs }: GraphRecords,
-  { admitted, isRelinked }: { admitted: AdmissionRecord[]; isRelinked: boolean },
+  { admitted, derived }: { admitted: AdmissionRecord[]; derived: readonly Dependency[] },
 ): Changes {
   const txids = new Set(transactions.map(({ txid }) => txid))
   const isOwn = admitted.every(({ outpoint }) => txids.has(outpoint.txid))
@@ -50,6 +59,6 @@ export function changesOfWrite(
     dependency.all,
     ...transactions.map(({ txid }) => dependency.proof(txid)),
     ...spends.map(({ outpoint }) => dependency.spend(outpoint)),
-    ...(isRelinked ? [dependency.lineages] : []),
+    ...derived,
   ]
 }

@@ -50,8 +50,8 @@ export interface RecordOptions {
   again?: boolean
   /** Called for what the rules do not admit. */
   onRefusal?: OnRefusal
-  /** Called if outputs that were stored before have another place in their ordinals than they had. */
-  onRelinked?: () => void
+  /** Called with what has changed of all that is derived from records. */
+  onDerived?: (changed: readonly Dependency[]) => void
 }
 
 /** A stored transaction whose bytes are only read when asked for. */
@@ -109,6 +109,8 @@ export interface Backlog {
 export interface NamesReader {
   /** The origin of a claimed name. */
   originOf(name: string): Promise<Outpoint | undefined>
+  /** Those of the names that are claimed, in no order. */
+  claimed(names: string[]): Promise<NameRecord[]>
   /** The node of a domain that no admitted mint has spent. */
   liveNode(domain: string): Promise<Outpoint | undefined>
   /** The live node whose domain is the longest prefix of `name`, including `name` itself. */

@@ -1,5 +1,6 @@
 import { Utils } from '@bsv/sdk'
 import { concatBytes, fromHex, toHex } from './bytes.js'
+import { type Hash256, hash256 } from './transaction.js'
 
 /** The networks that have addresses of their own. */
 export type Network = 'main' | 'test'
@@ -12,6 +13,7 @@ const BEFORE = [0x76, 0xa9, 0x14]
 /** OP_EQUALVERIFY OP_CHECKSIG. */
 const AFTER = [0x88, 0xac]
 const HASH_LENGTH = 20
+const CHECKSUM_LENGTH = 4
 /** Of 25 bytes, base58 makes no more characters. */
 const MAX_ADDRESS = 35
 const LOCK_LENGTH = BEFORE.length + HASH_LENGTH + AFTER.length
@@ -30,9 +32,10 @@ export function p2pkhLock(owner: string): Uint8Array {
   return concatBytes(Uint8Array.from(BEFORE), fromHex(owner), Uint8Array.from(AFTER))
 }
 
-/** The address of a public key hash in hex. */
-export function encodeAddress(owner: string, network: Network): string {
-  return Utils.toBase58Check(Array.from(fromHex(owner)), [VERSIONS[network]])
+/** The address of a public key hash in hex. @param hash By default one that also runs in browsers, and takes longer. */
+export function encodeAddress(owner: string, network: Network, hash: Hash256 = hash256): string {
+  const payload = concatBytes(Uint8Array.of(VERSIONS[network]), fromHex(owner))
+  return Utils.toBase58(Array.from(concatBytes(payload, hash(payload).subarray(0, CHECKSUM_LENGTH))))
 }
 
 /** The public key hash, in hex, of a P2PKH address of either network; undefined for anything else. */

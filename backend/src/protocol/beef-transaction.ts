@@ -2,6 +2,7 @@ import { MerklePath as SdkMerklePath, Transaction } from '@bsv/sdk'
 import { BeefError, readBeefFrame } from './beef.js'
 import { reversed, toHex } from './bytes.js'
 import { MerklePath } from './merkle-path.js'
+import type * as sdk from './sdk-types.js'
 import { type Hash256, hash256 } from './transaction.js'
 
 // Why not `Transaction.fromBEEF`: the SDK's reader (2.1.0) takes quadratic time, above all for merkle paths, and keeps
@@ -27,9 +28,9 @@ export interface ProvableTransaction {
 export function sdkTransaction(
   txid: string,
   find: (txid: string) => ProvableTransaction | undefined,
-): Transaction | undefined {
-  const built = new Map<string, Transaction | undefined>()
-  const build = (each: string): Transaction | undefined => {
+): sdk.Transaction | undefined {
+  const built = new Map<string, sdk.Transaction | undefined>()
+  const build = (each: string): sdk.Transaction | undefined => {
     const found = find(each)
     if (found === undefined) return undefined
     const transaction = Transaction.fromBinary(found.raw)
@@ -68,7 +69,7 @@ export function sdkTransaction(
 export function readBeefTransaction(
   beef: Uint8Array,
   { txid: wanted, hash = hash256 }: { txid?: string; hash?: Hash256 } = {},
-): Transaction {
+): sdk.Transaction {
   const { atomicTxid, bumps, transactions } = readBeefFrame(beef)
   const fail = (message: string): Error => new BeefError(message)
   const paths = bumps.map((bump) => new MerklePath(bump, { hash, fail }))
@@ -91,6 +92,6 @@ export function readBeefTransaction(
  * A BEEF V1 (BRC-62) of a transaction, with its merkle path or its ancestors down to proven ones, as far as they are linked
  * to it. The transaction comes last.
  */
-export function writeBeef(subject: Transaction): Uint8Array {
+export function writeBeef(subject: sdk.Transaction): Uint8Array {
   return Uint8Array.from(subject.toBEEFUint8Array(true))
 }

@@ -1,5 +1,6 @@
-import { OP, type Spend } from '@bsv/sdk'
+import { OP } from '@bsv/sdk'
 import { ScriptWalk } from './script-walk.js'
+import type { Spend } from './sdk-types.js'
 
 /**
  * What running scripts may still cost, in units of what the interpreter takes to hash one byte, some ten nanoseconds.

@@ -1,8 +1,10 @@
 import { join } from 'node:path'
+import { PrivateKey, ProtoWallet } from '@bsv/sdk'
 import { z } from 'zod'
 import { readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, TOPICS } from '../../../backend/src/protocol/profile.js'
+import { bindingLock } from '../../identity/binding-lock.js'
 import { NOBODY, NOBODY_LOCK } from '../../mining/fake-funding.js'
 import { layOutStream } from '../../publish/file.js'
 import { type FolderEntry, layOutFolder } from '../../publish/folder.js'
@@ -49,11 +51,34 @@ export async function filledWith({ graph }: Pick<LocalNetwork, 'graph'>): Promis
  */
 export async function fill(network: LocalNetwork): Promise<Filled> {
   const stream = await publishMelody(network)
-  await ensureName(network, OTHER_NAME)
+  await bindOtherName(network)
   const site = await publishSite(network, stream)
   const all = { ...site, stream }
   await network.graph.settings.set(FILLED, JSON.stringify(all))
   return all
+}
+
+/** Mines the second name and binds it to an identity, unless somebody has it. */
+async function bindOtherName(network: LocalNetwork): Promise<void> {
+  const { graph, progress } = network
+  const outpoint = await ensureName(network, OTHER_NAME)
+  // Derived from the genesis, so that another start makes the same transaction. Whoever knows the genesis knows the key.
+  const key = PrivateKey.fromHex(sourceFor(network, 'identity key'))
+  const lock = await bindingLock({
+    coin: { outpoint, lockingScript: NOBODY_LOCK, bindingInputs: [] },
+    signer: new ProtoWallet(key),
+    profile: { domain: 'localhost', name: 'Hum' },
+  })
+  const transaction = reinscribingTransaction({
+    ordinal: outpoint,
+    height: (await graph.transactions.heightOf(outpoint.txid)) ?? 0,
+    outputs: [{ satoshis: 1, lockingScript: lock }],
+    source: sourceFor(network, 'identity'),
+  })
+  const isThere = await graph.admissions.isApplied(TOPICS.ordinals, transaction.txid)
+  if (!isThere && !(await isNobodys(network, outpoint))) return
+  await submitOnce(network, transaction, { outputs: 1, called: `the identity of ${OTHER_NAME}` })
+  progress.say(`bound ${OTHER_NAME} to an identity`)
 }
 
 /** In bytes; small, so that a few seconds of sound make several chunks. */

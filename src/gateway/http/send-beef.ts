@@ -40,16 +40,17 @@ export async function beefAnswer(options: {
   return { body, tag: await tagOf(body, options.transactions) }
 }
 
-/** Sends either. */
+/** Sends either. @param options.cache Its `Cache-Control`; by default, it is revalidated each time. */
 export async function sendBeef(options: {
   request: Request
   response: Response
   answer: BeefAnswer
+  cache?: string
 }): Promise<void> {
-  const { request, response, answer } = options
+  const { request, response, answer, cache = CACHE.revalidate } = options
   const { body, tag } = answer
   setSecurityHeaders(response, { active: false })
-  response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })
+  response.set({ 'Cache-Control': cache, ETag: tag })
   if (endedByPrecondition({ request, response, tag })) return
   response.setHeader('Content-Type', UNTYPED)
   response.setHeader('Content-Length', body.length)

@@ -106,15 +106,19 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
       '/newest/names',
       answered(async ({ query }) => {
         const { shown, next } = await newestPage(query, (asked) => listings.newestNames(asked))
-        return { value: { names: await withTimes(store, shown.map(nameJson)), ...next } }
+        const names = await withTimes(store, shown.map(nameJson))
+        return { value: { names, ...next }, dependsOn: [dependency.names] }
       }),
     )
     .get(
       '/newest/inscriptions',
       answered(async ({ query }) => {
         const { shown, next } = await newestPage(query, (asked) => listings.newestInscriptions(asked))
-        const inscriptions = shown.map((each) => outputJson(each, network))
-        return { value: { inscriptions: await withTimes(store, inscriptions), ...next } }
+        const inscriptions = await withTimes(
+          store,
+          shown.map((each) => outputJson(each, network)),
+        )
+        return { value: { inscriptions, ...next }, dependsOn: [dependency.inscriptions] }
       }),
     )
     .get(

@@ -3,11 +3,13 @@ import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
 import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
-import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { BINDING_LAYOUTS, readBinding } from '../../../backend/src/protocol/identity-binding.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
 
 export interface NamesOptions {
@@ -17,6 +19,27 @@ export interface NamesOptions {
   /** The most bytes of MAP that a record shows. */
   maxMapBytes: number
 }
+
+const hex = z.string().meta({ pattern: '^([0-9a-f]{2})+$' })
+
+const bindingShape = z
+  .strictObject({
+    identityKey: hex.describe('The public key that the name is said to resolve to.'),
+    layout: z.enum(BINDING_LAYOUTS),
+    profile: z
+      .strictObject({
+        domain: z.string().optional(),
+        name: z.string().optional(),
+        avatar: outpoint.optional().describe('The origin of an image.'),
+      })
+      .describe('What the holder says about itself.'),
+    lockingKey: hex.describe('The public key that can spend the output.'),
+    signature: hex.describe('Over the fields of the script, in DER.'),
+    spent: outpoint.optional().describe('Where the name was before: the key ID is `opns:` and this.'),
+  })
+  .describe(
+    'The identity binding of BRC-174 in the script. This host verifies neither the key nor the signature: see docs/identity.md.',
+  )
 
 /** The record of a name: its mint, and the current state of its ordinal. Missing fields are unknown or empty. */
 export const nameRecordShape = z
@@ -32,6 +55,7 @@ export const nameRecordShape = z
           .meta({ pattern: '^([0-9a-f]{2})*$' })
           .optional()
           .describe('The locking script. Absent if it is over 64 KiB, or too far into a large transaction.'),
+        binding: bindingShape.optional(),
         spent: z
           .boolean()
           .describe('Whether it was spent: the ordinal is lost, or this host does not know where it went.'),
@@ -86,7 +110,7 @@ export async function nameRecord(
 
 async function tipRecord(
   { store, network }: Pick<NamesOptions, 'store' | 'network'>,
-  { outpoint, owner }: OutputRecord,
+  { outpoint, owner, previous }: OutputRecord,
 ): Promise<FullNameRecord['tip']> {
   const script = await lockingScriptOf(outpoint, store.transactions, {
     longest: MAX_SCRIPT_BYTES,
@@ -95,8 +119,26 @@ async function tipRecord(
   return {
     outpoint: formatOutpoint(outpoint),
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
-    ...(script && { script: toHex(script) }),
+    ...(script && { script: toHex(script), ...bindingRecord(script, previous) }),
     spent: (await store.transactions.spenderOf(outpoint)) !== undefined,
+  }
+}
+
+/** What a script says of an identity, if it is the lock of a binding. */
+function bindingRecord(
+  script: Uint8Array,
+  spent: Outpoint | undefined,
+): { binding?: z.output<typeof bindingShape> } {
+  const binding = readBinding(script)
+  if (binding === undefined) return {}
+  const { identityKey, layout, profile, lockingKey, signature } = binding
+  const { avatar, ...said } = profile
+  return {
+    binding: {
+      ...{ identityKey, layout, lockingKey, signature: toHex(signature) },
+      profile: { ...said, ...(avatar && { avatar: formatOutpoint(avatar) }) },
+      ...(spent && { spent: formatOutpoint(spent) }),
+    },
   }
 }
 
@@ -106,7 +148,7 @@ const addresses = new LRUCache<string, string>({ max: 10_000 })
 /** The address of a public key hash in hex. */
 export function ownerAddress(owner: string, network: Network): string {
   const key = `${network} ${owner}`
-  const address = addresses.get(key) ?? encodeAddress(owner, network)
+  const address = addresses.get(key) ?? encodeAddress(owner, network, nativeHash256)
   addresses.set(key, address)
   return address
 }

@@ -139,8 +139,8 @@ export async function workerHost(): Promise<WorkerHost | undefined> {
 
 async function nodeHost(): Promise<WorkerHost> {
   const [{ Worker }, { availableParallelism }] = await Promise.all([
-    import('node:worker_threads').catch(missing),
-    import('node:os').catch(missing),
+    import(/* webpackIgnore: true */ 'node:worker_threads').catch(missing),
+    import(/* webpackIgnore: true */ 'node:os').catch(missing),
   ])
   return {
     cores: availableParallelism(),
@@ -158,8 +158,8 @@ async function nodeHost(): Promise<WorkerHost> {
 }
 
 /**
- * Node's modules are imported dynamically, because browsers load this file too; bundlers for browsers ignore a dynamic
- * import whose failure is handled.
+ * Node's modules are imported dynamically, because browsers load this file too. Bundlers for browsers ignore a dynamic
+ * import whose failure is handled, or that a comment tells them to.
  */
 function missing(cause: unknown): never {
   throw new SearchError('UNAVAILABLE', 'workers are not available here', { cause })
@@ -171,7 +171,7 @@ function missing(cause: unknown): never {
  */
 export async function workerParent(): Promise<WorkerParent> {
   if (isNode) {
-    const { parentPort } = await import('node:worker_threads').catch(missing)
+    const { parentPort } = await import(/* webpackIgnore: true */ 'node:worker_threads').catch(missing)
     if (parentPort === null) throw new Error('not a worker')
     return {
       post: (message) => parentPort.postMessage(message),

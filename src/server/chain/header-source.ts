@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
 import { Pace } from '../../follow/pace.js'
 import {
   type HeaderSourceKind,
@@ -10,7 +11,6 @@ import {
 import { SourceClient } from '../../follow/source-client.js'
 import { ChaintracksStreams } from './chaintracks-streams.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
-import { InvalidHeadersError } from './header-rules.js'
 
 /** How many requests a second a source gets at most: a round takes one or two, unless many headers are missing. */
 const RATE = 10

@@ -1,17 +1,14 @@
 import { HEADER_BYTES, headerAt, headerCount } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes, joinBytes } from '../../../backend/src/protocol/bytes.js'
-import { ChainSourceError } from '../../follow/errors.js'
-import { type HeaderFetcher, lastHash, type SourceTip } from './header-fetcher.js'
 import {
   CONTEXT,
-  firstUnlinked,
-  HeaderVerifier,
-  hashOf,
   InvalidHeadersError,
-  shownHash,
   targetRuleOf,
   totalWork,
-} from './header-rules.js'
+} from '../../../backend/src/protocol/header-rules.js'
+import { ChainSourceError } from '../../follow/errors.js'
+import { type HeaderFetcher, lastHash, type SourceTip } from './header-fetcher.js'
+import { firstUnlinked, HeaderVerifier, hashOf, shownHash } from './header-rules.js'
 import type { StoredHeaders } from './stored-headers.js'
 
 /** How many headers are fetched at once, where the service gives as many. */

@@ -10,17 +10,15 @@ import {
 } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { CodedError } from '../../../backend/src/protocol/coded-error.js'
-import type { HeaderCheckpoint } from '../config/header-settings.js'
-import type { Verdict } from './chain-tracker.js'
+import type { HeaderCheckpoint } from '../../../backend/src/protocol/header-checkpoints.js'
 import {
   CONTEXT,
-  firstUnlinked,
-  hashOf,
-  shownHash,
   type TargetRule,
   targetRuleOf,
   totalWork,
-} from './header-rules.js'
+} from '../../../backend/src/protocol/header-rules.js'
+import type { Verdict } from './chain-tracker.js'
+import { firstUnlinked, hashOf, shownHash } from './header-rules.js'
 
 /** How many headers are read at once where all are. */
 const PAGE = 10_000

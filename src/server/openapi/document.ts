@@ -12,6 +12,7 @@ import {
 import { errorBodies, optionalText } from '../../gateway/http/schemas.js'
 import { LISTS_OPERATIONS } from '../../gateway/lists/lists.js'
 import { METADATA_OPERATIONS } from '../../gateway/metadata/metadata.js'
+import { PROOF_OPERATIONS } from '../../gateway/metadata/proof.js'
 import { PROVENANCE_OPERATIONS } from '../../gateway/metadata/provenance.js'
 import { NAMES_OPERATIONS } from '../../gateway/names/names.js'
 import { PREVIEW_OPERATIONS } from '../../gateway/preview/preview.js'
@@ -96,6 +97,7 @@ export function openapiDocument({
     STREAM_OPERATIONS,
     METADATA_OPERATIONS,
     PROVENANCE_OPERATIONS,
+    PROOF_OPERATIONS,
     PREVIEW_OPERATIONS,
     LISTS_OPERATIONS,
   )

@@ -9,7 +9,7 @@ import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
 import type { HeaderName } from '../../gateway/http/operation.js'
 import { domain, name as nameSchema, txid, validate } from '../../gateway/http/schemas.js'
 import { HTML_TYPE } from '../../gateway/http/send-body.js'
-import { type ResponseCache, textResponse } from '../../gateway/http/stored-response.js'
+import { type ResponseCache, sendStored, textResponse } from '../../gateway/http/stored-response.js'
 import { type PageFiles, sendFile } from './page-files.js'
 import { pageHeaders } from './page-headers.js'
 import { loadExplorer, sendPage } from './send-page.js'
@@ -44,10 +44,16 @@ type Make = (pages: Pages, request: Request) => Promise<MadePage>
 
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
 export function explorerRoutes({ explorer, responses, chain }: ExplorerRoutesOptions): Router {
-  const page = (make: Make): RequestHandler =>
-    cachedPage({ responses, make, headers: HEADERS, type: HTML_TYPE })
-  const feed = (make: Make): RequestHandler =>
-    cachedPage({ responses, make, headers: FEED_HEADERS, type: ATOM_TYPE })
+  const page = (make: Make): RequestHandler => cachedPage({ responses, make })
+  const feed = (make: (pages: Pages, base: string) => Promise<string>): RequestHandler => {
+    return async (request, response) => {
+      const pages = await loadExplorer()
+      // Its URLs are those by which this request reached the host: it is nobody else's.
+      const xml = await explorer.store.consistent(() => make(pages, baseOf(request)))
+      const options = { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] }
+      await sendStored({ request, response, stored: textResponse(xml, options) })
+    }
+  }
   return Router()
     .get('/', async (request, response) => {
       const pages = await loadExplorer()
@@ -153,11 +159,11 @@ export function explorerRoutes({ explorer, responses, chain }: ExplorerRoutesOpt
     })
     .get(
       '/feeds/names.atom',
-      feed((pages, request) => pages.namesFeed(explorer, baseOf(request))),
+      feed((pages, base) => pages.namesFeed(explorer, base)),
     )
     .get(
       '/feeds/inscriptions.atom',
-      feed((pages, request) => pages.inscriptionsFeed(explorer, baseOf(request))),
+      feed((pages, base) => pages.inscriptionsFeed(explorer, base)),
     )
     .get('/robots.txt', (_request, response) => {
       response.set({ ...FEED_HEADERS, 'Content-Type': 'text/plain; charset=utf-8' }).send(ROBOTS)
@@ -193,22 +199,12 @@ export function explorerFileRoutes(files: PageFiles | undefined): Router {
 }
 
 /** A page that is cached until something changes that it follows from. */
-function cachedPage({
-  responses,
-  make,
-  headers,
-  type,
-}: {
-  responses: ResponseCache
-  make: Make
-  headers: Readonly<Record<string, string>>
-  type: string
-}): RequestHandler {
+function cachedPage({ responses, make }: { responses: ResponseCache; make: Make }): RequestHandler {
   return async (request: Request, response: Response) => {
     const pages = await loadExplorer()
     await responses.respond(request, response, async () => {
       const { html, dependsOn } = await make(pages, request)
-      return textResponse(html, { headers, type, dependsOn })
+      return textResponse(html, { headers: HEADERS, type: HTML_TYPE, dependsOn })
     })
   }
 }

@@ -8,7 +8,7 @@ import { pageHeaders } from './page-headers.js'
 import { type RenderPage, sendPage } from './send-page.js'
 
 /** The scripts of the page. */
-export const MINE_PAGE_FILES = ['main.js', 'search-worker.js'] as const
+export const MINE_PAGE_FILES = ['main.js', 'mining.js', 'search-worker.js'] as const
 
 /** Where wallets (BRC-100) listen on the user's machine. */
 const WALLETS = ['http://localhost:3301', 'http://localhost:3321', 'https://localhost:2121']

@@ -9,6 +9,7 @@ const PAGE_FILES = {
   'explorer.js': 'text/javascript; charset=utf-8',
   'verify.js': 'text/javascript; charset=utf-8',
   'main.js': 'text/javascript; charset=utf-8',
+  'mining.js': 'text/javascript; charset=utf-8',
   'search-worker.js': 'text/javascript; charset=utf-8',
 } as const
 

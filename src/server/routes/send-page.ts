@@ -17,13 +17,19 @@ type Explorer = Awaited<ReturnType<typeof loadExplorer>>
 /** Renders a page of the explorer. */
 export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
 
-/** What the pages say of a host. */
-export function siteOf(config: Config): Site {
+/**
+ * What the pages say of a host.
+ *
+ * @param port Where it listens, once it does: the system chooses a port in place of 0. By default, where the settings say.
+ */
+export function siteOf(config: Config, port = (): number | undefined => config.port || undefined): Site {
   const { profile, network, deployment } = config
   return {
     network: profile.name === 'local' ? 'local' : network,
     genesis: deployment && formatOutpoint(deployment.genesis),
-    gatewayHost: gatewayAuthority(config),
+    get gatewayHost() {
+      return gatewayAuthority(config, port())
+    },
     namesPrefix: profile.namesPrefixes[0] ?? '',
     gatewayPrefix: profile.gatewayPrefixes[0] ?? '',
     version: packageVersion(),
@@ -31,10 +37,13 @@ export function siteOf(config: Config): Site {
 }
 
 /** The zone of names as hosts with the port that clients use; undefined if that is not known. */
-function gatewayAuthority({ gatewayHost, hostingUrl, port: listened }: Config): string | undefined {
+function gatewayAuthority(
+  { gatewayHost, hostingUrl }: Config,
+  listened: number | undefined,
+): string | undefined {
   if (gatewayHost === undefined) return undefined
-  const port = hostingUrl === undefined ? String(listened) : new URL(hostingUrl).port
-  if (port === '0') return undefined
+  const port = hostingUrl === undefined ? listened : new URL(hostingUrl).port
+  if (port === undefined) return undefined
   return port === '' ? gatewayHost : `${gatewayHost}:${port}`
 }
 

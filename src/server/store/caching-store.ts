@@ -243,14 +243,14 @@ export class CachingStore implements HostStore {
   record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
     // A rebuild has emptied the index before.
     if (options?.again) return this.writing(() => this.store.record(records, options))
-    let isRelinked = false
-    const onRelinked = (): void => {
-      isRelinked = true
-      options?.onRelinked?.()
+    let derived: readonly Dependency[] = []
+    const onDerived: RecordOptions['onDerived'] = (changed) => {
+      derived = changed
+      options?.onDerived?.(changed)
     }
     return this.writing(
-      () => this.store.record(records, { ...options, onRelinked }),
-      (admitted) => changesOfWrite(records, { admitted, isRelinked }),
+      () => this.store.record(records, { ...options, onDerived }),
+      (admitted) => changesOfWrite(records, { admitted, derived }),
     )
   }
 

@@ -195,6 +195,7 @@ export async function connectSqlite(
     reading = connection
     connection.exec(`${QUERY_ONLY} pragma busy_timeout = 5000;`)
     const reader: SqlReader = {
+      isEmbedded: true,
       all: async (sql, values) => connection.prepare(sql).all(values),
       first: async (sql, values) => connection.first(sql, values),
     }

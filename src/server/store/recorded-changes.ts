@@ -16,13 +16,13 @@ export class RecordedChanges {
     const noting: Partial<HostStore> = {
       deriveBy: (admission) => store.deriveBy(admission),
       record: async (records, options) => {
-        let isRelinked = false
-        const onRelinked = (): void => {
-          isRelinked = true
-          options?.onRelinked?.()
+        let derived: readonly Dependency[] = []
+        const onDerived = (changed: readonly Dependency[]): void => {
+          derived = changed
+          options?.onDerived?.(changed)
         }
-        const admitted = await store.record(records, { ...options, onRelinked })
-        this.note(changesOfWrite(records, { admitted, isRelinked }))
+        const admitted = await store.record(records, { ...options, onDerived })
+        this.note(changesOfWrite(records, { admitted, derived }))
         return admitted
       },
       evict: (outpoint) => unknown(store.evict(outpoint)),

@@ -39,6 +39,7 @@ import {
   submissionWeight,
   WriteGroups,
   WriteLock,
+  WritePace,
 } from './submission-queue.js'
 import {
   assertFewAdvertisements,
@@ -98,10 +99,13 @@ export class OverlayEngine {
   readonly writeLock = new WriteLock()
   /** Where scripts run; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
+  /** How many requests this host has answered: writes wait for one another while there are many. */
+  countAnswered: () => number = () => 0
   private readonly nonFinal: NonFinalSubmissions
   private readonly tracker: SharedTracker | undefined
   private readonly groups = new WriteGroups<UnitOfWork, STEAK>({
     lock: this.writeLock,
+    pace: new WritePace(() => this.countAnswered()),
     write: (units) => this.writeTogether(units),
     compatible: compatibleUnits,
   })

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { STEAK } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
@@ -113,8 +114,39 @@ export class WriteLock {
 const MAX_UNITS = 64
 const MAX_WEIGHT = 1024 * 1024
 
+/** From how many requests a second on writes wait, and how long passes between two of them then, in milliseconds. */
+const MANY_REQUESTS = 500
+const APART = 200
+
+/**
+ * While this host answers many requests, its writes come some time apart, so that those between share one: a write takes reads
+ * several times as long as a further submission in it. Without such load each write starts at once.
+ */
+export class WritePace {
+  private startedAt = 0
+  private answered = 0
+  private isBusy = false
+
+  /** @param countAnswered How many requests were answered so far. */
+  constructor(private readonly countAnswered: () => number) {}
+
+  /** How long the next write is to wait, in milliseconds. */
+  wait(): number {
+    return this.isBusy ? Math.max(0, this.startedAt + APART - performance.now()) : 0
+  }
+
+  /** A write starts. */
+  start(): void {
+    const [now, answered] = [performance.now(), this.countAnswered()]
+    this.isBusy = ((answered - this.answered) * 1000) / (now - this.startedAt) > MANY_REQUESTS
+    this.startedAt = now
+    this.answered = answered
+  }
+}
+
 interface WriteGroupsOptions<Unit, Result> {
   lock: WriteLock
+  pace?: WritePace
   /** Writes units in one database transaction: all of them, or none if it throws. Returns their results, in order. */
   write: (units: Unit[]) => Promise<Result[]>
   /** Those of the candidates that a unit can share its write with, the first ones first; by default, all. */
@@ -153,17 +185,24 @@ export class WriteGroups<Unit, Result> {
       const isAlone = weight > MAX_WEIGHT / 2
       const own: Waiting<Unit, Result> = { unit, priority, weight, isAlone, resolve, reject }
       this.waiting.add(own)
-      const isNeeded = (): boolean => this.waiting.has(own)
-      const write = (): Promise<void> => this.writeNow(own)
-      this.options.lock.runIfNeeded(write, { priority, isNeeded }).catch((error) => {
+      this.startInTurn(own).catch((error) => {
         this.waiting.delete(own)
         reject(error)
       })
     })
   }
 
+  private async startInTurn(own: Waiting<Unit, Result>): Promise<void> {
+    const { lock, pace } = this.options
+    const wait = this.waiting.size < MAX_UNITS ? (pace?.wait() ?? 0) : 0
+    if (wait > 0) await sleep(wait, undefined, { ref: false })
+    const isNeeded = (): boolean => this.waiting.has(own)
+    await lock.runIfNeeded(() => this.writeNow(own), { priority: own.priority, isNeeded })
+  }
+
   private async writeNow(own: Waiting<Unit, Result>): Promise<void> {
-    const { write } = this.options
+    const { write, pace } = this.options
+    pace?.start()
     const others = this.takeAlong(own)
     const group = [own, ...others]
     for (const each of group) this.waiting.delete(each)

@@ -50,7 +50,8 @@ export type FromReader =
   | { kind: 'listening'; address: AddressInfo }
   /** It cannot open the store, or cannot listen. */
   | { kind: 'failed'; reason: string }
-  | { kind: 'acknowledged'; id: number }
+  /** @property answered How many requests it has answered itself. */
+  | { kind: 'acknowledged'; id: number; answered: number }
   | { kind: 'measured'; id: number; metrics: ProcessMetrics }
   | { kind: 'reads wanted'; id: number; client: string }
   | { kind: 'reads returned'; client: string; count: number; resetTime: number }

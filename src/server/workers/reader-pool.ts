@@ -86,6 +86,11 @@ export class ReaderPool {
     return [...this.readers].filter(({ isListening }) => isListening).length
   }
 
+  /** How many requests they have answered, as far as they said. */
+  get answered(): number {
+    return [...this.readers].reduce((sum, { answered }) => sum + answered, 0)
+  }
+
   /**
    * Has the readers open the store and listen.
    *
@@ -201,7 +206,7 @@ export class ReaderPool {
         this.onFailure(message.reason)
         break
       case 'acknowledged':
-        reader.acknowledge(message.id)
+        reader.acknowledge(message)
         break
       case 'measured':
         reader.measured(message.id, message.metrics)
@@ -263,6 +268,8 @@ class Reader {
   isListening = false
   /** At how many checks in a row it owed an acknowledgement. */
   missed = 0
+  /** How many requests it had answered at its last acknowledgement. */
+  answered = 0
   private readonly waiting = new Map<number, () => void>()
   private readonly measuring = new Map<number, (metrics: ProcessMetrics | undefined) => void>()
   private nextId = 0
@@ -302,8 +309,9 @@ class Reader {
     })
   }
 
-  acknowledge(id: number): void {
+  acknowledge({ id, answered }: { id: number; answered: number }): void {
     this.missed = 0
+    this.answered = answered
     this.waiting.get(id)?.()
     this.waiting.delete(id)
   }

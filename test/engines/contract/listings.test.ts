@@ -1,6 +1,6 @@
 import { attribute } from '../../../backend/src/graph/attributes.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import { type GraphStore, TIP } from '../../../backend/src/graph/graph-store.js'
 import type { HistoryStep, ListPlace, NewestQuery } from '../../../backend/src/graph/listings.js'
 import { type GraphRecords, graphRecords, type OutputRecord } from '../../../backend/src/graph/records.js'
 import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
@@ -329,6 +329,60 @@ onEachEngine(({ openStore, closeStores }) => {
     expect(
       placesOf(await store.listings.ordinalsWith({ attributes, limit: 1, ...(after && { after }) })),
     ).toEqual(['106:0'])
+  })
+
+  test('each of any number of ordinals is listed as its own record has it', async () => {
+    const store = await open()
+    const owner = '0a'.repeat(20)
+    for (let number = 200; number < 255; number++)
+      await store.record(inscribing(number, { height: number, outputs: [{ owner }] }))
+    await ordinal(store, 12)
+    await store.record(
+      graphRecords({
+        outputs: [
+          // Of another value; without content; of a lineage that begins with what is not here; moved there.
+          { outpoint: at(300), satoshis: 5, owner, content: contentOf(300) },
+          { outpoint: at(301), satoshis: 1, owner },
+          { outpoint: at(302), satoshis: 1, owner, previous: at(999), unsettled: true },
+          { outpoint: at(303), satoshis: 1, owner, previous: at(112), content: contentOf(303) },
+        ],
+      }),
+    )
+    for (const by of [attribute.owner(owner), attribute.contentType('text/plain')]) {
+      const query = { attributes: [by], limit: 100 }
+      const tips = await store.attributes.tipsWith(query)
+      const expected = await Promise.all(
+        tips.map(async (outpoint) => {
+          const step = await store.ordinals.at(outpoint, TIP)
+          const height = await store.transactions.heightOf(outpoint.txid)
+          const holder = (await store.ordinals.output(outpoint))?.owner
+          return {
+            ...{ outpoint, ...(holder !== undefined && { owner: holder }) },
+            ...(height !== undefined && { height }),
+            ...(step && {
+              ...{ origin: step.origin, sequence: step.sequence },
+              ...{ contentOutpoint: step.content.outpoint, content: step.content.content },
+            }),
+          }
+        }),
+      )
+      expect(expected.length).toBeGreaterThan(55)
+      expect(await store.listings.ordinalsWith(query)).toEqual(expected)
+    }
+  })
+
+  test('those of some names that are claimed are found at once, without blocked ones', async () => {
+    const { store } = await openStore()
+    await mintTree(store)
+    const asked = ['ab', 'b', 'zz', 'a', 'ab', ...Array.from({ length: 60 }, (_, index) => `none${index}`)]
+    const claimed = async (from: Pick<GraphStore, 'names'>): Promise<string[]> =>
+      (await from.names.claimed(asked))
+        .map(({ name, outpoint }) => `${name} ${placesOf([{ outpoint }])}`)
+        .sort()
+    expect(await claimed(store)).toEqual(['a 2:2', 'ab 4:2', 'b 3:2'])
+    expect(await store.names.claimed([])).toEqual([])
+    await store.blocklist.add({ kind: 'name', value: 'ab', reason: 'a test', since: 0 })
+    expect(await claimed(new BlocklistFilter(store))).toEqual(['a 2:2', 'b 3:2'])
   })
 
   test('a transaction shows what of it is here, with what spends that', async () => {

@@ -127,6 +127,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   test.each<[string, (store: SqlGraphStore) => Promise<unknown>]>([
     ['transaction', (store) => store.transactions.get(txid)],
     ['nameOrigin', (store) => store.names.originOf('a')],
+    ['claimed', (store) => store.names.claimed(['a', 'b', 'c'])],
     ['liveNode', (store) => store.names.liveNode('')],
     ['longestNode', (store) => store.names.longestNode('abc')],
     ['genuineNodes', (store) => store.names.genuineNodes(many)],

@@ -8,7 +8,19 @@ import { promisify } from 'node:util'
 import { madeOnce } from './made-once.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
-const SOURCES = ['src', 'backend/src', 'package.json', 'bundle.mjs', 'tsconfig.json', 'tsconfig.build.json']
+const SOURCES = [
+  ...[
+    'src',
+    'backend/src',
+    'package.json',
+    'bundle.mjs',
+    'bundle-pages.mjs',
+    'licences.mjs',
+    'tsconfig.json',
+    'tsconfig.build.json',
+  ],
+  ...['build.mjs', 'package.json', 'tsconfig.json'].map((file) => `packages/client/${file}`),
+]
 
 /**
  * The package as it is installed, compiled from the sources as they are: once for as long as they stay the same, for it
@@ -19,6 +31,18 @@ const SOURCES = ['src', 'backend/src', 'package.json', 'bundle.mjs', 'tsconfig.j
 export async function builtPackage(): Promise<string> {
   if (process.env.INSTALLED_PACKAGE !== undefined) return process.env.INSTALLED_PACKAGE
   return await madeOnce({ kind: 'builds', key: await hashOfSources(), make: build })
+}
+
+/** The package of the client in the same way, with all that its tarball has. */
+export async function builtClient(): Promise<string> {
+  return await madeOnce({ kind: 'client-builds', key: await hashOfSources(), make: buildClient })
+}
+
+async function buildClient(folder: string): Promise<void> {
+  const client = join(ROOT, 'packages/client')
+  await promisify(execFile)(process.execPath, [join(client, 'build.mjs'), `--outdir=${join(folder, 'dist')}`])
+  for (const file of ['package.json', 'README.md', 'LICENSE'])
+    await copyFile(join(client, file), join(folder, file))
 }
 
 async function build(folder: string): Promise<void> {

@@ -3,36 +3,64 @@ import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 
+const ROOT = resolve(import.meta.dirname, '../../..')
 const run = promisify(execFile)
 
-/** A folder in which the package is installed under its name, for programs that depend on it. */
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+/** Whether this Node requires modules without a flag. */
+export const requiresModules = major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)
+
+/** A folder in which a package is installed under its name, for programs that depend on it. */
 export interface Dependent {
-  /** Runs a program, and gives what it prints. */
-  run(program: string): Promise<string>
+  /** Runs a program, and gives what it prints. `.cjs` programs use `require`. */
+  run(program: string, extension?: 'js' | 'cjs'): Promise<string>
   /** Compiles a program with its types; throws what the compiler says against it. */
-  compile(program: string): Promise<void>
+  compile(program: string, options?: CompileOptions): Promise<void>
+}
+
+export interface CompileOptions {
+  resolution?: 'node16' | 'bundler'
+  /** Packages whose types a program has without importing them. */
+  types?: string[]
 }
 
 /**
- * @param folders.built The package as it is built.
- * @param folders.empty Where the programs go.
+ * @param package_.name Of the package.
+ * @param package_.built Where it is built.
+ * @param package_.empty Where the programs go.
  */
-export async function dependent({ built, empty }: { built: string; empty: string }): Promise<Dependent> {
+export async function dependent(package_: {
+  name: string
+  built: string
+  empty: string
+}): Promise<Dependent> {
+  const { name, built, empty } = package_
   await mkdir(join(empty, 'node_modules'))
-  await symlink(built, join(empty, 'node_modules/minetree'))
-  await writeFile(join(empty, 'package.json'), '{"type": "module"}')
+  await symlink(built, join(empty, 'node_modules', name))
+  return await programsIn(empty)
+}
+
+/** A folder in which packages are installed. Programs are written into it. */
+export async function programsIn(folder: string): Promise<Dependent> {
+  await writeFile(join(folder, 'package.json'), '{"type": "module"}')
   return {
-    async run(program) {
-      await writeFile(join(empty, 'program.js'), program)
-      return (await run(process.execPath, [join(empty, 'program.js')])).stdout
+    async run(program, extension = 'js') {
+      const file = join(folder, `program.${extension}`)
+      await writeFile(file, program)
+      return (await run(process.execPath, [file])).stdout
     },
-    async compile(program) {
-      // The SDK's own declarations do not compile without those of Node, nor by strict rules.
-      await writeFile(join(empty, 'program.ts'), program)
-      const compiler = resolve(import.meta.dirname, '../../../node_modules/typescript/bin/tsc')
-      const options =
-        '--noEmit --strict --skipLibCheck --target es2022 --lib es2022,dom --module nodenext'.split(' ')
-      await run(process.execPath, [compiler, ...options, 'program.ts'], { cwd: empty })
+    async compile(program, { resolution = 'node16', types = [] } = {}) {
+      await writeFile(join(folder, 'program.ts'), program)
+      const compilerOptions = {
+        ...{ noEmit: true, strict: true, skipLibCheck: false, target: 'es2022', lib: ['es2022', 'dom'] },
+        ...{ module: resolution === 'node16' ? 'node16' : 'esnext', moduleResolution: resolution },
+        ...{ types, typeRoots: [join(ROOT, 'node_modules/@types')] },
+      }
+      await writeFile(
+        join(folder, 'tsconfig.json'),
+        JSON.stringify({ compilerOptions, files: ['program.ts'] }),
+      )
+      await run(process.execPath, [join(ROOT, 'node_modules/typescript/bin/tsc')], { cwd: folder })
     },
   }
 }

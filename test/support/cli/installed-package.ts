@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { basename, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { builtPackage } from './built-package.js'
+import { builtClient, builtPackage } from './built-package.js'
 import { type Installation, installedOnce } from './made-once.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
@@ -39,12 +39,26 @@ export async function installedPackage({
         minetree: `file:./${await packed(built, made)}`,
       },
     }
-    await writeFile(join(made, 'package.json'), JSON.stringify(consumer))
-    const options = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', '--install-links']
-    await run('npm', ['install', ...options], { cwd: made })
+    await install(made, consumer)
   }
   const key = JSON.stringify([basename(built), dependencies, packages])
   return await installedOnce({ kind: 'installed', key, make })
+}
+
+/** Installs the package of the client from its tarball, and nothing else. */
+export async function installedClient(): Promise<Installation> {
+  const built = await builtClient()
+  const make = async (made: string): Promise<void> => {
+    const dependencies = { 'minetree-client': `file:./${await pack(built, made)}` }
+    await install(made, { private: true, dependencies })
+  }
+  return await installedOnce({ kind: 'installed-client', key: basename(built), make })
+}
+
+async function install(folder: string, consumer: object): Promise<void> {
+  await writeFile(join(folder, 'package.json'), JSON.stringify(consumer))
+  const options = ['--prefer-offline', '--no-audit', '--no-fund', '--ignore-scripts', '--install-links']
+  await run('npm', ['install', ...options], { cwd: folder })
 }
 
 /** Packs the package as it is built into a folder. Returns the name of the tarball. */
@@ -53,8 +67,14 @@ async function packed(built: string, into: string): Promise<string> {
   const { files } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8')) as { files: string[] }
   for (const file of ['package.json', 'README.md', 'LICENSE', ...files])
     await cp(join(file === 'dist' ? built : ROOT, file), join(staged, file), { recursive: true })
-  const args = ['pack', '--ignore-scripts', '--silent', '--pack-destination', into]
-  const { stdout } = await run('npm', args, { cwd: staged })
+  const tarball = await pack(staged, into)
   await rm(staged, { recursive: true })
+  return tarball
+}
+
+/** Packs a folder as it is. Returns the name of the tarball. */
+async function pack(folder: string, into: string): Promise<string> {
+  const args = ['pack', '--ignore-scripts', '--silent', '--pack-destination', into]
+  const { stdout } = await run('npm', args, { cwd: folder })
   return stdout.trim()
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { ask } from '../server/test-server.js'
+import { type Answer, ask } from '../server/test-server.js'
 
 /** What an index answers instead of the server behind it. */
 export interface FixedAnswer {
@@ -16,6 +16,7 @@ export interface FixedAnswer {
 export type RouteAnswer =
   | FixedAnswer
   | { change: (json: unknown) => unknown }
+  | { alter: (body: Uint8Array) => Uint8Array }
   | { does: (response: ServerResponse) => void }
 
 export interface NameIndex {
@@ -56,7 +57,7 @@ export function useNameIndexes(): {
         const headers = { 'content-type': request.headers['content-type'] ?? '' }
         const real = await ask(behind, path, { method, headers, body: Buffer.concat(chunks) })
         const type = real.headers['content-type'] ?? ''
-        const body = one === undefined ? Uint8Array.from(real.body) : one.change(real.json)
+        const body = changed(one, real)
         send(response, { status: real.status, headers: { 'content-type': type }, body })
       })
       servers.push(server)
@@ -67,11 +68,22 @@ export function useNameIndexes(): {
   }
 }
 
+function changed(
+  answer: Extract<RouteAnswer, { change: unknown } | { alter: unknown }> | undefined,
+  real: Answer,
+): unknown {
+  const bytes = Uint8Array.from(real.body)
+  if (answer === undefined) return bytes
+  return 'change' in answer ? answer.change(real.json) : answer.alter(bytes)
+}
+
 const NOT_FOUND: FixedAnswer = { status: 404, body: { error: 'nothing here', code: 'NOT_FOUND' } }
 
 function send(response: ServerResponse, { status = 200, headers, body }: FixedAnswer): void {
   const isBytes = body instanceof Uint8Array
   const type = isBytes ? 'application/octet-stream' : 'application/json'
-  response.writeHead(status, { 'content-type': type, ...headers })
+  // Pages of other origins ask, too.
+  const cors = { 'access-control-allow-origin': '*', 'access-control-expose-headers': '*' }
+  response.writeHead(status, { 'content-type': type, ...cors, ...headers })
   response.end(isBytes ? body : JSON.stringify(body))
 }

@@ -11,17 +11,22 @@ import {
   mapTail,
   p2pkh,
 } from '../protocol/fake-chain.js'
+import type { HeaderChain } from '../server/header-chain.js'
 import type { TestServer } from '../server/test-server.js'
 
 /** What there is to look at in an explorer: names, a site on one of them, inscriptions of all kinds, and what is hostile. */
 export interface World {
   chain: FakeChain
   deployment: Deployment
+  /** In how many blocks all of it is mined. */
+  blocks: number
+  /** Mines all of it, a block for each transaction, and has the proofs lead there: for a server that checks them. */
+  mineOn(headers: HeaderChain): void
   /** Submits all of it. */
   fill(server: Pick<TestServer, 'submit'>): Promise<void>
   /** The outpoint of each inscription, by what it is. */
   outpoints: Record<
-    keyof typeof FILES | 'long directory' | 'short directory' | 'hostile' | 'child' | 'site',
+    keyof typeof FILES | 'long directory' | 'short directory' | 'files' | 'hostile' | 'child' | 'site',
     string
   >
   names: string[]
@@ -100,6 +105,14 @@ export function explorerWorld({
   )
   const long = inscribe(directory(entries))
   const short = inscribe(directory(Object.fromEntries(Object.keys(entries).map((_, at) => [`f${at}`, '_0']))))
+  const listed = Array.from({ length: 20 }, (_, at): [string, string] => [`file ${at}.txt`, inscribed.gm])
+  const files = inscribe(
+    directory({
+      [HOSTILE.replaceAll('/', '')]: inscribed.gm,
+      '..': inscribed.gm,
+      ...Object.fromEntries(listed),
+    }),
+  )
   const hostile = inscribe(
     { contentType: `text/plain; x="${'<b>'.repeat(20)}"`, body: utf8(HOSTILE) },
     {
@@ -113,7 +126,8 @@ export function explorerWorld({
   )
   const parent = parseOutpoint(inscribed.svg)
   const child = inscribe(text('a child'), { parent })
-  const unwanted = new Set([long, short, hostile])
+  const unwanted = new Set([long, short, files, hostile])
+  let mined: HeaderChain | undefined
   // The ordinal of a name moves, and shows a site.
   const mint = mints.get('alice')
   if (mint === undefined) throw new Error('alice is not mined')
@@ -145,15 +159,21 @@ export function explorerWorld({
       ...inscribed,
       'long directory': long,
       'short directory': short,
+      files,
       hostile,
       child,
       site: site.outpoint(0),
     },
     names,
+    blocks: submissions.length,
+    mineOn(headers) {
+      for (const [transaction, , sources = []] of submissions) headers.mine([...sources, transaction])
+      mined = headers
+    },
     async fill(server) {
       for (const [transaction, topics, sources = []] of submissions) {
         if (isPeaceful && unwanted.has(transaction.outpoint(0))) continue
-        const beef = beefOf(transaction, { with: sources })
+        const beef = mined?.branch.beef(transaction, sources) ?? beefOf(transaction, { with: sources })
         const { status, body } = await server.submit(beef, topics)
         if (status !== 200) throw new Error(`a submission was answered ${status}: ${body}`)
       }

@@ -1,6 +1,8 @@
 import {
   type CreateActionArgs,
   type CreateActionResult,
+  type CreateSignatureArgs,
+  type CreateSignatureResult,
   type GetPublicKeyArgs,
   LockingScript,
   P2PKH,
@@ -67,6 +69,10 @@ export class TestWallet implements MintWallet {
     this.keysAsked.push(args.keyID ?? '')
     this.faults.key?.()
     return await this.keys.getPublicKey(args)
+  }
+
+  async createSignature(args: CreateSignatureArgs): Promise<CreateSignatureResult> {
+    return await this.keys.createSignature(args)
   }
 
   async createAction(args: CreateActionArgs): Promise<CreateActionResult> {

@@ -44,9 +44,9 @@ export class Block {
 
   constructor(
     readonly parent: Block | undefined,
-    options: { height: number; salt: string; transactions: readonly Mined[] },
+    options: { height: number; salt: string; transactions: readonly Mined[]; time?: number | undefined },
   ) {
-    const { height, salt, transactions } = options
+    const { height, salt, transactions, time = 1_700_000_000 + SPACING * (height - FIRST_HEIGHT) } = options
     this.coinbase = coinbase(height, salt)
     this.txids = [this.coinbase.txid, ...transactions.map(({ txid }) => txid)]
     this.levels = merkleLevels(this.txids)
@@ -55,7 +55,7 @@ export class Block {
       height,
       previous: parent?.header.hash ?? '00'.repeat(32),
       root,
-      time: 1_700_000_000 + 600 * (height - FIRST_HEIGHT),
+      time: parent === undefined ? time : parent.header.time + SPACING,
     })
   }
 
@@ -142,8 +142,10 @@ export class HeaderChain {
   private active: Branch
   private forks = 0
 
-  constructor(height: number = FIRST_HEIGHT) {
-    this.active = new Branch(new Block(undefined, { height, salt: 'main', transactions: [] }), 'main')
+  /** @param time When its first block was mined, in seconds since 1970; by default, some time in the past. */
+  constructor(height: number = FIRST_HEIGHT, time?: number) {
+    const first = new Block(undefined, { height, salt: 'main', transactions: [], time })
+    this.active = new Branch(first, 'main')
   }
 
   /** The branch that counts: the longest, as all blocks have the same work. */
@@ -189,6 +191,8 @@ export class HeaderChain {
 }
 
 const FIRST_HEIGHT = 800_000
+/** Between blocks, in seconds. */
+export const SPACING = 600
 /** The easiest target there is (that of regression test networks): every second hash meets it. */
 const EASIEST_BITS = 0x207fffff
 

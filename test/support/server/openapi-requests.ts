@@ -239,6 +239,7 @@ export function openapiRequests({
   const many = [`${site(1)}:0`, site(0), 'ab'.repeat(32)]
   const metadata = `${gateway}/metadata/${site(1)}`
   const provenance = `${gateway}/provenance/${site(1)}`
+  const proof = `${gateway}/proof/${site(1)}`
   const html = (length: number): string => Buffer.alloc(length, '<p>').toString('base64url')
   const overlayRequests: OpenapiRequest[] = [
     [200, '/listTopicManagers'],
@@ -352,6 +353,17 @@ export function openapiRequests({
     [404, provenance, {}, 'empty'],
     lost(provenance),
     [451, `${gateway}/provenance/${blocked}`],
+    [200, proof],
+    [304, proof, KNOWN],
+    [200, `${proof}:-1`],
+    [304, `${proof}:-1`, KNOWN],
+    [404, `${proof}?next`],
+    [404, `${gateway}/proof/${waiting}:0`, {}, 'awaiting'],
+    [400, `${gateway}/proof/x`],
+    [400, `${proof}:x`],
+    [404, proof, {}, 'empty'],
+    lost(proof),
+    [451, `${gateway}/proof/${blocked}`],
 
     ...listed({ gateway, held: site(1), blocked, waiting }),
 

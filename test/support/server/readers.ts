@@ -3,6 +3,7 @@ import { createApp } from '../../../src/server/app.js'
 import { listen, openHttpServer } from '../../../src/server/http/http-server.js'
 import type { Node } from '../../../src/server/node.js'
 import { createReaderApp } from '../../../src/server/reader-app.js'
+import type { ChainParts } from '../../../src/server/telemetry/chain-status.js'
 import {
   listenForReaders,
   newSecret,
@@ -21,7 +22,10 @@ export interface TestReaders {
 }
 
 /** Opens readers beside a server of the node. They pass on to an app of it that has no gate. */
-export async function openReaders(node: Node, count = 2): Promise<TestReaders> {
+export async function openReaders(
+  node: Node,
+  { count = 2, chain }: { count?: number; chain?: ChainParts } = {},
+): Promise<TestReaders> {
   const { config, overlay, graph, maintenance, ancestors } = node
   const { limits } = config
   const app = createApp({
@@ -30,6 +34,7 @@ export async function openReaders(node: Node, count = 2): Promise<TestReaders> {
     index: () => maintenance.status,
     readers: { running: count, wanted: count, published: async () => {} },
     ...(config.chainSources.length > 0 && { ancestors }),
+    ...(chain && { chain }),
   })
   const secret = newSecret()
   const served = receivePassedOn(app, secret)

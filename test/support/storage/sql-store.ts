@@ -77,6 +77,7 @@ export async function openSqlStore(
 /** A reader that tells of everything that it is asked. */
 export function watchedReader(reader: SqlReader, ask: (sql: string, values: SqlValue[]) => void): SqlReader {
   return {
+    ...(reader.isEmbedded && { isEmbedded: true }),
     all: async (sql, values) => {
       ask(sql, values)
       return await reader.all(sql, values)

@@ -1,14 +1,16 @@
 import { once } from 'node:events'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import { createRequire } from 'node:module'
 import type { AddressInfo } from 'node:net'
+import { gzipSync } from 'node:zlib'
 import type { Page } from 'puppeteer-core'
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
-import { says, useBrowser } from '../../support/browser/browser.js'
+import { violations } from '../../support/browser/accessibility.js'
+import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { explorerWorld } from '../../support/explorer/world.js'
+import { beefOf } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 // What the explorer looks like and may do in a browser. SHOTS=<folder> keeps a picture of each page.
@@ -32,8 +34,6 @@ const { outpoints } = world
 const server = await servers.start(treeOf(world.deployment), { pages: await builtPages() })
 await world.fill(server)
 
-const AXE = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-
 const PAGES = {
   home: '/',
   names: '/names',
@@ -47,6 +47,7 @@ const PAGES = {
   'hostile ordinal': `/ordinal/${outpoints.hostile}`,
   'long directory': `/ordinal/${outpoints['long directory']}`,
   'short directory': `/ordinal/${outpoints['short directory']}`,
+  files: `/ordinal/${outpoints.files}`,
   inscriptions: '/inscriptions',
   address: `/address/${encodeAddress('01'.padStart(40, '0'), 'main')}`,
   parent: `/parent/${outpoints.svg}`,
@@ -68,6 +69,12 @@ const SCREENS = {
   'phone dark': { width: 360, height: 780, scheme: 'dark' },
 }
 
+/** Mines one more name. */
+async function mineOne(name: string): Promise<void> {
+  const { json } = await server.submit(beefOf(world.chain.mint(name)), ['tm_names'])
+  expect(json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
+}
+
 interface Seen {
   page: Page
   complaints: string[]
@@ -80,24 +87,13 @@ async function open(path: string, { width, height, scheme }: (typeof SCREENS)['d
   })
 }
 
-/** What axe-core finds. It runs outside of the page's own policy, as an extension does. */
-async function violations(page: Page): Promise<string[]> {
-  await page.evaluate(AXE)
-  return await page.evaluate(async () => {
-    const { axe } = window as unknown as {
-      axe: {
-        run(
-          context: unknown,
-          options: object,
-        ): Promise<{ violations: { id: string; nodes: { html: string; failureSummary: string }[] }[] }>
-      }
-    }
-    // Content in frames is a stranger's.
-    const found = await axe.run({ exclude: [['iframe']] }, { iframes: false })
-    return found.violations.flatMap(({ id, nodes }) =>
-      nodes.map(({ html, failureSummary }) => `${id}: ${html.slice(0, 160)} ${failureSummary.slice(0, 200)}`),
-    )
+/** The paths of the scripts that a page asks for. */
+function scriptsOf(page: Page): string[] {
+  const asked: string[] = []
+  page.on('request', (request) => {
+    if (request.resourceType() === 'script') asked.push(new URL(request.url()).pathname)
   })
+  return asked
 }
 
 /** Elements that stick out of the screen, and targets that a finger would miss. */
@@ -164,6 +160,34 @@ inBrowser('a name is verified in the browser, step by step', async () => {
   expect(complaints.filter((each) => !isExpected(each))).toEqual([])
 })
 
+describe('before anything is pressed, 30 KiB of script at most, compressed, are loaded', () => {
+  const EXPLORER = '/explorer/explorer.js'
+  const VERIFY = { press: 'button[data-verify]', loads: '/explorer/verify.js' }
+  const MINE = { press: '#start:not(:disabled)', loads: '/mine/mining.js' }
+  inBrowser.each([
+    { path: '/', scripts: [EXPLORER], later: undefined },
+    { path: '/name/alice', scripts: [EXPLORER], later: VERIFY },
+    { path: `/ordinal/${outpoints.svg}`, scripts: [EXPLORER], later: VERIFY },
+    { path: '/mine?name=new', scripts: [EXPLORER, '/mine/main.js'], later: MINE },
+  ])('by $path', async ({ path, scripts, later }) => {
+    let asked: string[] = []
+    const { page } = await browser.open(server.url + path, async (each) => {
+      asked = scriptsOf(each)
+    })
+    if (later !== undefined) await page.waitForSelector(later.press)
+    await page.waitForNetworkIdle({ idleTime: 300 })
+    expect(asked.toSorted()).toEqual(scripts)
+    const bodies = await Promise.all(scripts.map(async (script) => (await server.ask(script)).body))
+    const size = bodies.reduce((sum, body) => sum + gzipSync(body).length, 0)
+    expect(size).toBeLessThan(30 * 1024)
+    if (later !== undefined) {
+      const isThat = (url: string): boolean => new URL(url).pathname === later.loads
+      await Promise.all([page.waitForRequest((request) => isThat(request.url())), page.click(later.press)])
+    }
+    await page.close()
+  })
+})
+
 inBrowser('an ordinal is verified in the browser', async () => {
   const { page } = await open(`/ordinal/${outpoints.svg}`, SCREENS.desktop)
   await page.waitForSelector('button[data-verify]:not([hidden])')
@@ -214,4 +238,63 @@ inBrowser('a search leads to a name, by keyboard', async () => {
   await page.keyboard.type('Alice')
   await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')])
   expect(new URL(page.url()).pathname).toBe('/name/alice')
+})
+
+describe('the first page, while it is open', () => {
+  /** Opens it, and gives what lets some time pass: a look at what is new. */
+  async function opened(): Promise<Seen & { look(): Promise<void> }> {
+    const seen = await browser.open(server.url, async (each) => {
+      await each.evaluateOnNewDocument(() => {
+        const { setInterval: real } = window
+        const looks: (() => void)[] = []
+        Object.assign(window, { looks, isSame: true })
+        window.setInterval = ((look: () => void, every: number) => {
+          if (every === 15_000) looks.push(look)
+          return real(look, every)
+        }) as typeof window.setInterval
+      })
+    })
+    const look = async (): Promise<void> => {
+      await seen.page.evaluate(() => {
+        for (const each of (window as unknown as { looks: (() => void)[] }).looks) each()
+      })
+    }
+    return { ...seen, look }
+  }
+
+  const newest = (page: Page): Promise<string | undefined> => textOf(page, '#newest .name')
+
+  inBrowser('shows a name that was mined since, and counts it, without being loaded again', async () => {
+    const { page, look } = await opened()
+    const before = await newest(page)
+    const names = Number(await textOf(page, '#counts dd'))
+    await mineOne('x')
+    expect(await newest(page)).toBe(before)
+    await look()
+    await says(page, '#newest .name', 'x')
+    await says(page, '#counts dd', String(names + 1))
+    expect(await page.evaluate(() => (window as unknown as { isSame?: boolean }).isSame)).toBe(true)
+    await page.close()
+  })
+
+  inBrowser(
+    'leaves a list alone that somebody is in with the keyboard, and one while the server is away',
+    async () => {
+      const { page, look } = await opened()
+      const before = await newest(page)
+      const names = Number(await textOf(page, '#counts dd'))
+      await page.focus('#newest .name')
+      await mineOne('y')
+      await look()
+      await says(page, '#counts dd', String(names + 1))
+      expect(await newest(page)).toBe(before)
+      await page.setOfflineMode(true)
+      await look()
+      await page.setOfflineMode(false)
+      await page.focus('input[type=search]')
+      await look()
+      await says(page, '#newest .name', 'y')
+      await page.close()
+    },
+  )
 })

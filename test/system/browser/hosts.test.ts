@@ -2,6 +2,7 @@ import type { Page } from 'puppeteer-core'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { fill } from '../../../src/cli/local-network/fill.js'
 import { outpointLabel } from '../../../src/gateway/hosts/outpoint-label.js'
+import { violations } from '../../support/browser/accessibility.js'
 import { useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
@@ -219,3 +220,19 @@ inBrowser('the site of a local network works on the host of its name', async () 
   // Before its script has run, the player looks for the stream on this host.
   expect(complaints.filter((said) => !said.endsWith(' 404 (Not Found)'))).toEqual([])
 })
+
+inBrowser.each(['light', 'dark'])(
+  'an error of a host is accessible, and fits a phone, in %s',
+  async (scheme) => {
+    for (const host of ['nobody', `${'z'.repeat(56)}.c`]) {
+      const { page } = await browser.open(`http://${host}.localhost${port}/`, async (each) => {
+        await each.setViewport({ width: 360, height: 780 })
+        await each.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }])
+      })
+      expect(await violations(page)).toEqual([])
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth)
+      expect(wide).toBeLessThanOrEqual(360)
+      await page.close()
+    }
+  },
+)

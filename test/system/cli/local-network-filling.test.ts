@@ -2,6 +2,7 @@ import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/out
 import { reinscribingTransaction } from '../../../src/cli/fake-transactions.js'
 import { fill, filledWith } from '../../../src/cli/local-network/fill.js'
 import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
+import { resolveName } from '../../../src/client/resolve.js'
 import { fakeFundedMint, NOBODY_LOCK } from '../../../src/mining/fake-funding.js'
 import { mineName } from '../../../src/mining/mine-name.js'
 import { emptyLocalNetwork, networkOf } from '../../support/cli/local-network.js'
@@ -53,14 +54,14 @@ function brittle(server: TestServer): { network: LocalNetwork; taken(): number }
 test('a filling that breaks off at each of its steps comes to what an undisturbed one comes to', async () => {
   const server = await emptyLocalNetwork(servers)
   const { network, taken } = brittle(server)
-  // Five chunks, six mints, a site.
-  for (let steps = 1; steps <= 12; steps++) {
+  // Five chunks, six mints, an identity, a site.
+  for (let steps = 1; steps <= 13; steps++) {
     await expect(fill(network)).rejects.toThrow('broken off')
     expect(taken()).toBe(steps)
     expect(await filledWith(network)).toBeUndefined()
   }
   expect((await fill(network)).name).toBe('home')
-  expect(taken()).toBe(12)
+  expect(taken()).toBe(13)
   const undisturbed = await emptyLocalNetwork(servers)
   await fill(networkOf(undisturbed))
   expect(counted(server.rows())).toEqual(counted(undisturbed.rows()))
@@ -70,6 +71,11 @@ test('what is filled is filled once', async () => {
   const server = await emptyLocalNetwork(servers)
   const network = networkOf(server)
   const filled = await fill(network)
+  const resolved = await resolveName({
+    ...{ name: 'hum', deployment: network.deployment, sources: [server.url] },
+    chainTracker: 'scripts only',
+  })
+  expect(resolved.identity).toMatchObject({ state: 'bound', profile: { name: 'Hum' } })
   const rows = server.rows()
   expect(await fill(network)).toEqual(filled)
   expect(server.rows()).toEqual(rows)

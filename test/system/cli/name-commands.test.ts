@@ -76,9 +76,12 @@ describe('resolve', () => {
     expect(await run(['resolve', 'abc', '--url', url])).toEqual({
       code: 0,
       signal: null,
-      stdout:
-        `origin  ${shown.origin}\ntip     ${shown.tip}\nowner   ${shown.owner}\n` +
-        'proven  no: CHAIN_TRACKER is scripts-only, so no block headers were checked\n',
+      stdout: expect.stringMatching(
+        `^origin  ${shown.origin}\ntip     ${shown.tip}\nowner   ${shown.owner}\n` +
+          'proven  no: CHAIN_TRACKER is scripts-only, so no block headers were checked\n' +
+          'key     none: the name is bound to no identity\n' +
+          'fresh   until \\d{4}-\\S+Z, by 1 of 1 indexes\n$',
+      ),
       stderr: '',
     })
   })
@@ -93,7 +96,10 @@ describe('resolve', () => {
       script: Buffer.from(p2pkh(3)).toString('hex'),
       proven: false,
       spendStatus: 'unspent',
+      identity: { state: 'unbound' },
+      confusables: [],
       checkedAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+      freshUntil: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
       genesis,
       genesisFrom: 'settings',
       indexes: [{ index: url, verdict: 'agrees' }],

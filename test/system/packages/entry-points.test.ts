@@ -1,12 +1,21 @@
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { build } from 'esbuild'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
-import { dependent } from '../../support/cli/dependent.js'
+import { builtClient } from '../../support/cli/built-package.js'
+import { type Dependent, dependent, requiresModules } from '../../support/cli/dependent.js'
 import { namedWorld, proofOf } from '../../support/client/name-proofs.js'
 import { useServers } from '../../support/server/test-server.js'
 
-// The package as a dependent package uses it: by name, in JavaScript and with its types.
+// The packages as a dependent package uses them: by name, in JavaScript and with their types.
 
+const ROOT = resolve(import.meta.dirname, '../../..')
 const built = useBuiltCli()
+let client = ''
+beforeAll(async () => {
+  client = await builtClient()
+}, 300_000)
 const { folder } = useServers()
 const { deployment, line, origin } = namedWorld()
 
@@ -68,7 +77,7 @@ try {
 console.log(JSON.stringify([single.satoshis, steps.length, outputs.length, root, code]))
 `
 
-describe.each([
+const PROGRAMS = [
   {
     ...{ entry: 'client', program: CLIENT, says: [formatOutpoint(origin), false, 'OTHER_NAME'] },
     ...{ right: 'error.code', wrong: 'error.cod', complaint: 'cod' },
@@ -81,16 +90,115 @@ describe.each([
     ...{ entry: 'publish', program: PUBLISH, says: [1, 3, 2, 0, 'BAD_LOCK'] },
     ...{ right: 'single.satoshis', wrong: 'single.satoshi', complaint: 'satoshi' },
   },
-])('minetree/$entry', ({ program, says, right, wrong, complaint }) => {
-  test('runs in a program that depends on the package', async () => {
-    const { run } = await dependent({ built: built.folder(), empty: await folder() })
-    expect(JSON.parse(await run(program))).toEqual(says)
+]
+
+/** The entries of a package, by the names under which they are imported. */
+function entriesOf(folder: string): Record<string, string> {
+  const { name, exports } = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as {
+    name: string
+    exports: Record<string, { default: string }>
+  }
+  const modules = Object.entries(exports).filter(([path]) => path !== './package.json')
+  return Object.fromEntries(modules.map(([path, { default: file }]) => [join(name, path), file]))
+}
+
+/** The entries of `minetree` that `minetree-client` has. */
+const IN_BROWSERS = /^minetree\/(?:client|identity|mining|publish)(?:\/|$)/
+
+/** The name of an entry of `minetree` in the package of the client. */
+const clientName = (entry: string): string =>
+  entry.replace(/^minetree\/client/, 'minetree-client').replace(/^minetree\//, 'minetree-client/')
+
+const dependentOn = async (name: string): Promise<Dependent> =>
+  await dependent({ name, built: name === 'minetree' ? built.folder() : client, empty: await folder() })
+
+/** The same program for a package. */
+const programFor = (program: string, name: string): string =>
+  name === 'minetree'
+    ? program
+    : program.replace(/'(minetree\/\w+)'/g, (_, entry: string) => `'${clientName(entry)}'`)
+
+describe.each(['minetree', 'minetree-client'])('the package %s', (name) => {
+  const entries = Object.keys(entriesOf(name === 'minetree' ? '.' : 'packages/client'))
+
+  describe.each(PROGRAMS)('$entry', ({ program, says, right, wrong, complaint }) => {
+    test('runs in a program that depends on the package', async () => {
+      const { run } = await dependentOn(name)
+      expect(JSON.parse(await run(programFor(program, name)))).toEqual(says)
+    })
+
+    test('brings its types', async () => {
+      const { compile } = await dependentOn(name)
+      const mistaken = programFor(program, name).replace(right, wrong)
+      const refused: unknown = await compile(mistaken).catch((error: unknown) => error)
+      expect(refused).toMatchObject({ stdout: expect.stringContaining(complaint) })
+      const { stdout } = refused as { stdout: string }
+      // Of this, and of nothing else.
+      expect(stdout.match(/error TS/g)).toHaveLength(1)
+    })
   })
 
-  test('brings its types', async () => {
-    const { compile } = await dependent({ built: built.folder(), empty: await folder() })
-    await compile(program)
-    const compiled = compile(program.replace(right, wrong))
-    await expect(compiled).rejects.toMatchObject({ stdout: expect.stringContaining(complaint) })
+  test.each(['node16', 'bundler'] as const)(
+    'has declarations that compile by strict rules, those of what they import too (%s)',
+    async (resolution) => {
+      const { compile } = await dependentOn(name)
+      const program = entries.map((entry, index) => `import * as entry${index} from '${entry}'`)
+      // The drivers in `minetree/plugin` ask for Node's; a browser's program has none.
+      const types = name === 'minetree' ? ['node'] : []
+      const used = entries.map((_, index) => `entry${index}`)
+      await compile([...program, `console.log(${used})`].join('\n'), { resolution, types })
+    },
+  )
+})
+
+test('both packages export the same, to modules and to programs that require them', async () => {
+  const ours = Object.keys(entriesOf('.')).filter((name) => IN_BROWSERS.test(name))
+  expect(Object.keys(entriesOf('packages/client'))).toEqual(ours.map(clientName))
+  const libraries = ours.filter((name) => !name.endsWith('-worker'))
+  const whole = await dependentOn('minetree')
+  const light = await dependentOn('minetree-client')
+  const list = (load: string, names: string[]): string =>
+    `(async () => console.log(JSON.stringify([${names.map((name) => `Object.keys(${load}('${name}'))`)}])))()`
+  const exported = await whole.run(list('await import', libraries))
+  expect(JSON.parse(exported).map((names: string[]) => names.length > 5)).toEqual(libraries.map(() => true))
+  expect(await light.run(list('await import', libraries.map(clientName)))).toBe(exported)
+  if (!requiresModules) return
+  expect(await light.run(list('require', libraries.map(clientName)), 'cjs')).toBe(exported)
+  const all = Object.keys(entriesOf('.')).filter((name) => !name.endsWith('-worker'))
+  expect(JSON.parse(await whole.run(list('require', all), 'cjs'))).toEqual(
+    JSON.parse(await whole.run(list('await import', all))),
+  )
+})
+
+/** What the modules of an entry import from outside, the whole way down, dynamically too. */
+async function importsOf(file: string): Promise<string[]> {
+  const { metafile } = await build({
+    ...{ entryPoints: [file], bundle: true, write: false, metafile: true, logLevel: 'silent' },
+    ...{ format: 'esm', platform: 'neutral', packages: 'external', external: ['node:*'] },
+  })
+  const all = Object.values(metafile.inputs).flatMap(({ imports }) => imports)
+  return [...new Set(all.filter(({ external }) => external).map(({ path }) => path))].sort()
+}
+
+const NODE = ['node:os', 'node:worker_threads']
+
+describe('the import graph of what runs in browsers', () => {
+  test.each([
+    ['minetree/client', ['@bsv/sdk']],
+    ['minetree/mining', ['@bsv/sdk', ...NODE, 'zod/mini']],
+    ['minetree/publish', ['@bsv/sdk', 'mime']],
+  ])('%s and its workers import nothing but %j', async (entry, allowed) => {
+    const entries = Object.entries(entriesOf('.')).filter(
+      ([name]) => name === entry || name.startsWith(`${entry}/`),
+    )
+    for (const [, file] of entries)
+      expect(allowed).toEqual(expect.arrayContaining(await importsOf(join(built.folder(), file))))
+  })
+
+  test('the package of the client imports nothing but the SDK, and Node for threads', async () => {
+    for (const [name, file] of Object.entries(entriesOf('packages/client'))) {
+      const allowed = name.startsWith('minetree-client/mining') ? ['@bsv/sdk', ...NODE] : ['@bsv/sdk']
+      expect(allowed).toEqual(expect.arrayContaining(await importsOf(join(client, file))))
+    }
   })
 })

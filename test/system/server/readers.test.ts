@@ -2,9 +2,15 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { get, type IncomingMessage } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { expectError } from '../../support/gateway/expect-error.js'
-import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+} from '../../support/protocol/fake-chain.js'
 import {
   type Answer,
   ask,
@@ -115,6 +121,17 @@ describe('two readers', () => {
       await submit(url, chain.mint(name), ['tm_names'])
       expect(statuses(await everywhere(url, `/svc/names/origin/${name}`))).toEqual([200])
     }
+  })
+
+  test('have pages that lead to hosts at the port that the system chose', async () => {
+    const mint = chain.mint('w')
+    await submit(url, mint, ['tm_names', 'tm_ordinals'])
+    const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('of w') })
+    const outputs = [{ satoshis: 1, lockingScript }]
+    await submit(url, chain.spend({ inputs: [{ transaction: mint, vout: 2 }], outputs }))
+    const { port } = new URL(url)
+    for (const { body } of await everywhere(url, '/name/w'))
+      expect(body.toString()).toContain(`href="//w.localhost:${port}/"`)
   })
 
   test('answer 451 to whatever is blocked, from the moment on in which the block is answered', async () => {

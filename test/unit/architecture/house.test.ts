@@ -10,6 +10,8 @@ const read = (path: string): string => readFileSync(join(root, path), 'utf8')
 const packageOf = (path: string) =>
   JSON.parse(read(path)) as {
     version: string
+    license: string
+    engines: { node: string }
     dependencies: Record<string, string>
     devDependencies: Record<string, string>
   }
@@ -71,13 +73,15 @@ const ARROWS: Record<string, string[]> = {
   plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
   // A miner verifies the node that an index shows before anything is signed.
   mining: ['protocol', 'client'],
+  // Names are moved with the coins, wallets and checks that mints have.
+  identity: ['protocol', 'client', 'mining'],
   publish: ['protocol'],
   client: ['protocol'],
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining'],
   islands: ['protocol', 'mining', 'client', 'mine-page'],
   follow: ['protocol', 'graph', 'client'],
-  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'client', 'follow'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'identity', 'client', 'follow'],
 }
 
 /** What each room inside a wing may import of that wing, beside itself; `wiring` are the files that stand in no room. */
@@ -216,6 +220,8 @@ describe('the import arrows', () => {
     const wrong = imports
       .filter((each) => !isRelative(each) && roomOf(each.file) === room)
       .filter(({ from }) => from !== '@bsv/sdk')
+      // Types of the SDK come from its single modules.
+      .filter(({ from, isType }) => !(isType && from.startsWith('@bsv/sdk/')))
     expect(wrong).toEqual([])
   })
 })
@@ -258,6 +264,18 @@ describe('the plugin as LARS takes it', () => {
     const root = packageOf('package.json')
     expect(root.dependencies).toMatchObject({ ...dependencies, ...devDependencies })
     expect([version, VERSION]).toEqual([root.version, root.version])
+  })
+
+  test('the package of the client has the version of the root, and the licence', () => {
+    const [root, client] = [packageOf('package.json'), packageOf('packages/client/package.json')]
+    expect(client).toMatchObject({
+      version: root.version,
+      license: root.license,
+      engines: root.engines,
+      peerDependencies: { '@bsv/sdk': root.dependencies['@bsv/sdk'] },
+    })
+    expect(client.dependencies).toBeUndefined()
+    expect(read('packages/client/LICENSE')).toBe(read('LICENSE'))
   })
 
   const info = JSON.parse(read('deployment-info.json')) as {

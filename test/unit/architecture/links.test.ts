@@ -8,10 +8,12 @@ const read = (path: string): string => readFileSync(path, 'utf8')
 /** What a page shows as text: code and diagrams link nowhere. */
 const withoutCode = (text: string): string => text.replace(/^```.*?^```$/gms, '').replace(/`[^`\n]*`/g, '')
 
-/** The targets of a page's links that are not URLs, as `file` or `file#heading`. */
+/** The targets of a page's links and pictures that are not URLs, as `file` or `file#heading`. */
 function relativeLinks(page: string): string[] {
-  return [...withoutCode(read(join(root, page))).matchAll(/\]\(([^)\s]+)\)/g)]
-    .map(([, target = '']) => target)
+  return [
+    ...withoutCode(read(join(root, page))).matchAll(/\]\(([^)\s]+)\)|<[^<>]* (?:src|srcset)="([^"]+)"/g),
+  ]
+    .map(([, target = '', picture = target]) => picture)
     .filter((target) => !/^[a-z]+:/.test(target))
 }
 
@@ -47,4 +49,10 @@ test.each(pages.filter((page) => page !== 'CHANGELOG.md'))('every file that %s n
     ),
   ]
   expect(named.map(([path]) => path).filter((path) => !existsSync(join(root, path)))).toEqual([])
+})
+
+test('pictures have a text in place of them', () => {
+  const pictures = pages.flatMap((page) => withoutCode(read(join(root, page))).match(/<img [^>]*>/g) ?? [])
+  expect(pictures.length).toBeGreaterThan(0)
+  expect(pictures.filter((picture) => !/ alt="[^"]{20,}"/.test(picture))).toEqual([])
 })

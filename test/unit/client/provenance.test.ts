@@ -34,6 +34,8 @@ describe('an ordinal that is followed to its tip', () => {
       proven: true,
       lockingScript: p2pkh(3),
       owner: ownerOf(3),
+      // Where it was before, and the first input, which is another coin.
+      bindingInputs: [at(first, 0), at(purse, 0)],
     })
   })
 

@@ -1,4 +1,6 @@
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { explorerWorld, HOSTILE } from '../../support/explorer/world.js'
+import { beefOf, inscriptionScript } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 // Pages as they come over HTTP, with whatever strangers write.
@@ -92,18 +94,53 @@ test('a directory of ten thousand entries is counted, and a hundred of them are 
   expect(long).toContain('too long to list here')
 })
 
+test('a directory without an index is a list of its files, which are links, and a tile with their names', async () => {
+  const html = (await server.ask(`/ordinal/${outpoints.files}`)).body.toString('utf8')
+  const preview = html.slice(html.indexOf('class="frame"'), html.indexOf('</ul>'))
+  expect(preview).not.toContain('<iframe')
+  expect(preview).toContain(
+    `<a href="/content/${outpoints.files}:-1/file%200.txt"><bdi dir="auto">file 0.txt</bdi></a>`,
+  )
+  expect((await server.ask(`/content/${outpoints.files}:-1/file%200.txt`)).body.toString()).toBe('gm')
+  // No path leads there: browsers take it for the folder above.
+  expect(preview).toContain('<li><bdi dir="auto">..</bdi></li>')
+  expect(preview).toContain('&lt;script>')
+  expect(preview).toContain('A directory of 22 files without an index')
+  expect(html.match(/file%2019\.txt"/g)).toHaveLength(1)
+  const tile = (await server.ask('/inscriptions')).body.toString('utf8')
+  expect(tile).toMatch(new RegExp(`href="/ordinal/${outpoints.files}">(?:(?!</a>).)*and 17 more`, 's'))
+})
+
+test('a stream is played as a whole, though its ordinal holds the last chunk', async () => {
+  const lockingScript = inscriptionScript({ contentType: 'gw/stream', body: new Uint8Array(9) })
+  const chunk = world.chain.spend({
+    inputs: [parseOutpoint(outpoints.audio)],
+    outputs: [{ satoshis: 1, lockingScript }],
+  })
+  expect((await server.submit(beefOf(chunk), ['tm_ordinals'])).status).toBe(200)
+  for (const outpoint of [outpoints.audio, chunk.outpoint(0)]) {
+    const html = (await server.ask(`/ordinal/${outpoint}`)).body.toString('utf8')
+    expect(html).toMatch(new RegExp(`<audio [^>]*src="/svc/gateway/stream/${outpoints.audio}"`))
+  }
+  expect((await server.ask(`/svc/gateway/stream/${outpoints.audio}`)).body.length).toBe(9009)
+})
+
 test('a page changes with what it shows', async () => {
   const world = explorerWorld({ names: 0 })
   const other = await servers.start(treeOf(world.deployment))
   await world.fill(other)
   const before = await other.ask('/name/home')
   const mint = world.chain.mint('homes')
-  const { beefOf } = await import('../../support/protocol/fake-chain.js')
   await other.submit(beefOf(mint), ['tm_names', 'tm_ordinals'])
   const after = await other.ask('/name/home')
   expect(before.body.toString()).not.toContain('href="/name/homes"')
   expect(after.body.toString()).toContain('href="/name/homes"')
   expect((await other.ask('/')).body.toString()).toContain('href="/name/homes"')
+})
+
+test('a name leads to its host, at the port that the system chose', async () => {
+  const page = (await server.ask('/name/alice')).body.toString('utf8')
+  expect(page).toContain(`href="//alice.localhost:${new URL(server.url).port}/"`)
 })
 
 describe('a search leads to', () => {
@@ -137,6 +174,9 @@ test.each(['names', 'inscriptions'])('the feed of %s is well-formed Atom', async
   const xml = body.toString('utf8')
   expect(xml.match(/<entry>/g)?.length).toBeGreaterThan(5)
   expect(xml).toContain(`<link rel="self" href="${server.url}/feeds/${kind}.atom"/>`)
+  // Its URLs are those of whoever asks.
+  const elsewhere = await server.ask(`/feeds/${kind}.atom`, { headers: { Host: 'elsewhere.example' } })
+  expect(elsewhere.body.toString('utf8')).toContain(`href="http://elsewhere.example/feeds/${kind}.atom"`)
   const opened = [...xml.matchAll(/<(\w+)(?: [^>]*[^/])?>/g)].map(([, tag]) => tag).sort()
   const closed = [...xml.matchAll(/<\/(\w+)>/g)].map(([, tag]) => tag).sort()
   expect(opened).toEqual(closed)

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outpointLabel } from '../../../src/gateway/hosts/outpoint-label.js'
+import { DOMAINS } from '../domains.js'
 import type { FuzzRequest } from '../request.js'
 import type { Prey } from '../world.js'
 import { hostileHeaders, inLine } from './headers.js'
@@ -47,6 +48,8 @@ export function hostedRequests(prey: Prey): fc.Arbitrary<FuzzRequest[]> {
   const host = fc.oneof(
     { weight: 8, arbitrary: below },
     { weight: 2, arbitrary: below.map((text) => text.toUpperCase()) },
+    { weight: 3, arbitrary: fc.constantFrom(...DOMAINS) },
+    { weight: 1, arbitrary: fc.domain() },
     hostileText,
     fc.constantFrom(
       '',

@@ -69,6 +69,7 @@ export function reads(prey: Prey): Record<string, Requests> {
         hostileJson,
       ),
     ),
+    proofs: asked(joined(fc.constant('/svc/gateway/proof/'), reference, fc.constantFrom('', '?next'))),
     provenance: asked(joined(fc.constant('/svc/gateway/provenance/'), outpoints(prey).map(inTarget))),
     'previews in paths': asked(
       joined(

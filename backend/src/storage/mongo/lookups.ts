@@ -3,10 +3,10 @@ import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { admissionOf } from '../read/admissions.js'
 import { Lineages, SHORT, SHORT_LINEAGE, shortLineage, unblocked } from '../read/lineages.js'
-import { type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
+import { LINEAGE_STEP, type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
 import type { StreamPageQuery } from '../read/read-streams.js'
 import { spendsOf } from '../read/transaction-status.js'
-import { PROOF } from '../read/transactions.js'
+import { heightsOf, PROOF } from '../read/transactions.js'
 import {
   countInParts,
   groupBy,
@@ -117,6 +117,28 @@ export function lookupsIn(rows: RowReader): Lookups {
         rows: await unblocked(rows, page),
         last: page.length < limit ? undefined : page.at(-1).map_step,
       }
+    },
+    async lineageSteps({ lineage, from, to, order, limit }) {
+      const steps = await rows.all(
+        OUTPUTS,
+        { ...inLineage(lineage), step: { $gte: from, $lte: to } },
+        { sort: { step: order }, limit, fields: LINEAGE_STEP },
+      )
+      const heights = await heightsOf(
+        rows,
+        steps.map(({ txid }) => hexOf(txid)),
+      )
+      return steps.map((row) => ({ ...row, height: heights.get(hexOf(row.txid)) ?? null }))
+    },
+    async lineageEnds(firsts) {
+      const places = await rows.all(OUTPUTS, anyOutpoint(firsts), { fields: [...OUTPOINT, ...LINEAGE] })
+      return await Promise.all(
+        places.map(async (place) => {
+          const lineage = lineageOf(place)
+          const { last = 0, ...ends } = await endsOf(rows, lineage)
+          return { first: outpointOf(place), lineage, last, ...ends }
+        }),
+      )
     },
     lineagesWith: (query) => lineagesWith(rows, query),
     async streamPage(query) {
@@ -234,18 +256,30 @@ async function workBehind(rows: RowReader, txids: string[], limit: number): Prom
 /** The summary of a complete lineage. */
 async function longLineage(rows: RowReader, place: Place): Promise<LineageSummary> {
   const { lineage } = place
-  /** The first or the last step of a kind. */
-  const edge = async (step: string, order: 1 | -1): Promise<number | undefined> => {
-    const filter = { ...inLineage(lineage), [step]: { $gte: 0 } }
-    return (await rows.first(OUTPUTS, filter, { sort: { [step]: order }, fields: [step] }))?.[step]
-  }
-  const [last = place.step, origin, content, parent] = await Promise.all([
-    edge('step', -1),
-    edge('content_step', 1),
-    edge('content_step', -1),
-    edge('parent_step', -1),
+  const [{ last = place.step, ...ends }, parent] = await Promise.all([
+    endsOf(rows, lineage),
+    edge(rows, { lineage, step: 'parent_step', order: -1 }),
   ])
-  return { ...place, isComplete: true, last, origin, content, parent }
+  return { ...place, isComplete: true, last, ...ends, parent }
+}
+
+async function endsOf(rows: RowReader, lineage: Lineage) {
+  const [last, origin, content] = await Promise.all([
+    edge(rows, { lineage, step: 'step', order: -1 }),
+    edge(rows, { lineage, step: 'content_step', order: 1 }),
+    edge(rows, { lineage, step: 'content_step', order: -1 }),
+  ])
+  return { last, origin, content }
+}
+
+/** The first or the last step of a kind. */
+async function edge(
+  rows: RowReader,
+  { lineage, step, order }: { lineage: Lineage; step: string; order: 1 | -1 },
+): Promise<number | undefined> {
+  // Every output has a step, and before a missing start there are negative ones.
+  const filter = { ...inLineage(lineage), ...(step !== 'step' && { [step]: { $gte: 0 } }) }
+  return (await rows.first(OUTPUTS, filter, { sort: { [step]: order }, fields: [step] }))?.[step]
 }
 
 async function* lineagesWith(

@@ -15,17 +15,26 @@ export function attributesIn(
   { lineagesWith }: Pick<Lookups, 'lineagesWith'>,
 ): AttributesReader {
   return {
-    async tipsWith({ attributes, limit, after }) {
-      const distinct = [...new Set(attributes.map(({ hash }) => hash))]
-      const hashes = await rarestFirst(rows, distinct.map(hashColumn))
-      if (hashes.length === 0) return []
-      const from = after && (await firstBefore(lineages, after))
-      const found: Lineage[] = []
-      for await (const lineage of lineagesWith({ hashes, from, limit })) found.push(lineage)
+    async tipsWith(query) {
+      const found = await firstsWith({ rows, lineages, lineagesWith }, query)
       const tips = await Promise.all(found.map((first) => tipFrom(lineages, first)))
       return tips.flatMap((tip) => tip ?? [])
     },
   }
+}
+
+/** The first outputs of the lineages with all of the attributes, as `AttributesReader.tipsWith` lists their tips. */
+export async function firstsWith(
+  { rows, lineages, lineagesWith }: { rows: RowReader; lineages: Lineages } & Pick<Lookups, 'lineagesWith'>,
+  { attributes, limit, after }: Parameters<AttributesReader['tipsWith']>[0],
+): Promise<Lineage[]> {
+  const distinct = [...new Set(attributes.map(({ hash }) => hash))]
+  const hashes = await rarestFirst(rows, distinct.map(hashColumn))
+  if (hashes.length === 0) return []
+  const from = after && (await firstBefore(lineages, after))
+  const found: Lineage[] = []
+  for await (const lineage of lineagesWith({ hashes, from, limit })) found.push(lineage)
+  return found
 }
 
 /** The first output of an output's lineage. It has a place in the order even if the store does not hold it. */

@@ -1,5 +1,6 @@
-import { type AttributesReader, type OrdinalsReader, TIP } from '../../graph/graph-store.js'
+import { type OrdinalsReader, TIP } from '../../graph/graph-store.js'
 import {
+  type HistoryStep,
   heightIn,
   type ListedOrdinal,
   type ListedTransaction,
@@ -11,20 +12,33 @@ import {
 } from '../../graph/listings.js'
 import type { OutputRecord } from '../../graph/records.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../protocol/mine-node.js'
-import type { Outpoint } from '../../protocol/outpoint.js'
-import { hashColumn, hexOf, inParts, numberIn, outpointOf, outpointPair, unique } from '../rows/columns.js'
+import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import {
+  formatLineage,
+  hashColumn,
+  hexOf,
+  inParts,
+  isComplete,
+  type Lineage,
+  lineageOf,
+  numberIn,
+  outpointOf,
+  outpointPair,
+  unique,
+} from '../rows/columns.js'
 import { contentOf, OUTPUT, outputOf } from '../rows/record-rows.js'
-import { anyOf, type Filter, inLineage, type Row, type RowReader } from '../rows/rows.js'
+import { type Filter, inLineage, type Row, type RowReader } from '../rows/rows.js'
+import { firstsWith } from './attributes.js'
 import { blockTimesIn } from './header-rows.js'
 import type { Lineages } from './lineages.js'
-import type { Lookups } from './lookups.js'
+import type { LineageEnds, Lookups } from './lookups.js'
+import { heightsOf } from './transactions.js'
 
 export interface ListingsOptions {
   rows: RowReader
   lineages: Lineages
-  lookups: Pick<Lookups, 'spenderOf' | 'nodesOf'>
+  lookups: Pick<Lookups, 'spenderOf' | 'nodesOf' | 'lineageSteps' | 'lineageEnds' | 'lineagesWith'>
   ordinals: Pick<OrdinalsReader, 'at' | 'output'>
-  attributes: AttributesReader
 }
 
 /** The setting that holds {@link StoreCounts}. */
@@ -42,14 +56,22 @@ const LISTED = [
   'parent_vout',
 ]
 
+/** Those that {@link listedOrdinals} reads. */
+const ORDINAL = [
+  ...OUTPOINT,
+  'content_sha256',
+  'content_type',
+  'content_length',
+  'carrier',
+  'owner',
+  'lineage_txid',
+  'lineage_vout',
+  'step',
+]
+
 /** The lists of a store. */
-export function listingsIn({
-  rows,
-  lineages,
-  lookups,
-  ordinals,
-  attributes,
-}: ListingsOptions): ListingsReader {
+export function listingsIn(options: ListingsOptions): ListingsReader {
+  const { rows, lookups } = options
   return {
     counts: () => storedCounts(rows),
     async newestNames(query) {
@@ -80,16 +102,8 @@ export function listingsIn({
       const found = await lookups.nodesOf(CHARACTERS.map((character) => domain + character))
       return found.sort((one, other) => (one.domain < other.domain ? -1 : 1))
     },
-    history: (query) => historyOf({ rows, lineages, ordinals }, query),
-    async ordinalsWith(query) {
-      const tips = await attributes.tipsWith(query)
-      const found = await Promise.all(tips.map((tip) => listedOrdinal(ordinals, tip)))
-      const heights = await heightsOf(
-        rows,
-        tips.map(({ txid }) => txid),
-      )
-      return found.map((each) => ({ ...each, ...heightAt(heights, each.outpoint) }))
-    },
+    history: (query) => historyOf(options, query),
+    ordinalsWith: (query) => ordinalsWith(options, query),
     transaction: (query) => transactionOf(rows, lookups, query),
     blockTimes: (heights) => blockTimesIn(rows, heights),
   }
@@ -132,7 +146,7 @@ function recencyIn(row: Row): { recency: number; height?: number } {
 
 /** See `ListingsReader.history`. */
 async function historyOf(
-  { rows, lineages, ordinals }: Pick<ListingsOptions, 'rows' | 'lineages' | 'ordinals'>,
+  { rows, lineages, lookups, ordinals }: ListingsOptions,
   { outpoint, order, from, limit }: Parameters<ListingsReader['history']>[0],
 ): Promise<OrdinalHistory | undefined> {
   const summary = await lineages.summaryOf(outpoint)
@@ -141,54 +155,51 @@ async function historyOf(
     const alone = await ordinals.at(outpoint, TIP)
     if (alone === undefined) return undefined
     const isAsked = from === undefined || from === 0 || (order === 'newest' && from > 0)
-    return { origin: outpoint, last: 0, steps: isAsked ? await stepsOf(rows, [[0, alone.output]]) : [] }
+    const { txid } = outpoint
+    const step = async () => stepOf(alone.output, (await heightsOf(rows, [txid])).get(txid))
+    return { origin: outpoint, last: 0, steps: isAsked ? [{ sequence: 0, ...(await step()) }] : [] }
   }
   const { lineage, isComplete, origin, last } = summary
   if (!isComplete || origin === undefined) return undefined
   const isForward = order === 'oldest'
   const first = Math.min(isForward ? origin + (from ?? 0) : origin + (from ?? last - origin), last + 1)
-  const step = isForward ? { $gte: first } : { $gte: origin, $lte: first }
-  const [page, start] = await Promise.all([
-    rows.all(
-      'graph_outputs',
-      { ...inLineage(lineage), step },
-      { sort: { step: isForward ? 1 : -1 }, limit, fields: [...OUTPUT, 'step'] },
-    ),
-    summary.outputs?.get(origin) ?? lineages.outputsAt({ lineage, steps: [origin] }),
+  const [page, begin] = await Promise.all([
+    lookups.lineageSteps({
+      ...{ lineage, order: isForward ? 1 : -1, limit },
+      ...(isForward ? { from: first, to: last } : { from: origin, to: first }),
+    }),
+    outpointAt(lineages, { lineage, step: origin }),
   ])
-  const begin = start instanceof Map ? start.get(origin) : (start as OutputRecord)
   if (begin === undefined) return undefined
-  const steps = page.map((row): [number, OutputRecord] => [Number(row.step) - origin, outputOf(row)])
-  return { origin: begin.outpoint, last: last - origin, steps: await stepsOf(rows, steps) }
+  const steps = page.map((row) => ({
+    sequence: Number(row.step) - origin,
+    ...stepOf(outputOf(row), numberIn(row.height)),
+  }))
+  return { origin: begin, last: last - origin, steps }
 }
 
-async function stepsOf(rows: RowReader, outputs: [number, OutputRecord][]): Promise<OrdinalHistory['steps']> {
-  const heights = await heightsOf(
-    rows,
-    outputs.map(([, { outpoint }]) => outpoint.txid),
-  )
-  return outputs.map(([sequence, { outpoint, owner, content, parent, mapLength }]) => ({
-    sequence,
+/** The outpoint of a step; that of the first one is the key of a complete lineage. */
+async function outpointAt(
+  lineages: Lineages,
+  { lineage, step }: { lineage: Lineage; step: number },
+): Promise<Outpoint | undefined> {
+  const [txid, vout] = lineage
+  if (step === 0) return outpointOf({ txid, vout })
+  return (await lineages.outputsAt({ lineage, steps: [step] })).get(step)?.outpoint
+}
+
+function stepOf(
+  { outpoint, owner, content, parent, mapLength }: OutputRecord,
+  height: number | undefined,
+): Omit<HistoryStep, 'sequence'> {
+  return {
     outpoint,
-    ...heightAt(heights, outpoint),
+    ...(height !== undefined && { height }),
     ...(owner !== undefined && { owner }),
     ...(content && { content }),
     ...(parent && { parent }),
     hasMap: mapLength !== undefined,
-  }))
-}
-
-/** The heights of the transactions that are proven. */
-async function heightsOf(rows: RowReader, txids: string[]): Promise<Map<string, number>> {
-  const found = await inParts([...new Set(txids)], (part) =>
-    rows.all('graph_transactions', { txid: anyOf(part) }, { fields: ['txid', 'height'] }),
-  )
-  return new Map(
-    found.flatMap(({ txid, height }): [string, number][] => {
-      const known = numberIn(height)
-      return known === undefined ? [] : [[hexOf(txid), known]]
-    }),
-  )
+  }
 }
 
 function heightAt(heights: Map<string, number>, { txid }: Outpoint): { height?: number } {
@@ -196,23 +207,60 @@ function heightAt(heights: Map<string, number>, { txid }: Outpoint): { height?: 
   return height === undefined ? {} : { height }
 }
 
-async function listedOrdinal(
-  ordinals: Pick<OrdinalsReader, 'at' | 'output'>,
-  tip: Outpoint,
-): Promise<ListedOrdinal> {
-  const step = await ordinals.at(tip, TIP)
-  if (step === undefined) {
-    const owner = (await ordinals.output(tip))?.owner
-    return { outpoint: tip, ...(owner !== undefined && { owner }) }
-  }
-  const { output, origin, sequence, content } = step
+/** See `ListingsReader.ordinalsWith`. */
+async function ordinalsWith(
+  { rows, lineages, lookups }: ListingsOptions,
+  query: Parameters<ListingsReader['ordinalsWith']>[0],
+): Promise<ListedOrdinal[]> {
+  const { lineagesWith, lineageEnds } = lookups
+  const firsts = (await firstsWith({ rows, lineages, lineagesWith }, query)).map(([txid, vout]) =>
+    outpointOf({ txid, vout }),
+  )
+  const ends = await inParts(firsts, lineageEnds)
+  const outputs = await outputsAtEnds(rows, ends)
+  const byFirst = new Map(ends.map((each) => [formatOutpoint(each.first), listedOrdinal(each, outputs)]))
+  const listed = firsts.flatMap((first) => byFirst.get(formatOutpoint(first)) ?? [])
+  const heights = await heightsOf(
+    rows,
+    listed.map(({ outpoint }) => outpoint.txid),
+  )
+  return listed.map((each) => ({ ...each, ...heightAt(heights, each.outpoint) }))
+}
+
+/** The outputs at the ends of lineages, by lineage and step as text. */
+async function outputsAtEnds(rows: RowReader, ends: LineageEnds[]): Promise<Map<string, OutputRecord>> {
+  const found = await inParts(ends, (part) => {
+    const places = part.map(({ lineage, last, origin, content }) => ({
+      ...inLineage(lineage),
+      step: { $in: unique([last, origin ?? last, content ?? last], String) },
+    }))
+    return rows.all('graph_outputs', { $or: places }, { fields: ORDINAL })
+  })
+  return new Map(found.map((row) => [placeOf(lineageOf(row), Number(row.step)), outputOf(row)]))
+}
+
+function placeOf(lineage: Lineage, step: number): string {
+  return `${formatLineage(lineage)} ${step}`
+}
+
+/** The ordinal in a lineage, without its height; undefined if the lineage was changed between two reads. */
+function listedOrdinal(
+  { lineage, last, origin, content }: LineageEnds,
+  outputs: ReadonlyMap<string, OutputRecord>,
+): ListedOrdinal | undefined {
+  const at = (step: number | undefined): OutputRecord | undefined =>
+    step === undefined ? undefined : outputs.get(placeOf(lineage, step))
+  const [tip, first, shown] = [at(last), at(origin), at(content)]
+  if (tip === undefined) return undefined
+  const { outpoint, owner, carrier } = tip
+  // A coin in front of an ordinal is part of no answer.
+  if (carrier) return { outpoint }
+  const held = { outpoint, ...(owner !== undefined && { owner }) }
+  if (!isComplete(lineage) || origin === undefined || first === undefined || shown === undefined) return held
   return {
-    outpoint: output.outpoint,
-    origin,
-    sequence,
-    ...(output.owner !== undefined && { owner: output.owner }),
-    contentOutpoint: content.outpoint,
-    ...(content.content && { content: content.content }),
+    ...held,
+    ...{ origin: first.outpoint, sequence: last - origin, contentOutpoint: shown.outpoint },
+    ...(shown.content && { content: shown.content }),
   }
 }
 

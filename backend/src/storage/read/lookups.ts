@@ -48,6 +48,25 @@ export interface MapStretch {
   order: 1 | -1
 }
 
+/** The ends of a lineage, as steps: see {@link LineageSummary}. */
+export interface LineageEnds extends Pick<LineageSummary, 'lineage' | 'last' | 'origin' | 'content'> {
+  first: Outpoint
+}
+
+/** The columns of an output that a list of steps has, beside the height. */
+export const LINEAGE_STEP = [
+  'txid',
+  'vout',
+  'step',
+  'content_sha256',
+  'content_type',
+  'content_length',
+  'owner',
+  'parent_txid',
+  'parent_vout',
+  'map_length',
+]
+
 /** The columns of a map row. */
 export const MAP_ROW = ['txid', 'vout', 'map_step', 'map_length', 'merged_length']
 
@@ -80,6 +99,10 @@ export interface Lookups extends Streams {
    * not, if there may be more.
    */
   mapRows(stretch: MapStretch): Promise<{ rows: Row[]; last: number | undefined }>
+  /** The steps between two, both included, with the columns {@link LINEAGE_STEP} and the `height` of their transaction. */
+  lineageSteps(stretch: MapStretch & { to: number }): Promise<Row[]>
+  /** The ends of lineages by their first outputs, in no order: of those that the store holds. */
+  lineageEnds(firsts: Outpoint[]): Promise<LineageEnds[]>
   /** At most `limit` lineages with all of the attributes, after `from`, in order. The first attribute is the rarest. */
   lineagesWith(query: { hashes: Buffer[]; from: Lineage | undefined; limit: number }): AsyncIterable<Lineage>
 }

@@ -2,7 +2,7 @@ import type { NamesReader } from '../../graph/graph-store.js'
 import type { NameRecord } from '../../graph/records.js'
 import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
+import { inParts, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import { anyOutpoint, type Row, type RowReader } from '../rows/rows.js'
 import type { Lookups } from './lookups.js'
 
@@ -14,6 +14,13 @@ export function namesIn(rows: RowReader, { liveNode }: Pick<Lookups, 'liveNode'>
     async originOf(name) {
       const row = await rows.first('graph_names', { name }, { fields: OUTPOINT })
       return row && outpointOf(row)
+    },
+    async claimed(names) {
+      const fields = ['name', ...OUTPOINT]
+      const asked = unique(names, String)
+      return (
+        await inParts(asked, (part) => rows.all('graph_names', { name: { $in: part } }, { fields }))
+      ).map(nameOf)
     },
     liveNode,
     async longestNode(name) {

@@ -5,8 +5,8 @@ import {
   type TransactionsReader,
 } from '../../graph/graph-store.js'
 import type { TransactionRecord } from '../../graph/records.js'
-import { bytesOf, hashColumn, hexOf } from '../rows/columns.js'
-import type { Row, RowReader } from '../rows/rows.js'
+import { bytesOf, hashColumn, hexOf, inParts, numberIn } from '../rows/columns.js'
+import { anyOf, type Row, type RowReader } from '../rows/rows.js'
 import type { Lookups } from './lookups.js'
 import { chunksIn, readChunks } from './read-blobs.js'
 import { conflictsOf, heightOf, statuses, winnerIn } from './transaction-status.js'
@@ -97,4 +97,17 @@ export function blocksIn(rows: RowReader, lookups: Lookups): BlocksReader {
       return found.flat()
     },
   }
+}
+
+/** The heights of the transactions that are proven. */
+export async function heightsOf(rows: RowReader, txids: string[]): Promise<Map<string, number>> {
+  const found = await inParts([...new Set(txids)], (part) =>
+    rows.all('graph_transactions', { txid: anyOf(part) }, { fields: ['txid', 'height'] }),
+  )
+  return new Map(
+    found.flatMap(({ txid, height }): [string, number][] => {
+      const known = numberIn(height)
+      return known === undefined ? [] : [[hexOf(txid), known]]
+    }),
+  )
 }

@@ -11,13 +11,15 @@ export function hashColumn(hex: string): Buffer {
 /** The rows of one transaction repeat its txid. */
 let last = { hex: '', column: Buffer.alloc(0) }
 
-/** Drivers differ in how they return a binary column: as a Buffer or as an ArrayBuffer (libsql). */
+/** Readers differ in how they return a binary column: as a Buffer, as an ArrayBuffer (libsql) or in hex (rows that come as JSON). */
 export function bytesOf(column: unknown): Uint8Array {
   if (column instanceof Uint8Array) return column
+  if (typeof column === 'string') return Buffer.from(column, 'hex')
   return new Uint8Array(column as ArrayBuffer)
 }
 
 export function hexOf(column: unknown): string {
+  if (typeof column === 'string') return column.toLowerCase()
   return Buffer.from(bytesOf(column)).toString('hex')
 }
 

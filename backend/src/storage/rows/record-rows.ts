@@ -230,23 +230,28 @@ export const OUTPUT = [
   'map_length',
 ]
 
+/** @param row What is not in it is missing. */
 export function outputOf(row: Row): OutputRecord {
   const content = contentOf(row)
   return {
     outpoint: outpointOf(row),
     satoshis: Number(row.satoshis),
     ...(content && { content }),
-    ...(row.owner !== null && { owner: hexOf(row.owner) }),
-    ...(row.parent_txid !== null && {
+    ...(isThere(row.owner) && { owner: hexOf(row.owner) }),
+    ...(isThere(row.parent_txid) && {
       parent: outpointOf({ txid: row.parent_txid, vout: row.parent_vout }),
     }),
-    ...(row.map_length !== null && { mapLength: Number(row.map_length) }),
-    ...(row.previous_txid !== null && {
+    ...(isThere(row.map_length) && { mapLength: Number(row.map_length) }),
+    ...(isThere(row.previous_txid) && {
       previous: outpointOf({ txid: row.previous_txid, vout: row.previous_vout }),
     }),
     ...(Number(row.unsettled) === 1 && { unsettled: true }),
     ...(Number(row.carrier) === 1 && { carrier: true }),
   }
+}
+
+function isThere(column: unknown): boolean {
+  return column !== null && column !== undefined
 }
 
 /** The content of an output; undefined if it has none. */

@@ -17,6 +17,8 @@ export interface SqlReader {
   all(sql: string, values: SqlValue[]): Promise<SqlRow[]>
   /** The first row; undefined if there is none. */
   first(sql: string, values: SqlValue[]): Promise<SqlRow | undefined>
+  /** Whether this is SQLite in this process, whose driver takes longer to return a row than to find it. */
+  readonly isEmbedded?: boolean
 }
 
 /** Runs the statements of a write, and reads what it has written so far. */

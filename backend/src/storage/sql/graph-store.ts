@@ -34,7 +34,8 @@ export class SqlGraphStore extends GraphStoreBase {
   private readonly opening: (() => Promise<void>) | undefined
 
   constructor({ writer, reader: unopened = knexReader(writer), onReorg, opening }: SqlGraphStoreOptions) {
-    const reader = opening === undefined ? unopened : afterOpening(opening, unopened)
+    const { all, first } = unopened
+    const reader: SqlReader = opening === undefined ? unopened : afterOpening(opening, { all, first })
     const plain = sqlDatabase({ writer, reader: unopened })
     const database = opening === undefined ? plain : afterOpening(opening, plain)
     super({

@@ -2,7 +2,7 @@ import type { AdmissionsReader } from '../../graph/graph-store.js'
 import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { admissionOf } from '../read/admissions.js'
 import { placeIn, SHORT, SHORT_LINEAGE, shortLineage } from '../read/lineages.js'
-import { type LineageSummary, type Lookups, MAP_ROW } from '../read/lookups.js'
+import { LINEAGE_STEP, type LineageSummary, type Lookups, MAP_ROW } from '../read/lookups.js'
 import type { Direction } from '../read/read-streams.js'
 import { PROOF } from '../read/transactions.js'
 import {
@@ -11,16 +11,19 @@ import {
   hexOf,
   isComplete,
   type Lineage,
+  lineageOf,
   numberIn,
   outpointOf,
   outpointPair,
 } from '../rows/columns.js'
-import { type Row, SPENDS } from '../rows/rows.js'
+import { anyOutpoint, type Row, SPENDS } from '../rows/rows.js'
 import { anyOf, type SqlReader, type SqlValue } from './database.js'
-import { rowReader } from './rows.js'
+import { conditionOf, listedRows, rowReader } from './rows.js'
 
 /** See {@link Lookups}. @param isMysql Whether the database plans each subquery of a statement again whenever it runs. */
 export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
+  // As below: where there is such an order, the live one comes last.
+  const liveNode = `${LIVE_NODE} ${reader.isEmbedded ? 'order by nodes.rowid desc' : ''} limit 1`
   return {
     transactionHead: (owner) =>
       reader.first(
@@ -53,11 +56,13 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
       return row && hexOf(row.spender)
     },
     async liveNode(domain) {
-      const row = await reader.first(LIVE_NODE, [domain])
+      const row = await reader.first(liveNode, [domain])
       return row && outpointOf(row)
     },
     async nodesOf(domains) {
-      const rows = await reader.all((isMysql ? mysqlNodes : sqliteNodes)(domains), domains)
+      const sql = (isMysql ? mysqlNodes : sqliteNodes)(domains)
+      const fields = ['domain', 'nodes', 'txid', 'vout']
+      const rows = await listedRows(reader, { sql, values: domains, fields })
       return rows.map((row) => ({
         domain: String(row.domain),
         ...(row.txid !== null && { outpoint: outpointOf(row) }),
@@ -76,6 +81,26 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
       )
       return { rows, last: rows.length < limit ? undefined : Number(rows.at(-1).map_step) }
     },
+    async lineageSteps({ lineage, from, to, order, limit }) {
+      const sql = `select ${LINEAGE_STEP.map((column) => `outputs.${column}`).join(', ')}, height
+        from graph_outputs as outputs left join graph_transactions as own on own.txid = outputs.txid
+        where lineage_txid = ? and lineage_vout = ? and step >= ? and step <= ?
+        order by step ${order === 1 ? '' : 'desc'} limit ?`
+      const values = [...lineage, from, to, limit]
+      return await listedRows(reader, { sql, values, fields: [...LINEAGE_STEP, 'height'] })
+    },
+    async lineageEnds(firsts) {
+      const values: SqlValue[] = []
+      const sql = `select txid, vout, lineage_txid, lineage_vout, ${edge('step', 'desc')} as step,
+        ${edge('content_step', 'asc')} as first_content, ${edge('content_step', 'desc')} as content_step
+        from graph_outputs as place where ${conditionOf(anyOutpoint(firsts), values)}`
+      const fields = [...LINEAGE_KEYS, 'step', 'first_content', 'content_step']
+      const rows = await listedRows(reader, { sql, values, fields })
+      return rows.map((row) => ({
+        ...{ first: outpointOf(row), lineage: lineageOf(row), last: Number(row.step) },
+        ...{ origin: numberIn(row.first_content), content: numberIn(row.content_step) },
+      }))
+    },
     lineagesWith: (query) => lineagesWith(reader, query),
     async streamPage({ outpoint, direction, from, limit }) {
       const rows = await reader.all(PAGES[direction], [...outpointPair(outpoint), from, limit])
@@ -83,6 +108,8 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
     },
   }
 }
+
+const LINEAGE_KEYS = ['txid', 'vout', 'lineage_txid', 'lineage_vout']
 
 /** A condition on a spend: it spends a node. */
 const IS_NODE = `(exists (select 1 from graph_nodes as nodes where nodes.txid = own.txid and nodes.vout = own.vout)
@@ -112,7 +139,7 @@ const IS_LIVE = `not exists (
   where spends.txid = nodes.txid and spends.vout = nodes.vout
 )`
 
-const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? and ${IS_LIVE} limit 1`
+const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? and ${IS_LIVE}`
 
 /**
  * Each mint of a node leaves one more with its domain. SQLite looks for the live one among the last written first, where it

@@ -69,8 +69,7 @@ export abstract class GraphStoreBase implements HostStore {
     this.attributes = attributesIn(database, lineages, lookups)
     this.content = contentIn(lineages)
     this.streams = streamsIn(lookups)
-    const { ordinals, attributes } = this
-    this.listings = listingsIn({ rows: database, lineages, lookups, ordinals, attributes })
+    this.listings = listingsIn({ rows: database, lineages, lookups, ordinals: this.ordinals })
     this.admissions = admissionsIn(database, lookups)
     this.interactions = interactionsIn(database)
     this.settings = settingsIn(database)
@@ -99,11 +98,11 @@ export abstract class GraphStoreBase implements HostStore {
 
   async record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
     const { admission } = this
-    const { reorganised, relinked, admitted } = await this.write((tables) =>
+    const { reorganised, derived, admitted } = await this.write((tables) =>
       writeRecords(tables, records, { ...options, admission }),
     )
     this.reportReorg(reorganised)
-    if (relinked) options?.onRelinked?.()
+    options?.onDerived?.(derived)
     return admitted
   }
 

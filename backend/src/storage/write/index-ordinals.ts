@@ -100,6 +100,7 @@ async function indexAttributes(
       changed.push(first)
       if (tip !== undefined) attributes.push(...(await lineageAttributes(tables.rows, lineage, tip.step)))
     }
+    tables.transactions.listings.find(attributes)
     for (const each of attributes) rows.push(attributeRow(first, each))
   }
   await tables.outputs.deleteAttributes(unique(all, formatOutpoint), OF_TIP)
@@ -136,6 +137,7 @@ export async function indexFirstAttributes(
         ...(hasOrigin && content ? [attribute.contentType(content.contentType)] : []),
         ...(hasOrigin && content && parent ? [attribute.parent(parent)] : []),
       ]
+      tables.transactions.listings.find(attributes)
       rows.push(...attributes.map((each) => attributeRow(outpoint, each)))
     }
     await yieldBetweenStatements()

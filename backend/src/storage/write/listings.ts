@@ -1,3 +1,5 @@
+import type { Attribute } from '../../graph/attributes.js'
+import { type Dependency, dependency } from '../../graph/dependencies.js'
 import { isListed, recencyOf, type StoreCounts } from '../../graph/listings.js'
 import type { NameRecord, OutputRecord } from '../../graph/records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
@@ -19,12 +21,23 @@ import { anyOf, type RowReader, type RowWriter } from '../rows/rows.js'
 export class ListingChanges {
   private readonly added: StoreCounts = { names: 0, inscriptions: 0, transactions: 0 }
   private readonly moved = new Set<string>()
+  /** What answers may follow from that has changed. */
+  readonly outdated = new Set<Dependency>()
 
   constructor(private readonly rows: RowWriter) {}
 
   /** @param counts May be negative. */
-  count(counts: Partial<StoreCounts>): void {
-    for (const [kind, number] of Object.entries(counts)) this.added[kind as keyof StoreCounts] += number
+  count({ names = 0, inscriptions = 0, transactions = 0 }: Partial<StoreCounts>): void {
+    this.added.names += names
+    this.added.inscriptions += inscriptions
+    this.added.transactions += transactions
+    if (names !== 0) this.outdated.add(dependency.names)
+    if (inscriptions !== 0) this.outdated.add(dependency.inscriptions)
+  }
+
+  /** Notes rows by which ordinals are found. */
+  find(attributes: Iterable<Attribute>): void {
+    for (const each of attributes) if (each.kind === 'parent') this.outdated.add(dependency.children(each))
   }
 
   /** Notes transactions whose proof or insertion order has changed. */
@@ -37,7 +50,7 @@ export class ListingChanges {
     const { rows, added } = this
     const recencies = await recenciesOf(rows, [...this.moved])
     this.moved.clear()
-    await sortAgain(rows, recencies)
+    for (const each of await sortAgain(rows, recencies)) this.outdated.add(each)
     if (Object.values(added).every((number) => number === 0)) return
     const before = await storedCounts(rows)
     const after = Object.fromEntries(
@@ -61,21 +74,33 @@ export async function recenciesOf(rows: RowReader, txids: string[]): Promise<Map
   )
 }
 
-async function sortAgain(rows: RowWriter, recencies: ReadonlyMap<string, number>): Promise<void> {
-  for (const table of ['graph_names', 'graph_outputs'] as const) {
+/** Returns which lists have changed. */
+async function sortAgain(
+  rows: RowWriter,
+  recencies: ReadonlyMap<string, number>,
+): Promise<ReadonlySet<Dependency>> {
+  const changed = new Set<Dependency>()
+  for (const [table, list] of LISTS) {
     const found = await inParts([...recencies.keys()], (part) =>
       rows.all(table, { txid: anyOf(part), recency: { $ne: null } }, { fields: ['txid', 'vout', 'recency'] }),
     )
     for (const [txid, own] of groupBy(found, (row) => hexOf(row.txid))) {
       const recency = recencies.get(txid)
       const stale = own.filter((row) => Number(row.recency) !== recency).map(({ vout }) => Number(vout))
+      if (stale.length > 0) changed.add(list)
       for (const part of parts(stale, ROWS_A_STATEMENT)) {
         await rows.update(table, { txid: hashColumn(txid), vout: { $in: part } }, { recency })
         await yieldBetweenStatements()
       }
     }
   }
+  return changed
 }
+
+const LISTS = [
+  ['graph_names', dependency.names],
+  ['graph_outputs', dependency.inscriptions],
+] as const
 
 /** The statements of a write that lists take. */
 interface ListedTables {
@@ -107,6 +132,7 @@ export async function listNames(
   names: NameRecord[],
 ): Promise<Map<string, number>> {
   if (names.length === 0) return new Map()
+  for (const { name } of names) transactions.listings.outdated.add(dependency.name(name))
   const outpoints = unique(
     names.map(({ outpoint }) => outpoint),
     formatOutpoint,

@@ -1,4 +1,5 @@
 import type { Decision } from '../../graph/conflict-resolution.js'
+import { type Dependency, dependency } from '../../graph/dependencies.js'
 import {
   type AdmissionRecord,
   type Block,
@@ -32,8 +33,8 @@ const NONE: ReadonlySet<string> = new Set()
 interface Recorded {
   /** How many stored transactions became inactive or active again. */
   reorganised: number
-  /** Whether outputs that were stored before have another place in their lineages. */
-  relinked: boolean
+  /** What has changed of all that is derived from records. */
+  derived: Dependency[]
   /** The new admissions. */
   admitted: AdmissionRecord[]
 }
@@ -66,7 +67,7 @@ export async function writeRecords(
   ])
   await tables.transactions.insertNew('graph_admissions', admissions.map(admissionRow))
   await tables.transactions.insertNew('graph_applied', applied.map(appliedRow))
-  const { reorganised, relinked, ...others } = await writeFacts(tables, {
+  const { reorganised, derived, ...others } = await writeFacts(tables, {
     facts: { outputs, names },
     records,
     decision,
@@ -76,7 +77,7 @@ export async function writeRecords(
     ...(admission && { inserted }),
   })
   await leaveBacklog(tables.transactions, { ...left, ...others })
-  return { reorganised, relinked, admitted: options.again ? [] : admissions }
+  return { reorganised, derived, admitted: options.again ? [] : admissions }
 }
 
 /** Deletes the proofs that lead to a block. Returns how many, and how many transactions became inactive or active again. */
@@ -88,7 +89,7 @@ export async function writeDisproof(
   const records = graphRecords({})
   const {
     reorganised,
-    relinked: _,
+    derived: _,
     ...others
   } = await writeFacts(tables, {
     ...{ facts: records, records, decision },
@@ -114,8 +115,8 @@ async function admitCarriers({ outputs: tables }: GraphTables, outputs: OutputRe
 /**
  * Writes the tables that reads use: applies a decision and adds new output records.
  *
- * @returns How many stored transactions became inactive or active again, whether stored outputs have another place in their
- * lineages, and the items left for later writes.
+ * @returns How many stored transactions became inactive or active again, what changed of what is derived, and the items left
+ * for later writes.
  */
 async function writeFacts(
   tables: GraphTables,
@@ -205,5 +206,6 @@ async function writeFacts(
   if (reorganised > 0) await tables.transactions.countReorg()
   await tables.transactions.listings.write()
   const relinked = [...resolved, ...former, ...begun].some(({ txid }) => !inserted?.has(txid))
-  return { reorganised, relinked, resolve, carry, link: linked.left }
+  const derived = [...(relinked ? [dependency.lineages] : []), ...tables.transactions.listings.outdated]
+  return { reorganised, derived, resolve, carry, link: linked.left }
 }

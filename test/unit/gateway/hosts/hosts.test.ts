@@ -161,8 +161,8 @@ describe('a name', () => {
     })
     expect(page.headers['content-security-policy']).toMatch(/^default-src 'none'; style-src 'sha256-/)
     expect(page.headers['cache-control']).toBe('no-store')
-    expect(page.body.toString()).toContain(`<a href="${mineAt}">`)
-    expect(page.body.toString()).toContain('npx minetree mine nobody')
+    expect(page.body.toString()).toContain(`href="${mineAt}">`)
+    expect(page.body.toString()).toContain(`npx minetree mine nobody --url ${SERVICE}<`)
   })
 
   test('that is mined is there at once', async () => {

@@ -15,7 +15,8 @@ jest.unstable_mockModule('../../../../backend/src/graph/native-hash.js', () => (
   sha256,
   nativeHash256: easyHash,
 }))
-const { CONTEXT, nextBits, shownHash } = await import('../../../../src/server/chain/header-rules.js')
+const { CONTEXT, nextBits } = await import('../../../../backend/src/protocol/header-rules.js')
+const { shownHash } = await import('../../../../src/server/chain/header-rules.js')
 const { HeaderSync } = await import('../../../../src/server/chain/header-sync.js')
 const { StoredHeaders } = await import('../../../../src/server/chain/stored-headers.js')
 

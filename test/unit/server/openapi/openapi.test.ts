@@ -25,6 +25,7 @@ const pagePaths = new Set(
 const PATTERNS: Record<string, string[]> = {
   [String(/^\/content\/./)]: ['/content/{reference}', '/content/{reference}/{filepath}'],
   [String(/^\/metadata\/[^/]+$/)]: ['/metadata/{reference}'],
+  [String(/^\/proof\//)]: ['/proof/{reference}'],
   [String(/^\/provenance\//)]: ['/provenance/{outpoint}'],
   [String(/^\/stream\//)]: ['/stream/{outpoint}'],
   [String(/^\/preview(?:\/|$)/)]: ['/preview/{html}'],

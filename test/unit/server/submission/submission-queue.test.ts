@@ -3,6 +3,7 @@ import {
   submissionPriority,
   WriteGroups,
   WriteLock,
+  WritePace,
 } from '../../../../src/server/submission/submission-queue.js'
 
 const SMALL = { priority: -1, weight: 1000 }
@@ -12,11 +13,13 @@ const KiB = 1024
 function groupsOf({
   failing = [] as string[],
   compatible = undefined as ((unit: string) => boolean) | undefined,
+  pace = undefined as WritePace | undefined,
 } = {}) {
   const lock = new WriteLock()
   const written: string[][] = []
   const groups = new WriteGroups<string, number>({
     lock,
+    ...(pace && { pace }),
     write: async (units) => {
       await new Promise(setImmediate)
       written.push(units)
@@ -121,5 +124,70 @@ describe('a submission', () => {
     expect(submissionPriority({ bytes: KiB })).toBeGreaterThan(first)
     jest.advanceTimersByTime(20_000)
     expect(submissionPriority({ bytes: KiB })).toBeLessThan(first)
+  })
+})
+
+describe('a write', () => {
+  let now = 0
+  let answered = 0
+  const pace = (): WritePace => {
+    jest.spyOn(performance, 'now').mockImplementation(() => now)
+    return new WritePace(() => answered)
+  }
+  afterEach(() => {
+    jest.restoreAllMocks()
+    now = 0
+    answered = 0
+  })
+
+  test('waits for none before while few requests are answered', () => {
+    const paced = pace()
+    for (let second = 1; second < 10; second++) {
+      now += 1000
+      answered += 500
+      paced.start()
+      expect(paced.wait()).toBe(0)
+    }
+  })
+
+  test('starts a fifth of a second after the one before while many are answered', () => {
+    const paced = pace()
+    now = 1000
+    answered = 501
+    paced.start()
+    expect(paced.wait()).toBe(200)
+    now += 40
+    expect(paced.wait()).toBe(160)
+    now += 160
+    expect(paced.wait()).toBe(0)
+    now += 1000
+    expect(paced.wait()).toBe(0)
+    // The load is over.
+    paced.start()
+    expect(paced.wait()).toBe(0)
+  })
+
+  test('that waits is shared by what comes meanwhile', async () => {
+    const paced = pace()
+    now = 1
+    answered = 10
+    paced.start()
+    const { groups, written } = groupsOf({ pace: paced })
+    const first = groups.run('a', SMALL)
+    await new Promise(setImmediate)
+    expect(await Promise.all([first, groups.run('bb', SMALL)])).toEqual([1, 2])
+    expect(written).toEqual([['a', 'bb']])
+  })
+
+  test('starts at once when as many wait as can share it', async () => {
+    const paced = pace()
+    now = 1
+    answered = 10
+    paced.start()
+    jest.spyOn(paced, 'wait').mockReturnValue(60_000)
+    const { groups, written } = groupsOf({ pace: paced })
+    const all = Array.from({ length: 64 }, (_, index) => groups.run(`unit ${index}`, SMALL))
+    await Promise.all(all)
+    expect(written).toHaveLength(1)
   })
 })

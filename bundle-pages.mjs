@@ -1,0 +1,40 @@
+import { resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { build } from 'esbuild'
+
+// Bundles the scripts of pages, each into one file, and the style sheet: `node bundle-pages.mjs --outdir=dist/pages`. What only a
+// click needs is a file of its own, without what the first one has already: no page waits for two files in a row.
+
+const ROOT = import.meta.dirname
+const ENTRIES = [
+  'src/mine-page/main.ts',
+  'src/mine-page/mining.ts',
+  'src/mining/search/search-worker.ts',
+  'src/islands/explorer.ts',
+  'src/islands/verify.ts',
+  'src/islands/verified-site.ts',
+  'src/islands/verified-worker.ts',
+  'src/explorer/style.css',
+]
+
+const SDK = /[/\\]@bsv[/\\]sdk[/\\]/
+
+/** The SDK does not declare that loading its modules does nothing, which is so: those that nothing is used of are left out. */
+const leaveOutUnused = {
+  name: 'leave out unused modules of the SDK',
+  setup({ onResolve, resolve }) {
+    onResolve({ filter: /.*/ }, async ({ path, pluginData, importer, kind, resolveDir }) => {
+      const isOfSdk = path.startsWith('@bsv/sdk') || SDK.test(importer)
+      if (pluginData === 'resolving' || kind !== 'import-statement' || !isOfSdk) return undefined
+      const found = await resolve(path, { importer, kind, resolveDir, pluginData: 'resolving' })
+      return { ...found, sideEffects: false }
+    })
+  },
+}
+
+const { values } = parseArgs({ options: { outdir: { type: 'string', default: 'dist/pages' } } })
+await build({
+  ...{ absWorkingDir: ROOT, entryPoints: ENTRIES, outdir: resolve(values.outdir), entryNames: '[name]' },
+  ...{ bundle: true, minify: true, format: 'esm', target: 'es2022', logLevel: 'warning' },
+  ...{ external: ['node:*'], plugins: [leaveOutUnused] },
+})

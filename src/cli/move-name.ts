@@ -1,0 +1,279 @@
+import { type PrivateKey, ProtoWallet, type Transaction } from '@bsv/sdk'
+import { z } from 'zod'
+import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
+import type { BindingProfile } from '../../backend/src/protocol/identity-binding.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { SourceError } from '../client/errors.js'
+import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
+import {
+  type BindingWallet,
+  moveWithFakeFunding,
+  moveWithKey,
+  moveWithWallet,
+  walletLock,
+} from '../identity/move-name.js'
+import { type NameCoin, nameCoin } from '../identity/name-coin.js'
+import { DEFAULT_FEE_RATE, p2pkhLockOf } from '../mining/fund-with-key.js'
+import { feeOf } from '../mining/fund-with-wallet.js'
+import { CommandError, ownerLock } from './command.js'
+import { LocalServer } from './local-server.js'
+import { type Ask, confirmPayment } from './mine.js'
+import { MintFolder } from './mint-folder.js'
+import { coinsOf, readTransactions } from './mint-payers.js'
+import {
+  arcFor,
+  readKey,
+  type SendMint,
+  sendThroughArc,
+  sendThroughWallet,
+  walletAt,
+} from './mint-services.js'
+import { type CheckedName, checkName } from './name-check.js'
+import { type CommandOutput, grouped } from './output.js'
+
+/** What is to become of a name. */
+export type Deed =
+  | { kind: 'bind'; terms: BindingTerms; printLock: boolean }
+  | { kind: 'unbind' }
+  /** To an address, or into a lock that the new holder has made. */
+  | { kind: 'transfer'; address?: string; lock?: string }
+
+export interface MoveOptions {
+  name: string
+  /** The URL of the server. */
+  url: string
+  genesis?: string
+  /** The URL of a wallet (BRC-100) with a JSON API. */
+  wallet?: string
+  /** A file with a key as WIF. */
+  keyFile?: string
+  /** Files with coins of the key. */
+  coins: string[]
+  /** Satoshis per 1,000 bytes. */
+  feeRate?: number
+  maxFee: number
+  /** The folder for paid transactions. */
+  folder: string
+  /** The URL of an ARC service. */
+  arc?: string
+  arcApiKey?: string
+  yes: boolean
+  ask: Ask | undefined
+  env: Record<string, string | undefined>
+  output: CommandOutput
+  signal: AbortSignal
+}
+
+/** Who holds a name, or is to be bound to it. */
+type Holder = { kind: 'wallet'; wallet: BindingWallet } | { kind: 'key'; key: PrivateKey }
+
+/**
+ * Binds, unbinds or transfers a name that is verified first, and prints where it is then.
+ *
+ * @throws CommandError; IdentityError; MiningError; ResolutionError; ProofError; HeadersError.
+ */
+export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
+  const { name, url, genesis, env, output } = options
+  if (deed.kind === 'transfer' && (deed.address === undefined) === (deed.lock === undefined))
+    throw new CommandError('say where the name goes: an address, or --lock', { exit: 'usage' })
+  const holder = await holderOf(options)
+  const checked = await checkName({
+    ...{ name, urls: [url], requireProofs: false, env, output },
+    ...(genesis !== undefined && { genesis }),
+  })
+  const coin = await coinOf(checked, options)
+  const lock = await lockFor(deed, { coin, holder, checked })
+  if (deed.kind === 'bind' && deed.printLock) {
+    output.result({ name, spends: formatOutpoint(coin.outpoint), lock: toHex(lock) }, toHex(lock))
+    output.note(
+      'whoever holds the name can move it into this lock: minetree transfer --lock; it counts for that move alone',
+    )
+    return
+  }
+  if (deed.kind === 'transfer' && deed.lock === undefined && checked.identity.state === 'bound')
+    output.note(`this leaves ${name} bound to no identity`)
+  const { transaction, beef, fee } = await pay({ coin, lock, holder, checked }, options)
+  await submit(options, { beef, name })
+  const outpoint = formatOutpoint({ txid: transaction.id('hex'), vout: 0 })
+  output.result({ name, outpoint, fee }, `${name} ${outpoint}`)
+  if (fee > 0) output.note(`paid ${grouped(fee)} satoshis of fees`)
+}
+
+async function holderOf(options: MoveOptions): Promise<Holder | undefined> {
+  const { wallet, keyFile, signal } = options
+  if (wallet !== undefined && keyFile !== undefined)
+    throw new CommandError('use either --wallet or --key-file, not both', { exit: 'usage' })
+  if (wallet !== undefined) return { kind: 'wallet', wallet: walletAt(wallet, signal) }
+  return keyFile === undefined ? undefined : { kind: 'key', key: await readKey(keyFile) }
+}
+
+/** In milliseconds, and bytes. */
+const BOUNDS = { timeout: 50_000, maxBytes: 64 * 1024 * 1024 }
+
+async function coinOf({ name, tip, origin }: CheckedName, options: MoveOptions): Promise<NameCoin> {
+  const path = `/svc/gateway/provenance/${formatOutpoint(origin.origin)}`
+  const { status, body } = await ask(options, path, {})
+  if (status !== 200)
+    throw new CommandError(`${options.url} shows no provenance of ${name}: HTTP ${status}`, {
+      exit: status >= 500 ? 'unavailable' : 'failure',
+    })
+  return nameCoin({ name, tip, provenance: body })
+}
+
+interface Found {
+  coin: NameCoin
+  holder: Holder | undefined
+  checked: CheckedName
+}
+
+async function lockFor(deed: Deed, { coin, holder, checked }: Found): Promise<Uint8Array> {
+  const { name } = coin
+  if (deed.kind === 'transfer') {
+    if (deed.address !== undefined) return ownerLock(deed.address, checked.config.network)
+    const lock = lockOf(deed.lock ?? '')
+    requireBindingLock({ coin, lock })
+    return lock
+  }
+  if (holder === undefined)
+    throw new CommandError('say whose name it is: use --wallet or --key-file', { exit: 'usage' })
+  if (deed.kind === 'bind') {
+    const signer = holder.kind === 'wallet' ? holder.wallet : new ProtoWallet(holder.key)
+    return await bindingLock({ coin, signer, ...deed.terms })
+  }
+  if (checked.identity.state === 'unbound')
+    throw new CommandError(`${name} is bound to no identity`, { exit: 'refused' })
+  return holder.kind === 'wallet'
+    ? await walletLock(holder.wallet, name)
+    : p2pkhLockOf(holder.key.toPublicKey())
+}
+
+function lockOf(hex: string): Uint8Array {
+  try {
+    return fromHex(hex)
+  } catch {
+    throw new CommandError('--lock must be hex, as minetree bind --print-lock prints it', { exit: 'usage' })
+  }
+}
+
+interface Paid {
+  transaction: Transaction
+  beef: Uint8Array
+  /** In satoshis. */
+  fee: number
+}
+
+/** Makes the transaction, and sends it to the network if there is one. */
+async function pay(move: Found & { lock: Uint8Array }, options: MoveOptions): Promise<Paid> {
+  const { coin, lock, holder, checked } = move
+  const { url, coins, maxFee, feeRate = DEFAULT_FEE_RATE, output, yes } = options
+  const { config } = checked
+  if (config.profile.name === 'local' && holder?.kind !== 'wallet' && coins.length === 0) {
+    // A server of the live network that checks no proofs would take a fake transaction for a real one.
+    await LocalServer.at(url)
+    return { ...(await moveWithFakeFunding({ coin, lock, ...(holder && { key: holder.key }) })), fee: 0 }
+  }
+  if (holder === undefined)
+    throw new CommandError('say who holds the name: use --wallet, or --key-file with --coins', {
+      exit: 'usage',
+    })
+  const rate = holder.kind === 'key' ? `at ${feeRate} satoshis per 1,000 bytes` : 'at the rate of the wallet'
+  output.note(`the fee is paid ${rate}: at most ${grouped(maxFee)} satoshis`)
+  await confirmPayment({ ask: options.ask, isAgreed: yes, output })
+  const folder = await MintFolder.at(options.folder)
+  try {
+    const transaction =
+      holder.kind === 'wallet'
+        ? await moveWithWallet({ coin, lock, wallet: holder.wallet, maxFee })
+        : await moveWithKey({
+            ...{ coin, lock, key: holder.key, feeRate, maxFee },
+            coins: coinsOf(holder.key, { coins: await readTransactions(coins), ...(await folder.read()) }),
+          })
+    await send({ transaction, name: coin.name }, { folder, send: senderFor(holder, { ...options, config }) })
+    return { transaction, beef: writeBeef(transaction), fee: feeOf(transaction) }
+  } finally {
+    await folder.release()
+  }
+}
+
+function senderFor(holder: Holder, options: MoveOptions & Pick<CheckedName, 'config'>): SendMint | undefined {
+  if (holder.kind === 'wallet') return sendThroughWallet(holder.wallet)
+  const arc = arcFor(options)
+  return arc && sendThroughArc(arc)
+}
+
+/** Stores a transaction before it is sent, so that its change is not lost. */
+async function send(
+  moved: { transaction: Transaction; name: string },
+  { folder, send }: { folder: MintFolder; send: SendMint | undefined },
+): Promise<void> {
+  const txid = moved.transaction.id('hex')
+  await folder.keep(txid, writeBeef(moved.transaction))
+  const outcome = await send?.(moved)
+  if (outcome?.kind === 'refused') {
+    await folder.setState(txid, 'lost')
+    throw new CommandError(`the network rejects ${txid}: ${outcome.why}`, { exit: 'refused' })
+  }
+  if (outcome?.kind === 'undecided')
+    throw new CommandError(
+      `it is not known yet whether the network accepts ${txid}: ${outcome.why}; resolve ${moved.name} later to see`,
+      { exit: 'unavailable' },
+    )
+  await folder.setState(txid, 'sent')
+}
+
+const refusal = z.object({ error: z.string(), code: z.string() })
+const steak = z.object({ [TOPICS.ordinals]: z.object({ outputsToAdmit: z.array(z.number()) }) })
+
+/** Submits what moves a name, whose output 0 has to be admitted. */
+async function submit(
+  options: MoveOptions,
+  { beef, name }: { beef: Uint8Array; name: string },
+): Promise<void> {
+  const { url } = options
+  const headers = {
+    'Content-Type': 'application/octet-stream',
+    'X-Topics': JSON.stringify([TOPICS.ordinals]),
+  }
+  const { status, body } = await ask(options, '/submit', {
+    method: 'POST',
+    headers,
+    body: Uint8Array.from(beef),
+  })
+  const json = readJson(body)
+  const refused = refusal.safeParse(json)
+  if (refused.success)
+    throw new CommandError(
+      `${url} refuses to move ${name} (${status} ${refused.data.code}): ${refused.data.error}`,
+      {
+        exit: status === 503 ? 'unavailable' : 'refused',
+      },
+    )
+  const taken = steak.safeParse(json)
+  if (taken.success && taken.data[TOPICS.ordinals].outputsToAdmit.includes(0)) return
+  throw new CommandError(`${url} did not admit what moves ${name}: its log says why`, { exit: 'refused' })
+}
+
+async function ask(
+  { url, signal }: MoveOptions,
+  path: string,
+  init: RequestInit,
+): Promise<{ status: number; body: Uint8Array }> {
+  try {
+    return await fetchBounded(url.replace(/\/+$/, '') + path, init, { ...BOUNDS, signal })
+  } catch (cause) {
+    if (!(cause instanceof SourceError)) throw cause
+    throw new CommandError(cause.message, { cause, exit: 'unavailable' })
+  }
+}
+
+/** The attributes of a profile on the command line; an empty one is removed. */
+export function profileArguments(
+  given: { [Key in keyof BindingProfile]?: BindingProfile[Key] | '' },
+): BindingTerms {
+  const set = Object.entries(given).filter(([, value]) => value !== undefined)
+  if (set.length === 0) return {}
+  return { profile: Object.fromEntries(set.map(([key, value]) => [key, value === '' ? undefined : value])) }
+}

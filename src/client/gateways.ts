@@ -1,0 +1,242 @@
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { type FetchedAnswer, fetchBounded, field, LONGEST_TIMER, readJson } from './bounded-fetch.js'
+import { HeadersError, ProofError, SourceError } from './errors.js'
+import {
+  type GatewayReport,
+  type VerificationStep,
+  VerifiedFetchError,
+  type VerifiedFetchErrorCode,
+} from './verified-error.js'
+
+/** A gateway that is asked for proofs. Nothing that it answers is believed. */
+export interface Gateway {
+  /** Without a slash at the end. */
+  url: string
+  gatewayPrefix: string
+  namesPrefix: string
+}
+
+/** What one fetch may take, of all gateways together. */
+export class FetchLimits {
+  private readonly end: number
+  private readonly late = new AbortController()
+  private readonly timer: ReturnType<typeof setTimeout>
+  /** Ends a check at the deadline, or by the caller. */
+  readonly checking: AbortSignal
+
+  /** @param signal The caller's. */
+  constructor(
+    timeout: number,
+    private bytes: number,
+    readonly signal: AbortSignal | undefined,
+  ) {
+    this.end = performance.now() + timeout
+    const stop = (): void =>
+      this.late.abort(new SourceError('TIMEOUT', `the fetch took longer than ${timeout} ms`))
+    this.timer = setTimeout(stop, Math.min(timeout, LONGEST_TIMER))
+    this.checking = signal === undefined ? this.late.signal : AbortSignal.any([signal, this.late.signal])
+  }
+
+  /** What one of some gateways gets: an equal share of what is left. */
+  share(gateways: number): Share {
+    const timeout = Math.max(0, Math.ceil((this.end - performance.now()) / gateways))
+    return { timeout, maxBytes: Math.floor(this.bytes / gateways) }
+  }
+
+  take(bytes: number): void {
+    this.bytes = Math.max(0, this.bytes - bytes)
+  }
+
+  /** The fetch has ended. */
+  close(): void {
+    clearTimeout(this.timer)
+  }
+}
+
+interface Share {
+  timeout: number
+  maxBytes: number
+}
+
+/** A question to gateways: a path below one of its prefixes, and how an answer is checked. */
+export interface ProofQuestion<Proven> {
+  step: VerificationStep
+  path: (gateway: Gateway) => string
+  /** @throws ProofError; HeadersError. */
+  check: (proof: Uint8Array) => Promise<Proven>
+}
+
+/** What came of asking one gateway. */
+export type Answered<Proven> =
+  | { kind: 'proven'; gateway: string; value: Proven }
+  | { kind: Failure; gateway: string; error: Error }
+
+/** From what says most about why nothing was proven to what says least. */
+const FAILURES = ['refuted', 'no headers', 'blocked', 'absent', 'failed'] as const
+type Failure = (typeof FAILURES)[number]
+
+const CODES: Record<Failure, VerifiedFetchErrorCode> = {
+  refuted: 'NOT_PROVEN',
+  'no headers': 'NO_HEADERS',
+  blocked: 'BLOCKED',
+  absent: 'NOT_FOUND',
+  failed: 'NO_ANSWER',
+}
+
+/** Asks gateways for proofs, and checks each before it counts. */
+export class Gateways {
+  constructor(
+    readonly all: readonly Gateway[],
+    private readonly options: {
+      order: 'in order' | 'in parallel'
+      fetch?: typeof globalThis.fetch
+    },
+  ) {}
+
+  /**
+   * The first answer that holds: of the gateways in their order, or of all at once.
+   *
+   * @throws VerifiedFetchError with what each did; the reason of the signal.
+   */
+  async first<Proven>(question: ProofQuestion<Proven>, limits: FetchLimits): Promise<Proven> {
+    const { all } = this
+    const failed: Exclude<Answered<Proven>, { kind: 'proven' }>[] = []
+    if (this.options.order === 'in order') {
+      for (const [index, gateway] of all.entries()) {
+        // One that is slow or endless leaves the others their share.
+        const answer = await this.ask(gateway, question, { limits, share: limits.share(all.length - index) })
+        if (answer.kind === 'proven') return answer.value
+        failed.push(answer)
+      }
+      throw unproven(question.step, failed)
+    }
+    const others = new AbortController()
+    try {
+      return await Promise.any(
+        all.map(async (gateway) => {
+          const answer = await this.ask(gateway, question, {
+            ...{ limits, share: inParallel(limits, all), others: others.signal },
+          })
+          if (answer.kind === 'proven') return answer.value
+          failed.push(answer)
+          throw answer.error
+        }),
+      )
+    } catch {
+      limits.signal?.throwIfAborted()
+      throw unproven(question.step, failed)
+    } finally {
+      others.abort()
+    }
+  }
+
+  /** What all of them answer, at once, in their order. @throws the reason of the signal. */
+  async every<Proven>(question: ProofQuestion<Proven>, limits: FetchLimits): Promise<Answered<Proven>[]> {
+    const { all } = this
+    const share = inParallel(limits, all)
+    return await Promise.all(all.map((gateway) => this.ask(gateway, question, { limits, share })))
+  }
+
+  private async ask<Proven>(
+    gateway: Gateway,
+    question: ProofQuestion<Proven>,
+    asking: Asking,
+  ): Promise<Answered<Proven>> {
+    const answer = await this.attempt(gateway, question, asking)
+    asking.limits.signal?.throwIfAborted()
+    // A cache may hold a merkle path to a block that a reorganisation has replaced since.
+    const isOldPath = answer.kind === 'refuted' && (answer.error as ProofError).code === 'BAD_PATH'
+    return isOldPath ? await this.attempt(gateway, question, { ...asking, cache: 'reload' }) : answer
+  }
+
+  private async attempt<Proven>(
+    gateway: Gateway,
+    question: ProofQuestion<Proven>,
+    asking: Asking,
+  ): Promise<Answered<Proven>> {
+    const { limits, others } = asking
+    const signals = [limits.signal, others].filter((each) => each !== undefined)
+    const signal = signals.length === 0 ? undefined : AbortSignal.any(signals)
+    const url = gateway.url + question.path(gateway)
+    const failed = (kind: Failure, error: Error): Answered<Proven> => ({ kind, gateway: gateway.url, error })
+    try {
+      const answer = await this.fetch(url, asking, signal)
+      const { status, body } = answer
+      if (status === 404 || status === 451) {
+        const kind = status === 404 ? 'absent' : 'blocked'
+        return failed(kind, new SourceError('NO_PROOF', `${url} answers ${status}${codeOf(answer)}`))
+      }
+      if (status !== 200)
+        return failed('failed', new SourceError('BAD_ANSWER', `${url} answers ${status}${codeOf(answer)}`))
+      return { kind: 'proven', gateway: gateway.url, value: await question.check(body) }
+    } catch (error) {
+      if (error instanceof ProofError) return failed('refuted', error)
+      if (error instanceof HeadersError) return failed('no headers', error)
+      if (error instanceof SourceError || error instanceof VerifiedFetchError) return failed('failed', error)
+      if (signal?.aborted) return failed('failed', new SourceError('UNREACHABLE', messageOf(signal.reason)))
+      throw error
+    }
+  }
+
+  private async fetch(
+    url: string,
+    { limits, share, cache }: Asking,
+    signal: AbortSignal | undefined,
+  ): Promise<FetchedAnswer> {
+    const { fetch } = this.options
+    const init: RequestInit & { cache?: 'reload' } = {
+      headers: { Accept: 'application/octet-stream' },
+      ...(cache && { cache }),
+    }
+    const answer = await fetchBounded(url, init, {
+      ...share,
+      ...(signal && { signal }),
+      ...(fetch && { fetch }),
+    })
+    limits.take(answer.body.length)
+    return answer
+  }
+}
+
+/** How one gateway is asked. */
+interface Asking {
+  limits: FetchLimits
+  share: Share
+  /** Aborted once another gateway has answered. */
+  others?: AbortSignal
+  cache?: 'reload'
+}
+
+/** All have the same time, and share the bytes. */
+function inParallel(limits: FetchLimits, gateways: readonly Gateway[]): Share {
+  return { ...limits.share(Math.max(1, gateways.length)), timeout: limits.share(1).timeout }
+}
+
+/** The longest error that is read for its code, in bytes. */
+const MAX_ERROR_BYTES = 64 * 1024
+
+function codeOf({ body }: FetchedAnswer): string {
+  const code = body.length > MAX_ERROR_BYTES ? undefined : field(readJson(body), 'code')
+  return typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` ${code}` : ''
+}
+
+/** The error for a step that no gateway has proven: by the answer that says most. */
+export function unproven(
+  step: VerificationStep,
+  failed: readonly { kind: Failure; gateway: string; error: Error }[],
+): VerifiedFetchError {
+  const reports = failed.map(
+    ({ kind, gateway, error }): GatewayReport => ({
+      ...{ gateway, message: error.message, error },
+      ...(kind === 'absent' && { isAbsent: true }),
+    }),
+  )
+  const [kind = 'failed'] = FAILURES.filter((each) => failed.some((answer) => answer.kind === each))
+  const worst = failed.find((answer) => answer.kind === kind)
+  const reason = worst === undefined ? 'no gateway was asked' : `${worst.gateway}: ${worst.error.message}`
+  const at = kind === 'no headers' ? 'headers' : step
+  return new VerifiedFetchError(CODES[kind], `no gateway proves the ${step}: ${reason}`, {
+    ...{ step: at, reports },
+    ...(worst && { cause: worst.error }),
+  })
+}

@@ -1,0 +1,404 @@
+import {
+  HEADER_BYTES,
+  headerAt,
+  headerCount,
+  previousOf,
+  rootOf,
+} from '../../backend/src/protocol/block-header.js'
+import { concatBytes, equalBytes, fromHex, reversed } from '../../backend/src/protocol/bytes.js'
+import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
+import { HEADER_CHECKPOINTS, type HeaderCheckpoint } from '../../backend/src/protocol/header-checkpoints.js'
+import {
+  CONTEXT,
+  HeaderRules,
+  InvalidHeadersError,
+  targetRuleOf,
+  totalWork,
+} from '../../backend/src/protocol/header-rules.js'
+import { DEFAULT_TIMEOUT, type FetchOptions, fetchBounded } from './bounded-fetch.js'
+import { hostHash256 } from './bundle.js'
+import { ThreadShare } from './thread-share.js'
+
+/** Where headers come from. Nothing of it is believed. */
+export interface HeaderSource {
+  /** What errors call it. */
+  name: string
+  /** Consecutive headers from a height on, as many as it gives at once: none above its tip. */
+  headers(query: { from: number; count: number }): Promise<Uint8Array>
+}
+
+/** Keeps texts under keys of `a-z`, `0-9`, `_`, `-` and one `/`. Whoever can write to it can forge blocks. */
+export interface HeaderStore {
+  get(key: string): Promise<string | undefined>
+  put(key: string, text: string): Promise<void>
+}
+
+export interface OwnHeadersOptions {
+  /** Asked one after another; URLs are those of Chaintracks servers (`/v2/headers`). */
+  sources: readonly (HeaderSource | string | URL)[]
+  /** A block that the chain must have; that of the network by default. */
+  checkpoint?: Pick<HeaderCheckpoint, 'height' | 'hash'> & Partial<HeaderCheckpoint>
+  /** By whose rules the difficulty changes; `main` by default. */
+  network?: 'main' | 'test'
+  /** Where headers are kept from one run to the next; by default, in memory. */
+  store?: HeaderStore
+  /** How soon sources are asked again for new blocks, in milliseconds; 10,000 by default. */
+  recheckAfter?: number
+  /** Limits for each request to a URL. */
+  fetch?: Pick<FetchOptions, 'timeout' | 'fetch'>
+  /** The clock, in milliseconds since 1970. */
+  now?: () => number
+}
+
+/** The headers cannot be had, or are not yet known. */
+export class OwnHeadersError extends CodedError {
+  override readonly name = 'OwnHeadersError'
+  readonly code = 'NO_HEADERS'
+}
+
+/** How many headers are asked for at once, and are kept under one key. */
+const PAGE = 2000
+/** How far below the tip a branch is looked for, and so the deepest reorganisation that is followed. */
+const DEPTHS = [1, 10, 100, 1000]
+/** A root near the tip may have been replaced. */
+const NEAR_TIP = 100
+/** The most headers that one source may add at a time: more than there are. */
+const MAX_ADDED = 2_000_000
+
+/**
+ * A chain tracker with block headers of its own. They come from sources that are not trusted, and are verified: linked to a
+ * checkpoint, and above it with the work, the targets and the times that the rules of consensus ask for. A source can withhold
+ * blocks, but cannot move the chain to one with less work.
+ */
+export class OwnHeaders {
+  private readonly options: OwnHeadersOptions
+  private readonly checkpoint: Pick<HeaderCheckpoint, 'height' | 'hash'> & Partial<HeaderCheckpoint>
+  private readonly sources: readonly HeaderSource[]
+  private readonly store: HeaderStore
+  private readonly now: () => number
+  /** All of them, from `from` on; undefined before the first time. */
+  private chain: { from: number; headers: Uint8Array } | undefined
+  private syncedAt = Number.NEGATIVE_INFINITY
+  private isLongEnough = false
+  /** One job at a time. */
+  private last: Promise<unknown> = Promise.resolve()
+
+  constructor(options: OwnHeadersOptions) {
+    const { network = 'main', now = Date.now, store = new MemoryStore() } = options
+    this.options = options
+    this.checkpoint = options.checkpoint ?? HEADER_CHECKPOINTS[network]
+    this.sources = options.sources.map((source) =>
+      typeof source === 'object' && 'headers' in source
+        ? source
+        : chaintracksHeaders(String(source), options.fetch),
+    )
+    this.store = store
+    this.now = now
+  }
+
+  /**
+   * Whether the block at a height has this merkle root.
+   *
+   * @throws OwnHeadersError if no source shows its header.
+   */
+  async isValidRootForHeight(root: string, height: number): Promise<boolean> {
+    return await this.alone(async () => {
+      await this.open()
+      if (height < this.from) await this.extendBelow(height)
+      // A block near the tip may have been replaced; what is known of it stands as long as no source answers.
+      if (height > this.tip - NEAR_TIP)
+        await this.syncIfOld().catch((error: unknown) => {
+          if (height > this.tip) throw error
+        })
+      if (height > this.tip)
+        throw new OwnHeadersError(`no source shows a block at ${height}; the highest is ${this.tip}`)
+      if (height > this.checkpoint.height && !this.hasEnoughWork) {
+        await this.syncIfOld()
+        if (!this.hasEnoughWork)
+          throw new OwnHeadersError(
+            `the chain up to ${this.tip} has too little work: sources withhold the rest`,
+          )
+      }
+      return this.rootAt(height) === root
+    })
+  }
+
+  async currentHeight(): Promise<number> {
+    return await this.alone(async () => {
+      await this.open()
+      await this.syncIfOld()
+      return this.tip
+    })
+  }
+
+  private get from(): number {
+    return this.chain?.from ?? this.checkpoint.height
+  }
+
+  private get tip(): number {
+    const { from, headers } = this.chain ?? { from: 0, headers: new Uint8Array() }
+    return from + headerCount(headers) - 1
+  }
+
+  private rootAt(height: number): string {
+    return rootOf(this.chain?.headers ?? new Uint8Array(), height - this.from)
+  }
+
+  private async alone<Result>(work: () => Promise<Result>): Promise<Result> {
+    const before = this.last.catch(() => undefined)
+    const running = before.then(work)
+    this.last = running
+    return await running
+  }
+
+  private async open(): Promise<void> {
+    this.chain ??= (await this.stored()) ?? (await this.begun())
+  }
+
+  /** What the store has, if it is still linked to the checkpoint. */
+  private async stored(): Promise<{ from: number; headers: Uint8Array } | undefined> {
+    const place = /^(\d{1,9}) (\d{1,9})$/.exec(
+      (await this.store.get(this.key('place')).catch(() => undefined)) ?? '',
+    )
+    if (place === null) return undefined
+    const [from, count] = [Number(place[1]), Number(place[2])]
+    const headers = new Uint8Array(count * HEADER_BYTES)
+    for (let page = Math.floor(from / PAGE); page <= Math.floor((from + count - 1) / PAGE); page++) {
+      const first = Math.max(from, page * PAGE)
+      const bytes = fromBase64((await this.store.get(this.key(`p${page}`)).catch(() => undefined)) ?? '')
+      const skipped = (first - page * PAGE) * HEADER_BYTES
+      const last = Math.min(from + count, (page + 1) * PAGE)
+      const part = bytes?.subarray(skipped, skipped + (last - first) * HEADER_BYTES)
+      if (part?.length !== (last - first) * HEADER_BYTES) return undefined
+      headers.set(part, (first - from) * HEADER_BYTES)
+    }
+    const at = this.checkpoint.height - from
+    const isLinked =
+      at >= 0 && at < count && (await isChain(headers)) && this.isCheckpoint(headerAt(headers, at))
+    return isLinked ? { from, headers } : undefined
+  }
+
+  /** The checkpoint with the headers before it, by which the next target is computed. */
+  private async begun(): Promise<{ from: number; headers: Uint8Array }> {
+    const { height } = this.checkpoint
+    const from = Math.max(0, height - CONTEXT + 1)
+    const failures: string[] = []
+    for (const source of this.sources) {
+      try {
+        const headers = await this.fetched(source, from, height - from + 1)
+        // On a network whose target never changes, the chain may begin at the checkpoint.
+        const known = headers.length === 0 && from < height ? await this.fetched(source, height, 1) : headers
+        const start = height - headerCount(known) + 1
+        const isOurs =
+          known.length > 0 && this.isCheckpoint(headerAt(known, height - start)) && (await isChain(known))
+        if (isOurs && this.isEnough(known)) return { from: start, headers: known }
+        failures.push(`${source.name} does not lead to the block of the checkpoint at ${height}`)
+      } catch (error) {
+        failures.push(`${source.name}: ${messageOf(error)}`)
+      }
+    }
+    throw new OwnHeadersError(`no block headers: ${failures.join('; ') || 'there is no source'}`)
+  }
+
+  /** Whether the next target can be computed from headers. */
+  private isEnough(headers: Uint8Array): boolean {
+    const { network = 'main' } = this.options
+    return headerCount(headers) >= CONTEXT || targetRuleOf(headerAt(headers, 0), network) === 'fixed'
+  }
+
+  /** Whether the chain above the checkpoint has as much work as the real one had long ago: no forged one has. */
+  private get hasEnoughWork(): boolean {
+    const { minimumWork = 0n, work = 0n, height } = this.checkpoint
+    const { from, headers } = this.chain ?? { from: 0, headers: new Uint8Array() }
+    this.isLongEnough ||=
+      work + totalWork(headers.subarray((height + 1 - from) * HEADER_BYTES)) >= minimumWork
+    return this.isLongEnough
+  }
+
+  private isCheckpoint(header: Uint8Array): boolean {
+    return equalBytes(hostHash256(header), reversed(fromHex(this.checkpoint.hash)))
+  }
+
+  /** Asks for new blocks, unless that was done lately. */
+  private async syncIfOld(): Promise<void> {
+    const { recheckAfter = 10_000 } = this.options
+    if (this.now() - this.syncedAt < recheckAfter) return
+    const failures: string[] = []
+    for (const source of this.sources) {
+      try {
+        await this.follow(source)
+      } catch (error) {
+        failures.push(`${source.name}: ${messageOf(error)}`)
+      }
+    }
+    if (failures.length === this.sources.length)
+      throw new OwnHeadersError(`no block headers: ${failures.join('; ') || 'there is no source'}`)
+    this.syncedAt = this.now()
+  }
+
+  /** Extends the chain by what a source has, from where it parts with ours. @throws InvalidHeadersError. */
+  private async follow(source: HeaderSource): Promise<void> {
+    for (const depth of DEPTHS) {
+      // Its block at this height is compared with ours.
+      const at = Math.max(this.tip - depth + 1, this.checkpoint.height)
+      const headers = await this.fetched(source, at, PAGE)
+      const isOurs = headers.length > 0 && equalBytes(headerAt(headers, 0), this.headerAt(at))
+      if (isOurs) return await this.adopt(source, at, headers)
+      if (at === this.checkpoint.height) break
+    }
+    throw new InvalidHeadersError('its chain does not lead from ours, nor from the checkpoint')
+  }
+
+  /** Verifies a branch, and takes it if it has more work than ours. @param first Its headers, from a block that is ours on. */
+  private async adopt(source: HeaderSource, fork: number, first: Uint8Array): Promise<void> {
+    const { from, headers: ours } = this.chain as { from: number; headers: Uint8Array }
+    const { network = 'main' } = this.options
+    const place = fork - from + 1
+    const context = Math.min(CONTEXT, place)
+    const before = ours.subarray((place - context) * HEADER_BYTES, place * HEADER_BYTES)
+    const rule = targetRuleOf(headerAt(ours, 0), network)
+    const rules = (): HeaderRules =>
+      new HeaderRules({ before, height: fork, rule, now: this.now, hash: hostHash256 })
+    const theirs = rules()
+    const thread = new ThreadShare()
+    const added: Uint8Array[] = []
+    for (let page = first.subarray(HEADER_BYTES); page.length > 0; ) {
+      for (let index = 0; index < headerCount(page); index++) {
+        theirs.next(headerAt(page, index))
+        if (thread.isDue) await thread.yield()
+      }
+      added.push(page)
+      // What only extends our chain counts at once, so that it is not fetched again if this is interrupted.
+      if (place === headerCount(ours)) {
+        this.chain = { from, headers: concatBytes(ours, ...added) }
+        await this.save(theirs.height - headerCount(page) + 1)
+      }
+      if (theirs.height - fork > MAX_ADDED) break
+      page = await this.fetched(source, theirs.height + 1, PAGE)
+    }
+    if (added.length === 0 || place === headerCount(ours)) return
+    const known = rules()
+    for (let index = place; index < headerCount(ours); index++) known.next(headerAt(ours, index))
+    if (theirs.work <= known.work) return
+    const headers = concatBytes(ours.slice(0, place * HEADER_BYTES), ...added)
+    this.chain = { from, headers }
+    await this.save(fork + 1)
+  }
+
+  /** Adds headers below the lowest one, down to a height: each is the one that the next refers to. */
+  private async extendBelow(height: number): Promise<void> {
+    const failures: string[] = []
+    for (const source of this.sources) {
+      try {
+        while (this.from > height) {
+          const { from, headers } = this.chain as { from: number; headers: Uint8Array }
+          const start = Math.max(height, from - PAGE)
+          const below = await this.fetched(source, start, from - start)
+          if (headerCount(below) !== from - start || !(await isChain(below, previousOf(headers))))
+            throw new InvalidHeadersError(`the headers below ${from} do not lead to it`)
+          this.chain = { from: start, headers: concatBytes(below, headers) }
+          await this.save(start, from)
+        }
+        return
+      } catch (error) {
+        failures.push(`${source.name}: ${messageOf(error)}`)
+      }
+    }
+    throw new OwnHeadersError(`no block header at ${height}: ${failures.join('; ') || 'there is no source'}`)
+  }
+
+  private headerAt(height: number): Uint8Array {
+    return headerAt(this.chain?.headers ?? new Uint8Array(), height - this.from)
+  }
+
+  private async fetched(source: HeaderSource, from: number, count: number): Promise<Uint8Array> {
+    const headers = await source.headers({ from, count })
+    if (headers.length % HEADER_BYTES !== 0)
+      throw new InvalidHeadersError(`${headers.length} bytes are not headers`)
+    return headers.slice(0, count * HEADER_BYTES)
+  }
+
+  /** Keeps headers from a height to another. What cannot be kept is fetched again next time. */
+  private async save(from: number, to: number = this.tip + 1): Promise<void> {
+    const { from: lowest, headers } = this.chain as { from: number; headers: Uint8Array }
+    try {
+      for (let page = Math.floor(from / PAGE); page <= Math.floor((to - 1) / PAGE); page++) {
+        const bytes = new Uint8Array(PAGE * HEADER_BYTES)
+        const first = Math.max(lowest, page * PAGE)
+        const part = headers.subarray(
+          (first - lowest) * HEADER_BYTES,
+          ((page + 1) * PAGE - lowest) * HEADER_BYTES,
+        )
+        bytes.set(part, (first - page * PAGE) * HEADER_BYTES)
+        await this.store.put(this.key(`p${page}`), toBase64(bytes))
+      }
+      // Last: pages that it does not name are not read.
+      await this.store.put(this.key('place'), `${lowest} ${headerCount(headers)}`)
+    } catch {
+      // The chain in memory is complete.
+    }
+  }
+
+  private key(name: string): string {
+    return `headers-${this.checkpoint.hash.toLowerCase()}/${name}`
+  }
+}
+
+/** A Chaintracks server: `GET /v2/headers?height=&count=` answers with bytes. */
+function chaintracksHeaders(url: string, options: OwnHeadersOptions['fetch'] = {}): HeaderSource {
+  const name = url.replace(/\/+$/, '')
+  const { timeout = DEFAULT_TIMEOUT } = options
+  return {
+    name,
+    async headers({ from, count }) {
+      const path = `${name}/v2/headers?height=${from}&count=${count}`
+      const init = { headers: { Accept: 'application/octet-stream' } }
+      const answer = await fetchBounded(path, init, { ...options, timeout, maxBytes: count * HEADER_BYTES })
+      if (answer.status === 404) return new Uint8Array()
+      if (answer.status !== 200) throw new OwnHeadersError(`${path} answers ${answer.status}`)
+      return answer.body
+    },
+  }
+}
+
+/** Whether headers are linked, and the last one has a hash, if one is given. */
+async function isChain(headers: Uint8Array, last?: Uint8Array): Promise<boolean> {
+  const thread = new ThreadShare()
+  let previous: Uint8Array | undefined
+  for (let index = 0; index < headerCount(headers); index++) {
+    if (previous !== undefined && !equalBytes(previousOf(headers, index), previous)) return false
+    previous = hostHash256(headerAt(headers, index))
+    if (thread.isDue) await thread.yield()
+  }
+  return last === undefined || (previous !== undefined && equalBytes(previous, last))
+}
+
+class MemoryStore implements HeaderStore {
+  private readonly texts = new Map<string, string>()
+
+  async get(key: string): Promise<string | undefined> {
+    return this.texts.get(key)
+  }
+
+  async put(key: string, text: string): Promise<void> {
+    this.texts.set(key, text)
+  }
+}
+
+/** How many bytes become characters at once. */
+const SLICE = 8192
+
+function toBase64(bytes: Uint8Array): string {
+  let text = ''
+  for (let at = 0; at < bytes.length; at += SLICE)
+    text += String.fromCharCode(...bytes.subarray(at, at + SLICE))
+  return btoa(text)
+}
+
+function fromBase64(text: string): Uint8Array | undefined {
+  try {
+    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
+  } catch {
+    return undefined
+  }
+}

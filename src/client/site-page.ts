@@ -1,0 +1,81 @@
+import type { DeploymentTerms } from '../../backend/src/protocol/mint.js'
+import type { ProfileName } from '../../backend/src/protocol/profile.js'
+import type { VerificationStep } from './verified-error.js'
+import type { TipPolicy } from './verified-fetch.js'
+import type { Verification } from './verified-response.js'
+
+/** What a site shows, and whom it asks. All of it is JSON: the page hands it to the worker. */
+export interface SiteConfig {
+  /** A name or an outpoint, with a sequence if it has one. */
+  site: string
+  /** URLs of gateways, none of which is trusted. */
+  gateways: string[]
+  /** `mainnet` by default. */
+  profile?: ProfileName
+  /** The tree, if it is not that of the profile. */
+  tree?: { genesis: string; nameMarker?: string; nameTld?: string } & Partial<
+    Pick<DeploymentTerms, 'covenantVersion' | 'difficulty'>
+  >
+  /** Where block headers come from, not trusted either; `none` for a network without blocks. */
+  headers:
+    | { sources: string[]; checkpoint?: { height: number; hash: string }; network?: 'main' | 'test' }
+    | 'none'
+  tipPolicy?: TipPolicy
+  requireProofs?: boolean
+}
+
+/** What a page asks the worker before it lets it show anything. */
+export interface SiteQuestion {
+  kind: 'verify'
+  /** Path and query. */
+  path: string
+}
+
+/** The worker's answer. */
+export type SiteVerdict =
+  | ({ kind: 'verified'; status: number } & Pick<Verification, 'verified' | 'tip'>)
+  | { kind: 'failed'; message: string; code?: string; step?: VerificationStep }
+
+/** Where the scripts of the page are expected, beside it. */
+export const SITE_SCRIPTS = { page: '/verified-site.js', worker: '/verified-worker.js' } as const
+
+/**
+ * The page that a browser gets before there is a worker, for every path of the origin: it starts the worker, has it verify what
+ * was asked for, and only then loads it. Serve it, and the two scripts of {@link SITE_SCRIPTS}, from where you trust: everything
+ * else may come from anybody.
+ */
+export function verifiedSitePage(config: SiteConfig): string {
+  const json = JSON.stringify(config).replace(/</g, '\\u003c')
+  return textPage(
+    config.site,
+    `<main id="status" role="status">Verifying ${escaped(config.site)} …</main><script type="application/json" id="site">${json}</script><script type="module" src="${SITE_SCRIPTS.page}"></script>`,
+  )
+}
+
+/** The `Content-Security-Policy` for the page and its scripts. @throws TypeError if an address is no URL. */
+export function verifiedSitePolicy({ gateways, headers }: SiteConfig): string {
+  const hosts = [...gateways, ...(headers === 'none' ? [] : headers.sources)].map(
+    (url) => new URL(url).origin,
+  )
+  return [
+    "default-src 'none'",
+    "script-src 'self'",
+    "worker-src 'self'",
+    ["connect-src 'self'", ...new Set(hosts)].join(' '),
+    "style-src 'unsafe-inline'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join('; ')
+}
+
+/** A page that says something. */
+export function textPage(title: string, body: string): string {
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(title)}</title><style>body{font:1rem/1.5 system-ui,sans-serif;margin:4rem auto;max-width:40rem;padding:0 1rem;overflow-wrap:anywhere}</style><body>${body}`
+}
+
+const ESCAPES: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+
+export function escaped(text: string): string {
+  return text.replace(/[&<>"]/g, (sign) => ESCAPES[sign] ?? sign)
+}

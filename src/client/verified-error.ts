@@ -1,0 +1,69 @@
+import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
+
+/** What was being verified when a verified fetch failed. */
+export type VerificationStep =
+  /** What was asked for. */
+  | 'resource'
+  /** That the name descends from the genesis. */
+  | 'name'
+  /** Where the ordinal is now: never proven, only agreed upon. */
+  | 'tip'
+  /** The steps of the ordinal, from its origin. */
+  | 'provenance'
+  /** A directory on the path. */
+  | 'directory'
+  /** The output with the bytes. */
+  | 'content'
+  /** A later chunk of a stream. */
+  | 'stream'
+  /** The block headers. */
+  | 'headers'
+
+/** Why a verified fetch failed. */
+export type VerifiedFetchErrorCode =
+  /** Neither a name nor an outpoint, or a path with a broken escape; or a name without a tree to look for it. */
+  | 'BAD_RESOURCE'
+  /** Every gateway that answered says that the name is not claimed. Nobody can prove that. */
+  | 'NOT_CLAIMED'
+  /** What gateways showed does not hold. */
+  | 'NOT_PROVEN'
+  /** The gateways do not have it. Nobody can prove that either. */
+  | 'NOT_FOUND'
+  /** The operator of a gateway has blocked it, and no other gateway shows it. */
+  | 'BLOCKED'
+  /** No gateway gave an answer that could be checked, within the limits. */
+  | 'NO_ANSWER'
+  /** The gateways do not agree as far as required. */
+  | 'NO_AGREEMENT'
+  /** The chain tracker did not answer, so nothing was confirmed or refuted. */
+  | 'NO_HEADERS'
+  /** A directory on the path is not one, or too long. */
+  | 'BAD_DIRECTORY'
+  /** The path leads through too many directories. */
+  | 'NESTING_TOO_DEEP'
+
+/** What one gateway did. */
+export interface GatewayReport {
+  gateway: string
+  message: string
+  error?: Error
+  /** It says that it does not have it. */
+  isAbsent?: true
+}
+
+/** Nothing was verified, and no bytes are returned. Says at which step, and what each gateway did there. */
+export class VerifiedFetchError extends MultiCodeError<VerifiedFetchErrorCode> {
+  override readonly name = 'VerifiedFetchError'
+  readonly step: VerificationStep
+  readonly reports: readonly GatewayReport[]
+
+  constructor(
+    code: VerifiedFetchErrorCode,
+    message: string,
+    details: { step: VerificationStep; reports?: readonly GatewayReport[]; cause?: unknown },
+  ) {
+    super(code, message, 'cause' in details ? { cause: details.cause } : undefined)
+    this.step = details.step
+    this.reports = details.reports ?? []
+  }
+}

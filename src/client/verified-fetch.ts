@@ -1,0 +1,654 @@
+import { percentDecoded } from '../../backend/src/protocol/bytes.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { readInscription } from '../../backend/src/protocol/inscription.js'
+import { essenceOf } from '../../backend/src/protocol/media-type.js'
+import { decodeMineNode, isName, MineNodeError } from '../../backend/src/protocol/mine-node.js'
+import type { Deployment } from '../../backend/src/protocol/mint.js'
+import {
+  type ContentReference,
+  formatOutpoint,
+  isSameOutpoint,
+  type Outpoint,
+  PointerError,
+  parseContentReference,
+} from '../../backend/src/protocol/outpoint.js'
+import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
+import type { TransactionView } from '../../backend/src/protocol/transaction.js'
+import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
+import { DEFAULT_MAX_BYTES } from './bundle.js'
+import { HeadersError, ProofError } from './errors.js'
+import { type Answered, FetchLimits, type Gateway, Gateways, unproven } from './gateways.js'
+import { HttpNameSource } from './name-source.js'
+import { ResolutionError, type ResolvedName, type ResolveOptions, resolveName } from './resolve.js'
+import { type VerificationStep, VerifiedFetchError } from './verified-error.js'
+import { findFile, type VerifiedFile } from './verified-path.js'
+import {
+  fileResponse,
+  missingResponse,
+  type Question,
+  streamResponse,
+  type TipAgreement,
+  type Verification,
+  type VerifiedResponse,
+} from './verified-response.js'
+import { NAME_VOUT, verifyNameProof } from './verify-name.js'
+import {
+  TIP_SEQUENCE,
+  type VerifiedOrdinal,
+  type VerifiedOutput,
+  verifyNextOutput,
+  verifyOrdinal,
+  verifyOutput,
+} from './verify-output.js'
+import type { Trust } from './verify-transactions.js'
+
+/** How many of the gateways have to show the same tip. */
+export type TipPolicy = 'any' | 'majority' | 'all'
+
+/** A gateway: its URL, or with other path prefixes than `/svc/gateway` and `/svc/names`. */
+export type GatewayAddress = string | URL | (Pick<Gateway, 'url'> & Partial<Gateway>)
+
+export interface VerifiedFetchOptions extends Omit<Trust, 'signal'> {
+  /** Where proofs are fetched from; not trusted. */
+  gateways: readonly GatewayAddress[]
+  /** The profile whose tree and content types are meant; `mainnet` by default. */
+  profile?: ProfileName
+  /** The tree of names; that of the profile by default. */
+  deployment?: Deployment
+  /** Whether proofs are asked of one gateway after another until one holds, or of all at once; `in order` by default. */
+  order?: 'in order' | 'in parallel'
+  /** How many gateways have to agree on a tip; `any` by default: then it is the furthest that one of them proves. */
+  tipPolicy?: TipPolicy
+  /** How long the tip of a name is used before gateways are asked again, in milliseconds; 10,000 by default. */
+  tipMaxAge?: number
+  /** Time for one fetch, in milliseconds; 20,000 by default. A stream has as much for each chunk. */
+  timeout?: number
+  /** How much is read of all gateways for one fetch, in bytes; 64 MiB by default. A stream has as much for each chunk. */
+  maxBytes?: number
+  /** The largest directories that are read for one path, together, in bytes; 1 MiB by default. */
+  maxDirectoryBytes?: number
+  /** How much of verified outputs is kept in memory, in bytes; 16 MiB by default, and 0 for nothing. */
+  cacheBytes?: number
+  /** Replaces the platform's `fetch`. */
+  fetch?: typeof globalThis.fetch
+  /** Further options for resolving names, such as a store of verified parts of the tree. */
+  resolve?: Partial<ResolveOptions>
+}
+
+/** As of `fetch`, as far as they make sense for what cannot be changed. */
+export interface VerifiedFetchInit {
+  method?: 'GET' | 'HEAD'
+  /** `Range`, `If-Range` and `If-None-Match` are looked at. */
+  headers?: ConstructorParameters<typeof Headers>[0]
+  signal?: AbortSignal | null
+  /** The whole stream that starts in the output, instead of its first chunk. Ranges are ignored. */
+  stream?: boolean
+}
+
+/**
+ * Fetches what a name or an outpoint shows, verified.
+ *
+ * @param resource `alice/path` or `<outpoint>[:seq]/path`, percent-encoded as in a URL; `?raw` for a directory as inscribed.
+ * A txid of 64 hex characters is an outpoint's, even if there is a name like that.
+ * @returns Status 200, 206, 304, 404 or 416. 404 only if verified directories lack the path: what gateways merely do not have
+ * is an error.
+ * @throws VerifiedFetchError with the step that failed; the reason of the signal.
+ */
+export type VerifiedFetch = (resource: string, init?: VerifiedFetchInit) => Promise<VerifiedResponse>
+
+/** A fetch of its own, which remembers nothing: as {@link createVerifiedFetch}, for a single use. */
+export async function verifiedFetch(
+  resource: string,
+  options: VerifiedFetchOptions & VerifiedFetchInit,
+): Promise<VerifiedResponse> {
+  const { method, headers, signal, stream, ...rest } = options
+  return await createVerifiedFetch(rest)(resource, { method, headers, signal, stream })
+}
+
+/** Makes a `fetch` whose bytes are proven, whatever the gateways do. @throws VerifiedFetchError `BAD_RESOURCE` for a gateway that is no URL. */
+export function createVerifiedFetch(options: VerifiedFetchOptions): VerifiedFetch {
+  const fetcher = new VerifiedFetcher(options)
+  return (resource, init) => fetcher.fetch(resource, init)
+}
+
+const DEFAULT_TIP_MAX_AGE = 10_000
+const DEFAULT_CACHE_BYTES = 16 * 1024 * 1024
+const DEFAULT_DIRECTORY_BYTES = 1024 * 1024
+
+const CACHE = {
+  immutable: 'public, max-age=31536000, immutable',
+  unproven: 'public, max-age=60',
+  revalidate: 'no-cache',
+}
+
+/** What is asked for: a name or a reference, the path after it, and whether a directory comes as inscribed. */
+interface Resource {
+  root: string | ContentReference
+  segments: string[]
+  raw: boolean
+}
+
+/** What a path starts from. */
+interface Root {
+  file: VerifiedFile
+  isProven: boolean
+  cache: string
+  verification: Pick<Verification, 'name' | 'ordinal' | 'tip'>
+}
+
+class VerifiedFetcher {
+  private readonly gateways: Gateways
+  private readonly deployment: Deployment | undefined
+  private readonly directoryTypes: ReadonlySet<string>
+  private readonly chunkTypes: ReadonlySet<string>
+  private readonly outputs: OutputCache
+  private readonly names = new Map<string, Promise<ResolvedName>>()
+
+  constructor(private readonly options: VerifiedFetchOptions) {
+    const { profile: name = 'mainnet', gateways, order = 'in order', fetch } = options
+    const profile = PROFILES[name]
+    this.gateways = new Gateways(gateways.map(gatewayOf), { order, ...(fetch && { fetch }) })
+    this.deployment = options.deployment ?? deploymentOf(profile)
+    this.directoryTypes = new Set(profile.directoryContentTypes)
+    this.chunkTypes = new Set(profile.streamChunkContentTypes)
+    const { cacheBytes = DEFAULT_CACHE_BYTES, tipMaxAge = DEFAULT_TIP_MAX_AGE } = options
+    this.outputs = new OutputCache(cacheBytes, tipMaxAge)
+  }
+
+  async fetch(resource: string, init: VerifiedFetchInit = {}): Promise<VerifiedResponse> {
+    const signal = init.signal ?? undefined
+    signal?.throwIfAborted()
+    const asked = resourceOf(resource)
+    const limits = this.limits(signal)
+    try {
+      return await this.answer(asked, init, limits)
+    } finally {
+      limits.close()
+    }
+  }
+
+  private async answer(
+    { root: asked, segments, raw }: Resource,
+    init: VerifiedFetchInit,
+    limits: FetchLimits,
+  ): Promise<VerifiedResponse> {
+    const question: Question = { method: init.method ?? 'GET', headers: new Headers(init.headers) }
+    const isPath = segments.length > 1 || (segments[0] ?? '') !== ''
+    const step = isPath ? 'directory' : 'content'
+    const root =
+      typeof asked === 'string'
+        ? await this.nameRoot(asked, step, limits)
+        : await this.referenceRoot(asked, step, limits)
+    const found = await findFile({
+      ...{ root: root.file, segments, raw, directoryTypes: this.directoryTypes },
+      maxDirectoryBytes: this.options.maxDirectoryBytes ?? DEFAULT_DIRECTORY_BYTES,
+      load: (pointer, isLast) => this.file(pointer, isLast ? 'content' : 'directory', limits),
+    })
+    const file = found.file ?? root.file
+    const path = [...found.directories, ...(found.file === undefined ? [] : [file])]
+    const isProven = root.isProven && path.every(({ height }) => height !== undefined)
+    const verification: Verification = {
+      verified: isProven ? 'headers' : 'unproven',
+      outpoint: file.outpoint,
+      path: path.map(({ outpoint, height }) => ({ outpoint, ...(height !== undefined && { height }) })),
+      ...root.verification,
+    }
+    if (found.file === undefined) return missingResponse(found.reason, verification)
+    if (init.stream === true) return this.stream(file, { question, verification, signal: limits.signal })
+    return await fileResponse(file.content, { question, verification, cache: root.cache })
+  }
+
+  private limits(signal: AbortSignal | undefined): FetchLimits {
+    const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES } = this.options
+    return new FetchLimits(timeout, maxBytes, signal)
+  }
+
+  /** What a proof is checked by. */
+  private trust({ checking: signal }: FetchLimits): Trust & { maxBytes: number } {
+    const { chainTracker, requireProofs, maxScriptWork, scriptTimeout } = this.options
+    const { maxBytes = DEFAULT_MAX_BYTES } = this.options
+    return { chainTracker, requireProofs, maxScriptWork, scriptTimeout, maxBytes, signal }
+  }
+
+  /** An output with content. */
+  private async file(
+    pointer: ContentReference['pointer'],
+    step: VerificationStep,
+    limits: FetchLimits,
+  ): Promise<VerifiedFile> {
+    const key = pointer.kind === 'outpoint' ? formatOutpoint(pointer.outpoint) : pointer.txid
+    const known = this.outputs.get(key)
+    const output =
+      known ??
+      (await this.gateways.first(
+        {
+          step,
+          path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
+          check: (proof) => verifyOutput({ ...this.trust(limits), proof, pointer }),
+        },
+        limits,
+      ))
+    if (known === undefined) this.outputs.add(key, output)
+    return withContent(output, step)
+  }
+
+  private async nameRoot(name: string, step: VerificationStep, limits: FetchLimits): Promise<Root> {
+    const resolved = await this.resolved(name, limits)
+    const { origin, tip, proven, reports, checkedAt } = resolved
+    const agreement = {
+      agreedBy: reports.filter(({ verdict }) => verdict === 'agrees').length,
+      of: reports.length,
+      at: checkedAt,
+    }
+    this.requireAgreement(agreement, { what: `where ${name} is`, step: 'tip' })
+    return {
+      file: await this.shownAt(resolved, step, limits),
+      isProven: proven,
+      cache: CACHE.revalidate,
+      verification: {
+        name,
+        ordinal: { origin: origin.origin, sequence: tip.sequence, outpoint: tip.tip },
+        tip: agreement,
+      },
+    }
+  }
+
+  /** The latest content of a name's ordinal up to its tip: in the tip's own script, or else in that of an earlier step. */
+  private async shownAt(
+    { origin, tip: { tip, sequence, path, lockingScript } }: ResolvedName,
+    step: VerificationStep,
+    limits: FetchLimits,
+  ): Promise<VerifiedFile> {
+    const { content } = readInscription(lockingScript)
+    const height = sequence === 0 ? origin.height : path.at(-1)?.height
+    if (content !== undefined)
+      return { outpoint: tip, satoshis: 1, ...(height !== undefined && { height }), content }
+    const key = `${formatOutpoint(tip)}:${sequence}`
+    const known = this.outputs.get(key)
+    if (known !== undefined) return withContent(known, step)
+    const ordinal = await this.gateways.first(
+      {
+        step: 'provenance',
+        path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
+        check: (proof) =>
+          verifyOrdinal({
+            ...this.trust(limits),
+            ...{ proof, asked: tip, sequence },
+            isMintOf: async (outpoint) => isSameOutpoint(outpoint, origin.origin),
+          }),
+      },
+      limits,
+    )
+    this.outputs.add(key, ordinal.content)
+    return withContent(ordinal.content, step)
+  }
+
+  /** A name as it was resolved lately, or is being resolved. */
+  private async resolved(name: string, limits: FetchLimits): Promise<ResolvedName> {
+    const { tipMaxAge = DEFAULT_TIP_MAX_AGE } = this.options
+    const { signal } = limits
+    let resolving = this.names.get(name)
+    if (resolving === undefined) {
+      resolving = this.resolve(name)
+      this.names.set(name, resolving)
+      const forget = (): void => {
+        if (this.names.get(name) === resolving) this.names.delete(name)
+      }
+      resolving.then(({ checkedAt }) => {
+        const left = Math.max(0, checkedAt + tipMaxAge - Date.now())
+        const timer = setTimeout(forget, Math.min(left, LONGEST_TIMER))
+        // Node's keeps a process alive.
+        if (typeof timer === 'object') timer.unref()
+      }, forget)
+    }
+    return await (signal === undefined ? resolving : unlessAborted(resolving, signal))
+  }
+
+  /** Not by the signal of one caller: others may wait for it as well. */
+  private async resolve(name: string): Promise<ResolvedName> {
+    const { deployment, options } = this
+    if (deployment === undefined)
+      throw new VerifiedFetchError(
+        'BAD_RESOURCE',
+        `no tree is known in which ${name} could be: set a deployment`,
+        {
+          step: 'resource',
+        },
+      )
+    const { chainTracker, requireProofs, maxScriptWork, scriptTimeout, fetch } = options
+    const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES } = options
+    try {
+      return await resolveName({
+        ...{ chainTracker, requireProofs, maxScriptWork, scriptTimeout, deployment, name, timeout, maxBytes },
+        maxTotalBytes: maxBytes,
+        sources: this.gateways.all.map(
+          (gateway) => new HttpNameSource({ ...gateway, ...(fetch && { fetch }) }),
+        ),
+        ...options.resolve,
+      })
+    } catch (error) {
+      throw resolutionError(name, error)
+    }
+  }
+
+  private async referenceRoot(
+    { pointer, sequence }: ContentReference,
+    step: VerificationStep,
+    limits: FetchLimits,
+  ): Promise<Root> {
+    if (sequence === undefined) {
+      const file = await this.file(pointer, step, limits)
+      return { file, isProven: file.height !== undefined, cache: CACHE.immutable, verification: {} }
+    }
+    const asked =
+      pointer.kind === 'outpoint' ? pointer.outpoint : (await this.file(pointer, step, limits)).outpoint
+    const question = {
+      step: 'provenance' as const,
+      path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(asked)}:${sequence}`,
+      check: (proof: Uint8Array) =>
+        verifyOrdinal({
+          ...this.trust(limits),
+          ...{ proof, asked, sequence },
+          isMintOf: (outpoint, transaction) => this.isMintOf(outpoint, transaction, limits),
+        }),
+    }
+    const at = Date.now()
+    const isTip = sequence === TIP_SEQUENCE
+    const answers = isTip ? await this.gateways.every(question, limits) : []
+    const ordinal = isTip ? furthest(answers) : await this.gateways.first(question, limits)
+    const { origin, sequence: reached, output, content, proven } = ordinal
+    const tip = isTip ? agreementOn(output.outpoint, answers, at) : undefined
+    if (tip !== undefined)
+      this.requireAgreement(tip, { what: `where ${formatOutpoint(asked)} is`, step: 'tip' })
+    const fixed = proven ? CACHE.immutable : CACHE.unproven
+    return {
+      file: withContent(content, step),
+      isProven: proven,
+      cache: isTip ? CACHE.revalidate : fixed,
+      verification: {
+        ordinal: { origin, sequence: reached, outpoint: output.outpoint },
+        ...(tip && { tip }),
+      },
+    }
+  }
+
+  /**
+   * Whether a genuine mint created an output. What looks like a mint of the tree and is not shown to be one is refused: whether
+   * a lineage starts there decides what its origin is.
+   */
+  private async isMintOf(
+    outpoint: Outpoint,
+    { outputs }: TransactionView,
+    limits: FetchLimits,
+  ): Promise<boolean> {
+    const { deployment } = this
+    const node = outputs[1]
+    if (deployment === undefined || outpoint.vout !== NAME_VOUT || node === undefined) return false
+    const name = domainIn(node.lockingScript, deployment)
+    if (name === undefined) return false
+    return await this.gateways.first(
+      {
+        step: 'provenance',
+        path: ({ namesPrefix }) => `${namesPrefix}/proof/${name}`,
+        check: async (proof) => {
+          const { origin } = await verifyNameProof({ ...this.trust(limits), proof, name, deployment })
+          return isSameOutpoint(origin, outpoint)
+        },
+      },
+      limits,
+    )
+  }
+
+  private stream(
+    first: VerifiedFile,
+    {
+      question,
+      verification,
+      signal,
+    }: { question: Question; verification: Verification; signal?: AbortSignal },
+  ): VerifiedResponse {
+    let [ended, failed] = [(_: TipAgreement): void => {}, (_: unknown): void => {}]
+    const end = new Promise<TipAgreement>((resolve, reject) => {
+      ;[ended, failed] = [resolve, reject]
+    })
+    // Whoever reads the body learns of it there.
+    end.catch(() => {})
+    const { next } = this.chunkReader(signal)
+    async function* chunks(): AsyncGenerator<Uint8Array> {
+      try {
+        yield first.content.body
+        for (let at: Outpoint = first.outpoint; ; ) {
+          const chunk = await next(at)
+          if ('agreedBy' in chunk) return ended(chunk)
+          yield chunk.content.body
+          at = chunk.outpoint
+        }
+      } catch (error) {
+        failed(error)
+        throw error
+      }
+    }
+    return streamResponse(first.content.contentType, {
+      ...{ question, chunks: chunks() },
+      verification: { ...verification, end },
+    })
+  }
+
+  private chunkReader(signal: AbortSignal | undefined) {
+    /** The chunk after an output, or how far the gateways agree that there is none. */
+    const next = async (from: Outpoint): Promise<VerifiedFile | TipAgreement> => {
+      const limits = this.limits(signal)
+      const question = {
+        step: 'stream' as const,
+        path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(from)}?next`,
+        check: (proof: Uint8Array) => verifyNextOutput({ ...this.trust(limits), proof, from }),
+      }
+      const at = Date.now()
+      const of = this.gateways.all.length
+      try {
+        const output = await this.gateways.first(question, limits)
+        const { content } = output
+        if (content !== undefined && this.chunkTypes.has(essenceOf(content.contentType)))
+          return { ...output, content }
+        // Proven, so all would have to agree.
+        return { agreedBy: of, of, at }
+      } catch (error) {
+        const isEnd = error instanceof VerifiedFetchError && error.code === 'NOT_FOUND'
+        if (!isEnd) throw error
+        const agreement = { agreedBy: error.reports.filter(({ isAbsent }) => isAbsent).length, of, at }
+        this.requireAgreement(agreement, { what: 'where the stream ends', step: 'stream' })
+        return agreement
+      } finally {
+        limits.close()
+      }
+    }
+    return { next }
+  }
+
+  private requireAgreement(
+    { agreedBy, of }: TipAgreement,
+    { what, step }: { what: string; step: VerificationStep },
+  ): void {
+    const { tipPolicy = 'any' } = this.options
+    const isEnough = { any: agreedBy > 0, majority: agreedBy * 2 > of, all: agreedBy === of }[tipPolicy]
+    if (isEnough) return
+    const message = `${agreedBy} of ${of} gateways agree on ${what}, and the policy is ${tipPolicy}`
+    throw new VerifiedFetchError('NO_AGREEMENT', message, { step })
+  }
+}
+
+function agreementOn(tip: Outpoint, answers: readonly Answered<VerifiedOrdinal>[], at: number): TipAgreement {
+  const agreeing = answers.filter(
+    (answer) => answer.kind === 'proven' && isSameOutpoint(answer.value.output.outpoint, tip),
+  )
+  return { agreedBy: agreeing.length, of: answers.length, at }
+}
+
+/** The ordinal that is shown furthest along; where two paths exclude each other, the one that is in a block there. */
+function furthest(answers: readonly Answered<VerifiedOrdinal>[]): VerifiedOrdinal {
+  const shown = answers.flatMap((answer) => (answer.kind === 'proven' ? [answer.value] : []))
+  const [first, ...others] = shown
+  if (first === undefined)
+    throw unproven(
+      'provenance',
+      answers.filter((answer) => answer.kind !== 'proven'),
+    )
+  return others.reduce(further, first)
+}
+
+function further(one: VerifiedOrdinal, other: VerifiedOrdinal): VerifiedOrdinal {
+  for (const [at, step] of one.path.entries()) {
+    const counterpart = other.path[at]
+    if (counterpart === undefined) return one
+    if (isSameOutpoint(step.outpoint, counterpart.outpoint)) continue
+    const [isMined, isOtherMined] = [step.height !== undefined, counterpart.height !== undefined]
+    if (isMined !== isOtherMined) return isMined ? one : other
+    const places = [step, counterpart].map(({ outpoint }) => formatOutpoint(outpoint)).join(' and ')
+    throw new VerifiedFetchError('NO_AGREEMENT', `gateways show steps that exclude each other: ${places}`, {
+      step: 'tip',
+    })
+  }
+  return other
+}
+
+/** What resolving a name failed of, as one of our steps. */
+function resolutionError(name: string, error: unknown): unknown {
+  if (error instanceof HeadersError)
+    return new VerifiedFetchError('NO_HEADERS', error.message, { step: 'headers', cause: error })
+  if (!(error instanceof ResolutionError)) return error
+  const { message, code } = error
+  const reports = error.reports.map((report) => ({
+    gateway: report.index,
+    message: 'message' in report ? report.message : 'agrees',
+    ...('error' in report && { error: report.error }),
+  }))
+  const details = { reports, cause: error }
+  if (code === 'NOT_CLAIMED')
+    return new VerifiedFetchError('NOT_CLAIMED', message, { ...details, step: 'name' })
+  if (code === 'DISAGREEMENT')
+    return new VerifiedFetchError('NO_AGREEMENT', message, { ...details, step: 'tip' })
+  const refuted = reports.find((report) => report.error instanceof ProofError)?.error as
+    | ProofError
+    | undefined
+  if (refuted === undefined) return new VerifiedFetchError('NO_ANSWER', message, { ...details, step: 'name' })
+  const isOfProvenance = refuted.data?.part === 'provenance' || refuted.code === 'OTHER_TIP'
+  return new VerifiedFetchError('NOT_PROVEN', `${name} is not proven: ${messageOf(refuted)}`, {
+    ...details,
+    step: isOfProvenance ? 'provenance' : 'name',
+  })
+}
+
+function domainIn(lockingScript: Uint8Array, { genesis }: Deployment): string | undefined {
+  try {
+    const node = decodeMineNode(lockingScript)
+    return node.genesis && isSameOutpoint(node.genesis, genesis) && isName(node.domain)
+      ? node.domain
+      : undefined
+  } catch (error) {
+    if (error instanceof MineNodeError) return undefined
+    throw error
+  }
+}
+
+function withContent(output: VerifiedOutput, step: VerificationStep): VerifiedFile {
+  const { content } = output
+  if (content === undefined) throw withoutContent(output.outpoint, step)
+  return { ...output, content }
+}
+
+function withoutContent(outpoint: Outpoint, step: VerificationStep): VerifiedFetchError {
+  return new VerifiedFetchError('NOT_FOUND', `${formatOutpoint(outpoint)} has no content`, { step })
+}
+
+/** A name or a reference, and the path after it. */
+function resourceOf(resource: string): Resource {
+  const [, path = '', query = ''] = /^([^?#]*)(?:\?([^#]*))?/.exec(resource) ?? []
+  const [written = '', ...rest] = path.split('/')
+  const bad = (message: string, cause?: unknown): VerifiedFetchError =>
+    new VerifiedFetchError('BAD_RESOURCE', message, {
+      step: 'resource',
+      ...(cause !== undefined && { cause }),
+    })
+  const segments = rest.map((segment) => {
+    const decoded = percentDecoded(segment)
+    if (decoded === undefined) throw bad(`the path of ${quoted(resource)} has an invalid percent-escape`)
+    return decoded
+  })
+  const raw = new URLSearchParams(query).has('raw')
+  const text = percentDecoded(written) ?? written
+  try {
+    return { root: parseContentReference(text), segments, raw }
+  } catch (error) {
+    if (!(error instanceof PointerError)) throw error
+    if (error.code === 'BAD_OUTPOINT' && isName(text)) return { root: text, segments, raw }
+    throw bad(`${quoted(text)} is neither a name nor an outpoint: ${error.message}`, error)
+  }
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 100 ? `${text.slice(0, 100)}…` : text)
+}
+
+function gatewayOf(address: GatewayAddress): Gateway {
+  const given = typeof address === 'string' || address instanceof URL ? { url: String(address) } : address
+  if (!URL.canParse(given.url) || !/^https?:$/.test(new URL(given.url).protocol))
+    throw new VerifiedFetchError('BAD_RESOURCE', `not the URL of a gateway: ${quoted(given.url)}`, {
+      step: 'resource',
+    })
+  const { gatewayPrefix = '/svc/gateway', namesPrefix = '/svc/names' } = given
+  return { url: given.url.replace(/\/+$/, ''), gatewayPrefix, namesPrefix }
+}
+
+/** Verified outputs, the latest used ones; those in no block not for long, as another transaction may still replace them. */
+class OutputCache {
+  private readonly outputs = new Map<string, { output: VerifiedOutput; until: number }>()
+  private bytes = 0
+
+  constructor(
+    private readonly maxBytes: number,
+    private readonly maxAge: number,
+  ) {}
+
+  get(key: string): VerifiedOutput | undefined {
+    const known = this.outputs.get(key)
+    if (known === undefined) return undefined
+    this.remove(key)
+    if (performance.now() > known.until) return undefined
+    this.put(key, known)
+    return known.output
+  }
+
+  add(key: string, output: VerifiedOutput): void {
+    if (weightOf(output) > this.maxBytes / 4) return
+    const { content } = output
+    // A copy: a view would keep the whole transaction in memory.
+    const kept =
+      content === undefined ? output : { ...output, content: { ...content, body: content.body.slice() } }
+    this.remove(key)
+    const isMined = output.height !== undefined
+    this.put(key, {
+      output: kept,
+      until: isMined ? Number.POSITIVE_INFINITY : performance.now() + this.maxAge,
+    })
+    for (const oldest of this.outputs.keys()) {
+      if (this.bytes <= this.maxBytes) return
+      this.remove(oldest)
+    }
+  }
+
+  private put(key: string, known: { output: VerifiedOutput; until: number }): void {
+    this.outputs.set(key, known)
+    this.bytes += weightOf(known.output)
+  }
+
+  private remove(key: string): void {
+    const known = this.outputs.get(key)
+    if (known !== undefined && this.outputs.delete(key)) this.bytes -= weightOf(known.output)
+  }
+}
+
+const OUTPUT_BYTES = 500
+
+function weightOf({ content }: VerifiedOutput): number {
+  return OUTPUT_BYTES + (content?.body.length ?? 0)
+}

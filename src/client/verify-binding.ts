@@ -1,0 +1,106 @@
+import { KeyDeriver, PublicKey, Signature } from '@bsv/sdk'
+import { joinBytes } from '../../backend/src/protocol/bytes.js'
+import {
+  BINDING_PROTOCOLS,
+  type BindingLayout,
+  type BindingProfile,
+  type BindingProtocol,
+  bindingKeyId,
+  readBinding,
+  type UnverifiedBinding,
+} from '../../backend/src/protocol/identity-binding.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+
+/** Why the binding in an output binds nothing. */
+export type BindingFault =
+  /** The key that it asserts is no point of the curve. */
+  | 'BAD_KEY'
+  /** The key of the lock is not derived from the asserted key: somebody else can spend the name. */
+  | 'OTHER_KEY'
+  /** The holder of the asserted key has not signed the fields. */
+  | 'BAD_SIGNATURE'
+
+/** What a name resolves to. There is no fallback: a name that is not bound resolves to no key (BRC-174 section 3). */
+export type IdentityBinding =
+  | {
+      state: 'bound'
+      /** The compressed public key, in hex. */
+      identityKey: string
+      /** What the holder of the key says about itself, signed and otherwise unverified. */
+      profile: BindingProfile
+      layout: BindingLayout
+      protocol: BindingProtocol
+      /** The BRC-43 key ID of the lock. */
+      keyId: string
+      /** The key that can spend the name, in hex. */
+      lockingKey: string
+    }
+  /** Validly held, and bound to no key. */
+  | { state: 'unbound' }
+  /** The lock has the form of a binding that does not hold. */
+  | { state: 'invalid'; fault: BindingFault }
+
+/**
+ * Verifies the identity binding of a name's output (BRC-174 section 4, steps 5 to 8), locally: the key of the lock has to be derived
+ * from the asserted key, and to have signed the fields.
+ *
+ * @param check.lockingScript The complete script.
+ * @param check.spent What the key ID may name; at most four are tried, two derivations each. BRC-174 means the output that the
+ * name was in before; deployed verifiers take the first input of the transaction.
+ */
+export function verifyBinding(check: {
+  lockingScript: Uint8Array
+  spent: readonly Outpoint[]
+}): IdentityBinding {
+  const binding = readBinding(check.lockingScript)
+  if (binding === undefined) return { state: 'unbound' }
+  const { identityKey, profile, layout, lockingKey } = binding
+  const asserted = pointOf(identityKey)
+  if (asserted === undefined) return { state: 'invalid', fault: 'BAD_KEY' }
+  const anyone = new KeyDeriver('anyone')
+  const outpoints = new Map(check.spent.slice(0, MAX_SPENT).map((each) => [formatOutpoint(each), each]))
+  for (const keyId of [...outpoints.values()].map(bindingKeyId)) {
+    for (const protocol of BINDING_PROTOCOLS) {
+      const key = anyone.derivePublicKey([0, protocol], keyId, asserted)
+      if (key.toString() !== lockingKey) continue
+      if (!isSigned(binding, key)) return { state: 'invalid', fault: 'BAD_SIGNATURE' }
+      return { state: 'bound', identityKey, profile, layout, protocol, keyId, lockingKey }
+    }
+  }
+  return { state: 'invalid', fault: 'OTHER_KEY' }
+}
+
+const MAX_SPENT = 4
+
+function pointOf(key: string): PublicKey | undefined {
+  try {
+    const point = PublicKey.fromString(key)
+    // The SDK reduces a coordinate beyond the field, so that a key would have two forms.
+    return point.toString() === key ? point : undefined
+  } catch {
+    // No point has this coordinate.
+    return undefined
+  }
+}
+
+/**
+ * Whether the signature is over the fields, one after another. An empty field is signed as nothing or, since the SDK's
+ * `PushDrop.decode` reads it as that, as a zero byte.
+ */
+function isSigned({ fields, signature }: UnverifiedBinding, key: PublicKey): boolean {
+  const parsed = signatureOf(signature)
+  if (parsed === undefined) return false
+  if (key.verify(Array.from(joinBytes(fields)), parsed)) return true
+  if (fields.every(({ length }) => length > 0)) return false
+  const zeros = fields.map((field) => (field.length === 0 ? Uint8Array.of(0) : field))
+  return key.verify(Array.from(joinBytes(zeros)), parsed)
+}
+
+function signatureOf(der: Uint8Array): Signature | undefined {
+  try {
+    return Signature.fromDER(Array.from(der))
+  } catch {
+    // Not DER.
+    return undefined
+  }
+}

@@ -1,0 +1,148 @@
+import { PushDrop, Utils, type WalletInterface } from '@bsv/sdk'
+import {
+  type BindingLayout,
+  type BindingProfile,
+  type BindingProtocol,
+  bindingFields,
+  bindingKeyId,
+  hasUnknownFields,
+  readBinding,
+  type UnverifiedBinding,
+} from '../../backend/src/protocol/identity-binding.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
+import { MiningError } from '../mining/mining-error.js'
+import { IdentityError } from './identity-error.js'
+import { bindingOf, type NameCoin, type NameOutput } from './name-coin.js'
+
+/** Who signs a binding with its identity key: a wallet (BRC-100), or the SDK's `ProtoWallet` with a key. */
+export type BindingSigner = Pick<WalletInterface, 'getPublicKey' | 'createSignature'>
+
+/** What to bind a name to. */
+export interface BindingTerms {
+  /**
+   * By default, that of the binding that is replaced, otherwise the one that deployed wallets read, `key-value`. BRC-174 has
+   * `positional`.
+   */
+  layout?: BindingLayout
+  /** By default, that of the binding that is replaced, otherwise the one that goes with the layout. */
+  protocol?: BindingProtocol
+  /**
+   * Attributes to change; those that are undefined are removed. Others stay, unless the name gets another identity key: they are
+   * about the holder of the earlier one.
+   */
+  profile?: { [Key in keyof BindingProfile]: BindingProfile[Key] | undefined }
+}
+
+const PROTOCOLS: Record<BindingLayout, BindingProtocol> = { positional: 'p 1sat', 'key-value': 'onesat' }
+
+/**
+ * The lock that binds a name to the identity key of the signer. It counts only in the transaction that spends the name from where
+ * it is now, so the holder of a name can be given one by whoever gets it. Fields that are not known are kept where they are
+ * (BRC-174 section 3.2).
+ *
+ * @throws IdentityError `UNKNOWN_FIELDS`, `BAD_PROFILE`; MiningError `BAD_WALLET` if the signature does not hold.
+ */
+export async function bindingLock(
+  options: { coin: NameOutput; signer: BindingSigner } & BindingTerms,
+): Promise<Uint8Array> {
+  const { coin, signer } = options
+  const { publicKey } = await signer.getPublicKey({ identityKey: true })
+  const existing = readBinding(coin.lockingScript)
+  const { layout = existing?.layout ?? 'key-value' } = options
+  const replaces = keptBinding(existing, layout)
+  const profile = { ...(existing?.identityKey === publicKey && existing.profile), ...options.profile }
+  if (options.profile !== undefined || existing?.layout !== layout) requirePlace(profile, layout)
+  const fields = fieldsOf({ layout, identityKey: publicKey, profile, replaces })
+  const protocol = options.protocol ?? keptProtocol(bindingOf(coin), layout) ?? PROTOCOLS[layout]
+  const keyId = bindingKeyId(coin.outpoint)
+  // The SDK reads OP_0 as a zero byte, and so do the deployed verifiers, so that is what is signed.
+  const pushed = fields.map((field) => (field.length === 0 ? [0] : Array.from(field)))
+  const lock = await new PushDrop(signer as WalletInterface).lock(
+    pushed,
+    [0, protocol],
+    keyId,
+    'anyone',
+    true,
+  )
+  const script = Uint8Array.from(lock.toUint8Array())
+  const made = bindingIn({ coin, lock: script })
+  if (made.state === 'bound' && made.identityKey === publicKey) return script
+  throw new MiningError('BAD_WALLET', 'the wallet did not sign the identity binding with its identity key')
+}
+
+/** @throws IdentityError `UNKNOWN_FIELDS`. */
+function keptBinding(
+  existing: UnverifiedBinding | undefined,
+  layout: BindingLayout,
+): UnverifiedBinding | undefined {
+  if (existing === undefined || existing.layout === layout) return existing
+  if (!hasUnknownFields(existing)) return undefined
+  throw new IdentityError(
+    'UNKNOWN_FIELDS',
+    `the binding has fields that the layout ${layout} has no place for: keep the layout ${existing.layout}, or unbind the name first`,
+  )
+}
+
+function keptProtocol(binding: IdentityBinding, layout: BindingLayout): BindingProtocol | undefined {
+  return binding.state === 'bound' && binding.layout === layout ? binding.protocol : undefined
+}
+
+function fieldsOf(content: {
+  layout: BindingLayout
+  identityKey: string
+  profile: NonNullable<BindingTerms['profile']>
+  replaces: UnverifiedBinding | undefined
+}): Uint8Array[] {
+  const { layout, profile, replaces } = content
+  const { domain, name, avatar } = profile
+  return bindingFields({
+    layout,
+    identityKey: Uint8Array.from(Utils.toArray(content.identityKey, 'hex')),
+    profile: {
+      ...(domain !== undefined && { domain }),
+      ...(name !== undefined && { name }),
+      ...(avatar !== undefined && { avatar }),
+    },
+    ...(replaces && { replaces }),
+  })
+}
+
+/** @throws IdentityError `BAD_PROFILE`. */
+function requirePlace(
+  { domain, name, avatar }: NonNullable<BindingTerms['profile']>,
+  layout: BindingLayout,
+): void {
+  if (layout === 'positional' && domain !== undefined)
+    throw new IdentityError('BAD_PROFILE', 'the layout positional has no place for a domain: use key-value')
+  if (layout === 'key-value' && domain === undefined && (name ?? avatar) !== undefined)
+    throw new IdentityError(
+      'BAD_PROFILE',
+      'deployed wallets refuse a binding whose profile has no domain: add one, or use the layout positional',
+    )
+}
+
+/** The identity binding of a name that is moved into a lock from where it is now. */
+export function bindingIn({
+  coin,
+  lock,
+}: {
+  coin: Pick<NameOutput, 'outpoint'>
+  lock: Uint8Array
+}): IdentityBinding {
+  return verifyBinding({ lockingScript: lock, spent: [coin.outpoint] })
+}
+
+/**
+ * Checks a lock that somebody else offers for a name.
+ *
+ * @throws IdentityError `BAD_LOCK`.
+ */
+export function requireBindingLock(offered: { coin: NameCoin; lock: Uint8Array }): void {
+  const { coin } = offered
+  if (bindingIn(offered).state === 'bound') return
+  throw new IdentityError(
+    'BAD_LOCK',
+    `the lock does not bind ${coin.name} at ${formatOutpoint(coin.outpoint)}: it may have been made before the name moved`,
+  )
+}

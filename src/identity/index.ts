@@ -1,0 +1,24 @@
+/** For wallets and apps: binds names to identity keys (BRC-174), and moves them. */
+export type {
+  BindingLayout,
+  BindingProfile,
+  BindingProtocol,
+} from '../../backend/src/protocol/identity-binding.js'
+export { sendWithWallet } from '../mining/fund-with-wallet.js'
+export {
+  type BindingSigner,
+  type BindingTerms,
+  bindingIn,
+  bindingLock,
+  requireBindingLock,
+} from './binding-lock.js'
+export { IdentityError, type IdentityErrorCode } from './identity-error.js'
+export {
+  type BindingWallet,
+  moveWithFakeFunding,
+  moveWithKey,
+  moveWithWallet,
+  type NameMove,
+  walletLock,
+} from './move-name.js'
+export { bindingOf, type NameCoin, type NameOutput, nameCoin } from './name-coin.js'

@@ -1,0 +1,57 @@
+import type { Transaction } from '@bsv/sdk'
+import { equalBytes } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { readOutpointBeef } from '../client/bundle.js'
+import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
+import type { VerifiedTip } from '../client/verify-history.js'
+import { IdentityError } from './identity-error.js'
+
+/** An output that holds a name. */
+export interface NameOutput {
+  outpoint: Outpoint
+  lockingScript: Uint8Array
+  /** As in a {@link VerifiedTip}. */
+  bindingInputs: Outpoint[]
+}
+
+/** The output that holds a name: what its holder spends to bind or to move it. */
+export interface NameCoin extends NameOutput {
+  name: string
+  /** The transaction of the output, with its merkle path or its ancestors down to proven ones. */
+  transaction: Transaction
+}
+
+/**
+ * The output of a resolved name, with its transaction.
+ *
+ * @param resolved.tip Where the name is, verified.
+ * @param resolved.provenance An Outpoint BEEF of it, as `GET /svc/gateway/provenance/{origin}` answers; what it shows beyond the
+ * transaction of the tip, the network checks.
+ * @throws IdentityError `BAD_SOURCE`; ProofError if the bytes cannot be read.
+ */
+export function nameCoin(resolved: {
+  name: string
+  tip: Pick<VerifiedTip, 'tip' | 'lockingScript' | 'bindingInputs'>
+  provenance: Uint8Array
+}): NameCoin {
+  const { name, tip, provenance } = resolved
+  const { bundle } = readOutpointBeef(provenance, {})
+  const output = bundle.output(tip.tip)
+  const transaction = bundle.sdkTransaction(tip.tip.txid)
+  if (
+    output === undefined ||
+    transaction === undefined ||
+    !equalBytes(output.lockingScript, tip.lockingScript)
+  )
+    throw new IdentityError(
+      'BAD_SOURCE',
+      `the provenance does not hold ${formatOutpoint(tip.tip)}, where ${name} is: resolve it again`,
+    )
+  const { lockingScript, bindingInputs } = tip
+  return { name, outpoint: tip.tip, lockingScript, bindingInputs, transaction }
+}
+
+/** The identity binding in the output of a name. */
+export function bindingOf({ lockingScript, bindingInputs }: NameOutput): IdentityBinding {
+  return verifyBinding({ lockingScript, spent: bindingInputs })
+}

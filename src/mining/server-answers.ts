@@ -1,0 +1,108 @@
+import * as z from 'zod/mini'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
+import { type FetchedAnswer, fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { MiningError } from './mining-error.js'
+
+// What a server answers as JSON: all that a page needs before anything is mined.
+
+/** The longest JSON answer that is read, in bytes: a record, an error or a receipt. */
+const MAX_JSON_BYTES = 1024 * 1024
+
+/** A server's answer; `body` is undefined if it is not JSON. */
+export interface JsonAnswer {
+  status: number
+  body: unknown
+}
+
+interface Question {
+  url: string
+  /** Time for the answer, to its last byte, in milliseconds. */
+  timeout: number
+  init?: RequestInit
+  /** Cancels the request. */
+  signal?: AbortSignal | undefined
+}
+
+/**
+ * Requests JSON of up to 1 MiB. Redirects are refused.
+ *
+ * @throws MiningError `NO_ANSWER`.
+ */
+export async function askJson(question: Question): Promise<JsonAnswer> {
+  const { status, body } = await askServer({ ...question, maxBytes: MAX_JSON_BYTES })
+  return { status, body: readJson(body) }
+}
+
+/** @throws MiningError `NO_ANSWER`. */
+export async function askServer({
+  url,
+  timeout,
+  maxBytes,
+  init = {},
+  signal,
+}: Question & { maxBytes: number }): Promise<FetchedAnswer> {
+  try {
+    return await fetchBounded(url, init, { timeout, maxBytes, signal })
+  } catch (cause) {
+    throw new MiningError('NO_ANSWER', messageOf(cause), { cause })
+  }
+}
+
+/** A live node, as an index claims. */
+export interface LiveNode {
+  /** The prefix that the node stands for. */
+  domain: string
+  outpoint: Outpoint
+}
+
+/** Time for an answer, in milliseconds. */
+export const ANSWER_TIMEOUT = 20_000
+
+const node = z.object({ domain: z.string().check(z.maxLength(255)), outpoint: z.string() })
+const refusal = z.object({ error: z.string(), code: z.string() })
+
+/**
+ * Asks a server for the live node of the longest mined prefix of a name; undefined if the name is taken.
+ *
+ * @param question.url Where the server listens, without a slash at the end.
+ * @throws MiningError `NO_ANSWER`, `BAD_INDEX`.
+ */
+export async function askLiveNode({
+  url,
+  name,
+  signal,
+}: {
+  url: string
+  name: string
+  signal?: AbortSignal
+}): Promise<LiveNode | undefined> {
+  const path = `${PROFILES.local.namesPrefixes[0]}/mine/${name}`
+  const { status, body } = await askJson({ url: url + path, timeout: ANSWER_TIMEOUT, signal })
+  const refused = refusalOf(body)
+  if (status === 404 && refused?.code === 'TAKEN') return undefined
+  const found = refused === undefined ? node.safeParse(body).data : undefined
+  const outpoint = found && readOutpoint(found.outpoint)
+  if (found === undefined || outpoint === undefined) throw unexpectedAnswer(url, { status, body })
+  return { domain: found.domain, outpoint }
+}
+
+/** What a body says if it is an error; undefined if it is none. */
+export function refusalOf(body: unknown): { error: string; code: string } | undefined {
+  return refusal.safeParse(body).data
+}
+
+/** The error for an answer that is not one to the question. */
+export function unexpectedAnswer(url: string, { status, body }: JsonAnswer): MiningError {
+  const refused = refusalOf(body)
+  const reason = refused ? quote(`${refused.code}: ${refused.error}`) : 'which is not a minetree answer'
+  // The server is too busy, or not ready: worth another attempt later.
+  const code = status === 429 || status === 503 ? 'NO_ANSWER' : 'BAD_INDEX'
+  return new MiningError(code, `${url} answered ${status}, ${reason}`)
+}
+
+/** Quotes a server in one line at most. */
+export function quote(text: string): string {
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text
+}

@@ -1,0 +1,77 @@
+import * as z from 'zod/mini'
+import { readUtf8 } from '../../backend/src/protocol/bytes.js'
+import { COVENANT_VERSIONS, type CovenantVersion } from '../../backend/src/protocol/mint.js'
+import { formatOutpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { PROFILES, termsOf } from '../../backend/src/protocol/profile.js'
+import { MiningError } from './mining-error.js'
+import type { ServerDeployment } from './tree-difference.js'
+
+// Apart from `server-deployment`, whose declarations must not name zod: who installs the client alone does not have it.
+
+/** The longest marker or TLD that is accepted from a server, in characters: many more than any tree has. */
+export const MAX_TERM_LENGTH = 255
+
+/** The start of `/deployment.json`: whether or not the server follows a tree. */
+export const serverJson = z.object({
+  profile: z.enum(['local', 'mainnet']),
+  network: z.enum(['main', 'test']),
+  genesis: z.optional(z.string()),
+})
+
+/** A tree as JSON, in `/deployment.json` and in the file of known trees. */
+export const treeJson = z.extend(serverJson, {
+  genesis: z.pipe(
+    z.string(),
+    z.transform((text, context) => {
+      const outpoint = readOutpoint(text)
+      if (outpoint !== undefined) return outpoint
+      context.issues.push({ code: 'custom', message: 'not an outpoint', input: text })
+      return z.NEVER
+    }),
+  ),
+  // Older servers and files do not have it: their trees have version 1.
+  covenantVersion: z._default(z.int().check(z.minimum(1)), 1),
+  difficulty: z.optional(z.int().check(z.minimum(1), z.maximum(64))),
+  marker: z.optional(z.string().check(z.maxLength(MAX_TERM_LENGTH))),
+  tld: z.optional(z.string().check(z.maxLength(MAX_TERM_LENGTH))),
+})
+
+/**
+ * The tree that a JSON document describes.
+ *
+ * @param document.says The start of an error message, before "the covenant version".
+ * @throws MiningError `NEWER_COVENANT` if this release does not know the rules of its covenant.
+ */
+export function treeOfJson(
+  document: z.output<typeof treeJson>,
+  { says }: { says: string },
+): ServerDeployment {
+  const { profile, network, genesis, difficulty, marker, tld } = document
+  const covenantVersion = knownVersion(document.covenantVersion)
+  if (covenantVersion === undefined)
+    throw new MiningError(
+      'NEWER_COVENANT',
+      `${says} the covenant version ${document.covenantVersion} for the tree of ${formatOutpoint(genesis)}, and this release knows ${COVENANT_VERSIONS.join(' and ')}: upgrade minetree`,
+    )
+  const terms = termsOf(PROFILES[profile], {
+    covenantVersion,
+    ...(difficulty !== undefined && { difficulty }),
+    ...(marker !== undefined && { nameMarker: marker }),
+    ...(tld !== undefined && { nameTld: tld }),
+  })
+  return { profile, network, deployment: { ...terms, genesis } }
+}
+
+/** The JSON document that describes a tree. */
+export function jsonOfTree({ profile, network, deployment }: ServerDeployment): z.input<typeof treeJson> {
+  const { genesis, covenantVersion, difficulty, marker, tld } = deployment
+  return {
+    ...{ profile, network, genesis: formatOutpoint(genesis), covenantVersion, difficulty },
+    marker: readUtf8(marker),
+    ...(tld && { tld }),
+  }
+}
+
+function knownVersion(version: number): CovenantVersion | undefined {
+  return COVENANT_VERSIONS.find((known) => known === version)
+}

@@ -1,0 +1,131 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { PrivateKey } from '@bsv/sdk'
+import { type Deed, type MoveOptions, runMove } from '../../../src/cli/move-name.js'
+import { runResolve } from '../../../src/cli/name-commands.js'
+import { CommandOutput } from '../../../src/cli/output.js'
+import { NOBODY_LOCK } from '../../../src/mining/fake-funding.js'
+import { p2pkhLockOf } from '../../../src/mining/fund-with-key.js'
+import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
+import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+
+// `bind`, `unbind`, `transfer` and `resolve`, called in this process, on a local network.
+
+const servers = useServers()
+const [alice, bob] = [new PrivateKey(2001), new PrivateKey(2002)]
+const keyOf = (key: PrivateKey): string => key.toPublicKey().toString()
+const chain = new FakeChain()
+let server: TestServer
+let folder: string
+let env: Record<string, string>
+
+beforeAll(async () => {
+  server = await servers.start(treeOf(chain.deployment))
+  folder = await servers.folder()
+  env = { ...treeOf(chain.deployment), XDG_CONFIG_HOME: folder }
+  await server.submit(beefOf(chain.genesis))
+  for (const [name, ownerLock] of [
+    ['o', NOBODY_LOCK],
+    ['0', p2pkhLockOf(alice.toPublicKey())],
+  ] as const)
+    await server.submit(beefOf(chain.mint(name, { ownerLock })), ['tm_names', 'tm_ordinals'])
+  for (const key of [alice, bob]) await writeFile(fileOf(key), key.toWif())
+})
+
+const fileOf = (key: PrivateKey): string => join(folder, `${key === alice ? 'alice' : 'bob'}.wif`)
+
+/** What a command prints, and what it remarks. */
+async function printed(
+  command: (output: CommandOutput) => Promise<void>,
+): Promise<{ out: string; err: string }> {
+  const streams = [new PassThrough(), new PassThrough()] as const
+  const [stdout, stderr] = streams
+  await command(new CommandOutput({ stdout, stderr, json: false, env: {} }))
+  const [out, err] = streams.map((stream) => String(stream.read() ?? ''))
+  return { out: out ?? '', err: err ?? '' }
+}
+
+const move = async (name: string, deed: Deed, more: Partial<MoveOptions> = {}) =>
+  await printed((output) =>
+    runMove(
+      {
+        ...{ name, url: server.url, coins: [], maxFee: 1000, folder: join(folder, 'moves'), yes: true },
+        ...{ ask: undefined, env, output, signal: new AbortController().signal },
+        ...more,
+      },
+      deed,
+    ),
+  )
+const resolve = async (name: string, accept = false) =>
+  await printed((output) =>
+    runResolve({ name, urls: [server.url], requireProofs: false, env, output }, { accept }),
+  )
+
+const bind: Deed = {
+  kind: 'bind',
+  terms: { profile: { name: 'Al\u001b', domain: 'a.example' } },
+  printLock: false,
+}
+
+test('a name is bound, transferred into the lock of its new holder, and unbound; resolve says so', async () => {
+  expect((await resolve('o')).out).toContain('key     none: the name is bound to no identity\n')
+  await move('o', bind, { keyFile: fileOf(alice) })
+  const bound = await resolve('o')
+  expect(bound.out).toContain(`key     ${keyOf(alice)} (layout key-value, protocol onesat)\n`)
+  expect(bound.out).toContain('says    "Al\\u001b" at "a.example", which nobody has verified\n')
+  expect(bound.out).toMatch(/fresh {3}until \d{4}-\S+Z, by 1 of 1 indexes\n/)
+  expect(bound).toMatchObject({ out: expect.not.stringContaining('before'), err: '' })
+
+  // Anybody can make a lock; only the holder can use it.
+  const lock = (await move('o', { ...bind, terms: {}, printLock: true }, { keyFile: fileOf(bob) })).out.trim()
+  const transfer: Deed = { kind: 'transfer', lock }
+  await expect(move('o', transfer, { keyFile: fileOf(bob) })).rejects.toMatchObject({ code: 'NOT_YOURS' })
+  await expect(move('o', transfer)).rejects.toMatchObject({ code: 'NOT_YOURS' })
+  await move('o', transfer, { keyFile: fileOf(alice) })
+  for (const _ of ['once', 'as long as nobody accepts it']) {
+    const changed = await resolve('o')
+    expect(changed.out).toContain(`key     ${keyOf(bob)} `)
+    expect(changed.out).toContain(`before  ${keyOf(alice)}\n`)
+    expect(changed.err).toContain(`the identity key of o was ${keyOf(alice)} before`)
+  }
+  expect((await resolve('o', true)).err).toBe('')
+  expect(await resolve('o')).toMatchObject({ out: expect.not.stringContaining('before'), err: '' })
+  // Known, so one that looks like it is pointed out.
+  expect((await resolve('0')).out).toContain('alike   o\n')
+
+  await move('o', { kind: 'unbind' }, { keyFile: fileOf(bob) })
+  expect((await resolve('o')).err).toContain('before: send nothing of value')
+  await expect(move('o', { kind: 'unbind' }, { keyFile: fileOf(bob) })).rejects.toMatchObject({
+    code: 'REFUSED',
+  })
+})
+
+test('a key pays with its coins, and each transaction is kept with its change', async () => {
+  const coins = chain.spend({
+    inputs: [],
+    outputs: [{ satoshis: 3000, lockingScript: p2pkhLockOf(alice.toPublicKey()) }],
+  })
+  const file = join(folder, 'coins.beef')
+  await writeFile(file, beefOf(coins))
+  const paying = { keyFile: fileOf(alice), coins: [file] }
+  await expect(move('0', bind, { ...paying, yes: false })).rejects.toMatchObject({ code: 'USAGE' })
+  await expect(move('0', bind, { ...paying, maxFee: 1 })).rejects.toMatchObject({ code: 'OVER_BUDGET' })
+  expect((await move('0', bind, paying)).err).toMatch(/paid \d+ satoshis of fees/)
+  // The coin is spent; its change pays for the way to an address.
+  const address = bob.toAddress()
+  expect((await move('0', { kind: 'transfer', address }, paying)).err).toContain(
+    'leaves 0 bound to no identity',
+  )
+  expect((await resolve('0')).out).toContain(`owner   ${address}\n`)
+})
+
+test('mistakes are reported before anything is asked', async () => {
+  const usage = { code: 'USAGE' }
+  await expect(move('o', { kind: 'transfer' })).rejects.toMatchObject(usage)
+  await expect(move('o', { kind: 'transfer', address: 'x', lock: '00' })).rejects.toMatchObject(usage)
+  await expect(move('o', { kind: 'transfer', lock: 'xy' })).rejects.toMatchObject(usage)
+  await expect(move('o', { kind: 'transfer', lock: '00' })).rejects.toMatchObject({ code: 'BAD_LOCK' })
+  await expect(move('o', bind)).rejects.toMatchObject(usage)
+  await expect(move('o', bind, { keyFile: fileOf(bob), wallet: 'http://x' })).rejects.toMatchObject(usage)
+})

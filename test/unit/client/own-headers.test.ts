@@ -1,0 +1,181 @@
+import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
+import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { type HeaderSource, OwnHeaders, type OwnHeadersOptions } from '../../../src/client/own-headers.js'
+import { createVerifiedFetch } from '../../../src/client/verified-fetch.js'
+import { useNameIndexes } from '../../support/client/name-index.js'
+import { outpointBeef } from '../../support/client/name-proofs.js'
+import { FakeChain } from '../../support/protocol/fake-chain.js'
+import { HeaderChain } from '../../support/server/header-chain.js'
+
+// A chain of real headers with work that is easy, and sources that are honest, short, or lie.
+
+const indexes = useNameIndexes()
+
+const FIRST = 800_000
+const hello = new FakeChain().inscribe({ contentType: 'text/plain', body: Buffer.from('hello') })
+
+function grownChain() {
+  const chain = new HeaderChain(FIRST)
+  chain.grow(20)
+  const block = chain.mine([hello])
+  chain.grow(120)
+  return { chain, block }
+}
+
+/** What a source answers: the headers of the chain that counts, changed. */
+function sourceOf(
+  chain: HeaderChain,
+  {
+    asked = [],
+    change = (header) => header,
+  }: { asked?: number[]; change?: (header: Uint8Array, height: number) => Uint8Array } = {},
+): HeaderSource {
+  return {
+    name: 'a source',
+    async headers({ from, count }) {
+      asked.push(from)
+      const headers: Uint8Array[] = []
+      for (let height = from; height < from + count; height++) {
+        const bytes = chain.branch.block(height)?.header.bytes
+        if (bytes === undefined) break
+        headers.push(change(bytes, height))
+      }
+      return joinBytes(headers)
+    },
+  }
+}
+
+const checkpointAt = (chain: HeaderChain, height: number) => ({
+  height,
+  hash: chain.branch.block(height)?.header.hash ?? '',
+})
+
+const trackerOf = (
+  chain: HeaderChain,
+  sources: HeaderSource[],
+  more: Partial<OwnHeadersOptions> = {},
+): OwnHeaders =>
+  new OwnHeaders({ sources, checkpoint: checkpointAt(chain, FIRST + 10), recheckAfter: 0, ...more })
+
+/** Changes the last byte of the merkle root of a block, and leaves its proof of work as it was. */
+const otherRootAt =
+  (changed: number) =>
+  (header: Uint8Array, height: number): Uint8Array => {
+    const bytes = header.slice()
+    if (height === changed) bytes[67] = (bytes[67] ?? 0) ^ 1
+    return bytes
+  }
+
+test('knows the roots above and below the checkpoint, and no others', async () => {
+  const { chain, block } = grownChain()
+  const tracker = trackerOf(chain, [sourceOf(chain)])
+  const { root, height } = block.header
+  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+  expect(await tracker.isValidRootForHeight(root, height - 1)).toBe(false)
+  expect(await tracker.isValidRootForHeight(chain.rootAt(FIRST + 3) ?? '', FIRST + 3)).toBe(true)
+  expect(await tracker.currentHeight()).toBe(chain.bestTip.height)
+  await expect(tracker.isValidRootForHeight(root, height + 1000)).rejects.toMatchObject({
+    code: 'NO_HEADERS',
+  })
+})
+
+test.each([
+  ['above the checkpoint', FIRST + 21],
+  ['at the checkpoint', FIRST + 10],
+  ['below the checkpoint', FIRST + 5],
+])('a header that is changed %s is believed of no source, and another one is asked', async (_, changed) => {
+  const { chain } = grownChain()
+  const lying = sourceOf(chain, { change: otherRootAt(changed) })
+  const wanted = FIRST + (changed < FIRST + 10 ? 5 : 21)
+  const root = chain.rootAt(wanted) ?? ''
+  await expect(trackerOf(chain, [lying]).isValidRootForHeight(root, wanted)).rejects.toMatchObject({
+    code: 'NO_HEADERS',
+  })
+  expect(await trackerOf(chain, [lying, sourceOf(chain)]).isValidRootForHeight(root, wanted)).toBe(true)
+})
+
+test('a branch with more work replaces ours, and one with less does not', async () => {
+  const { chain } = grownChain()
+  const parted = chain.bestTip.height - 10
+  const fork = chain.fork(parted)
+  for (let left = 8; left > 0; left--) fork.mine()
+  const short = new HeaderChain(FIRST)
+  Object.assign(short, { active: fork })
+  const tracker = trackerOf(chain, [sourceOf(chain), sourceOf(short)])
+  const height = parted + 5
+  expect(await tracker.isValidRootForHeight(chain.rootAt(height) ?? '', height)).toBe(true)
+  for (let left = 8; left > 0; left--) fork.mine()
+  expect(await tracker.isValidRootForHeight(chain.rootAt(height) ?? '', height)).toBe(false)
+  expect(await tracker.isValidRootForHeight(short.rootAt(height) ?? '', height)).toBe(true)
+})
+
+test('a chain with less work than the real one had long ago is not believed', async () => {
+  const { chain, block } = grownChain()
+  const { root, height } = block.header
+  const blocks = BigInt(chain.bestTip.height - (FIRST + 10))
+  const isKnown = (minimumWork: bigint): Promise<boolean> => {
+    const checkpoint = { ...checkpointAt(chain, FIRST + 10), minimumWork }
+    return trackerOf(chain, [sourceOf(chain)], { checkpoint }).isValidRootForHeight(root, height)
+  }
+  // The easiest target takes two hashes.
+  expect(await isKnown(2n * blocks)).toBe(true)
+  await expect(isKnown(2n * blocks + 1n)).rejects.toMatchObject({ code: 'NO_HEADERS' })
+})
+
+test('headers are kept, and what a store lost or changed is fetched again', async () => {
+  const { chain, block } = grownChain()
+  const kept = new Map<string, string>()
+  const store = {
+    get: async (key: string) => kept.get(key),
+    put: async (key: string, text: string) => void kept.set(key, text),
+  }
+  const { root, height } = block.header
+  const isKnown = async (): Promise<{ known: boolean; asked: number[] }> => {
+    const asked: number[] = []
+    const tracker = trackerOf(chain, [sourceOf(chain, { asked })], { store })
+    return { known: await tracker.isValidRootForHeight(root, height), asked }
+  }
+  expect((await isKnown()).asked).not.toEqual([])
+  expect(await isKnown()).toEqual({ known: true, asked: [] })
+  for (const [key, text] of [...kept]) {
+    for (const other of ['', text.replaceAll(/[B8]/g, '7')]) {
+      kept.set(key, other)
+      const { known, asked } = await isKnown()
+      expect([key, known, asked.length > 0]).toEqual([key, true, true])
+      expect(await isKnown()).toEqual({ known: true, asked: [] })
+    }
+  }
+})
+
+test('a gateway whose headers are changed proves nothing: the fetch fails at the headers', async () => {
+  const { chain, block } = grownChain()
+  const proof = outpointBeef({ txid: hello.txid, vout: 0 }, [
+    { txid: hello.txid, raw: hello.raw, proof: block.proof(hello.txid) },
+  ])
+  const answers = (change?: ReturnType<typeof otherRootAt>) => {
+    const path = (from: number) => `/v2/headers?height=${from}&count=2000`
+    const from = FIRST + 10
+    const all: Uint8Array[] = []
+    for (let height = from; height <= chain.bestTip.height; height++) {
+      const bytes = chain.branch.block(height)?.header.bytes ?? new Uint8Array(HEADER_BYTES)
+      all.push(change?.(bytes, height) ?? bytes)
+    }
+    return {
+      [`/v2/headers?height=${from - 146}&count=147`]: { body: new Uint8Array() },
+      [`/v2/headers?height=${from}&count=1`]: { body: all[0] as Uint8Array },
+      [path(from)]: { body: joinBytes(all) },
+      [path(chain.bestTip.height + 1)]: { body: new Uint8Array() },
+      [`/svc/gateway/proof/${hello.txid}`]: { body: proof },
+    }
+  }
+  const fetched = async (change?: ReturnType<typeof otherRootAt>) => {
+    const { url } = await indexes.start(answers(change))
+    const chainTracker = new OwnHeaders({ sources: [url], checkpoint: checkpointAt(chain, FIRST + 10) })
+    return await createVerifiedFetch({ gateways: [url], chainTracker })(hello.txid)
+  }
+  const response = await fetched()
+  expect([await response.text(), response.headers.get('x-verified')]).toEqual(['hello', 'headers'])
+  await expect(fetched(otherRootAt(block.header.height))).rejects.toMatchObject({
+    ...{ code: 'NO_HEADERS', step: 'headers' },
+  })
+})

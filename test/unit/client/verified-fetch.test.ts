@@ -1,0 +1,406 @@
+import {
+  createVerifiedFetch,
+  type VerifiedFetchInit,
+  type VerifiedFetchOptions,
+} from '../../../src/client/verified-fetch.js'
+import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { hostedServer } from '../../support/gateway/hosted.js'
+import { directory, type File, text } from '../../support/gateway/site.js'
+import { streamsOn } from '../../support/gateway/streams.js'
+import { beefOf, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import { useServers } from '../../support/server/test-server.js'
+
+// A real server, and gateways before it that lie.
+
+const servers = useServers()
+const indexes = useNameIndexes()
+
+const hosted = await hostedServer(servers)
+const { server, chain } = hosted
+
+/** Each block holds one transaction, whose txid is its merkle root. */
+const blocks = new Map<string, number>()
+const mined = <Transaction extends FakeTransaction>(transaction: Transaction): Transaction => {
+  blocks.set(transaction.txid, transaction.height)
+  return transaction
+}
+const chainTracker = {
+  isValidRootForHeight: async (root: string, height: number) => blocks.get(root) === height,
+}
+
+async function inscribed(file: File): Promise<FakeTransaction> {
+  const transaction = mined(chain.inscribe(file))
+  expect((await server.submit(beefOf(transaction), ['tm_ordinals'])).status).toBe(200)
+  return transaction
+}
+
+const PAGE = '<!doctype html><h1>al</h1>'
+for (const name of ['a', 'al']) mined(await hosted.mine(name))
+const mint = await hosted.mine('al')
+const hello = await inscribed(text('hello, world', 'text/plain; charset=utf-8'))
+const other = await inscribed(text('other, world'))
+const deep = await inscribed(text('deep down'))
+const sub = await inscribed(directory({ 'deep.txt': deep.outpoint(0), 'index.html': hello.outpoint(0) }))
+const site = mined(
+  await hosted.show(
+    { transaction: mint, vout: 2 },
+    directory({
+      'hello.txt': hello.outpoint(0),
+      sub: sub.outpoint(0),
+      'index.html': '_1',
+      'a b': `ord://${deep.txid}`,
+    }),
+    text(PAGE, 'text/html'),
+  ),
+)
+const moved = mined(await hosted.show({ transaction: site, vout: 0 }, 'lock'))
+
+const fetcher = (
+  gateways: string[],
+  more: Partial<VerifiedFetchOptions> = {},
+): ReturnType<typeof createVerifiedFetch> =>
+  createVerifiedFetch({ gateways, profile: 'local', deployment: chain.deployment, chainTracker, ...more })
+
+/** A gateway that lies on the given paths, below the server's own. */
+const gateway = async (lies: Record<string, RouteAnswer> = {}): Promise<string> =>
+  (await indexes.start(lies, server.url)).url
+
+const proof = (outpoint: string): string => `/svc/gateway/proof/${outpoint}`
+
+/** Replaces text in bytes by other text of the same length. */
+const swapped =
+  (from: string, to: string) =>
+  (body: Uint8Array): Uint8Array => {
+    const bytes = Buffer.from(body)
+    const at = bytes.indexOf(from)
+    expect(at).toBeGreaterThan(0)
+    bytes.write(to, at, 'latin1')
+    return Uint8Array.from(bytes)
+  }
+
+async function failure(fetching: Promise<unknown>): Promise<unknown> {
+  return await fetching.then(
+    () => 'no error',
+    (error: unknown) => error,
+  )
+}
+
+describe('what the server is honest about', () => {
+  const at = site.outpoint(0)
+  test.each([
+    ['al/', 'text/html', PAGE],
+    ['al', 'text/html', PAGE],
+    ['al?raw', 'gw-fs/json', undefined],
+    ['al/hello.txt', 'text/plain; charset=utf-8', 'hello, world'],
+    ['al/a%20b', 'text/plain', 'deep down'],
+    ['al/sub/deep.txt', 'text/plain', 'deep down'],
+    ['al/sub/none.txt', 'text/plain; charset=utf-8', 'hello, world'],
+    [`${at}/sub`, 'gw-fs/json', undefined],
+    [`${at}:0/hello.txt`, 'application/name-claim', 'al'],
+    [`${mint.outpoint(2)}:1/hello.txt`, 'text/plain; charset=utf-8', 'hello, world'],
+    [`${moved.outpoint(0)}:-1/sub/`, 'text/plain; charset=utf-8', 'hello, world'],
+    [`${mint.outpoint(2)}:-2`, 'application/name-claim', 'al'],
+    [hello.txid, 'text/plain; charset=utf-8', 'hello, world'],
+  ])('%s has the bytes and headers that the gateway sends', async (resource, type, body) => {
+    const response = await fetcher([server.url])(resource)
+    const headers = Object.fromEntries(response.headers)
+    expect({ status: response.status, ...headers }).toMatchObject({
+      ...{ status: 200, 'content-type': type, 'x-verified': 'headers' },
+    })
+    const bytes = Buffer.from(await response.arrayBuffer())
+    if (body !== undefined) expect(bytes.toString()).toBe(body)
+    const path = resource.startsWith('al') ? resource.replace('al', `${mint.outpoint(2)}:-1`) : resource
+    let sent = await server.ask(`/content/${path}`)
+    if (sent.status === 302) sent = await server.ask(String(sent.headers.location))
+    expect(sent.body).toEqual(bytes)
+    for (const name of ['content-type', 'content-length', 'etag', 'accept-ranges', 'x-outpoint'])
+      expect({ [name]: headers[name] }).toEqual({ [name]: sent.headers[name] })
+  })
+
+  test('what directories lack is a verified 404', async () => {
+    const response = await fetcher([server.url])(`${sub.outpoint(0)}/deep.txt/x`)
+    expect(response.status).toBe(404)
+    expect(response.verification).toMatchObject({ verified: 'headers', path: [{ height: sub.height }] })
+  })
+
+  test('HEAD, ranges and conditions are answered as the gateway does', async () => {
+    const verified = fetcher([server.url])
+    const whole = await verified('al/hello.txt')
+    const tag = String(whole.headers.get('etag'))
+    const questions: VerifiedFetchInit[] = [
+      { method: 'HEAD' },
+      { headers: { 'If-None-Match': `"x", W/${tag}` } },
+      { headers: { 'If-None-Match': '*' } },
+      ...['0-4', '7-', '-5', '3-100', '100-', '5-4', '-0', 'x', '0-0,2-2'].map((range) => ({
+        headers: { Range: `bytes=${range}` },
+      })),
+      { headers: { Range: 'bytes=0-4', 'If-Range': tag } },
+      { headers: { Range: 'bytes=0-4', 'If-Range': '"other"' } },
+    ]
+    for (const init of questions) {
+      const response = await verified('al/hello.txt', init)
+      const headers = { ...(init.headers as Record<string, string>) }
+      const sent = await server.ask(`/content/${hello.outpoint(0)}`, {
+        method: init.method ?? 'GET',
+        headers,
+      })
+      // An error of the gateway has a body, and no tag.
+      const names = sent.status === 416 ? ['content-range'] : ['etag', 'content-range', 'content-type']
+      const body = sent.status === 416 ? '' : sent.body.toString()
+      expect([init, response.status, await response.text()]).toEqual([init, sent.status, body])
+      for (const name of names)
+        expect([init, response.headers.get(name)]).toEqual([init, sent.headers[name] ?? null])
+    }
+  })
+
+  test('the name, its ordinal and its tip are told, and how far gateways agree', async () => {
+    const behind = await gateway({
+      [`/svc/gateway/provenance/${mint.outpoint(2)}`]: { status: 404, body: {} },
+    })
+    const gateways = [await gateway(), behind, server.url]
+    const { verification } = await fetcher(gateways, { tipPolicy: 'majority' })('al/hello.txt')
+    expect(verification).toMatchObject({
+      ...{ verified: 'headers', name: 'al', tip: { agreedBy: 2, of: 3, at: expect.any(Number) } },
+      ordinal: { sequence: 2, outpoint: { txid: moved.txid, vout: 0 }, origin: { txid: mint.txid, vout: 2 } },
+      outpoint: { txid: hello.txid, vout: 0 },
+      path: [{ height: site.height }, { height: hello.height }],
+    })
+    expect(await failure(fetcher(gateways, { tipPolicy: 'all' })('al/hello.txt'))).toMatchObject({
+      ...{ code: 'NO_AGREEMENT', step: 'tip' },
+    })
+  })
+
+  test('gateways that disagree about the tip of an ordinal are counted', async () => {
+    const asked = `${mint.outpoint(2)}:-1`
+    // It withholds the last step.
+    const stale = await gateway({
+      [proof(asked)]: { body: Uint8Array.from((await server.ask(proof(`${mint.outpoint(2)}:1`))).body) },
+    })
+    const { verification } = await fetcher([stale, server.url])(`${asked}/hello.txt`)
+    expect(verification).toMatchObject({ ordinal: { sequence: 2 }, tip: { agreedBy: 1, of: 2 } })
+    expect(await failure(fetcher([stale, server.url], { tipPolicy: 'majority' })(asked))).toMatchObject({
+      ...{ code: 'NO_AGREEMENT', step: 'tip' },
+    })
+  })
+
+  test('without headers nothing is more than unproven, and proofs may be required', async () => {
+    const response = await fetcher([server.url], { chainTracker: 'scripts only' })('al/hello.txt')
+    expect(response.headers.get('x-verified')).toBe('unproven')
+    expect(
+      await failure(fetcher([server.url], { chainTracker: 'scripts only', requireProofs: true })(hello.txid)),
+    ).toMatchObject({
+      ...{ code: 'NOT_PROVEN', step: 'content', cause: { code: 'UNPROVEN' } },
+    })
+  })
+})
+
+describe('a gateway that lies', () => {
+  /** A merkle path that leads to another block. */
+  const otherBlock =
+    (transaction: FakeTransaction) =>
+    (body: Uint8Array): Uint8Array => {
+      const subject = body.subarray(0, 40)
+      return Uint8Array.from([...subject, ...beefOf(transaction, { height: transaction.height + 1 })])
+    }
+  const lies: [
+    what: string,
+    resource: string,
+    at: string,
+    lie: RouteAnswer,
+    step: string,
+    cause: string | undefined,
+  ][] = [
+    [
+      'a byte of a file',
+      'al/hello.txt',
+      proof(hello.outpoint(0)),
+      { alter: swapped('hello', 'jello') },
+      'content',
+      'BAD_BEEF',
+    ],
+    [
+      'a file',
+      'al/hello.txt',
+      proof(hello.outpoint(0)),
+      { alter: () => Uint8Array.from(otherProof) },
+      'content',
+      'OTHER_OUTPUT',
+    ],
+    [
+      'an entry of a directory',
+      `${site.outpoint(0)}/hello.txt`,
+      proof(site.outpoint(0)),
+      { alter: swapped(hello.txid, other.txid) },
+      'directory',
+      'BAD_BEEF',
+    ],
+    [
+      'an entry of the directory that a name shows',
+      'al/hello.txt',
+      proof(`${moved.outpoint(0)}:2`),
+      { alter: swapped(hello.txid, other.txid) },
+      'provenance',
+      'UNPLACED',
+    ],
+    [
+      'an entry of a directory below',
+      'al/sub/deep.txt',
+      proof(sub.outpoint(0)),
+      { alter: swapped('deep.txt', 'keep.txt') },
+      'directory',
+      'BAD_BEEF',
+    ],
+    [
+      'a step',
+      'al/hello.txt',
+      `/svc/gateway/provenance/${mint.outpoint(2)}`,
+      { alter: swapped('hello.txt', 'jello.txt') },
+      'provenance',
+      undefined,
+    ],
+    [
+      'a step of an ordinal',
+      `${mint.outpoint(2)}:1/hello.txt`,
+      proof(`${mint.outpoint(2)}:1`),
+      { alter: swapped('hello.txt', 'jello.txt') },
+      'provenance',
+      undefined,
+    ],
+    [
+      'the step that was asked for',
+      `${mint.outpoint(2)}:1/hello.txt`,
+      proof(`${mint.outpoint(2)}:1`),
+      { alter: () => Uint8Array.from(originProof) },
+      'provenance',
+      'NOT_DESCENDED',
+    ],
+    [
+      'the proof of a name',
+      'al/hello.txt',
+      '/svc/names/proof/al',
+      { alter: () => Uint8Array.from(nameProof) },
+      'name',
+      undefined,
+    ],
+    [
+      'the proof of a mint',
+      `${mint.outpoint(2)}:0`,
+      '/svc/names/proof/al',
+      { status: 404, body: {} },
+      'provenance',
+      undefined,
+    ],
+    [
+      'a merkle path',
+      'al/hello.txt',
+      proof(hello.outpoint(0)),
+      { alter: otherBlock(hello) },
+      'content',
+      'BAD_PATH',
+    ],
+  ]
+  let otherProof: Buffer
+  let originProof: Buffer
+  let nameProof: Buffer
+  beforeAll(async () => {
+    otherProof = (await server.ask(proof(other.outpoint(0)))).body
+    originProof = (await server.ask(proof(`${mint.outpoint(2)}:0`))).body
+    nameProof = (await server.ask('/svc/names/proof/a')).body
+  })
+
+  test.each(lies)(
+    'swaps %s, and the fetch fails there; with another gateway it does not',
+    async (_, resource, at, lie, step, cause) => {
+      const lying = await gateway({ [at]: lie })
+      const error = await failure(fetcher([lying])(resource))
+      expect(error).toMatchObject({
+        name: 'VerifiedFetchError',
+        step,
+        ...(cause && { cause: { code: cause } }),
+      })
+      for (const order of ['in order', 'in parallel'] as const) {
+        const response = await fetcher([lying, server.url], { order })(resource)
+        expect(await response.text()).toBe(await (await fetcher([server.url])(resource)).text())
+      }
+    },
+  )
+
+  test('in a block that is unknown, and the chain tracker fails: nothing is refuted', async () => {
+    const failing = { isValidRootForHeight: () => Promise.reject(new Error('no header there')) }
+    expect(await failure(fetcher([server.url], { chainTracker: failing })(hello.txid))).toMatchObject({
+      ...{ code: 'NO_HEADERS', step: 'headers' },
+    })
+  })
+
+  test('does not have it, has blocked it, or answers without end', async () => {
+    const gone = await gateway({ [proof(hello.txid)]: { status: 404, body: {} } })
+    const blocked = await gateway({ [proof(hello.txid)]: { status: 451, body: {} } })
+    const endless = await gateway({
+      [proof(hello.txid)]: { does: (response) => void setInterval(() => response.write('more'), 1).unref() },
+    })
+    const outcome = async (url: string, more = {}) => await failure(fetcher([url], more)(hello.txid))
+    expect(await outcome(gone)).toMatchObject({ code: 'NOT_FOUND', step: 'content' })
+    expect(await outcome(blocked)).toMatchObject({ code: 'BLOCKED' })
+    expect(await outcome(endless, { maxBytes: 100 })).toMatchObject({
+      code: 'NO_ANSWER',
+      cause: { code: 'TOO_LARGE' },
+    })
+    expect(await outcome(endless, { timeout: 50 })).toMatchObject({
+      code: 'NO_ANSWER',
+      cause: { code: 'TIMEOUT' },
+    })
+    const stop = new AbortController()
+    const reason = new Error('enough')
+    const fetching = fetcher([endless])(hello.txid, { signal: stop.signal })
+    stop.abort(reason)
+    expect(await failure(fetching)).toBe(reason)
+  })
+})
+
+test.each(['Al/x', '', '/al', `${'0'.repeat(64)}_x`, `${'0'.repeat(64)}_0:x`, 'al/%zz'])(
+  '%j is no resource',
+  async (resource) => {
+    expect(await failure(fetcher([server.url])(resource))).toMatchObject({
+      code: 'BAD_RESOURCE',
+      step: 'resource',
+    })
+  },
+)
+
+describe('a stream', () => {
+  const lives = streamsOn(server, chain)
+  let steps: FakeTransaction[]
+  const at = (index: number): string => (steps[index] as FakeTransaction).outpoint(0)
+  beforeAll(async () => {
+    steps = await lives.streamOf(['one ', 'two ', 'three'])
+    for (const step of steps) mined(step)
+  })
+  const streamed = (gateways: string[], more: Partial<VerifiedFetchOptions> = {}) =>
+    fetcher(gateways, more)(at(0), { stream: true })
+
+  test('is passed on chunk by chunk, and says how far its end is agreed upon', async () => {
+    const response = await streamed([server.url, server.url])
+    expect(await response.text()).toBe('one two three')
+    expect(await response.verification.end).toMatchObject({ agreedBy: 2, of: 2 })
+  })
+
+  test('breaks at a chunk that does not hold', async () => {
+    const lying = await gateway({ [`${proof(at(1))}?next`]: { alter: swapped('three', 'seven') } })
+    const response = await streamed([lying])
+    const read: string[] = []
+    const reading = (async () => {
+      const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+      for (let each = await reader.read(); !each.done; each = await reader.read())
+        read.push(Buffer.from(each.value).toString())
+    })()
+    expect(await failure(reading)).toMatchObject({ code: 'NOT_PROVEN', step: 'stream' })
+    expect(read).toEqual(['one ', 'two '])
+    expect(await failure(response.verification.end as Promise<unknown>)).toMatchObject({ step: 'stream' })
+  })
+
+  test('goes on where another gateway shows a chunk that one withholds', async () => {
+    const short = await gateway({ [`${proof(at(0))}?next`]: { status: 404, body: {} } })
+    expect(await (await streamed([short, server.url])).text()).toBe('one two three')
+    expect(await (await streamed([short])).text()).toBe('one ')
+  })
+})
