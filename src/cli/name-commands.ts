@@ -44,7 +44,7 @@ function nameCommand(program: Command, command: string, description: string): Co
     .option('--url <url...>', 'the indexes to ask; none of them is trusted', [DEFAULT_URL])
     .option('--genesis <outpoint>', 'the tree; overrides GENESIS')
     .option('--require-proofs', 'accept only what is in a block', false)
-    .option('--no-cache', 'verify everything anew, and keep nothing of it')
+    .option('--no-cache', 'verify everything again, and keep nothing of it')
 }
 
 function checkOptions(

@@ -67,7 +67,7 @@ export interface KnownNode extends SpentOutput {
   outpoint: Outpoint
 }
 
-/** The most nodes that a source is told of: the furthest, and others in case it is on another branch. */
+/** The most nodes that a source gets to know of: the furthest, and others in case it is on another branch. */
 const MAX_NODES = 3
 
 /**

@@ -93,13 +93,13 @@ export class IndexedDbSegmentStore implements SegmentStore {
 
   async get(key: string): Promise<string | undefined> {
     const database = await this.open()
-    const found = await settled(database.transaction(OBJECTS, 'readonly').objectStore(OBJECTS).get(key))
+    const found = await resultOf(database.transaction(OBJECTS, 'readonly').objectStore(OBJECTS).get(key))
     return typeof found === 'string' ? found : undefined
   }
 
   async put(key: string, segment: string): Promise<void> {
     const database = await this.open()
-    await settled(database.transaction(OBJECTS, 'readwrite').objectStore(OBJECTS).put(segment, key))
+    await resultOf(database.transaction(OBJECTS, 'readwrite').objectStore(OBJECTS).put(segment, key))
   }
 
   private async open(): Promise<IdbDatabase> {
@@ -115,7 +115,7 @@ export class IndexedDbSegmentStore implements SegmentStore {
     if (indexedDB === undefined) throw new Error('there is no IndexedDB here')
     const request = indexedDB.open(this.options.name ?? 'minetree-segments', 1)
     request.onupgradeneeded = () => void request.result.createObjectStore(OBJECTS)
-    const database = await settled(request)
+    const database = await resultOf(request)
     // Another page deletes the database, or uses a later version of it.
     database.onversionchange = () => {
       database.close()
@@ -125,7 +125,7 @@ export class IndexedDbSegmentStore implements SegmentStore {
   }
 }
 
-async function settled<Result>(request: IdbRequest<Result>): Promise<Result> {
+async function resultOf<Result>(request: IdbRequest<Result>): Promise<Result> {
   return await new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result)
     request.onerror = () => reject(request.error)

@@ -18,6 +18,7 @@ import type { SegmentStore } from './segment-store.js'
 import { withSegments } from './segments.js'
 import { ThreadShare } from './thread-share.js'
 import {
+  bindingInputs,
   type CheckedOrigin,
   checkNameProof,
   mintOf,

@@ -150,7 +150,7 @@ describe('names that share a prefix', () => {
         sent.push((await answer.clone().arrayBuffer()).byteLength)
         return answer
       }
-      const resolver = { networkPreset: 'local', hostOverrides: { ls_names: [server.url] } } as const
+      const resolver = { networkPreset: 'local' as const, hostOverrides: { ls_names: [server.url] } }
       const sources = [new LookupNameSource({ resolver, fetch: fetched })]
       return plain(await resolveName({ name, deployment, chainTracker: headers, sources, segments }))
     }
