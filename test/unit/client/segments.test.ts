@@ -67,7 +67,7 @@ class Asked {
   }
 }
 
-const plain = ({ checkedAt: _, reports, ...rest }: ResolvedName) => ({
+const plain = ({ checkedAt: _, freshness: __, reports, ...rest }: ResolvedName) => ({
   ...rest,
   verdicts: reports.map(({ verdict }) => verdict),
 })
