@@ -1,4 +1,4 @@
-import { PushDrop, Utils, type WalletInterface } from '@bsv/sdk'
+import { PushDrop, Utils } from '@bsv/sdk'
 import {
   type BindingLayout,
   type BindingProfile,
@@ -10,6 +10,7 @@ import {
   type UnverifiedBinding,
 } from '../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { WalletInterface } from '../../backend/src/protocol/sdk-types.js'
 import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
 import { MiningError } from '../mining/mining-error.js'
 import { IdentityError } from './identity-error.js'

@@ -3,21 +3,19 @@ import {
   Beef,
   LockingScript,
   P2PKH,
-  type PrivateKey,
   ProtoWallet,
   PublicKey,
   PushDrop,
-  type ScriptTemplateUnlock,
   Transaction,
   UnlockingScript,
   Utils,
-  type WalletInterface,
 } from '@bsv/sdk'
 import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import { NOBODY, randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
 import { addCoins, type Coin, DEFAULT_FEE_RATE, p2pkhLockOf } from '../mining/fund-with-key.js'
 import {
@@ -56,13 +54,13 @@ const NAME_SATOSHIS = 1
  */
 export async function moveWithKey(
   options: NameMove & {
-    key: PrivateKey
+    key: sdk.PrivateKey
     coins: readonly Coin[]
-    payer?: PrivateKey
+    payer?: sdk.PrivateKey
     feeRate?: number
     maxFee?: number
   },
-): Promise<Transaction> {
+): Promise<sdk.Transaction> {
   const { coin, key, coins, payer = key, feeRate = DEFAULT_FEE_RATE } = options
   const transaction = startMove(options, keyUnlock(coin, key))
   const change = { lockingScript: new P2PKH().lock(payer.toAddress()), satoshis: 0 }
@@ -84,8 +82,8 @@ export async function moveWithKey(
  * @throws IdentityError `NOT_YOURS`.
  */
 export async function moveWithFakeFunding(
-  options: NameMove & { key?: PrivateKey; source?: string },
-): Promise<{ transaction: Transaction; beef: Uint8Array }> {
+  options: NameMove & { key?: sdk.PrivateKey; source?: string },
+): Promise<{ transaction: sdk.Transaction; beef: Uint8Array }> {
   const { coin, key, source = randomTxid() } = options
   const isNobodys = readInscription(coin.lockingScript).owner === NOBODY
   if (!isNobodys && key === undefined) throw notYours(coin, 'no key was given')
@@ -113,7 +111,7 @@ export async function moveWithFakeFunding(
   return { transaction, beef: Uint8Array.from(beef.toBinary()) }
 }
 
-function inBlock(transaction: Transaction, height: number): Transaction {
+function inBlock(transaction: sdk.Transaction, height: number): sdk.Transaction {
   transaction.merklePath = singleTransactionPath({ txid: transaction.id('hex'), height })
   return transaction
 }
@@ -136,7 +134,7 @@ const KEY_BYTES = 34
  */
 export async function moveWithWallet(
   options: NameMove & { wallet: BindingWallet; maxFee?: number },
-): Promise<Transaction> {
+): Promise<sdk.Transaction> {
   const { coin, lock, wallet } = options
   const unlock = await walletUnlock(coin, wallet)
   const kept = await keptBy(wallet, options)
@@ -190,7 +188,7 @@ export async function moveWithWallet(
 
 /** The lock that keeps a name with a wallet, unbound. */
 export async function walletLock(
-  wallet: Pick<WalletInterface, 'getPublicKey'>,
+  wallet: Pick<sdk.WalletInterface, 'getPublicKey'>,
   name: string,
 ): Promise<Uint8Array> {
   const { publicKey } = await wallet.getPublicKey(nameKey(name))
@@ -207,7 +205,7 @@ async function keptBy(wallet: BindingWallet, { coin, lock }: NameMove): Promise<
   return { protocolID: [0, binding.protocol], keyID: binding.keyId, counterparty: 'anyone' }
 }
 
-function startMove({ coin, lock }: NameMove, unlock: ScriptTemplateUnlock | undefined): Transaction {
+function startMove({ coin, lock }: NameMove, unlock: sdk.ScriptTemplateUnlock | undefined): sdk.Transaction {
   const transaction = new Transaction()
   transaction.addInput({
     sourceTransaction: coin.transaction,
@@ -219,7 +217,7 @@ function startMove({ coin, lock }: NameMove, unlock: ScriptTemplateUnlock | unde
 }
 
 /** @throws IdentityError `NOT_YOURS`. */
-function keyUnlock(coin: NameCoin, key: PrivateKey): ScriptTemplateUnlock {
+function keyUnlock(coin: NameCoin, key: sdk.PrivateKey): sdk.ScriptTemplateUnlock {
   const binding = bindingOf(coin)
   const publicKey = key.toPublicKey()
   if (binding.state === 'bound' && binding.identityKey === publicKey.toString())
@@ -231,15 +229,18 @@ function keyUnlock(coin: NameCoin, key: PrivateKey): ScriptTemplateUnlock {
 function pushDropUnlock(
   signer: BindingSigner,
   ...key: [protocolID: [0, string], keyID: string, counterparty: string]
-): ScriptTemplateUnlock {
-  return new PushDrop(signer as WalletInterface).unlock(...key)
+): sdk.ScriptTemplateUnlock {
+  return new PushDrop(signer as sdk.WalletInterface).unlock(...key)
 }
 
 /** @throws IdentityError `NOT_YOURS`. */
 async function walletUnlock(
   coin: NameCoin,
   wallet: BindingWallet,
-): Promise<{ length: number; sign(transaction: Transaction, input: number): Promise<UnlockingScript> }> {
+): Promise<{
+  length: number
+  sign(transaction: sdk.Transaction, input: number): Promise<sdk.UnlockingScript>
+}> {
   const binding = bindingOf(coin)
   if (binding.state === 'bound') {
     const { publicKey } = await wallet.getPublicKey({ identityKey: true })
@@ -273,7 +274,7 @@ function notYours({ name, outpoint }: NameCoin, why: string): IdentityError {
  * @returns The input that spends the name.
  * @throws MiningError `BAD_WALLET`.
  */
-function requireMove(transaction: Transaction, { coin, lock }: NameMove): number {
+function requireMove(transaction: sdk.Transaction, { coin, lock }: NameMove): number {
   const { inputs, outputs } = transaction
   const wanted = formatOutpoint(coin.outpoint)
   const input = inputs.findIndex(

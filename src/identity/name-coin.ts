@@ -1,6 +1,6 @@
-import type { Transaction } from '@bsv/sdk'
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
 import { readOutpointBeef } from '../client/bundle.js'
 import { type IdentityBinding, verifyBinding } from '../client/verify-binding.js'
 import type { VerifiedTip } from '../client/verify-history.js'
