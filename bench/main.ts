@@ -20,6 +20,7 @@ import { proofCheck } from './proof-check.js'
 import { reorg } from './reorg.js'
 import { resolving } from './resolving.js'
 import { search } from './search.js'
+import { segments } from './segments.js'
 import { start } from './start.js'
 import { storedBytes } from './stored-bytes.js'
 import { stores } from './stores.js'
@@ -47,6 +48,7 @@ const benches = {
   search,
   proof,
   'proof-check': proofCheck,
+  segments,
   headers,
   reorg,
   sync,

@@ -1,5 +1,5 @@
 import { Beef, type ChainTracker, Transaction } from '@bsv/sdk'
-import { hash256 } from '../backend/src/protocol/transaction.js'
+import { portableSha256 } from '../src/client/portable-sha256.js'
 import { verifyNameProof } from '../src/client/verify-name.js'
 import { at, FakeHeaders, proofOf } from '../test/support/client/name-proofs.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
@@ -35,13 +35,15 @@ export async function* proofCheck(): AsyncGenerator<string> {
     for (let turn = 0; turn < TURNS; turn++) {
       ours.push(await timed(() => verifyNameProof({ ...check, proof })))
       theirs.push(await timed(() => verify(beef, { chainTracker })))
-      portable.push(await timed(() => verifyNameProof({ ...check, proof, hash: hash256 })))
+      portable.push(await timed(() => verifyNameProof({ ...check, proof, hash: portableHash })))
     }
     const [own, sdk, slow] = [ours, theirs, portable].map(median) as [number, number, number]
     yield `${SPENDS} spends ${what} (${(proof.length / 1e6).toFixed(1)} MB): the client ${own.toFixed(0)} ms, Transaction.verify ${sdk.toFixed(0)} ms (medians of ${TURNS})`
-    yield `ratio ${(own / sdk).toFixed(2)} (wanted: at most 1.3); with the SHA-256 of the SDK, as in a browser, ${(slow / sdk).toFixed(2)}`
+    yield `ratio ${(own / sdk).toFixed(2)} (wanted: at most 1.3); with our own SHA-256, as in a browser, ${(slow / sdk).toFixed(2)} (wanted: at most 1.3)`
   }
 }
+
+const portableHash = (bytes: Uint8Array): Uint8Array => portableSha256(portableSha256(bytes))
 
 /** A line of mints, each from the node that the one before left for it, paid for by coins that any push opens. */
 function line(): { chain: FakeChain; transactions: FakeTransaction[]; mints: FakeTransaction[] } {

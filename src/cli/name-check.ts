@@ -1,6 +1,9 @@
+import { homedir } from 'node:os'
+import { isAbsolute, join } from 'node:path'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { SourceError } from '../client/errors.js'
+import { FileSegmentStore } from '../client/file-segment-store.js'
 import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
 import { type IndexReport, type KnownIdentities, type ResolvedName, resolveName } from '../client/resolve.js'
 import { MiningError } from '../mining/mining-error.js'
@@ -21,6 +24,8 @@ export interface NameCheckOptions {
   genesis?: string
   /** Accept only what is in a block. */
   requireProofs: boolean
+  /** Use what was verified earlier, and keep what is verified now. */
+  cache?: boolean
   /** What is known of names of a tree from earlier. */
   known?: (genesis: string) => Promise<KnownIdentities>
   /** The settings, as environment variables. */
@@ -56,6 +61,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     sources,
     chainTracker: openHeadersSource(config) ?? 'scripts only',
     requireProofs,
+    ...(options.cache && { segments: new FileSegmentStore(segmentsFolder(env)) }),
     ...(options.known && { known: await options.known(formatOutpoint(deployment.genesis)) }),
   }).catch((error: unknown) => {
     // If all servers follow other trees, that is the better explanation.
@@ -66,6 +72,14 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   })
   requireUnspent(resolved)
   return { ...resolved, config, genesis: formatOutpoint(deployment.genesis), genesisFrom: from }
+}
+
+/** `$XDG_CACHE_HOME/minetree/segments`, or the same below `~/.cache`. */
+function segmentsFolder({ XDG_CACHE_HOME: configured, HOME }: NameCheckOptions['env']): string {
+  // A relative path must be ignored: XDG Base Directory Specification, "Basics".
+  const folder =
+    configured !== undefined && isAbsolute(configured) ? configured : join(HOME || homedir(), '.cache')
+  return join(folder, 'minetree', 'segments')
 }
 
 function serverUrl(text: string): string {

@@ -15,6 +15,7 @@ interface NameArguments {
   url: string[]
   genesis?: string
   requireProofs: boolean
+  cache: boolean
 }
 
 /** Adds `resolve` and `verify`: both verify all of a name, and report it in different ways. */
@@ -43,17 +44,19 @@ function nameCommand(program: Command, command: string, description: string): Co
     .option('--url <url...>', 'the indexes to ask; none of them is trusted', [DEFAULT_URL])
     .option('--genesis <outpoint>', 'the tree; overrides GENESIS')
     .option('--require-proofs', 'accept only what is in a block', false)
+    .option('--no-cache', 'verify everything again, and keep nothing of it')
 }
 
 function checkOptions(
   name: string,
-  { url, genesis, requireProofs }: NameArguments,
+  { url, genesis, requireProofs, cache }: NameArguments,
   { output }: CommandContext,
 ): NameCheckOptions {
   return {
     name,
     urls: url,
     requireProofs,
+    cache,
     env: process.env,
     output,
     genesis,

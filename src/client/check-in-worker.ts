@@ -1,8 +1,9 @@
 import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { HeadersError, ProofError, type ProofErrorCode, SourceError } from './errors.js'
+import type { KnownName } from './known-name.js'
 import type { Evidence } from './name-source.js'
 import type { CheckedEvidence } from './verify-history.js'
-import type { NameTrust } from './verify-name.js'
+import type { NameTrust, SoughtName } from './verify-name.js'
 import { TRACKER_TIMEOUT } from './verify-transactions.js'
 
 /** Messages to a worker: the check, once it is ready; later, the answers of the chain tracker. */
@@ -15,6 +16,7 @@ export type CheckRequest =
 export interface CheckTask extends Omit<NameTrust, 'chainTracker' | 'hash' | 'signal'> {
   name: string
   evidence: Evidence
+  earlier: KnownName | undefined
   /** Whether the parent thread has a chain tracker to ask. */
   hasHeaders: boolean
 }
@@ -41,7 +43,7 @@ export class CheckWorkerError extends CodedError {
  * check, for example for lack of memory; CheckWorkerError.
  */
 export async function checkInWorker(
-  check: NameTrust & { name: string; evidence: Evidence; signal: AbortSignal },
+  check: NameTrust & SoughtName & { evidence: Evidence; signal: AbortSignal },
   url: URL | string | undefined,
 ): Promise<CheckedEvidence> {
   const { chainTracker, signal } = check
@@ -99,10 +101,10 @@ function defaultUrl(): URL {
   return new URL('./check-worker.js', import.meta.url)
 }
 
-function taskOf(check: NameTrust & { name: string; evidence: Evidence }): CheckTask {
-  const { name, evidence, deployment, requireProofs, maxBytes, maxScriptWork, scriptTimeout } = check
+function taskOf(check: NameTrust & SoughtName & { evidence: Evidence }): CheckTask {
+  const { name, evidence, earlier, deployment, requireProofs, maxBytes, maxScriptWork, scriptTimeout } = check
   return {
-    ...{ name, evidence, deployment, hasHeaders: check.chainTracker !== 'scripts only' },
+    ...{ name, evidence, earlier, deployment, hasHeaders: check.chainTracker !== 'scripts only' },
     requireProofs,
     maxBytes,
     maxScriptWork,

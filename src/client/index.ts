@@ -12,6 +12,7 @@ export { boundedHttpClient, type FetchOptions, type HttpClientBounds } from './b
 export type { ReadOptions } from './bundle.js'
 export { CheckWorkerError } from './check-in-worker.js'
 export { HeadersError, ProofError, type ProofErrorCode, SourceError, type SourceErrorCode } from './errors.js'
+export type { KnownPlaces } from './known-name.js'
 export { LookupNameSource, type LookupNameSourceOptions } from './lookup-source.js'
 export type {
   AskBounds,
@@ -40,6 +41,7 @@ export {
   resolveName,
   type SpendStatus,
 } from './resolve.js'
+export { IndexedDbSegmentStore, MemorySegmentStore, type SegmentStore } from './segment-store.js'
 export {
   SITE_SCRIPTS,
   type SiteConfig,

@@ -7,6 +7,7 @@ import {
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES } from '../../backend/src/protocol/profile.js'
 import type { LookupResolverConfig } from '../../backend/src/protocol/sdk-types.js'
 import {
@@ -20,6 +21,7 @@ import {
   withBounds,
 } from './bounded-fetch.js'
 import { SourceError } from './errors.js'
+import type { KnownPlaces } from './known-name.js'
 import type { AskBounds, IndexAnswer, IndexReply, NameSource } from './name-source.js'
 
 /** Which hosts to ask, and how. */
@@ -220,7 +222,8 @@ class LookupHost implements NameSource {
   async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
     const { host, index } = this
     try {
-      const answer = await this.answer(name, new FetchBudget(withBounds(this.options, bounds)))
+      const budget = new FetchBudget(withBounds(this.options, bounds))
+      const answer = await this.answer(name, budget, bounds.known)
       host.answered()
       return [{ index, ...answer }]
     } catch (error) {
@@ -231,8 +234,8 @@ class LookupHost implements NameSource {
     }
   }
 
-  private async answer(name: string, budget: FetchBudget): Promise<IndexAnswer> {
-    const { index: url, options } = this
+  private async answer(name: string, budget: FetchBudget, known?: KnownPlaces): Promise<IndexAnswer> {
+    const { index: url } = this
     if (!this.isAskable) throw notAsked(url)
     // A host that works around the SDK's reader sends histories as JSON unless binary is requested in both ways.
     const headers = {
@@ -240,8 +243,16 @@ class LookupHost implements NameSource {
       'X-Aggregation': 'yes',
       Accept: 'application/octet-stream, application/json;q=0.5',
     }
-    const body = JSON.stringify({ service: options.service, query: { name, history: true } })
-    const answer = await budget.fetch(`${url}/lookup`, { method: 'POST', headers, body })
+    const ask = async (query: object): Promise<FetchedAnswer> => {
+      const body = JSON.stringify({ service: this.options.service, query: { name, history: true, ...query } })
+      return await budget.fetch(`${url}/lookup`, { method: 'POST', headers, body })
+    }
+    const verified = [...(known?.nodes ?? []), known?.origin, known?.tip].flatMap((each) =>
+      each === undefined ? [] : [formatOutpoint(each)],
+    )
+    let answer = await ask(verified.length > 0 ? { known: verified } : {})
+    // A host that cannot leave anything out refuses a query that it does not know.
+    if (answer.status === 400 && verified.length > 0) answer = await ask({})
     if (answer.status !== 200) throw badAnswer(url, `status ${answer.status}`)
     const outputs =
       answer.contentType === 'application/octet-stream' ? readAggregate(url, answer) : readList(url, answer)

@@ -1,4 +1,9 @@
-import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
+import {
+  formatOutpoint,
+  isSameOutpoint,
+  type Outpoint,
+  readOutpoint,
+} from '../../backend/src/protocol/outpoint.js'
 import {
   FetchBudget,
   type FetchedAnswer,
@@ -8,11 +13,16 @@ import {
   withBounds,
 } from './bounded-fetch.js'
 import { SourceError } from './errors.js'
+import type { KnownPlaces } from './known-name.js'
 
 /** What an index shows for a name; not trusted until it is checked. */
 export type Evidence =
-  /** A proof of the origin and a provenance of the tip, each an Outpoint BEEF (BRC-158), and the index's claims about both. */
-  | { form: 'proofs'; origin: Outpoint; tip: Outpoint; proof: Uint8Array; provenance: Uint8Array }
+  /**
+   * A proof of the origin and a provenance of the tip, each an Outpoint BEEF (BRC-158), and the index's claims about both. What
+   * the asker knows may be left out of either, and either may be absent if it holds nothing else. A name that has not
+   * moved needs no provenance.
+   */
+  | { form: 'proofs'; origin: Outpoint; tip: Outpoint; proof?: Uint8Array; provenance?: Uint8Array }
   /** One BEEF with everything, and the output that is the tip: without a txid, an output of the BEEF's subject. */
   | { form: 'history'; beef: Uint8Array; tip: { txid?: string; vout: number } }
 
@@ -39,6 +49,8 @@ export interface AskBounds {
   maxBytes?: number
   /** Cancels the question. */
   signal?: AbortSignal
+  /** What the asker has verified already: evidence may leave it out, and need not. */
+  known?: KnownPlaces
 }
 
 /** A source of answers about names: one index, or several that it discovers. */
@@ -91,17 +103,28 @@ export class HttpNameSource implements NameSource {
 
   async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
     const budget = new FetchBudget(withBounds(this.options, bounds))
-    return [{ index: this.index, ...(await this.answer(name, budget)) }]
+    return [{ index: this.index, ...(await this.answer(name, budget, bounds.known)) }]
   }
 
-  private async answer(name: string, budget: FetchBudget): Promise<IndexAnswer> {
+  private async answer(name: string, budget: FetchBudget, known?: KnownPlaces): Promise<IndexAnswer> {
     try {
       const record = await this.record(name, budget)
       if (record === undefined) return { kind: 'not-claimed' }
       const { origin, tip } = record
-      const proof = await fetchProof(`${this.names}/proof/${encodeURIComponent(name)}`, budget)
-      const provenance = await fetchProof(`${this.gateway}/provenance/${formatOutpoint(origin)}`, budget)
-      const evidence = { form: 'proofs', origin, tip: tip.outpoint, proof, provenance } as const
+      const evidence: Evidence = { form: 'proofs', origin, tip: tip.outpoint }
+      const isKnown = known?.origin !== undefined && isSameOutpoint(known.origin, origin)
+      if (!isKnown)
+        evidence.proof = await fetchProof(
+          `${this.names}/proof/${encodeURIComponent(name)}${knownQuery(known?.nodes)}`,
+          budget,
+        )
+      // The proof that was just fetched has the script of the origin.
+      const place = isKnown ? known.tip : known && origin
+      if (place === undefined || !isSameOutpoint(place, tip.outpoint))
+        evidence.provenance = await fetchProof(
+          `${this.gateway}/provenance/${formatOutpoint(origin)}${knownQuery(known && [place ?? origin])}`,
+          budget,
+        )
       return { kind: 'claimed', evidence, spent: tip.spent }
     } catch (error) {
       if (error instanceof SourceError) return { kind: 'failed', error }
@@ -125,6 +148,10 @@ export class HttpNameSource implements NameSource {
       throw new SourceError('NO_PROOF', `${url} does not say where the name is`)
     return { origin, tip: { outpoint, spent } }
   }
+}
+
+function knownQuery(known: readonly Outpoint[] = []): string {
+  return known.length === 0 ? '' : `?known=${known.map(formatOutpoint).join(',')}`
 }
 
 async function fetchProof(url: string, budget: FetchBudget): Promise<Uint8Array> {

@@ -6,7 +6,10 @@ import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.j
 import { CheckWorkerError, checkInWorker } from './check-in-worker.js'
 import { compareHistories, leadingHistories, provenHeights, withHeights } from './compare-histories.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
+import { type KnownName, placesIn } from './known-name.js'
+import { NameMemory } from './name-memory.js'
 import { type AskBounds, HttpNameSource, type IndexReply, type NameSource } from './name-source.js'
+import type { SegmentStore } from './segment-store.js'
 import { type IdentityBinding, verifyBinding } from './verify-binding.js'
 import { checkEvidence, type VerifiedHistory, type VerifiedTip } from './verify-history.js'
 import type { NameTrust, VerifiedName } from './verify-name.js'
@@ -122,6 +125,11 @@ export interface ResolveOptions extends NameTrust {
   maxTotalBytes?: number
   /** How many indexes are asked at once; 32 by default. If there are more, each gets a share of the time. */
   maxAtOnce?: number
+  /**
+   * Where verified parts of the tree are kept: only what they lack is fetched and verified. By default nothing is kept. Ignored
+   * with `'scripts only'`, which proves nothing.
+   */
+  segments?: SegmentStore
   /** Check each answer in a worker that is terminated at the deadline. By default only if `workerUrl` is set. */
   workers?: boolean
   /** What the caller knows: a changed identity key and confusable names are reported. */
@@ -150,14 +158,19 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
   const sources = options.sources.map(nameSource)
   const checkedAt = Date.now()
-  const outcomes = await askSources(sources, options)
+  const memory = NameMemory.of(options)
+  const outcomes = await askSources(sources, { ...options, memory })
 
-  const heights = provenHeights(outcomes.filter(isChecked).map(({ history }) => history))
+  const shown = outcomes.filter(isChecked).map(({ history }) => history)
+  // An index may be behind what was verified earlier. If none shows the name, neither does what is remembered.
+  const own = shown.length > 0 ? await memory?.history() : undefined
+  const heights = provenHeights(own ? [...shown, own] : shown)
   const merged = outcomes.map((each) =>
     isChecked(each) ? { ...each, history: withHeights(each.history, heights) } : each,
   )
   const checked = merged.filter(isChecked)
-  const leading = leadingHistories(checked.map(({ history }) => history))
+  const histories = checked.map(({ history }) => history)
+  const leading = leadingHistories(own ? [...histories, own] : histories)
   const reports = merged.map((each) => (isChecked(each) ? reportOn(each, leading) : each))
   const [best, ...others] = leading
   if (best === undefined) throw unresolved(name, reports)
@@ -269,6 +282,8 @@ const DEFAULT_AT_ONCE = 32
 /** Limits on the indexes of one source and the replies of one index, whatever a source claims about itself. */
 const MAX_INDEXES = 64
 const MAX_REPLIES = 16
+/** The share of its time for an index that a resolution waits for others to fetch from it what both lack. */
+const PATIENCE = 0.5
 
 /**
  * Asks all sources about a name and checks each index's answer. Each index gets an equal share of the bytes, and all of
@@ -276,7 +291,11 @@ const MAX_REPLIES = 16
  *
  * @returns The outcome for each index, in the order of the sources, after `timeout` at the latest (plus one step of a check).
  */
-async function askSources(sources: readonly NameSource[], options: ResolveOptions): Promise<Outcome[]> {
+async function askSources(
+  sources: readonly NameSource[],
+  options: ResolveOptions & { memory: NameMemory | undefined },
+): Promise<Outcome[]> {
+  const { name, deployment, memory } = options
   const { timeout = DEFAULT_TIMEOUT, maxTotalBytes = DEFAULT_TOTAL_BYTES } = options
   const { maxAtOnce = DEFAULT_AT_ONCE } = options
   const end = performance.now() + timeout
@@ -289,11 +308,17 @@ async function askSources(sources: readonly NameSource[], options: ResolveOption
     await slots.run(async () => {
       const left = Math.min(share, end - performance.now())
       return await withDeadline(left, index, async (bounds) => {
-        const asking = listFrom(index, () => source.ask(options.name, { ...bounds, maxBytes }))
-        const replies = await unlessAborted(asking, bounds.signal)
-        return await Promise.all(
-          replies.slice(0, MAX_REPLIES).map((reply) => checkReply(reply, options, bounds.signal)),
-        )
+        const { signal } = bounds
+        const ask = async (known?: KnownName): Promise<Outcome[]> => {
+          const places = known && { known: placesIn(known, { name, deployment }) }
+          const asking = listFrom(index, () => source.ask(name, { ...bounds, maxBytes, ...places }))
+          const replies = await unlessAborted(asking, signal)
+          const check = { ...options, earlier: known, signal }
+          return await Promise.all(replies.slice(0, MAX_REPLIES).map((reply) => checkReply(reply, check)))
+        }
+        return memory === undefined
+          ? await ask()
+          : await memory.share(index, { signal, patience: left * PATIENCE }, ask)
       })
     })
   const askSource = async (source: NameSource, at: number): Promise<Outcome[]> => {
@@ -355,15 +380,26 @@ function failedReport(index: string, error: SourceError): IndexReport {
   return { index, verdict: 'failed', message: error.message, error }
 }
 
-async function checkReply(reply: IndexReply, options: ResolveOptions, signal: AbortSignal): Promise<Outcome> {
+async function checkReply(
+  reply: IndexReply,
+  options: ResolveOptions & {
+    memory: NameMemory | undefined
+    earlier: KnownName | undefined
+    signal: AbortSignal
+  },
+): Promise<Outcome> {
   const { index } = reply
+  const { memory, earlier, signal } = options
   if (reply.kind === 'not-claimed')
     return { index, verdict: 'denies', message: 'it says that the name is not claimed' }
   const { workerUrl, workers = workerUrl !== undefined } = options
   try {
     if (reply.kind === 'failed') return failedReport(index, reply.error)
-    const check = { ...options, evidence: reply.evidence, signal }
-    const { history, isOfTip } = await (workers ? checkInWorker(check, workerUrl) : checkEvidence(check))
+    const check = { ...options, evidence: reply.evidence }
+    const checked = await (workers ? checkInWorker(check, workerUrl) : checkEvidence(check))
+    const { history, isOfTip } = checked
+    if (memory !== undefined && checked.known !== undefined)
+      await unlessAborted(memory.keep(checked.known, earlier), signal)
     return { index, history, spent: isOfTip ? reply.spent : undefined }
   } catch (error) {
     const message = messageOf(error)

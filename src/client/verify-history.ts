@@ -1,17 +1,34 @@
+import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
-import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
+import {
+  type KnownMint,
+  type KnownName,
+  type KnownStep,
+  mintIn,
+  NAME_VOUT,
+  originScript,
+  withSteps,
+} from './known-name.js'
 import type { Evidence } from './name-source.js'
+import type { SegmentStore } from './segment-store.js'
+import { withSegments } from './segments.js'
 import { ThreadShare } from './thread-share.js'
 import {
+  bindingInputs,
+  type CheckedOrigin,
+  checkNameProof,
   mintOf,
   type NameTrust,
   nameOutpoint,
+  type OriginOutput,
+  remembered,
+  type SoughtName,
   type VerifiedName,
   verifiedName,
-  verifyNameProof,
 } from './verify-name.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
@@ -51,58 +68,100 @@ export interface VerifiedTip {
 export async function verifyProvenance(
   check: Trust & ReadOptions & { provenance: Uint8Array; origin: Outpoint },
 ): Promise<VerifiedTip> {
+  const { tip } = await checkProvenance(check)
+  return tip
+}
+
+/** A path that was verified, and what is to be remembered of the name. */
+interface CheckedTip {
+  tip: VerifiedTip
+  known: KnownName | undefined
+}
+
+/** As {@link verifyProvenance}, from what is known of the name, whose origin is verified. */
+async function checkProvenance(
+  check: Trust & ReadOptions & { provenance: Uint8Array; origin: Outpoint; earlier?: KnownName | undefined },
+): Promise<CheckedTip> {
   const { subject, bundle } = readOutpointBeef(check.provenance, check)
-  const { origin } = check
+  const { origin, earlier: known } = check
   // The proof of the name verifies its mint, so the inputs of the mint need not be shown again.
   const verifier = new TransactionVerifier(bundle, check, origin.txid)
-  return await verifiedTip(bundle, { origin, tip: subject, verifier })
+  return await checkTip(bundle, { origin, tip: subject, verifier, known })
 }
 
 /** Follows an ordinal through a bundle and verifies each step, the first one first. */
-async function verifiedTip(
+async function checkTip(
   bundle: Bundle,
-  { origin, tip, verifier }: { origin: Outpoint; tip: Outpoint; verifier: TransactionVerifier },
-): Promise<VerifiedTip> {
+  asked: { origin: Outpoint; tip: Outpoint; verifier: TransactionVerifier; known: KnownName | undefined },
+): Promise<CheckedTip> {
+  const { origin, tip, verifier, known } = asked
   const output = bundle.output(tip)
   if (output === undefined) throw new ProofError('BAD_BEEF', `${formatOutpoint(tip)} is not in the BEEF`)
-  const [, ...steps] = follow(bundle, { origin, tip })
+  const verified = new Map(known?.steps.map((step) => [formatOutpoint(step), step]))
+  const [, ...steps] = follow(bundle, { origin, tip, known: known?.steps ?? [] })
   const path: VerifiedStep[] = [{ outpoint: origin }]
   for (const outpoint of steps) {
-    const height = await verifier.verify(outpoint.txid)
+    const height = verified.get(formatOutpoint(outpoint))?.height ?? (await verifier.verify(outpoint.txid))
     path.push({ outpoint, ...(height !== undefined && { height }) })
   }
-  const { lockingScript } = output
-  const { owner } = readInscription(lockingScript)
   return {
-    tip,
-    sequence: steps.length,
+    tip: tipOf(path, {
+      lockingScript: output.lockingScript,
+      spends: bindingInputs(bundle, { tip, before: path.at(-2)?.outpoint }),
+    }),
+    known: known && rememberedPath(bundle, { path, verified, known }),
+  }
+}
+
+/** The tip at the end of a path. */
+function tipOf(path: VerifiedStep[], { lockingScript, spends }: OriginOutput): VerifiedTip {
+  const { owner } = readInscription(lockingScript)
+  const { outpoint } = path.at(-1) as VerifiedStep
+  return {
+    tip: outpoint,
+    sequence: path.length - 1,
     path,
     proven: path.slice(1).every(({ height }) => height !== undefined),
     // A copy: a view would keep the whole proof in memory.
     lockingScript: lockingScript.slice(),
     ...(owner !== undefined && { owner }),
-    bindingInputs: bindingInputs(bundle, { tip, before: path.at(-2)?.outpoint }),
+    bindingInputs: spends,
   }
 }
 
-/** How many inputs of a mint are tried, in which the node may stand anywhere. */
-const MINT_INPUTS = 4
-
-/** The output that the name was in before, and the first input, which deployed wallets mean; of a mint, its first inputs. */
-function bindingInputs(
+/** What is known of a name after its path was verified: its steps up to the first that is in no block. */
+function rememberedPath(
   bundle: Bundle,
-  { tip, before }: { tip: Outpoint; before: Outpoint | undefined },
-): Outpoint[] {
-  const inputs = bundle.transaction(tip.txid)?.inputs ?? []
-  const named = before === undefined ? inputs.slice(0, MINT_INPUTS) : [before, ...inputs.slice(0, 1)]
-  return named.map(({ txid, vout }) => ({ txid, vout }))
+  { path, verified, known }: { path: VerifiedStep[]; verified: Map<string, KnownStep>; known: KnownName },
+): KnownName {
+  const steps: KnownStep[] = []
+  for (const { outpoint, height } of path.slice(1)) {
+    const before = verified.get(formatOutpoint(outpoint))
+    const block = bundle.claimedBlock(outpoint.txid)
+    if (before !== undefined) steps.push(before)
+    else if (height === undefined || block === undefined) break
+    else steps.push({ ...outpoint, ...block })
+  }
+  const last = steps.at(-1)
+  const lockingScript = last && bundle.output(last)?.lockingScript
+  if (last === undefined || lockingScript === undefined) return known
+  const before = path[steps.length - 1]?.outpoint
+  const spends = bindingInputs(bundle, { tip: last, before }).map(formatOutpoint)
+  return withSteps(known, { steps, lockingScript, spends })
 }
 
-/** The outputs that held the ordinal, from the origin to the tip. */
-function follow(bundle: Bundle, { origin, tip }: { origin: Outpoint; tip: Outpoint }): Outpoint[] {
+/** The outputs that held the ordinal, from the origin to the tip. The bundle may leave out steps that are known. */
+function follow(
+  bundle: Bundle,
+  { origin, tip, known }: { origin: Outpoint; tip: Outpoint; known: readonly KnownStep[] },
+): Outpoint[] {
   const wanted = formatOutpoint(tip)
-  const path = [origin]
-  let at = origin
+  const places: Outpoint[] = [origin, ...known.map(({ txid, vout }) => ({ txid, vout }))]
+  const isStart = (place: Outpoint): boolean =>
+    formatOutpoint(place) === wanted || bundle.spenderOf(place) !== undefined
+  // The last one from which the bundle goes on: it may show all of the path, or another one from some step on.
+  const path = places.slice(0, Math.max(0, places.findLastIndex(isStart)) + 1)
+  let at = path.at(-1) ?? origin
   for (let spender = bundle.spenderOf(at); spender !== undefined; spender = bundle.spenderOf(at)) {
     const { txid } = spender.transaction
     if (formatOutpoint(at) === wanted)
@@ -151,20 +210,58 @@ export interface VerifiedHistory {
  * @throws as {@link verifyProvenance}.
  */
 export async function verifyNameHistory(
-  check: NameTrust & { beef: Uint8Array; tip: { txid?: string; vout: number }; name: string },
+  check: NameTrust & {
+    beef: Uint8Array
+    tip: { txid?: string; vout: number }
+    name: string
+    segments?: SegmentStore
+  },
 ): Promise<VerifiedHistory> {
-  const { name, deployment } = check
+  const { history } = await withSegments(check, async (earlier) => await checkHistory({ ...check, earlier }))
+  return history
+}
+
+async function checkHistory(
+  check: NameTrust & SoughtName & { beef: Uint8Array; tip: { txid?: string; vout: number } },
+): Promise<{ history: VerifiedHistory; known: KnownName | undefined }> {
+  const { deployment } = check
   const bundle = new Bundle(check.beef, check)
   const { txid = bundle.subjectTxid, vout } = check.tip
   if (txid === undefined) throw new ProofError('BAD_BEEF', 'the BEEF holds no transaction')
   const tip: Outpoint = { txid, vout }
   if (bundle.output(tip) === undefined)
     throw new ProofError('BAD_BEEF', `the BEEF does not hold the output ${formatOutpoint(tip)} of its answer`)
-  const mint = mintOf(bundle, { name, deployment })
+  const mint = mintOf(bundle, check)
   const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
+  const name = await verifiedName(mint, verifier)
+  const known = remembered(bundle, { ...check, verified: name })
+  const path = await checkTip(bundle, { origin: nameOutpoint(mint), tip, verifier, known })
+  return { history: { name, tip: path.tip }, known: path.known }
+}
+
+/** A name as it is known, without asking anybody; undefined if its origin is not known, or the script of its tip. */
+export function knownHistory(
+  { name, deployment }: Pick<SoughtName, 'name' | 'deployment'>,
+  known: KnownName,
+): VerifiedHistory | undefined {
+  const mint = mintIn(known, name)
+  if (mint === undefined) return undefined
+  const lockingScript =
+    known.lockingScript === undefined ? originScript(mint, deployment) : fromHex(known.lockingScript)
+  const spends = (known.lockingScript === undefined ? mint.spends : known.spends)?.map(parseOutpoint)
+  if (lockingScript === undefined || spends === undefined) return undefined
+  const verified = knownOrigin(known, mint)
+  const steps = known.steps.map(({ txid, vout, height }) => ({ outpoint: { txid, vout }, height }))
+  return { name: verified, tip: tipOf([{ outpoint: verified.origin }, ...steps], { lockingScript, spends }) }
+}
+
+function knownOrigin({ line }: KnownName, { txid, name, height }: KnownMint): VerifiedName {
   return {
-    name: await verifiedName(mint, verifier),
-    tip: await verifiedTip(bundle, { origin: nameOutpoint(mint), tip, verifier }),
+    name,
+    origin: { txid, vout: NAME_VOUT },
+    line: line.map((mint) => ({ txid: mint.txid, name: mint.name, height: mint.height })),
+    proven: true,
+    height,
   }
 }
 
@@ -176,31 +273,69 @@ export interface CheckedEvidence {
   history: VerifiedHistory
   /** Whether the index's other claims about the tip, such as that it is unspent, are about the tip it proves. */
   isOfTip: boolean
+  /** What is to be remembered of the name; undefined if nothing is. */
+  known: KnownName | undefined
 }
 
 /**
  * Checks an index's evidence for a name.
  *
+ * @param check.earlier What was verified of the name earlier: the evidence may leave it out.
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function checkEvidence(
-  check: NameTrust & { name: string; evidence: Evidence },
+  check: NameTrust & SoughtName & { evidence: Evidence },
 ): Promise<CheckedEvidence> {
   const { evidence } = check
-  const bytes =
-    evidence.form === 'history' ? evidence.beef.length : evidence.proof.length + evidence.provenance.length
-  await giveWay(bytes, check)
-  if (evidence.form === 'history')
-    return { history: await verifyNameHistory({ ...check, ...evidence }), isOfTip: true }
-  const { proof, provenance } = evidence
-  const name = await verifyNameProof({ ...check, proof })
+  if (evidence.form === 'history') {
+    await giveWay(evidence.beef.length, check)
+    return { ...(await checkHistory({ ...check, ...evidence })), isOfTip: true }
+  }
+  const origin = await checkOrigin(check, evidence)
+  const { name } = origin
   if (formatOutpoint(evidence.origin) !== formatOutpoint(name.origin)) {
     const claimed = `the index claims the origin ${formatOutpoint(evidence.origin)}`
     throw new ProofError('OTHER_ORIGIN', `${claimed} but proves ${formatOutpoint(name.origin)}`)
   }
-  await giveWay(provenance.length, check)
-  const tip = await verifyProvenance({ ...check, provenance, origin: name.origin }).catch(ofProvenance)
-  return { history: { name, tip }, isOfTip: isClaimedTip(evidence, tip) }
+  const { tip, known } = await checkPath(check, { evidence, origin })
+  return { history: { name, tip }, isOfTip: isClaimedTip(evidence, tip), known }
+}
+
+type Proofs = Extract<Evidence, { form: 'proofs' }>
+
+/** The origin by its proof, or as it is known. */
+async function checkOrigin(check: NameTrust & SoughtName, { proof }: Proofs): Promise<CheckedOrigin> {
+  if (proof !== undefined) {
+    await giveWay(proof.length, check)
+    return await checkNameProof({ ...check, proof })
+  }
+  const { earlier: known, name } = check
+  const mint = known && mintIn(known, name)
+  if (known === undefined || mint === undefined)
+    throw new ProofError('NOT_IN_TREE', 'the index gives no proof of the name')
+  return { name: knownOrigin(known, mint), known, output: undefined }
+}
+
+/** The path of the ordinal by its provenance, or as it is known. */
+async function checkPath(
+  check: NameTrust & SoughtName,
+  { evidence, origin }: { evidence: Proofs; origin: CheckedOrigin },
+): Promise<CheckedTip> {
+  const { provenance } = evidence
+  const { name, known, output } = origin
+  if (provenance !== undefined) {
+    await giveWay(provenance.length, check)
+    return await checkProvenance({ ...check, provenance, origin: name.origin, earlier: known }).catch(
+      ofProvenance,
+    )
+  }
+  const claimed = formatOutpoint(evidence.tip)
+  if (output !== undefined && claimed === formatOutpoint(name.origin))
+    return { tip: tipOf([{ outpoint: name.origin }], output), known }
+  const tip = known && knownHistory(check, known)?.tip
+  if (tip === undefined || formatOutpoint(tip.tip) !== claimed)
+    throw new ProofError('NOT_DESCENDED', `the index does not show how the ordinal got to ${claimed}`)
+  return { tip, known }
 }
 
 /** Says in `data` which of the two proofs does not hold. */
@@ -219,7 +354,7 @@ async function giveWay(bytes: number, { signal }: Pick<NameTrust, 'signal'>): Pr
  * Whether the proven tip is the one that the index named first. A name may move between two requests, and then the index
  * has not said whether the new tip is spent.
  */
-function isClaimedTip({ tip }: Extract<Evidence, { form: 'proofs' }>, proven: VerifiedTip): boolean {
+function isClaimedTip({ tip }: Proofs, proven: VerifiedTip): boolean {
   const claimed = formatOutpoint(tip)
   const reached = formatOutpoint(proven.tip)
   if (claimed === reached) return true

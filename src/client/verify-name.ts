@@ -1,9 +1,13 @@
 import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
 import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
-import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Transaction } from '../../backend/src/protocol/sdk-types.js'
+import type { SpentOutput } from '../../backend/src/protocol/transaction.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
+import { type KnownName, knownMint, MINT_INPUTS, NAME_VOUT, nodesAfter } from './known-name.js'
+import type { SegmentStore } from './segment-store.js'
+import { withSegments } from './segments.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
 /** A mint that descends from the genesis through checked mints only. */
@@ -15,56 +19,105 @@ export interface GenuineMint {
   txid: string
   /** The mint that created the node which this one spends; undefined if that node is the genesis. */
   parent: GenuineMint | undefined
+  /** The height of its block, if it was verified earlier. */
+  height?: number
 }
 
-/** Which output of a mint holds the name (service.md 2.7). */
-export const NAME_VOUT = 2
+export { NAME_VOUT } from './known-name.js'
+
 /** The outputs of a mint that hold nodes. */
 export const NODE_VOUTS: readonly number[] = [0, 1]
 
+/** A name to look for in a tree, and what is known of it already. */
+export interface SoughtName {
+  name: string
+  deployment: Deployment
+  earlier?: KnownName | undefined
+}
+
 /**
- * The mints of a bundle that descend from the genesis, by txid (protocol.md 6 and 7). Nothing is recognised by pattern:
+ * The mints of a bundle that descend from the genesis, by txid (protocol.md 6 and 7), and those that are known. Nothing is recognised by pattern:
  * the genesis outpoint is genuine because the caller says so, and from there on only nodes created by a checked mint
  * are. A copy of the covenant is not, whatever its state.
  *
  * @throws ProofError `NO_GENESIS`; `BAD_MINT` if a transaction that spends a genuine node breaks a rule of mints.
  */
-export function readMints(bundle: Bundle, deployment: Deployment): Map<string, GenuineMint> {
+export function readMints(
+  bundle: Bundle,
+  { deployment, ...sought }: Pick<SoughtName, 'deployment'> & Partial<SoughtName>,
+): Map<string, GenuineMint> {
   const { genesis } = deployment
-  if (bundle.output(genesis) === undefined)
+  const mints = knownMints(sought.earlier)
+  if (mints.size === 0 && bundle.output(genesis) === undefined)
     throw new ProofError('NO_GENESIS', `the genesis ${formatOutpoint(genesis)} is not in the proof`)
-  const mints = new Map<string, GenuineMint>()
-  const spent = new Map<string, { node: Outpoint; spender: Spender; parent?: GenuineMint }>()
-  const addNode = (node: Outpoint, parent?: GenuineMint): void => {
-    const spender = bundle.spenderOf(node)
+  const spent = new Map<string, { node: SpentNode; spender: Spender; parent?: GenuineMint }>()
+  const addNode = (
+    outpoint: Outpoint,
+    parent?: GenuineMint,
+    output: SpentOutput | undefined = bundle.output(outpoint),
+  ): void => {
+    const spender = bundle.spenderOf(outpoint)
     if (spender === undefined) return
     const { txid } = spender.transaction
-    if (spent.has(txid)) throw badMint(txid, 'it spends more than one node')
-    spent.set(txid, { node, spender, ...(parent && { parent }) })
+    const found = spent.get(txid)
+    // A known node may be in the bundle as well.
+    if (found !== undefined && isSameOutpoint(found.node.outpoint, outpoint)) return
+    if (found !== undefined) throw badMint(txid, 'it spends more than one node')
+    spent.set(txid, { node: { outpoint, output }, spender, ...(parent && { parent }) })
   }
+  const { earlier, name } = sought
+  if (earlier !== undefined && name !== undefined)
+    for (const node of nodesAfter(earlier, { name, deployment }))
+      addNode(node.outpoint, mints.get(node.outpoint.txid), node)
   addNode(genesis)
   // Parents come before children, so every node that a transaction spends is known by then.
   for (const { txid } of bundle.transactions) {
     const found = spent.get(txid)
     if (found === undefined) continue
-    const { name, domain } = checkedMint(bundle, { ...found, deployment })
-    const genuine: GenuineMint = { name, domain, txid, parent: found.parent }
+    const genuine = mints.get(txid) ?? {
+      ...checkedMint(bundle, { ...found, deployment }),
+      txid,
+      parent: found.parent,
+    }
     mints.set(txid, genuine)
     for (const vout of NODE_VOUTS) addNode({ txid, vout }, genuine)
   }
   return mints
 }
 
+/** A node that is spent, and its output, if that is known or in the bundle. */
+interface SpentNode {
+  outpoint: Outpoint
+  output: SpentOutput | undefined
+}
+
+function knownMints(known: KnownName | undefined): Map<string, GenuineMint> {
+  const mints = new Map<string, GenuineMint>()
+  let parent: GenuineMint | undefined
+  for (const { txid, name, domain, height } of known?.line ?? []) {
+    parent = { name, domain, txid, parent, height }
+    mints.set(txid, parent)
+  }
+  return mints
+}
+
 function checkedMint(
   bundle: Bundle,
-  { node, spender, deployment }: { node: Outpoint; spender: Spender; deployment: Deployment },
+  { node, spender, deployment }: { node: SpentNode; spender: Spender; deployment: Deployment },
 ): Pick<GenuineMint, 'name' | 'domain'> {
   const { transaction, input } = spender
-  const output = bundle.output(node)
+  const { output } = node
   try {
     // A mint without a path gets the strict rules here, and its scripts are run by the TransactionVerifier.
     const follow = bundle.hasPath(transaction.txid) ? followMint : followUnprovenMint
-    return follow({ transaction, input, deployment, hash: bundle.hash, ...(output && { spent: output }) })
+    const { name, domain } = follow({
+      transaction,
+      input,
+      deployment,
+      hash: bundle.hash,
+      ...(output && { spent: output }),
+    })
+    return { name, domain }
   } catch (cause) {
     if (!(cause instanceof MintError)) throw cause
     throw badMint(transaction.txid, cause.message, cause)
@@ -120,20 +173,55 @@ export interface NameTrust extends Trust, ReadOptions {
   deployment: Deployment
 }
 
+/** A name that was verified, and what is to be remembered of it. */
+export interface CheckedOrigin {
+  name: VerifiedName
+  /** Undefined if nothing is remembered. */
+  known: KnownName | undefined
+  /** The output in which it was minted; undefined if it is only known. */
+  output: OriginOutput | undefined
+}
+
+/** What is read of an output that holds a name. */
+export interface OriginOutput {
+  lockingScript: Uint8Array
+  /** The outputs that its transaction spends, as far as the key of an identity binding may name them. */
+  spends: Outpoint[]
+}
+
+/** The output that the name was in before, and the first input, which deployed wallets mean; of a mint, its first inputs. */
+export function bindingInputs(
+  bundle: Bundle,
+  { tip, before }: { tip: Outpoint; before: Outpoint | undefined },
+): Outpoint[] {
+  const inputs = bundle.transaction(tip.txid)?.inputs ?? []
+  const named = before === undefined ? inputs.slice(0, MINT_INPUTS) : [before, ...inputs.slice(0, 1)]
+  return named.map(({ txid, vout }) => ({ txid, vout }))
+}
+
 /**
  * Checks that a name is genuine (BRC-174 section 4, step 3.2; service.md 3.3), given only the genesis outpoint and block
  * headers. The proof is an Outpoint BEEF (BRC-158) of the name's origin with every mint from the genesis to it. Other
  * transactions in it are parsed but not trusted.
  *
- * @param check.proof The answer of `GET /svc/names/proof/{name}`.
+ * @param check.proof The answer of `GET /svc/names/proof/{name}`. It may leave out what the store knows.
+ * @param check.segments Where verified parts of the tree are kept.
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function verifyNameProof(
-  check: NameTrust & { proof: Uint8Array; name: string },
+  check: NameTrust & { proof: Uint8Array; name: string; segments?: SegmentStore },
 ): Promise<VerifiedName> {
+  const { name } = await withSegments(check, async (earlier) => await checkNameProof({ ...check, earlier }))
+  return name
+}
+
+/** As {@link verifyNameProof}, from what is known. */
+export async function checkNameProof(
+  check: NameTrust & SoughtName & { proof: Uint8Array },
+): Promise<CheckedOrigin> {
   const { proof, name, deployment } = check
   const { subject, bundle } = readOutpointBeef(proof, check)
-  const mint = readMints(bundle, deployment).get(subject.txid)
+  const mint = readMints(bundle, check).get(subject.txid)
   if (mint === undefined) throw notInTree(subject, 'name')
   if (subject.vout !== NAME_VOUT)
     throw new ProofError(
@@ -141,7 +229,42 @@ export async function verifyNameProof(
       `output ${subject.vout} of a mint holds no name: output ${NAME_VOUT} does`,
     )
   if (mint.name !== name) throw new ProofError('OTHER_NAME', `the proof is of ${mint.name}, not of ${name}`)
-  return await verifiedName(mint, new TransactionVerifier(bundle, check, deployment.genesis.txid))
+  const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
+  const verified = await verifiedName(mint, verifier)
+  const output = bundle.output(subject)
+  return {
+    name: verified,
+    known: remembered(bundle, { ...check, verified }),
+    output: output && {
+      lockingScript: output.lockingScript.slice(),
+      spends: bindingInputs(bundle, { tip: subject, before: undefined }),
+    },
+  }
+}
+
+/** What is known of a name after it was verified: its mints up to the first that is in no block. */
+export function remembered(
+  bundle: Bundle,
+  { verified, deployment, earlier: known }: Omit<SoughtName, 'name'> & { verified: VerifiedName },
+): KnownName | undefined {
+  if (known === undefined) return undefined
+  const { line } = known
+  if (verified.line.length === line.length && verified.origin.txid === line.at(-1)?.txid) return known
+  const mints: KnownName['line'][number][] = []
+  let { code } = known
+  for (const [at, { txid, name, height }] of verified.line.entries()) {
+    const before = line[at]
+    const transaction = bundle.transaction(txid)
+    const block = bundle.claimedBlock(txid)
+    if (before?.txid === txid) mints.push(before)
+    else if (height === undefined || transaction === undefined || block === undefined) break
+    else {
+      const mint = knownMint(transaction, { name, block, deployment })
+      code = mint.code
+      mints.push(mint.mint)
+    }
+  }
+  return { code, line: mints, steps: [] }
 }
 
 /**
@@ -166,11 +289,8 @@ export async function verifyNameMint(
 }
 
 /** Finds the mint of a name in a bundle. @throws ProofError `NOT_IN_TREE`. */
-export function mintOf(
-  bundle: Bundle,
-  { name, deployment }: { name: string; deployment: Deployment },
-): GenuineMint {
-  const mints = [...readMints(bundle, deployment).values()]
+export function mintOf(bundle: Bundle, { name, ...sought }: SoughtName): GenuineMint {
+  const mints = [...readMints(bundle, { name, ...sought }).values()]
   const found = mints.find((mint) => mint.name === name)
   if (found !== undefined) return found
   throw new ProofError('NOT_IN_TREE', `no mint that descends from the genesis claims ${name}`)
@@ -179,8 +299,8 @@ export function mintOf(
 /** Verifies each mint of the line, from the genesis on. */
 export async function verifiedName(last: GenuineMint, verifier: TransactionVerifier): Promise<VerifiedName> {
   const line: VerifiedMint[] = []
-  for (const { txid, name } of lineOf(last)) {
-    const height = await verifier.verify(txid)
+  for (const { txid, name, height: known } of lineOf(last)) {
+    const height = known ?? (await verifier.verify(txid))
     line.push({ txid, name, ...(height !== undefined && { height }) })
   }
   const height = line.at(-1)?.height
@@ -248,7 +368,7 @@ function mintBefore(
   bundle: Bundle,
   { outpoint, deployment }: { outpoint: Outpoint; deployment: Deployment },
 ): GenuineMint | undefined {
-  const mints = readMints(bundle, deployment)
+  const mints = readMints(bundle, { deployment })
   if (formatOutpoint(outpoint) === formatOutpoint(deployment.genesis)) return undefined
   const mint = mints.get(outpoint.txid)
   if (mint !== undefined && NODE_VOUTS.includes(outpoint.vout)) return mint

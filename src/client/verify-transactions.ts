@@ -176,9 +176,10 @@ function scriptError(txid: string, cause: unknown): ProofError {
   return new ProofError('BAD_SCRIPT', `a script of ${txid} fails: ${reason.slice(0, MAX_REASON)}`, { cause })
 }
 
-async function isKnownRoot(
+/** Whether a block of the chain has a merkle root. @throws HeadersError if the chain tracker does not answer. */
+export async function isKnownRoot(
   tracker: Exclude<Headers, string>,
-  { root, height, signal }: { root: string; height: number; signal: AbortSignal | undefined },
+  { root, height, signal }: { root: string; height: number; signal?: AbortSignal | undefined },
 ): Promise<boolean> {
   try {
     const answer = tracker.isValidRootForHeight(root, height)

@@ -117,18 +117,61 @@ export type Provenance =
  * has all of it, and is not required.
  *
  * Raw transactions are read one at a time and not kept: a lineage may have any number of steps.
+ *
+ * @param known Outpoints that the caller has verified. What comes up to the last of them on this lineage is left out, as far as
+ * no unproven transaction needs it; the transaction of the tip never is. Others are ignored.
  */
-export async function provenanceOf(outpoint: Outpoint, store: ProvenanceStore): Promise<Provenance> {
+export async function provenanceOf(
+  outpoint: Outpoint,
+  store: ProvenanceStore,
+  known: readonly Outpoint[] = [],
+): Promise<Provenance> {
   const collection = new Collection(store.transactions)
   let tip: Outpoint | undefined
-  for await (const hop of store.ordinals.lineage(outpoint)) {
-    const missing = await addHop({ hop, previous: tip, collection, store })
-    if (missing !== undefined) return { kind: 'incomplete', txid: missing }
+  for await (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(outpoint))) {
     tip = hop
+    if (place.isKnown) continue
+    const missing = await addHop({ hop, ...place, collection, store })
+    if (missing !== undefined) return { kind: 'incomplete', txid: missing }
   }
-  return tip === undefined
-    ? { kind: 'unknown' }
-    : { kind: 'complete', tip, transactions: await collection.parentsFirst() }
+  if (tip === undefined) return { kind: 'unknown' }
+  await collection.addAncestry(tip.txid)
+  return { kind: 'complete', tip, transactions: await collection.parentsFirst() }
+}
+
+/** One hop of a lineage, and the hop before. */
+interface Hop {
+  hop: Outpoint
+  previous: Outpoint | undefined
+  /** Whether the caller knows this hop, or a later one. */
+  isKnown: boolean
+  /** Whether the caller knows the hop before: its transaction need not be shown. */
+  isPreviousKnown: boolean
+}
+
+/** The hops of a lineage, each marked as known up to the last one that the caller knows. */
+async function* hopsAfter(
+  known: readonly Outpoint[],
+  lineage: () => AsyncIterable<Outpoint>,
+): AsyncGenerator<Hop> {
+  const asked = new Set(known.map(formatOutpoint))
+  let left = 0
+  let count = 0
+  // Most callers know nothing, and for them a lineage is read once.
+  if (asked.size > 0)
+    for await (const hop of lineage()) {
+      count++
+      if (asked.has(formatOutpoint(hop))) left = count
+    }
+  let previous: Outpoint | undefined
+  let isPreviousKnown = false
+  for await (const hop of lineage()) {
+    const isKnown = left > 0
+    yield { hop, previous, isKnown, isPreviousKnown }
+    left--
+    previous = hop
+    isPreviousKnown = isKnown
+  }
 }
 
 /**
@@ -140,15 +183,19 @@ export async function provenanceOf(outpoint: Outpoint, store: ProvenanceStore): 
 export async function addHop(options: {
   hop: Outpoint
   previous: Outpoint | undefined
+  /** Leave out the transaction of the hop before, unless it is needed for something else. */
+  isPreviousKnown?: boolean
   collection: Collection
   store: ProvenanceStore
 }): Promise<string | undefined> {
-  const { hop, previous, collection, store } = options
+  const { hop, previous, isPreviousKnown = false, collection, store } = options
   const step = await readOutline(hop.txid, store.transactions)
   if (step === undefined) return hop.txid
   const placing =
     previous === undefined ? await startingInputs(step, hop, store) : carryingInputs(step, previous)
-  const parents = placing.kind === 'placed' ? parentsOf(placing) : []
+  const inputs = placing.kind === 'placed' ? placing.inputs : []
+  // The last one carries the ordinal: where it comes from is what a caller knows.
+  const parents = parentsOf({ inputs: isPreviousKnown ? inputs.slice(0, -1) : inputs })
   for (const txid of parents) await collection.addAncestry(txid)
   await collection.addOutlined(step)
   return placing.kind === 'missing' ? placing.txid : parents.find((txid) => !collection.has(txid))
@@ -237,15 +284,23 @@ export type NameProof =
  * them.
  *
  * A name of n characters has at most 37 n mints on its way, one for each character claimed at each node.
+ *
+ * @param options.known Outputs of mints that the caller has verified. The way is shown from the last of them on; others are
+ * ignored. The mint of the name is always shown.
  */
 export async function nameProof(
   name: string,
-  { store, genesis }: { store: Pick<GraphReader, 'transactions' | 'names'>; genesis: Outpoint },
+  options: {
+    store: Pick<GraphReader, 'transactions' | 'names'>
+    genesis: Outpoint
+    known?: readonly Outpoint[]
+  },
 ): Promise<NameProof> {
+  const { store } = options
   const origin = await store.names.originOf(name)
   if (origin === undefined) return { kind: 'unclaimed' }
   const collection = new Collection(store.transactions)
-  const end = await addDescent(mintedBeside(origin, name), { collection, store, genesis })
+  const end = await addDescent(mintedBeside(origin, name), { ...options, collection })
   return end === undefined
     ? { kind: 'complete', origin, transactions: await collection.parentsFirst() }
     : { kind: 'incomplete', txid: end }
@@ -254,6 +309,8 @@ export async function nameProof(
 export interface HistoryOptions {
   store: ProvenanceStore
   genesis: Outpoint
+  /** As for {@link nameProof} and {@link provenanceOf}. */
+  known?: readonly Outpoint[]
 }
 
 /**
@@ -262,15 +319,14 @@ export interface HistoryOptions {
  */
 export async function nameHistory(
   { name, origin, tip }: { name: string; origin: Outpoint; tip: Outpoint },
-  { store, genesis }: HistoryOptions,
+  { store, genesis, known = [] }: HistoryOptions,
 ): Promise<ListedTransaction[]> {
   const collection = new Collection(store.transactions)
-  await addDescent(mintedBeside(origin, name), { collection, store, genesis })
-  let previous: Outpoint | undefined
-  for await (const hop of store.ordinals.lineage(origin)) {
-    await addHop({ hop, previous, collection, store })
+  if (!known.some(({ txid }) => txid === origin.txid))
+    await addDescent(mintedBeside(origin, name), { collection, store, genesis, known })
+  for await (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(origin))) {
+    if (!place.isKnown) await addHop({ hop, ...place, collection, store })
     if (isSameOutpoint(hop, tip)) break
-    previous = hop
   }
   await collection.addAncestry(tip.txid)
   return await collection.parentsFirst()
@@ -293,24 +349,27 @@ export function mintedBeside(origin: Outpoint, name: string): NodeRecord {
 
 /**
  * Adds what makes a node genuine to an empty collection: the transaction that created it, the one that created the node which
- * that spends, and so on to genesis. The store's records say which input spends a node, never a script.
+ * that spends, and so on to genesis, or to the first that the caller knows. The store's records say which input spends a node, never a script.
  *
  * @returns The txid at which it ends before genesis: of a transaction that the store lacks, or that spends no known node.
  * Undefined if it is complete.
  */
 async function addDescent(
   node: NodeRecord,
-  { collection, store, genesis }: { collection: Collection; store: NodesStore; genesis: Outpoint },
+  options: { collection: Collection; store: NodesStore; genesis: Outpoint; known?: readonly Outpoint[] },
 ): Promise<string | undefined> {
+  const { collection, store, genesis, known = [] } = options
+  const knownTxids = new Set(known.map(({ txid }) => txid))
   const way: { next: NodeRecord | undefined; end?: string } = { next: node }
   // Nodes are visited first, so that no mint is skipped because another one spends its change.
   await collection.addAncestry(node.outpoint.txid, async ({ txid, inputs }) => {
     const created = way.next
     if (created?.outpoint.txid !== txid) return undefined
     way.next = undefined
-    if (isSameOutpoint(created.outpoint, genesis)) return undefined
-    way.next = await spentNode(created, inputs, store)
-    if (way.next === undefined) way.end = txid
+    if (isSameOutpoint(created.outpoint, genesis) || knownTxids.has(txid)) return undefined
+    const spent = await spentNode(created, inputs, store)
+    if (spent === undefined) way.end = txid
+    else if (!knownTxids.has(spent.outpoint.txid)) way.next = spent
     return way.next?.outpoint.txid
   })
   return way.end ?? way.next?.outpoint.txid

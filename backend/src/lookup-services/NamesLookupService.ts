@@ -128,7 +128,7 @@ export class NamesLookupService implements LookupService {
     if (origin === undefined) return undefined
     if ('origin' in asked) return { ...this.foundNode(mintedBeside(origin, name)), outpoint: origin }
     const tip = await reader.ordinals.currentOutput(origin)
-    return tip && this.foundName({ name, outpoint: origin }, tip)
+    return tip && this.foundName({ name, outpoint: origin }, tip, 'known' in asked ? asked.known : undefined)
   }
 
   /** An output that holds a node or a name, spent or not. */
@@ -147,11 +147,12 @@ export class NamesLookupService implements LookupService {
     return name
   }
 
-  private foundName({ name, outpoint: origin }: NameRecord, tip: Outpoint): Found {
+  private foundName({ name, outpoint: origin }: NameRecord, tip: Outpoint, known: Outpoint[] = []): Found {
     const { reader } = this.options
     return {
       outpoint: tip,
-      history: (genesis, reading) => nameHistory({ name, origin, tip }, { store: reading(reader), genesis }),
+      history: (genesis, reading) =>
+        nameHistory({ name, origin, tip }, { store: reading(reader), genesis, known }),
     }
   }
 

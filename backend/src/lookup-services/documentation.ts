@@ -19,7 +19,9 @@ The first five accept \`"history": true\`. The BEEF then holds everything that p
 transaction once, parents before children, the output's own last. For an origin or a node, that is every transaction that
 spends a node on the way from genesis to it. For a current output, it is these, every transaction of the ordinal from the
 origin on, and those whose values place it. Transactions that this host does not have are left out, and a verifier finds
-where the history ends.
+where the history ends. \`{"name": "alice", "history": true, "known": ["<txid>_<vout>"]}\` leaves out what the caller has
+verified: the mints up to the last of which an output is listed, and the steps of the ordinal up to the last that is listed. At
+most 16 outpoints; others are ignored.
 
 An answer with history is JSON even if the SDK's client asks for binary (\`X-Aggregation: yes\`), because that client drops
 everything behind a proven output from a binary BEEF. Send \`Accept: application/octet-stream\` to get binary. An engine that

@@ -24,6 +24,9 @@ const domainText = z
 /** The most outpoints that `{origins}` takes; a host may set fewer. */
 export const MAX_ORIGINS = 1000
 const history = z.boolean().default(false)
+/** What the caller has verified of a history; the most that is taken, as each is compared with all of it. */
+const MAX_KNOWN = 16
+const known = z.array(outpointText).max(MAX_KNOWN).optional()
 /** What follows `<kind>:`. */
 const after = (kind: string) =>
   z
@@ -58,7 +61,7 @@ const eventQuery = z
   .transform(({ event, spent }) => (spent === true ? { origins: [] } : event))
 
 const namesQuery = z.union([
-  z.strictObject({ name: nameText, history }),
+  z.strictObject({ name: nameText, history, known }),
   z.strictObject({ origin: nameText, history }),
   z.strictObject({ mine: nameText, history }),
   z.strictObject({ node: domainText, history }),
@@ -74,7 +77,7 @@ const namesQuery = z.union([
 ])
 
 const NAMES_FORMS =
-  'ls_names takes {name} or {domain: name}, {origin: name}, {mine: name}, {node: prefix} and {outpoint: "<txid>_<vout>"}, each optionally with history: true, {event: "opns:<name>", "mine:<prefix>" or "origin:<outpoint>"}, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+  'ls_names takes {name} or {domain: name}, {origin: name}, {mine: name}, {node: prefix} and {outpoint: "<txid>_<vout>"}, each optionally with history: true, and {name} also with known: [outpoint…] (at most 16), {event: "opns:<name>", "mine:<prefix>" or "origin:<outpoint>"}, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
 
 /** A parsed question to `ls_names`. */
 export type NamesQuery = z.output<typeof namesQuery>

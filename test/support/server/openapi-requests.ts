@@ -305,6 +305,7 @@ export function openapiRequests({
     [200, `${names}/proof/a`],
     [304, `${names}/proof/a`, KNOWN],
     [400, `${names}/proof/A`],
+    [400, `${names}/proof/a?known=x`],
     [404, `${names}/proof/c`],
     lost(`${names}/proof/a`),
     [200, `${names}/a`],

@@ -39,7 +39,9 @@ const PAGE = `<!doctype html><title>resolve</title><p id="said"></p>
 <script type="module" src="/page.js"></script><img src="/held">`
 
 const PROGRAM = `
-import { deploymentOf, formatOutpoint, parseOutpoint, PROFILES, resolveName, verifyNameProof } from './client.js'
+import {
+  deploymentOf, formatOutpoint, HttpNameSource, IndexedDbSegmentStore, parseOutpoint, PROFILES, resolveName, verifyNameProof,
+} from './client.js'
 const tree = (genesis) => deploymentOf(PROFILES.local, {
   genesis: parseOutpoint(genesis), difficulty: ${deployment.difficulty}, nameMarker: 'fake marker',
 })
@@ -48,6 +50,16 @@ const summary = ({ tip, proven, reports }) => ({ tip: formatOutpoint(tip.tip), p
 const endOf = (promise) => promise.then(summary, (error) => error.code ?? String(error))
 const bytes = async (path) => new Uint8Array(await (await fetch(path)).arrayBuffer())
 const source = (index, evidence) => ({ index, ask: async () => [{ index, kind: 'claimed', evidence, spent: false }] })
+const again = async (more) => {
+  const paths = []
+  const counted = (url, init) => {
+    paths.push(new URL(url).pathname)
+    return fetch(url, init)
+  }
+  const sources = [new HttpNameSource({ url: location.origin, fetch: counted })]
+  const end = await endOf(resolveName({ ...base, ...more, sources, segments: new IndexedDbSegmentStore() }))
+  return { ...end, paths }
+}
 const run = async () => {
   const sources = [location.origin]
   const hostile = source('hostile', {
@@ -65,6 +77,9 @@ const run = async () => {
     beside: await endOf(resolveName({ ...base, sources: [hostile, ...sources], workerUrl: '/check-worker.js' })),
     broken: await endOf(resolveName({ ...base, sources, workerUrl: '/nowhere.js' })),
     hanging: await endOf(resolveName({ ...base, sources, workerUrl: '/hanging.js', timeout: 1500 }).catch((error) => { throw error.reports[0].error })),
+    kept: await again({ workerUrl: '/check-worker.js' }),
+    again: await again({}),
+    againInWorker: await again({ workerUrl: '/check-worker.js' }),
     refused, hasTurns: turns > 5,
   }
 }
@@ -88,13 +103,17 @@ afterAll(async () => await rm(folder, { recursive: true }))
 const send = (response: ServerResponse, type: string, body: string | Uint8Array): void =>
   void response.setHeader('Content-Type', type).end(body)
 
+const RECORD = '/svc/names/abc'
+const PROOF = '/svc/names/proof/abc'
+const PROVENANCE = `/svc/gateway/provenance/${formatOutpoint({ txid: mints.abc.txid, vout: 2 })}`
+
 /** What is answered for each path. */
 const ANSWERS: Record<string, (response: ServerResponse) => void> = {
   '/': (response) => send(response, 'text/html', PAGE),
   '/page.js': (response) => send(response, 'text/javascript', PROGRAM),
   '/hanging.js': (response) => send(response, 'text/javascript', "postMessage({ kind: 'ready' }); for (;;);"),
   '/costly': (response) => send(response, 'application/octet-stream', costly.proof),
-  '/svc/names/abc': (response) =>
+  [RECORD]: (response) =>
     send(
       response,
       'application/json',
@@ -103,14 +122,13 @@ const ANSWERS: Record<string, (response: ServerResponse) => void> = {
         tip: { outpoint: formatOutpoint(tip), spent: false },
       }),
     ),
-  '/svc/names/proof/abc': (response) => send(response, 'application/octet-stream', proofOf(line)),
-  [`/svc/gateway/provenance/${formatOutpoint({ txid: mints.abc.txid, vout: 2 })}`]: (response) =>
-    send(response, 'application/octet-stream', outpointBeef(tip, recordsOf(way))),
+  [PROOF]: (response) => send(response, 'application/octet-stream', proofOf(line)),
+  [PROVENANCE]: (response) => send(response, 'application/octet-stream', outpointBeef(tip, recordsOf(way))),
 }
 
 const said = (): Promise<unknown> =>
   saidByPage(async (path, response) => {
-    const answer = ANSWERS[path]
+    const answer = ANSWERS[path.replace(/\?.*/, '')]
     if (answer !== undefined) return answer(response)
     const file = /^\/(client|check-worker)\.js$/.test(path) ? await readFile(join(folder, path)) : undefined
     response.writeHead(file === undefined ? 404 : 200, { 'Content-Type': 'text/javascript' }).end(file)
@@ -124,6 +142,9 @@ inBrowser('a name is resolved in a page and in workers, and what hangs or costs 
     beside: { ...found, verdicts: ['refuted', 'agrees'] },
     broken: 'WORKER_FAILED',
     hanging: 'TIMEOUT',
+    kept: { ...found, verdicts: ['agrees'], paths: [RECORD, PROOF, PROVENANCE] },
+    again: { ...found, verdicts: ['agrees'], paths: [RECORD] },
+    againInWorker: { ...found, verdicts: ['agrees'], paths: [RECORD] },
     refused: 'TOO_COSTLY',
     hasTurns: true,
   })

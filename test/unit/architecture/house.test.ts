@@ -219,12 +219,22 @@ describe('the import arrows', () => {
   test.each(['protocol', 'client'])('%s imports of packages only the SDK', (room) => {
     const wrong = imports
       .filter((each) => !isRelative(each) && roomOf(each.file) === room)
-      .filter(({ from }) => from !== '@bsv/sdk')
+      .filter(({ file, from }) => from !== '@bsv/sdk' && file !== FOR_NODE)
       // Types of the SDK come from its single modules.
       .filter(({ from, isType }) => !(isType && from.startsWith('@bsv/sdk/')))
     expect(wrong).toEqual([])
   })
+
+  test('nothing in client imports what is for Node', () => {
+    const wrong = imports.filter(
+      (each) => isRelative(each) && target(each) === FOR_NODE.replace('.ts', '.js'),
+    )
+    expect(wrong.filter(({ file }) => roomOf(file) === 'client')).toEqual([])
+  })
 })
+
+/** The one file of the client that needs Node: an entry of its own. */
+const FOR_NODE = 'src/client/file-segment-store.ts'
 
 /** What the pages of a host show of a topic or service; they must work offline. */
 function expectCard(card: ServiceMetadata, topicOrService: string): void {

@@ -115,12 +115,27 @@ describe('an ordinal with MAP at four steps', () => {
     expect(await provenance(written(origin.outpoint(0)))).toMatchObject({ status: 200, body: plain.body })
   })
 
+  test.each<[string, () => string[], number]>([
+    ['what follows the last step that a caller knows', () => [origin.outpoint(0), stepAt(2).outpoint(0)], 3],
+    ['all of it to callers who know other outputs', () => [stepAt(2).outpoint(1), `${'7'.repeat(64)}_0`], -1],
+    ['the tip in any case', () => [tip.outpoint(0)], 4],
+  ])('is shown with %s', async (_, known, from) => {
+    const { status, headers, body } = await provenance(`${origin.outpoint(0)}?known=${known().join(',')}`)
+    expect({ status, cache: headers['cache-control'] }).toEqual({ status: 200, cache: 'no-cache' })
+    const shown = Beef.fromBinary(Array.from(body.subarray(40))).txs.map(({ txid }) => txid)
+    const all = [funding, ...steps].map(({ txid }) => txid)
+    expect(shown).toEqual(all.slice(from + 1))
+  })
+  const stepAt = (at: number): FakeTransaction => steps[at] ?? origin
+
   test('is no sequence, no transaction and no path', async () => {
     const { txid } = origin
     for (const asked of ['', 'x', txid, `${txid}_0:1`, `${txid}_0/1`, `_0`, `${txid}_01`, `${txid}_0%zz`]) {
       const { status, json } = await provenance(asked)
       expect({ asked, status, json }).toMatchObject({ asked, status: 400, json: { code: 'BAD_OUTPOINT' } })
     }
+    const { status, json } = await provenance(`${origin.outpoint(0)}?known=x`)
+    expect({ status, json }).toMatchObject({ status: 400, json: { code: 'BAD_OUTPOINT' } })
   })
 
   test('breaks the connection if a listed transaction is gone, and never looks complete', async () => {
@@ -177,6 +192,12 @@ describe('ordinals that move together among larger coins', () => {
   ])('show %s', async (_, vout, origin, steps, shown) => {
     // What only places an ordinal comes without what places it in turn.
     await expectShown(all.outpoint(vout), { tip: all.outpoint(vout), origin, steps, with: shown })
+  })
+
+  test('come without the known step, but with what places them after it', async () => {
+    const { body } = await provenance(`${all.outpoint(5)}?known=${two.outpoint(0)}`)
+    const shown = Beef.fromBinary(Array.from(body.subarray(40))).txs.map(({ txid }) => txid)
+    expect(new Set(shown)).toEqual(new Set([large, one, small, all].map(({ txid }) => txid)))
   })
 })
 

@@ -99,6 +99,52 @@ describe('a tree of names', () => {
     expect(read(await proofOf(server, 'abde')).txids).toEqual(txidsOf(tree.way('abde')))
   })
 
+  describe('to callers who know some of it', () => {
+    const foreign = `${'7'.repeat(64)}_0`
+    const of = (name: string, vout: number): string => tree.mintOf(name).outpoint(vout)
+
+    test.each<[string, string[], number]>([
+      ['from the node that they know', [of('ab', 1)], -2],
+      ['from a mint of which they name the name', [of('a', 2)], 2],
+      ['from genesis on', [formatOutpoint(chain.deployment.genesis)], 1],
+      [
+        'from the deepest of several',
+        [of('a', 1), of('abc', 0), formatOutpoint(chain.deployment.genesis)],
+        -1,
+      ],
+      ['and ignores what is not on the way', [foreign, of('c', 0), of('a', 1)], 2],
+      ['in full if nothing is on the way', [foreign, of('c', 1)], 0],
+      ['with the mint of the name in any case', [of('abd', 2)], -1],
+    ])('is shown %s', async (_, known, from) => {
+      const full = await proofOf(server, 'abd')
+      const answer = await proofOf(server, `abd?known=${known.join(',')}`)
+      const { subject, txids } = read(answer)
+      const expected = txidsOf(tree.way('abd')).slice(from)
+      expect({ subject, txids }).toEqual({ subject: of('abd', 2), txids: expected })
+      expect(answer.headers['cache-control']).toBe('no-cache')
+      expect(answer.headers.etag === full.headers.etag).toBe(answer.body.equals(full.body))
+    })
+
+    test('is never taken for the whole by a cache that ignores the query', async () => {
+      const { headers } = await proofOf(server, 'abd')
+      const revalidation = { headers: { 'if-none-match': headers.etag ?? '' } }
+      expect(await proofOf(server, 'abd', revalidation)).toMatchObject({ status: 304 })
+      const part = await proofOf(server, `abd?known=${of('abc', 0)}`, revalidation)
+      expect(part).toMatchObject({ status: 200 })
+      expect(read(part).txids).toEqual([tree.mintOf('abd').txid])
+    })
+
+    test.each([
+      ['text', 'known=x'],
+      ['a gap', `known=${foreign},,${foreign}`],
+      ['a transaction', `known=${'7'.repeat(64)}`],
+      ['too many', `known=${Array.from({ length: 17 }, () => foreign).join(',')}`],
+      ['two lists', `known=${foreign}&known=${foreign}`],
+    ])('refuses %s instead of a list of outpoints', async (_, query) => {
+      expectError(await proofOf(server, `abd?${query}`), { status: 400, code: 'BAD_OUTPOINT' })
+    })
+  })
+
   test('takes nothing forged into a proof', async () => {
     const mint = tree.mintOf('ac')
     const inscription = { contentType: 'application/name-claim', body: Buffer.from('ac') }
@@ -178,6 +224,10 @@ test('a mint that is not mined comes with what pays for it, and is another answe
   expect(txids).toHaveLength(4)
   expect(beef.isValid()).toBe(true)
   expect(beef.txs.at(-1)).toMatchObject({ txid: ab.txid, bumpIndex: undefined })
+  // To run its scripts takes the node that it spends, known or not.
+  const part = read(await proofOf(server, `ab?known=${a.outpoint(1)}`))
+  expect(new Set(part.txids)).toEqual(new Set(txidsOf([a, purse, ab])))
+  expect(part.beef.isValid()).toBe(true)
   await submit(server, ab)
   const after = await proofOf(server, 'ab')
   expect(after.headers.etag).not.toBe(before.headers.etag)

@@ -1,0 +1,133 @@
+/**
+ * Where verified parts of trees are kept, so that later resolutions fetch and verify only what is new. Each segment is a short
+ * text under a key of `a-z`, `0-9`, `_`, `-` and one `/`. The client writes only what it has verified, and treats what it
+ * cannot read, or did not write, as absent.
+ *
+ * Whoever can write to a store can forge names: it must be as safe as the program that uses it.
+ */
+export interface SegmentStore {
+  /** The text that was put under a key last; undefined if there is none. A rejection counts as that. */
+  get(key: string): Promise<string | undefined>
+  /** Puts a text under a key, instead of an earlier one. A rejection is ignored: the segment is verified again next time. */
+  put(key: string, segment: string): Promise<void>
+}
+
+/** More segments than a tree of 14,000 names has. */
+const DEFAULT_MAX_SEGMENTS = 20_000
+
+/** Keeps segments as long as the program runs. */
+export class MemorySegmentStore implements SegmentStore {
+  private readonly segments: RecentMap<string>
+
+  /** @param options.maxSegments The most segments to keep; the least recently used ones are dropped. 20,000 by default. */
+  constructor({ maxSegments = DEFAULT_MAX_SEGMENTS }: { maxSegments?: number } = {}) {
+    this.segments = new RecentMap(maxSegments)
+  }
+
+  async get(key: string): Promise<string | undefined> {
+    return this.segments.get(key)
+  }
+
+  async put(key: string, segment: string): Promise<void> {
+    this.segments.set(key, segment)
+  }
+}
+
+/** A map that drops what was used least recently. */
+export class RecentMap<Value> {
+  private readonly values = new Map<string, Value>()
+
+  constructor(private readonly most: number) {}
+
+  get(key: string): Value | undefined {
+    const value = this.values.get(key)
+    if (value !== undefined) this.set(key, value)
+    return value
+  }
+
+  set(key: string, value: Value): void {
+    this.values.delete(key)
+    this.values.set(key, value)
+    if (this.values.size <= this.most) return
+    for (const oldest of this.values.keys()) {
+      this.values.delete(oldest)
+      return
+    }
+  }
+}
+
+/** The part of IndexedDB that is used here: its types come with those of browsers. */
+interface IdbRequest<Result> {
+  result: Result
+  error: unknown
+  onsuccess: (() => void) | null
+  onerror: (() => void) | null
+}
+interface IdbObjects {
+  get(key: string): IdbRequest<unknown>
+  put(value: string, key: string): IdbRequest<unknown>
+}
+interface IdbDatabase {
+  createObjectStore(name: string): unknown
+  transaction(name: string, mode: 'readonly' | 'readwrite'): { objectStore(name: string): IdbObjects }
+  close(): void
+  onversionchange: (() => void) | null
+}
+interface IdbHost {
+  indexedDB?: {
+    open(
+      name: string,
+      version: number,
+    ): IdbRequest<IdbDatabase> & { onupgradeneeded: (() => void) | null; onblocked: (() => void) | null }
+  }
+}
+
+const OBJECTS = 'segments'
+
+/** Keeps segments in a database of the page's origin, for as long as the browser keeps that. */
+export class IndexedDbSegmentStore implements SegmentStore {
+  private database: Promise<IdbDatabase> | undefined
+
+  /** @param options.name The name of the database; `minetree-segments` by default. */
+  constructor(private readonly options: { name?: string } = {}) {}
+
+  async get(key: string): Promise<string | undefined> {
+    const database = await this.open()
+    const found = await resultOf(database.transaction(OBJECTS, 'readonly').objectStore(OBJECTS).get(key))
+    return typeof found === 'string' ? found : undefined
+  }
+
+  async put(key: string, segment: string): Promise<void> {
+    const database = await this.open()
+    await resultOf(database.transaction(OBJECTS, 'readwrite').objectStore(OBJECTS).put(segment, key))
+  }
+
+  private async open(): Promise<IdbDatabase> {
+    this.database ??= this.opened().catch((error: unknown) => {
+      this.database = undefined
+      throw error
+    })
+    return await this.database
+  }
+
+  private async opened(): Promise<IdbDatabase> {
+    const { indexedDB } = globalThis as unknown as IdbHost
+    if (indexedDB === undefined) throw new Error('there is no IndexedDB here')
+    const request = indexedDB.open(this.options.name ?? 'minetree-segments', 1)
+    request.onupgradeneeded = () => void request.result.createObjectStore(OBJECTS)
+    const database = await resultOf(request)
+    // Another page deletes the database, or uses a later version of it.
+    database.onversionchange = () => {
+      database.close()
+      this.database = undefined
+    }
+    return database
+  }
+}
+
+async function resultOf<Result>(request: IdbRequest<Result>): Promise<Result> {
+  return await new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result)
+    request.onerror = () => reject(request.error)
+  })
+}
