@@ -124,8 +124,12 @@ test('whatever happens, no answer from memory is another than that of the store'
       const { config, graph, overlay } = run.host.node
       if (isElsewhere) writeElsewhere(graph)
       const ping = () => graph.ping()
-      const bare = await listening(createApp({ config, overlay, graph: graph.store, ping, logger: SILENT }))
-      const readers = await openReaders(run.host.node)
+      // Pages link to names at the port of the server, as of a host.
+      const port = () => Number(new URL(run.host.url).port)
+      const bare = await listening(
+        createApp({ config, overlay, graph: graph.store, ping, port, logger: SILENT }),
+      )
+      const readers = await openReaders(run.host.node, { port })
       const paths = pathsOf(run.history)
       const hits = (): number =>
         [graph, ...readers.graphs].reduce((sum, { caches }) => sum + caches.answers.hits, 0)

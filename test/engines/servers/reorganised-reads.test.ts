@@ -99,13 +99,15 @@ function readersOfSql(startPair: StartPair): void {
   test('of a list that takes several reads, no two are origins of one name', async () => {
     const { server, writer, first, competing } = await contestedOn(startPair)
     const { reader } = sqlOf(server.node)
-    const all = reader.all.bind(reader)
     let statements = 0
-    reader.all = async (sql, values) => {
-      const rows = await all(sql, values)
-      if (sql.includes('from graph_names where') && statements++ === 0)
-        expect((await writer.submit(beefOf(competing))).status).toBe(200)
-      return rows
+    for (const method of ['all', 'first'] as const) {
+      const read = reader[method].bind(reader)
+      reader[method] = async (sql, values) => {
+        const found = await read(sql, values)
+        if (sql.includes('from graph_names where') && statements++ === 0)
+          expect((await writer.submit(beefOf(competing))).status).toBe(200)
+        return found
+      }
     }
     const others = Array.from({ length: 998 }, (_, vout) => `${'0'.repeat(64)}_${vout}`)
     const asked = [first.outpoint(2), ...others, competing.outpoint(2)]

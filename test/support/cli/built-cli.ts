@@ -1,5 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../server/test-server.js'
 import { builtPackage } from './built-package.js'
@@ -33,8 +35,11 @@ export function useBuiltCli(): {
 } {
   const children: ChildProcess[] = []
   let folder = ''
+  /** What commands keep for the next one (`--no-cache`), for these tests alone. */
+  let cache = ''
   beforeAll(async () => {
     folder = await builtPackage()
+    cache = await mkdtemp(join(tmpdir(), 'minetree-cache-'))
   }, 300_000)
   afterAll(async () => {
     for (const child of children) {
@@ -42,12 +47,13 @@ export function useBuiltCli(): {
       child.kill('SIGKILL')
       await once(child, 'exit')
     }
+    await rm(cache, { recursive: true, force: true })
   })
 
   const start = (args: string[], env: Environment = {}): Running => {
     const child = spawn(process.execPath, [join(folder, 'dist/cli/main.js'), ...args], {
       // Nothing of the environment that the tests run in, but the way to the programs.
-      env: { PATH: process.env.PATH, WORKERS: '1', ...env },
+      env: { PATH: process.env.PATH, WORKERS: '1', XDG_CACHE_HOME: cache, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     children.push(child)

@@ -24,7 +24,7 @@ export interface TestReaders {
 /** Opens readers beside a server of the node. They pass on to an app of it that has no gate. */
 export async function openReaders(
   node: Node,
-  { count = 2, chain }: { count?: number; chain?: ChainParts } = {},
+  { count = 2, chain, port }: { count?: number; chain?: ChainParts; port?: () => number } = {},
 ): Promise<TestReaders> {
   const { config, overlay, graph, maintenance, ancestors } = node
   const { limits } = config
@@ -35,6 +35,7 @@ export async function openReaders(
     readers: { running: count, wanted: count, published: async () => {} },
     ...(config.chainSources.length > 0 && { ancestors }),
     ...(chain && { chain }),
+    ...(port && { port }),
   })
   const secret = newSecret()
   const served = receivePassedOn(app, secret)
@@ -46,13 +47,14 @@ export async function openReaders(
       const readerApp = createReaderApp({
         ...{ config, ...store, writer: { place, secret }, logger: SILENT },
         index: () => maintenance.status,
+        ...(port && { port }),
         reads: new MemoryStore(),
       })
       const front = openHttpServer({ app: readerApp, limits, onEnd: () => {} })
       await listen(front, { host: '127.0.0.1', port: 0 })
       const address = front.address()
-      const port = typeof address === 'object' ? address?.port : undefined
-      return { store, front, url: `http://127.0.0.1:${port}` }
+      const listened = typeof address === 'object' ? address?.port : undefined
+      return { store, front, url: `http://127.0.0.1:${listened}` }
     }),
   )
   graph.onChange = async (change) => {

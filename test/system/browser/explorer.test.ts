@@ -69,6 +69,11 @@ const SCREENS = {
   'phone dark': { width: 360, height: 780, scheme: 'dark' },
 }
 
+/** Each width and each scheme once, unless pictures of all are wanted. */
+const TESTED = Object.entries(SCREENS).filter(
+  ([screen]) => SHOTS !== undefined || screen === 'desktop' || screen === 'phone dark',
+)
+
 /** Mines one more name. */
 async function mineOne(name: string): Promise<void> {
   const { json } = await server.submit(beefOf(world.chain.mint(name)), ['tm_names'])
@@ -122,7 +127,7 @@ const isExpected = (complaint: string): boolean =>
     complaint,
   )
 
-describe.each(Object.entries(SCREENS))('on a %s screen', (screen, options) => {
+describe.each(TESTED)('on a %s screen', (screen, options) => {
   inBrowser.each(Object.entries(PAGES))(
     'the page %s is accessible, fits, and asks no other host',
     async (name, path) => {

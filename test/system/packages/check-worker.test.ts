@@ -72,7 +72,12 @@ test('what holds in this thread holds in a worker, with the same result', async 
   const here = await resolve(sources, { workers: false })
   const asked = new Set(headers.asked.splice(0))
   const there = await resolve(sources)
-  expect({ ...there, checkedAt: 0 }).toEqual({ ...here, checkedAt: 0 })
+  const timeless = (found: typeof here) => ({
+    ...found,
+    checkedAt: 0,
+    freshness: { ...found.freshness, until: 0 },
+  })
+  expect(timeless(there)).toEqual(timeless(here))
   expect(there).toMatchObject({
     proven: true,
     tip: { tip },

@@ -160,7 +160,7 @@ test('both packages export the same, to modules and to programs that require the
   const list = (load: string, names: string[]): string =>
     `(async () => console.log(JSON.stringify([${names.map((name) => `Object.keys(${load}('${name}'))`)}])))()`
   const exported = await whole.run(list('await import', libraries))
-  expect(JSON.parse(exported).map((names: string[]) => names.length > 5)).toEqual(libraries.map(() => true))
+  expect(JSON.parse(exported).map((names: string[]) => names.length > 0)).toEqual(libraries.map(() => true))
   expect(await light.run(list('await import', libraries.map(clientName)))).toBe(exported)
   if (!requiresModules) return
   expect(await light.run(list('require', libraries.map(clientName)), 'cjs')).toBe(exported)
@@ -181,15 +181,18 @@ async function importsOf(file: string): Promise<string[]> {
 }
 
 const NODE = ['node:os', 'node:worker_threads']
+/** The one entry that is for Node alone. */
+const FOR_FILES = '/file-segment-store'
 
 describe('the import graph of what runs in browsers', () => {
   test.each([
     ['minetree/client', ['@bsv/sdk']],
+    ['minetree/identity', ['@bsv/sdk']],
     ['minetree/mining', ['@bsv/sdk', ...NODE, 'zod/mini']],
     ['minetree/publish', ['@bsv/sdk', 'mime']],
   ])('%s and its workers import nothing but %j', async (entry, allowed) => {
     const entries = Object.entries(entriesOf('.')).filter(
-      ([name]) => name === entry || name.startsWith(`${entry}/`),
+      ([name]) => (name === entry || name.startsWith(`${entry}/`)) && !name.endsWith(FOR_FILES),
     )
     for (const [, file] of entries)
       expect(allowed).toEqual(expect.arrayContaining(await importsOf(join(built.folder(), file))))
@@ -197,6 +200,7 @@ describe('the import graph of what runs in browsers', () => {
 
   test('the package of the client imports nothing but the SDK, and Node for threads', async () => {
     for (const [name, file] of Object.entries(entriesOf('packages/client'))) {
+      if (name.endsWith(FOR_FILES)) continue
       const allowed = name.startsWith('minetree-client/mining') ? ['@bsv/sdk', ...NODE] : ['@bsv/sdk']
       expect(allowed).toEqual(expect.arrayContaining(await importsOf(join(client, file))))
     }

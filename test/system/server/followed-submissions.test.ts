@@ -92,8 +92,8 @@ test('submissions that wait in the worker share a write, each with its own resul
     ...inscribed.map((each) => beefOf(each)),
   ])
   expect(results).toEqual([transferred, admitted, admitted, admitted])
-  // Anything, the proofs of four transactions, and what they spend.
-  expect(lengths).toEqual([9])
+  // Anything, the list of inscriptions, the proofs of four transactions, and what they spend.
+  expect(lengths).toEqual([10])
 
   // Two that spend the same: one is too late, and the others are not refused because of it.
   lengths.length = 0
