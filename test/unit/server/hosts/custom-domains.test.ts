@@ -133,6 +133,10 @@ describe('a resolver that a test holds', () => {
     now = 60_000_000
     waiting.length = 0
   })
+  // A lookup that nobody settles fails seconds later, in whatever test runs then.
+  afterEach(() => {
+    for (const { settle } of waiting) settle([])
+  })
 
   test('is asked once for all who ask at the same time', async () => {
     const found = held()
