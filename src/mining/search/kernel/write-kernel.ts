@@ -1,4 +1,5 @@
-import { FIXED_WORDS, INITIAL_STATE, ROUND_CONSTANTS } from '../plain-kernel.js'
+import { INITIAL_STATE, ROUND_CONSTANTS } from '../../../client/sha256-rounds.js'
+import { FIXED_WORDS } from '../plain-kernel.js'
 import { always, StagedCode, type StagedValue, VECTOR_SIZE } from './staged-code.js'
 import {
   block,
