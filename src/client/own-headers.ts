@@ -17,6 +17,7 @@ import {
 } from '../../backend/src/protocol/header-rules.js'
 import { DEFAULT_TIMEOUT, type FetchOptions, fetchBounded } from './bounded-fetch.js'
 import { hostHash256 } from './bundle.js'
+import type { SegmentStore } from './segment-store.js'
 import { ThreadShare } from './thread-share.js'
 
 /** Where headers come from. Nothing of it is believed. */
@@ -27,11 +28,8 @@ export interface HeaderSource {
   headers(query: { from: number; count: number }): Promise<Uint8Array>
 }
 
-/** Keeps texts under keys of `a-z`, `0-9`, `_`, `-` and one `/`. Whoever can write to it can forge blocks. */
-export interface HeaderStore {
-  get(key: string): Promise<string | undefined>
-  put(key: string, text: string): Promise<void>
-}
+/** Keeps texts as segments are kept, under the same kind of keys. Anyone who can write to it can forge blocks. */
+export type HeaderStore = SegmentStore
 
 export interface OwnHeadersOptions {
   /** Asked one after another; URLs are those of Chaintracks servers (`/v2/headers`). */
@@ -40,7 +38,7 @@ export interface OwnHeadersOptions {
   checkpoint?: Pick<HeaderCheckpoint, 'height' | 'hash'> & Partial<HeaderCheckpoint>
   /** By whose rules the difficulty changes; `main` by default. */
   network?: 'main' | 'test'
-  /** Where headers are kept from one run to the next; by default, in memory. */
+  /** Where headers are kept from one run to the next; by default, nowhere. */
   store?: HeaderStore
   /** How soon sources are asked again for new blocks, in milliseconds; 10,000 by default. */
   recheckAfter?: number
@@ -74,7 +72,7 @@ export class OwnHeaders {
   private readonly options: OwnHeadersOptions
   private readonly checkpoint: Pick<HeaderCheckpoint, 'height' | 'hash'> & Partial<HeaderCheckpoint>
   private readonly sources: readonly HeaderSource[]
-  private readonly store: HeaderStore
+  private readonly store: HeaderStore | undefined
   private readonly now: () => number
   /** All of them, from `from` on; undefined before the first time. */
   private chain: { from: number; headers: Uint8Array } | undefined
@@ -84,7 +82,7 @@ export class OwnHeaders {
   private last: Promise<unknown> = Promise.resolve()
 
   constructor(options: OwnHeadersOptions) {
-    const { network = 'main', now = Date.now, store = new MemoryStore() } = options
+    const { network = 'main', now = Date.now, store } = options
     this.options = options
     this.checkpoint = options.checkpoint ?? HEADER_CHECKPOINTS[network]
     this.sources = options.sources.map((source) =>
@@ -157,15 +155,13 @@ export class OwnHeaders {
 
   /** What the store has, if it is still linked to the checkpoint. */
   private async stored(): Promise<{ from: number; headers: Uint8Array } | undefined> {
-    const place = /^(\d{1,9}) (\d{1,9})$/.exec(
-      (await this.store.get(this.key('place')).catch(() => undefined)) ?? '',
-    )
+    const place = /^(\d{1,9}) (\d{1,9})$/.exec((await this.kept('place')) ?? '')
     if (place === null) return undefined
     const [from, count] = [Number(place[1]), Number(place[2])]
     const headers = new Uint8Array(count * HEADER_BYTES)
     for (let page = Math.floor(from / PAGE); page <= Math.floor((from + count - 1) / PAGE); page++) {
       const first = Math.max(from, page * PAGE)
-      const bytes = fromBase64((await this.store.get(this.key(`p${page}`)).catch(() => undefined)) ?? '')
+      const bytes = fromBase64((await this.kept(`p${page}`)) ?? '')
       const skipped = (first - page * PAGE) * HEADER_BYTES
       const last = Math.min(from + count, (page + 1) * PAGE)
       const part = bytes?.subarray(skipped, skipped + (last - first) * HEADER_BYTES)
@@ -320,6 +316,8 @@ export class OwnHeaders {
 
   /** Keeps headers from a height to another. What cannot be kept is fetched again next time. */
   private async save(from: number, to: number = this.tip + 1): Promise<void> {
+    const { store } = this
+    if (store === undefined) return
     const { from: lowest, headers } = this.chain as { from: number; headers: Uint8Array }
     try {
       for (let page = Math.floor(from / PAGE); page <= Math.floor((to - 1) / PAGE); page++) {
@@ -330,13 +328,18 @@ export class OwnHeaders {
           ((page + 1) * PAGE - lowest) * HEADER_BYTES,
         )
         bytes.set(part, (first - page * PAGE) * HEADER_BYTES)
-        await this.store.put(this.key(`p${page}`), toBase64(bytes))
+        await store.put(this.key(`p${page}`), toBase64(bytes))
       }
       // Last: pages that it does not name are not read.
-      await this.store.put(this.key('place'), `${lowest} ${headerCount(headers)}`)
+      await store.put(this.key('place'), `${lowest} ${headerCount(headers)}`)
     } catch {
       // The chain in memory is complete.
     }
+  }
+
+  /** A text of the store; one that fails has none. */
+  private async kept(name: string): Promise<string | undefined> {
+    return await this.store?.get(this.key(name)).catch(() => undefined)
   }
 
   private key(name: string): string {
@@ -371,18 +374,6 @@ async function isChain(headers: Uint8Array, last?: Uint8Array): Promise<boolean>
     if (thread.isDue) await thread.yield()
   }
   return last === undefined || (previous !== undefined && equalBytes(previous, last))
-}
-
-class MemoryStore implements HeaderStore {
-  private readonly texts = new Map<string, string>()
-
-  async get(key: string): Promise<string | undefined> {
-    return this.texts.get(key)
-  }
-
-  async put(key: string, text: string): Promise<void> {
-    this.texts.set(key, text)
-  }
 }
 
 /** How many bytes become characters at once. */
