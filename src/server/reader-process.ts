@@ -8,7 +8,6 @@ import type { StoreChange } from './store/caching-store.js'
 import type { IndexStatus } from './store/index-maintenance.js'
 import type { LogRecord } from './submission/submission-worker.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
-import type { EndedRequest } from './telemetry/request-metrics.js'
 import type { FromReader, Grant, ReaderSetup, ToReader } from './workers/messages.js'
 import { isPassedOn } from './workers/passed-on.js'
 import { LeasedCounts } from './workers/read-counts.js'
@@ -31,8 +30,6 @@ let nextId = 0
 class Reader {
   index: IndexStatus
   readonly metrics: Metrics
-  /** How many requests it has answered itself. */
-  answered = 0
   private server: HttpServer | undefined
   private address: AddressInfo | undefined
 
@@ -62,12 +59,8 @@ class Reader {
       reads: grantedReads(limits.readRate),
     })
     const isCounted = (request: IncomingMessage): boolean => !isPassedOn(request)
-    const onEnd = (ended: EndedRequest): void => {
-      this.answered++
-      metrics.countRequest(ended)
-    }
     const log = logRequests ? { log: logger } : {}
-    this.server = openHttpServer({ app, limits, onEnd, isCounted, ...log })
+    this.server = openHttpServer({ app, limits, onEnd: metrics.countRequest, isCounted, ...log })
     await listen(this.server, config)
     this.address = this.server.address() as AddressInfo
     return this.address
@@ -121,7 +114,7 @@ async function handle(message: InOrder): Promise<void> {
   }
   if (message.kind === 'changed') await reader?.outdate(message.change)
   if (message.kind === 'index' && reader !== undefined) reader.index = message.index
-  report({ kind: 'acknowledged', id: message.id, answered: reader?.answered ?? 0 })
+  report({ kind: 'acknowledged', id: message.id, answered: reader?.metrics.answered ?? 0 })
 }
 
 let handled: Promise<void> = Promise.resolve()

@@ -120,10 +120,8 @@ export async function startServer({
     ...(readers && { readers, reads }),
     ...(following && { ancestors: node.ancestors }),
   })
-  let answered = 0
-  engine.countAnswered = () => answered + (readers?.answered ?? 0)
+  engine.countAnswered = () => metrics.answered + (readers?.answered ?? 0)
   const onEnd = (ended: EndedRequest): void => {
-    answered++
     if (ended.code === 'STORE_FULL') space.found()
     metrics.countRequest(ended)
   }

@@ -77,6 +77,8 @@ const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
 export class Metrics {
   private readonly registry = new Registry()
   readonly countRequest: (ended: EndedRequest) => void
+  /** How many requests were counted. */
+  answered = 0
 
   /** @param options.prefixes The paths that routers are mounted at. */
   constructor({
@@ -85,7 +87,11 @@ export class Metrics {
     others,
     ...sources
   }: MetricsSources & { prefixes?: readonly string[] } = {}) {
-    this.countRequest = requestMetrics(this.registry, prefixes)
+    const count = requestMetrics(this.registry, prefixes)
+    this.countRequest = (ended) => {
+      this.answered++
+      count(ended)
+    }
     this.readSources(sources)
     addChainMetrics(this.registry, chain)
     this.others = others
