@@ -1,17 +1,15 @@
-import { randomBytes } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import * as z from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { KnownIdentities } from '../client/resolve.js'
-import { writeDurably } from '../server/store/durable-file.js'
 import { CommandError } from './command.js'
-import { KnownTrees } from './known-trees.js'
+import { userFolder, writeUserJson } from './user-files.js'
 
 const file = z.record(z.string(), z.record(z.string(), z.string()))
 
 /**
- * The identity keys that names of a tree had when they were first resolved, in a file of the user beside {@link KnownTrees}: BRC-174
+ * The identity keys that names of a tree had when they were first resolved, in a file of the user: BRC-174
  * section 7.4. A changed key replaces the old one only if the user says so.
  */
 export class KnownIdentityFile implements KnownIdentities {
@@ -28,7 +26,7 @@ export class KnownIdentityFile implements KnownIdentities {
    * @throws CommandError (`usage`) if the file exists and cannot be read: a changed key would go unnoticed.
    */
   static async open(env: Record<string, string | undefined>, genesis: string): Promise<KnownIdentityFile> {
-    const path = join(dirname(KnownTrees.open(env).path), 'known-identities.json')
+    const path = join(userFolder(env, 'XDG_CONFIG_HOME'), 'known-identities.json')
     return new KnownIdentityFile(path, genesis, await read(path))
   }
 
@@ -48,15 +46,8 @@ export class KnownIdentityFile implements KnownIdentities {
    */
   async set(name: string, identityKey: string): Promise<void> {
     const trees = { ...this.trees, [this.genesis]: { ...this.names, [name]: identityKey } }
-    const part = `${this.path}.${process.pid}-${randomBytes(4).toString('hex')}.part`
     try {
-      await mkdir(dirname(this.path), { recursive: true, mode: 0o700 })
-      await writeDurably({
-        file: this.path,
-        part,
-        content: `${JSON.stringify(trees, null, 2)}\n`,
-        flag: 'wx',
-      })
+      await writeUserJson(this.path, trees)
     } catch (cause) {
       throw new CommandError(`cannot write ${this.path}: ${messageOf(cause)}`, { cause, exit: 'usage' })
     }

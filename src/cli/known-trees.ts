@@ -1,7 +1,5 @@
-import { randomBytes } from 'node:crypto'
-import { mkdir, readFile } from 'node:fs/promises'
-import { homedir } from 'node:os'
-import { dirname, isAbsolute, join } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { Mutex } from 'async-mutex'
 import * as z from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
@@ -9,10 +7,10 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ExpectedDeployment, type ServerDeployment, treeDifference } from '../mining/tree-difference.js'
 import { jsonOfTree, MAX_TERM_LENGTH, treeJson, treeOfJson } from '../mining/tree-json.js'
 import type { Config } from '../server/config/config.js'
-import { writeDurably } from '../server/store/durable-file.js'
 import { cut } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'
 import type { CommandOutput } from './output.js'
+import { userFolder, writeUserJson } from './user-files.js'
 
 const file = z.record(z.string(), treeJson)
 
@@ -35,11 +33,7 @@ export class KnownTrees {
 
   /** `$XDG_CONFIG_HOME/minetree/known-trees.json`, or the same below `~/.config`. Does not read it yet. */
   static open(env: Record<string, string | undefined>): KnownTrees {
-    const { XDG_CONFIG_HOME: configured } = env
-    // A relative path must be ignored: XDG Base Directory Specification, "Basics".
-    const folder =
-      configured !== undefined && isAbsolute(configured) ? configured : join(env.HOME || homedir(), '.config')
-    return new KnownTrees(join(folder, 'minetree', 'known-trees.json'))
+    return new KnownTrees(join(userFolder(env, 'XDG_CONFIG_HOME'), 'known-trees.json'))
   }
 
   /**
@@ -66,7 +60,7 @@ export class KnownTrees {
       { ...tree, genesis: formatOutpoint(tree.genesis) },
     ])
     const entries = { ...Object.fromEntries(kept), [keyOf(url)]: jsonOfTree(tree) }
-    await this.possible('write', () => this.replace(`${JSON.stringify(entries, null, 2)}\n`))
+    await this.possible('write', () => writeUserJson(this.path, entries))
   }
 
   /**
@@ -127,13 +121,6 @@ export class KnownTrees {
     throw new CommandError(`${this.path} is damaged: correct it or remove it, or set GENESIS`, {
       exit: 'usage',
     })
-  }
-
-  /** Writes another file, and renames it once it is on disk: readers find the old or the new content. */
-  private async replace(text: string): Promise<void> {
-    await mkdir(dirname(this.path), { recursive: true, mode: 0o700 })
-    const part = `${this.path}.${process.pid}-${randomBytes(4).toString('hex')}.part`
-    await writeDurably({ file: this.path, part, content: text, flag: 'wx' })
   }
 
   private async possible<Result>(what: 'read' | 'write', doing: () => Promise<Result>): Promise<Result> {

@@ -1,5 +1,4 @@
-import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { join } from 'node:path'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { SourceError } from '../client/errors.js'
@@ -15,6 +14,7 @@ import { cut } from '../server/telemetry/escape-control-chars.js'
 import { CommandError } from './command.js'
 import { expectedTree, isLoopback, KnownTrees } from './known-trees.js'
 import type { CommandOutput } from './output.js'
+import { userFolder } from './user-files.js'
 
 export interface NameCheckOptions {
   name: string
@@ -61,7 +61,9 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     sources,
     chainTracker: openHeadersSource(config) ?? 'scripts only',
     requireProofs,
-    ...(options.cache && { segments: new FileSegmentStore(segmentsFolder(env)) }),
+    ...(options.cache && {
+      segments: new FileSegmentStore(join(userFolder(env, 'XDG_CACHE_HOME'), 'segments')),
+    }),
     ...(options.known && { known: await options.known(formatOutpoint(deployment.genesis)) }),
   }).catch((error: unknown) => {
     // If all servers follow other trees, that is the better explanation.
@@ -72,14 +74,6 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
   })
   requireUnspent(resolved)
   return { ...resolved, config, genesis: formatOutpoint(deployment.genesis), genesisFrom: from }
-}
-
-/** `$XDG_CACHE_HOME/minetree/segments`, or the same below `~/.cache`. */
-function segmentsFolder({ XDG_CACHE_HOME: configured, HOME }: NameCheckOptions['env']): string {
-  // A relative path must be ignored: XDG Base Directory Specification, "Basics".
-  const folder =
-    configured !== undefined && isAbsolute(configured) ? configured : join(HOME || homedir(), '.cache')
-  return join(folder, 'minetree', 'segments')
 }
 
 function serverUrl(text: string): string {
