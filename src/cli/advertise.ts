@@ -11,7 +11,6 @@ import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
-import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
 import type { Config } from '../server/config/config.js'
 import {
   ADVERTISEMENTS,
@@ -31,39 +30,28 @@ import {
   type Token,
 } from './advertisement-payers.js'
 import { CommandError } from './command.js'
-import { type Ask, confirmPayment } from './mine.js'
 import { MintFolder, type StoredMint } from './mint-folder.js'
 import { coinsOf, readTransactions } from './mint-payers.js'
 import { arcFor, readKey, sendThroughArc, walletAt } from './mint-services.js'
 import { type CommandOutput, grouped } from './output.js'
+import {
+  confirmPayment,
+  feeRateText,
+  type PaymentOptions,
+  recordOutcome,
+  requireOnePayer,
+} from './payment.js'
 
-export interface AdvertiseOptions {
+export interface AdvertiseOptions extends PaymentOptions {
   /** Where this host answers the command. */
   url: string
   /** Revoke everything instead. */
   revoke: boolean
-  /** The URL of a wallet (BRC-100) with a JSON API. */
-  wallet?: string
-  /** A file with a key as WIF. */
-  keyFile?: string
-  /** Files with coins of the key. */
-  coins: string[]
-  /** Satoshis per 1,000 bytes. */
-  feeRate?: number
   /** The highest fee, in satoshis. */
   maxFee: number
-  /** The folder for paid transactions. */
-  folder: string
-  /** The URL of an ARC service. */
-  arc?: string
-  arcApiKey?: string
   /** The URLs of the trackers to tell; by default those of the SDK, for the live network. */
   tracker?: string[]
-  yes: boolean
-  ask: Ask | undefined
   config: Config
-  output: CommandOutput
-  signal: AbortSignal
 }
 
 /** A token that is not spent, as far as the host and the folder know. */
@@ -139,8 +127,7 @@ function requireAdvertisable(text: string): void {
 
 async function payerFor(options: AdvertiseOptions, folder: MintFolder): Promise<AdvertisementPayer> {
   const { wallet, keyFile, feeRate, config, signal } = options
-  if (wallet !== undefined && keyFile !== undefined)
-    throw new CommandError('use either --wallet or --key-file, not both', { exit: 'usage' })
+  requireOnePayer(options)
   if (wallet !== undefined) return payFromWallet(walletAt(wallet, signal))
   if (keyFile === undefined) {
     if (config.profile.name === 'local') return FAKE_ADVERTISEMENT_PAYER
@@ -210,17 +197,8 @@ async function send(options: {
   const { transaction, state = 'pending', payer, folder, server } = options
   const txid = transaction.id('hex')
   if (state === 'pending' && payer.send !== undefined) {
-    const { kind, why } = await payer.send(transaction)
-    if (kind === 'refused') {
-      await folder.setState(txid, 'lost')
-      throw new CommandError(`the network rejects ${txid}: ${why}`, { exit: 'refused' })
-    }
-    if (kind === 'undecided')
-      throw new CommandError(
-        `it is not known yet whether the network accepts ${txid}: ${why}; it is stored: run the same command again to send it once more`,
-        { exit: 'unavailable' },
-      )
-    await folder.setState(txid, 'sent')
+    const later = 'it is stored: run the same command again to send it once more'
+    await recordOutcome(folder, { txid, outcome: await payer.send(transaction), later })
   }
   const conflict = await server.submit(transaction)
   if (conflict === undefined) {
@@ -285,15 +263,14 @@ async function approve(
   options: AdvertiseOptions,
   plan: { missing: Advertisement[]; revoked: LiveToken[]; url: string; payer: AdvertisementPayer },
 ): Promise<void> {
-  const { output, ask, yes, maxFee, feeRate = DEFAULT_FEE_RATE, wallet } = options
+  const { output, ask, yes, maxFee } = options
   const { missing, revoked, url, payer } = plan
   if (payer === FAKE_ADVERTISEMENT_PAYER) return
   const namesOf = (each: Advertisement[]): string =>
     each.map(({ topicOrService }) => topicOrService).join(', ')
   if (missing.length > 0) output.note(`advertises ${namesOf(missing)} at ${url}, a satoshi each`)
   if (revoked.length > 0) output.note(`revokes ${revoked.length} advertisements: ${namesOf(revoked)}`)
-  const rate = wallet === undefined ? `at ${feeRate} satoshis per 1,000 bytes` : 'at the rate of the wallet'
-  output.note(`the fee is paid ${rate}: at most ${grouped(maxFee)} satoshis`)
+  output.note(`the fee is paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis`)
   await confirmPayment({ ask, isAgreed: yes, output })
 }
 

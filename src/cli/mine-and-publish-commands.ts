@@ -111,8 +111,9 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       const isNetworkSet = process.env.NETWORK !== undefined || config.profile.name === 'mainnet'
       const interruption = untilSignal()
       const { signal } = interruption
-      const [{ runMine, terminalAsk }, { KnownTrees }] = await Promise.all([
+      const [{ runMine }, { terminalAsk }, { KnownTrees }] = await Promise.all([
         import('./mine.js'),
+        import('./payment.js'),
         import('./known-trees.js'),
       ])
       await interruption.during(() =>
@@ -157,7 +158,7 @@ export function addMineAndPublishCommands(program: Command, context: CommandCont
       const { signal } = interruption
       const [{ runAdvertise }, { terminalAsk }] = await Promise.all([
         import('./advertise.js'),
-        import('./mine.js'),
+        import('./payment.js'),
       ])
       await interruption.during(() =>
         runAdvertise({

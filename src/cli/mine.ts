@@ -1,11 +1,9 @@
-import { createInterface } from 'node:readline/promises'
 import type { Network } from '../../backend/src/protocol/address.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { VerifiedNode } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
 import { budgetFor, type MiningBudget, withTimeLimit } from '../mining/budget.js'
 import { FAKE_FUNDING_PAYER } from '../mining/fake-funding.js'
-import { DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
 import { HttpMineIndex, type MineIndex } from '../mining/mine-index.js'
 import { mineName, requireMinableName } from '../mining/mine-name.js'
 import { MiningError } from '../mining/mining-error.js'
@@ -27,42 +25,25 @@ import {
   sendThroughWallet,
   walletAt,
 } from './mint-services.js'
-import { type CommandOutput, grouped } from './output.js'
+import { grouped } from './output.js'
+import { confirmPayment, feeRateText, type PaymentOptions, requireOnePayer } from './payment.js'
 import { RecordingIndex, reconcileMints, type UndecidedMint } from './pending-mints.js'
 
-export interface MineOptions {
+export interface MineOptions extends PaymentOptions {
   name: string
   /** The URL of the server. */
   url: string
   /** The owner's P2PKH address. */
   owner?: string
   workers?: number
-  /** Satoshis per 1,000 bytes. */
-  feeRate?: number
-  /** The URL of a wallet (BRC-100) with a JSON API. */
-  wallet?: string
-  /** A file with a key as WIF. */
-  keyFile?: string
-  /** Files with coins of the key. */
-  coins: string[]
-  /** The folder for paid mints, except those with fake funding. */
-  folder: string
-  /** The URL of an ARC service. */
-  arc?: string
-  arcApiKey?: string
   /** The limits on its cost. */
   budget: Partial<MiningBudget>
-  /** Pay without being asked. */
-  yes: boolean
-  ask: Ask | undefined
   /** A server that contradicts these settings is not used. */
   config: Config
   /** Set only if the user or the profile determines it. */
   network: Network | undefined
   /** Used if no genesis is configured. */
   knownTrees: KnownTrees
-  output: CommandOutput
-  signal: AbortSignal
 }
 
 /**
@@ -173,8 +154,7 @@ interface Money {
 /** The payer that the options name; on a local network, fake funding by default. */
 async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> {
   const { wallet, keyFile, config, signal } = options
-  if (wallet !== undefined && keyFile !== undefined)
-    throw new CommandError('use either --wallet or --key-file, not both', { exit: 'usage' })
+  requireOnePayer(options)
   if (wallet === undefined && keyFile === undefined) {
     if (config.profile.name !== 'local')
       throw new CommandError('choose who pays: use --wallet, or --key-file with --coins', { exit: 'usage' })
@@ -244,17 +224,16 @@ async function approve(
   options: MineOptions,
   plan: { node: VerifiedNode; missing: string; budget: MiningBudget; server: ServerDeployment; url: string },
 ): Promise<void> {
-  const { name, output, ask, yes, feeRate = DEFAULT_FEE_RATE, wallet, signal } = options
+  const { name, output, ask, yes, signal } = options
   const { node, missing, budget, server, url } = plan
   const { maxFee, maxTotal, maxMints, maxTime } = budget
   const mints = missing.length === 1 ? '1 mint' : `${missing.length} mints`
-  const rate = wallet === undefined ? `at ${feeRate} satoshis per 1,000 bytes` : 'at the rate of the wallet'
   const from = node.domain === '' ? 'the root' : JSON.stringify(node.domain)
   output.note(
     `${name} takes ${mints} from ${from}, in the tree ${formatOutpoint(server.deployment.genesis)} that ${url} follows`,
   )
   output.note(
-    `fees are paid ${rate}: at most ${grouped(maxFee)} satoshis per mint, ${grouped(maxTotal)} in total, ${maxMints} mints and ${timeText(maxTime)}`,
+    `fees are paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis per mint, ${grouped(maxTotal)} in total, ${maxMints} mints and ${timeText(maxTime)}`,
   )
   signal.throwIfAborted()
   await confirmPayment({ ask, isAgreed: yes, output })
@@ -269,43 +248,4 @@ function summary(paid: readonly PaidMint[], folder: MintFolder): string {
   const total = paid.reduce((sum, { fee }) => sum + fee, 0)
   const each = paid.map(({ mint, fee }) => `${mint.name} ${grouped(fee)}`).join(', ')
   return `paid ${grouped(total)} satoshis of fees: ${each}; the mints are in ${folder.path}`
-}
-
-/** Asks the user a question. */
-export type Ask = (question: string) => Promise<string>
-
-/** Asks on the terminal; undefined unless standard input and standard error are one. */
-export function terminalAsk(signal: AbortSignal): Ask | undefined {
-  const { stdin, stderr } = process
-  if (!stdin.isTTY || !stderr.isTTY) return undefined
-  return async (question) => {
-    const terminal = createInterface({ input: stdin, output: stderr })
-    try {
-      return await terminal.question(question, { signal })
-    } finally {
-      terminal.close()
-    }
-  }
-}
-
-/**
- * Asks the user to agree before anything is paid.
- *
- * @throws CommandError if the user refuses, or cannot be asked.
- */
-export async function confirmPayment({
-  ask,
-  isAgreed,
-  output,
-}: {
-  ask: Ask | undefined
-  /** `--yes`. */
-  isAgreed: boolean
-  output: CommandOutput
-}): Promise<void> {
-  if (isAgreed) return
-  if (ask === undefined)
-    throw new CommandError('nothing was paid: add --yes to pay without being asked', { exit: 'usage' })
-  const answer = await ask(`${output.errorColors.yellow('minetree:')} pay? [y/N] `)
-  if (!/^\s*y(?:es)?\s*$/i.test(answer)) throw new CommandError('nothing was paid', { exit: 'refused' })
 }

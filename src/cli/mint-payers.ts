@@ -10,6 +10,9 @@ import { CommandError } from './command.js'
 import { findTransactions } from './import-files.js'
 import type { MintFolder, StoredMint } from './mint-folder.js'
 import type { SendMint } from './mint-services.js'
+import { recordOutcome, undecided } from './payment.js'
+
+const SEND_AGAIN = 'the mint is stored: run the same command again to send it once more'
 
 /**
  * Pays with coins of one key, and with the change of earlier mints. A mint is sent to the network before it is submitted to
@@ -41,12 +44,7 @@ export function keyPayer(options: {
       const txid = transaction.id('hex')
       await folder.keep(txid, beef)
       const outcome = await send?.({ transaction, name: mint.name })
-      if (outcome?.kind === 'accepted') await folder.setState(txid, 'sent')
-      if (outcome?.kind === 'refused') {
-        await folder.setState(txid, 'lost')
-        throw new CommandError(`the network rejects ${txid}: ${outcome.why}`, { exit: 'refused' })
-      }
-      if (outcome?.kind === 'undecided') throw undecided(txid, outcome.why)
+      if (outcome !== undefined) await recordOutcome(folder, { txid, outcome, later: SEND_AGAIN })
       return { ...signed, beef, fee: transaction.getFee() }
     },
   }
@@ -68,19 +66,12 @@ export function walletPayer({ wallet, folder }: { wallet: NameWallet; folder: Mi
       } catch (error) {
         if (!(error instanceof WalletSendError)) throw error
         const { txid, isFinal, message } = error
-        if (!isFinal) throw undecided(txid, message)
+        if (!isFinal) throw undecided({ txid, why: message, later: SEND_AGAIN })
         await folder.setState(txid, 'lost')
         throw new CommandError(message, { exit: 'refused', cause: error })
       }
     },
   }
-}
-
-function undecided(txid: string, why: string): CommandError {
-  return new CommandError(
-    `it is not known yet whether the network accepts ${txid}: ${why}; the mint is stored: run the same command again to send it once more`,
-    { exit: 'unavailable' },
-  )
 }
 
 /**

@@ -107,7 +107,7 @@ async function run(
   const { output } = context
   const interruption = untilSignal()
   const { signal } = interruption
-  const [{ runMove }, { terminalAsk }] = await Promise.all([import('./move-name.js'), import('./mine.js')])
+  const [{ runMove }, { terminalAsk }] = await Promise.all([import('./move-name.js'), import('./payment.js')])
   const arcApiKey = process.env.ARC_API_KEY
   await interruption.during(() =>
     runMove(

@@ -18,9 +18,9 @@ import {
 import { type NameCoin, nameCoin } from '../identity/name-coin.js'
 import { DEFAULT_FEE_RATE, p2pkhLockOf } from '../mining/fund-with-key.js'
 import { feeOf } from '../mining/fund-with-wallet.js'
+import { refusalOf } from '../mining/server-answers.js'
 import { CommandError, ownerLock } from './command.js'
 import { LocalServer } from './local-server.js'
-import { type Ask, confirmPayment } from './mine.js'
 import { MintFolder } from './mint-folder.js'
 import { coinsOf, readTransactions } from './mint-payers.js'
 import {
@@ -32,7 +32,14 @@ import {
   walletAt,
 } from './mint-services.js'
 import { type CheckedName, checkName } from './name-check.js'
-import { type CommandOutput, grouped } from './output.js'
+import { grouped } from './output.js'
+import {
+  confirmPayment,
+  feeRateText,
+  type PaymentOptions,
+  recordOutcome,
+  requireOnePayer,
+} from './payment.js'
 
 /** What is to become of a name. */
 export type Deed =
@@ -41,30 +48,14 @@ export type Deed =
   /** To an address, or into a lock that the new holder has made. */
   | { kind: 'transfer'; address?: string; lock?: string }
 
-export interface MoveOptions {
+export interface MoveOptions extends PaymentOptions {
   name: string
   /** The URL of the server. */
   url: string
   genesis?: string
-  /** The URL of a wallet (BRC-100) with a JSON API. */
-  wallet?: string
-  /** A file with a key as WIF. */
-  keyFile?: string
-  /** Files with coins of the key. */
-  coins: string[]
-  /** Satoshis per 1,000 bytes. */
-  feeRate?: number
+  /** The highest fee, in satoshis. */
   maxFee: number
-  /** The folder for paid transactions. */
-  folder: string
-  /** The URL of an ARC service. */
-  arc?: string
-  arcApiKey?: string
-  yes: boolean
-  ask: Ask | undefined
   env: Record<string, string | undefined>
-  output: CommandOutput
-  signal: AbortSignal
 }
 
 /** Who holds a name, or is to be bound to it. */
@@ -104,8 +95,7 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
 
 async function holderOf(options: MoveOptions): Promise<Holder | undefined> {
   const { wallet, keyFile, signal } = options
-  if (wallet !== undefined && keyFile !== undefined)
-    throw new CommandError('use either --wallet or --key-file, not both', { exit: 'usage' })
+  requireOnePayer(options)
   if (wallet !== undefined) return { kind: 'wallet', wallet: walletAt(wallet, signal) }
   return keyFile === undefined ? undefined : { kind: 'key', key: await readKey(keyFile) }
 }
@@ -179,8 +169,7 @@ async function pay(move: Found & { lock: Uint8Array }, options: MoveOptions): Pr
     throw new CommandError('say who holds the name: use --wallet, or --key-file with --coins', {
       exit: 'usage',
     })
-  const rate = holder.kind === 'key' ? `at ${feeRate} satoshis per 1,000 bytes` : 'at the rate of the wallet'
-  output.note(`the fee is paid ${rate}: at most ${grouped(maxFee)} satoshis`)
+  output.note(`the fee is paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis`)
   await confirmPayment({ ask: options.ask, isAgreed: yes, output })
   const folder = await MintFolder.at(options.folder)
   try {
@@ -211,20 +200,11 @@ async function send(
 ): Promise<void> {
   const txid = moved.transaction.id('hex')
   await folder.keep(txid, writeBeef(moved.transaction))
-  const outcome = await send?.(moved)
-  if (outcome?.kind === 'refused') {
-    await folder.setState(txid, 'lost')
-    throw new CommandError(`the network rejects ${txid}: ${outcome.why}`, { exit: 'refused' })
-  }
-  if (outcome?.kind === 'undecided')
-    throw new CommandError(
-      `it is not known yet whether the network accepts ${txid}: ${outcome.why}; resolve ${moved.name} later to see`,
-      { exit: 'unavailable' },
-    )
-  await folder.setState(txid, 'sent')
+  // Without a network, the server alone decides.
+  const outcome = (await send?.(moved)) ?? { kind: 'accepted', why: '' }
+  await recordOutcome(folder, { txid, outcome, later: `resolve ${moved.name} later to see` })
 }
 
-const refusal = z.object({ error: z.string(), code: z.string() })
 const steak = z.object({ [TOPICS.ordinals]: z.object({ outputsToAdmit: z.array(z.number()) }) })
 
 /** Submits what moves a name, whose output 0 has to be admitted. */
@@ -243,14 +223,11 @@ async function submit(
     body: Uint8Array.from(beef),
   })
   const json = readJson(body)
-  const refused = refusal.safeParse(json)
-  if (refused.success)
-    throw new CommandError(
-      `${url} refuses to move ${name} (${status} ${refused.data.code}): ${refused.data.error}`,
-      {
-        exit: status === 503 ? 'unavailable' : 'refused',
-      },
-    )
+  const refused = refusalOf(json)
+  if (refused !== undefined)
+    throw new CommandError(`${url} refuses to move ${name} (${status} ${refused.code}): ${refused.error}`, {
+      exit: status === 503 ? 'unavailable' : 'refused',
+    })
   const taken = steak.safeParse(json)
   if (taken.success && taken.data[TOPICS.ordinals].outputsToAdmit.includes(0)) return
   throw new CommandError(`${url} did not admit what moves ${name}: its log says why`, { exit: 'refused' })

@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import picocolors from 'picocolors'
-import { confirmPayment } from '../../../src/cli/mine.js'
 import { bytesText, CommandOutput, hasColors, ProgressLine, type Stream } from '../../../src/cli/output.js'
+import { confirmPayment } from '../../../src/cli/payment.js'
 import { readable } from '../../../src/cli/terminal-log.js'
 import { createLogger } from '../../../src/server/telemetry/logger.js'
 
