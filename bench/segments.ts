@@ -59,7 +59,7 @@ async function lines(resolver: Resolver, { tree, most }: { tree: string; most: n
       times.push(await timed(() => everything(new FileSegmentStore(join(folder, 'segments')))))
     return median(times)
   })
-  return [...found, `${tree} covenant, repeated by files that are read anew: ${inFiles.toFixed(2)} ms`]
+  return [...found, `${tree} covenant, repeated, with the files read again: ${inFiles.toFixed(2)} ms`]
 }
 
 async function many(resolver: Resolver): Promise<string> {

@@ -3,7 +3,7 @@
  * text under a key of `a-z`, `0-9`, `_`, `-` and one `/`. The client writes only what it has verified, and treats what it
  * cannot read, or did not write, as absent.
  *
- * Whoever can write to a store can forge names: it must be as safe as the program that uses it.
+ * Anyone who can write to a store can forge names: it must be as safe as the program that uses it.
  */
 export interface SegmentStore {
   /** The text that was put under a key last; undefined if there is none. A rejection counts as that. */

@@ -249,14 +249,14 @@ describe('a name that has moved', () => {
     ],
     ['changed in its digest', (text) => (text.startsWith('0') ? '1' : '0') + text.slice(1)],
     ['no JSON', () => `${'0'.repeat(64)} {`],
-  ])('is verified anew where each segment was %s', async (_, damage) => {
+  ])('is verified again where each segment was %s', async (_, damage) => {
     const store = (await kept()).reopened(damage)
     const asked = new Asked()
     expect(plain(await resolve(store, asked))).toEqual(plain(await resolve(undefined)))
     expect(asked.paths).toEqual([paths.record, paths.proof, paths.provenance])
   })
 
-  test('is verified anew where segments were moved to other keys', async () => {
+  test('is verified again where segments were moved to other keys', async () => {
     const store = await kept()
     const texts = [...store.texts.values()]
     const moved = store.reopened((text) => texts[(texts.indexOf(text) + 1) % texts.length] ?? '')

@@ -153,7 +153,7 @@ describe('what the server is honest about', () => {
     }
   })
 
-  test('the name, its ordinal and its tip are told, and how far gateways agree', async () => {
+  test('the response has the name, its ordinal and its tip, and how far gateways agree', async () => {
     const behind = await gateway({
       [`/svc/gateway/provenance/${mint.outpoint(2)}`]: { status: 404, body: {} },
     })

@@ -135,7 +135,7 @@ describe('what is not known', () => {
     )
   })
 
-  test('a profile that cannot be read is kept whole where nothing is said anew, and goes with the layout', () => {
+  test('a profile that cannot be read is kept whole where no other is given, and goes with the layout', () => {
     const before = read([utf8('identity'), key, utf8('profile'), utf8('?')])
     const identityKey = key
     expect(bindingFields({ layout: 'key-value', identityKey, profile: {}, replaces: before })).toEqual(

@@ -17,7 +17,7 @@ async function shown({ server }: HeaderWorld, host: string): Promise<unknown> {
   return status === 200 ? body.toString() : status
 }
 
-/** The chain goes on without its last blocks, in a longer branch whose first block holds these; the server is told. */
+/** The chain goes on without its last blocks, in a longer branch whose first block holds these; the server hears of it. */
 async function reorganise(world: HeaderWorld, blocks: number, transactions: FakeTransaction[]) {
   const { headers } = world
   const branch = headers.fork(headers.bestTip.height - blocks)
