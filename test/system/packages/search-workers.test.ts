@@ -177,7 +177,7 @@ describe('the package as installed', () => {
   })
 })
 
-test('a worker loads this folder and a few bytes of the protocol, and no package', () => {
+test('a worker loads this folder, the rounds of SHA-256 and a few bytes of the protocol, and no package', () => {
   const root = resolve(import.meta.dirname, '../../..')
   const loaded = new Set<string>()
   const packages = new Set<string>()
@@ -193,6 +193,10 @@ test('a worker loads this folder and a few bytes of the protocol, and no package
   load(join(root, ROOM, 'search-worker.ts'))
   expect([...packages]).toEqual([])
   const elsewhere = [...loaded].map((file) => relative(root, file)).filter((file) => !file.startsWith(ROOM))
-  expect(elsewhere.sort()).toEqual(['backend/src/protocol/bytes.ts', 'backend/src/protocol/coded-error.ts'])
+  expect(elsewhere.sort()).toEqual([
+    'backend/src/protocol/bytes.ts',
+    'backend/src/protocol/coded-error.ts',
+    'src/client/sha256-rounds.ts',
+  ])
   expect(loaded.size).toBeGreaterThan(5)
 })
