@@ -2,7 +2,8 @@ import { join } from 'node:path'
 import { FileSegmentStore } from '../src/client/file-segment-store.js'
 import { HttpNameSource } from '../src/client/name-source.js'
 import { resolveName } from '../src/client/resolve.js'
-import { MemorySegmentStore, type SegmentStore } from '../src/client/segment-store.js'
+import { MemorySegmentStore } from '../src/client/segment-store.js'
+import { Segments } from '../src/client/segments.js'
 import { startServer } from '../src/server/server.js'
 import { FakeHeaders } from '../test/support/client/name-proofs.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../test/support/protocol/fake-chain.js'
@@ -35,10 +36,10 @@ export async function* segments(): AsyncGenerator<string> {
 }
 
 async function lines(resolver: Resolver, { tree, most }: { tree: string; most: number }): Promise<string[]> {
-  const checkpoint = async (segments: SegmentStore): Promise<void> =>
+  const checkpoint = async (segments: Segments): Promise<void> =>
     void (await resolver.resolve(NAME.slice(0, CHECKPOINT), segments))
   const nothing = async (): Promise<void> => undefined
-  const everything = async (segments: SegmentStore): Promise<void> =>
+  const everything = async (segments: Segments): Promise<void> =>
     void (await resolver.resolve(NAME, segments))
   const rows = [
     ['first', nothing, ''],
@@ -53,17 +54,17 @@ async function lines(resolver: Resolver, { tree, most }: { tree: string; most: n
     )
   }
   const inFiles = await withFolder(async (folder) => {
-    await everything(new FileSegmentStore(join(folder, 'segments')))
+    await everything(new Segments(new FileSegmentStore(join(folder, 'segments'))))
     const times: number[] = []
     for (let turn = 0; turn < TURNS; turn++)
-      times.push(await timed(() => everything(new FileSegmentStore(join(folder, 'segments')))))
+      times.push(await timed(() => everything(new Segments(new FileSegmentStore(join(folder, 'segments'))))))
     return median(times)
   })
   return [...found, `${tree} covenant, repeated, with the files read again: ${inFiles.toFixed(2)} ms`]
 }
 
 async function many(resolver: Resolver): Promise<string> {
-  const segments = new MemorySegmentStore()
+  const segments = new Segments(new MemorySegmentStore())
   resolver.forget()
   const took = await timed(async () => {
     for (const name of manyNames()) await resolver.resolve(name, segments)
@@ -107,7 +108,7 @@ class Resolver {
     this.requests = 0
   }
 
-  async resolve(name: string, segments: SegmentStore): Promise<void> {
+  async resolve(name: string, segments: Segments): Promise<void> {
     const { chain, headers: chainTracker } = this
     const sources = [new HttpNameSource({ url: this.url, fetch: this.fetch })]
     const question = { name, deployment: chain.deployment, chainTracker, sources, segments }
@@ -116,10 +117,10 @@ class Resolver {
   }
 
   /** What it takes to resolve the name after each of several preparations. */
-  async measure(prepare: (segments: SegmentStore) => Promise<void>) {
+  async measure(prepare: (segments: Segments) => Promise<void>) {
     const times: number[] = []
     for (let turn = 0; turn <= TURNS; turn++) {
-      const segments = new MemorySegmentStore()
+      const segments = new Segments(new MemorySegmentStore())
       await prepare(segments)
       this.forget()
       // The first one has the network in its time.

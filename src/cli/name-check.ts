@@ -5,6 +5,7 @@ import { SourceError } from '../client/errors.js'
 import { FileSegmentStore } from '../client/file-segment-store.js'
 import { HttpNameSource, type IndexReply, type NameSource } from '../client/name-source.js'
 import { type IndexReport, type KnownIdentities, type ResolvedName, resolveName } from '../client/resolve.js'
+import { Segments } from '../client/segments.js'
 import { MiningError } from '../mining/mining-error.js'
 import { type ServerDeployment, serverDeployment } from '../mining/server-deployment.js'
 import { treeDifference } from '../mining/tree-difference.js'
@@ -62,7 +63,7 @@ export async function checkName(options: NameCheckOptions): Promise<CheckedName>
     chainTracker: openHeadersSource(config) ?? 'scripts only',
     requireProofs,
     ...(options.cache && {
-      segments: new FileSegmentStore(join(userFolder(env, 'XDG_CACHE_HOME'), 'segments')),
+      segments: new Segments(new FileSegmentStore(join(userFolder(env, 'XDG_CACHE_HOME'), 'segments'))),
     }),
     ...(options.known && { known: await options.known(formatOutpoint(deployment.genesis)) }),
   }).catch((error: unknown) => {

@@ -1,5 +1,4 @@
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import type { VerifiedHistory } from './verify-history.js'
+import type { VerifiedHistory, VerifiedStep } from './verify-history.js'
 
 /**
  * How one verified history compares with another:
@@ -17,22 +16,31 @@ export type HistoryComparison = 'same' | 'wins' | 'loses' | 'conflict'
  * reader must not choose (BRC-174 2.3 and 4).
  */
 export function compareHistories(one: VerifiedHistory, other: VerifiedHistory): HistoryComparison {
-  const [path, otherPath] = [pathOf(one), pathOf(other)]
-  for (const [at, step] of path.entries()) {
-    const counterpart = otherPath[at]
-    if (counterpart === undefined) return 'wins'
-    if (step.place === counterpart.place) continue
+  const [length, otherLength] = [lengthOf(one), lengthOf(other)]
+  for (let at = 0; at < length; at++) {
+    if (at === otherLength) return 'wins'
+    const [step, counterpart] = [stepAt(one, at), stepAt(other, at)]
+    if (step.txid === counterpart.txid && step.vout === counterpart.vout) continue
     if (isInBlock(step) === isInBlock(counterpart)) return 'conflict'
     return isInBlock(step) ? 'wins' : 'loses'
   }
-  return path.length < otherPath.length ? 'loses' : 'same'
+  return length < otherLength ? 'loses' : 'same'
 }
 
-/** The mints from the genesis to the origin, then the places of the ordinal. */
-function pathOf({ name, tip }: VerifiedHistory): { place: string; height?: number }[] {
-  const mints = name.line.map((mint) => ({ ...mint, place: mint.txid }))
-  const steps = tip.path.slice(1).map((step) => ({ ...step, place: formatOutpoint(step.outpoint) }))
-  return [...mints, ...steps]
+/** How many transactions lead from the genesis to the tip: the mints to the origin, then the steps of the ordinal. */
+function lengthOf({ name, tip }: VerifiedHistory): number {
+  return name.line.length + tip.path.length - 1
+}
+
+/** One of these transactions, and which output of a step has the ordinal. */
+function stepAt(
+  { name: { line }, tip: { path } }: VerifiedHistory,
+  at: number,
+): { txid: string; vout?: number; height?: number } {
+  const mint = line[at]
+  if (mint !== undefined) return mint
+  const { outpoint, height } = path[at - line.length + 1] as VerifiedStep
+  return { ...outpoint, ...(height !== undefined && { height }) }
 }
 
 /** The block height of every transaction that any of the histories proves, by txid: proven for one is proven for all. */
@@ -69,7 +77,9 @@ function isInBlock({ height }: { height?: number }): boolean {
 
 /** The histories that lose to no other, each of them once. */
 export function leadingHistories(all: readonly VerifiedHistory[]): VerifiedHistory[] {
-  const leading = all.filter((one) => all.every((other) => compareHistories(one, other) !== 'loses'))
+  const leading = all.filter((one) =>
+    all.every((other) => other === one || compareHistories(one, other) !== 'loses'),
+  )
   return leading.filter(
     (one, at) => !leading.slice(0, at).some((earlier) => compareHistories(one, earlier) === 'same'),
   )

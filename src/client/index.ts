@@ -42,6 +42,7 @@ export {
   type SpendStatus,
 } from './resolve.js'
 export { IndexedDbSegmentStore, MemorySegmentStore, type SegmentStore } from './segment-store.js'
+export { type NameMemory, Segments } from './segments.js'
 export {
   SITE_SCRIPTS,
   type SiteConfig,

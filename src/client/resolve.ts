@@ -7,11 +7,10 @@ import { CheckWorkerError, checkInWorker } from './check-in-worker.js'
 import { compareHistories, leadingHistories, provenHeights, withHeights } from './compare-histories.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
 import { type KnownName, placesIn } from './known-name.js'
-import { NameMemory } from './name-memory.js'
 import { type AskBounds, HttpNameSource, type IndexReply, type NameSource } from './name-source.js'
-import type { SegmentStore } from './segment-store.js'
+import type { NameMemory, Segments } from './segments.js'
 import { type IdentityBinding, verifyBinding } from './verify-binding.js'
-import { checkEvidence, type VerifiedHistory, type VerifiedTip } from './verify-history.js'
+import { checkEvidence, knownHistory, type VerifiedHistory, type VerifiedTip } from './verify-history.js'
 import type { NameTrust, VerifiedName } from './verify-name.js'
 
 /** Why a name was not resolved. */
@@ -129,7 +128,7 @@ export interface ResolveOptions extends NameTrust {
    * Where verified parts of the tree are kept: only what they lack is fetched and verified. By default nothing is kept. Ignored
    * with `'scripts only'`, which proves nothing.
    */
-  segments?: SegmentStore
+  segments?: Segments
   /** Check each answer in a worker that is terminated at the deadline. By default only if `workerUrl` is set. */
   workers?: boolean
   /** What the caller knows: a changed identity key and confusable names are reported. */
@@ -158,12 +157,12 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
   const sources = options.sources.map(nameSource)
   const checkedAt = Date.now()
-  const memory = NameMemory.of(options)
+  const memory = options.segments?.recall(options)
   const outcomes = await askSources(sources, { ...options, memory })
 
   const shown = outcomes.filter(isChecked).map(({ history }) => history)
   // An index may be behind what was verified earlier. If none shows the name, neither does what is remembered.
-  const own = shown.length > 0 ? await memory?.history() : undefined
+  const own = shown.length > 0 && memory ? knownHistory(options, await memory.lately()) : undefined
   const heights = provenHeights(own ? [...shown, own] : shown)
   const merged = outcomes.map((each) =>
     isChecked(each) ? { ...each, history: withHeights(each.history, heights) } : each,

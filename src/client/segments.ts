@@ -1,280 +1,162 @@
-import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
-import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { type ClaimedBlock, hostSha256 } from './bundle.js'
-import {
-  type KnownMint,
-  type KnownName,
-  type KnownStep,
-  MAX_STEPS,
-  mintIn,
-  NAME_VOUT,
-  startsWith,
-} from './known-name.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { unlessAborted } from './bounded-fetch.js'
+import type { ClaimedBlock } from './bundle.js'
+import { HeadersError } from './errors.js'
+import { type KnownName, mintIn, placesIn } from './known-name.js'
 import { RecentMap, type SegmentStore } from './segment-store.js'
-import { isKnownRoot, type Trust } from './verify-transactions.js'
+import { type BlockCheck, TreeSegments } from './tree-segments.js'
+import { type Headers, isKnownRoot, type Trust } from './verify-transactions.js'
 
-/** Asks whether the block in which something was verified is still in the chain. */
-export type BlockCheck = (block: ClaimedBlock) => Promise<boolean>
-
-/** The mints that spend a node of one domain, one after another. */
-interface NodeSegment {
-  mints: KnownMint[]
-  /** The code of the covenant, with the genesis only: all nodes have it. */
-  code?: string
-}
-
-/** The steps of an ordinal. */
-interface OrdinalSegment {
-  steps: KnownStep[]
-  lockingScript: string
-  spends: readonly string[]
-}
-
-/** What was read of a store, by key: several resolutions at once share it. */
-const readSegments = new WeakMap<SegmentStore, RecentMap<Promise<unknown>>>()
+/** How many segments that were read of a store are kept decoded. */
 const MAX_READ = 2000
 
-/**
- * The verified parts of one tree in a store: for each node, the mints that spend it and its restated forms, under the outpoint
- * in which the node was created; for each name, the steps of its ordinal, under the outpoint in which it was minted. Only the
- * genesis leads to any of them, and only under the rules by which they were verified.
- */
-export class Segments {
-  private readonly tree: string
-  private readonly read: RecentMap<Promise<unknown>>
-
-  constructor(
-    private readonly store: SegmentStore,
-    private readonly deployment: Deployment,
-  ) {
-    this.tree = `${formatOutpoint(deployment.genesis)}-${termsDigest(deployment)}`
-    this.read = readSegments.get(store) ?? new RecentMap(MAX_READ)
-    readSegments.set(store, this.read)
-  }
-
-  /**
-   * What is known of a name, as far as its blocks are still in the chain. One block is asked about if none was
-   * replaced: the highest, which stands on all the others.
-   *
-   * @throws what `isInChain` throws.
-   */
-  async known(name: string, isInChain: BlockCheck): Promise<KnownName> {
-    const line: KnownMint[] = []
-    let code = ''
-    let node = this.deployment.genesis
-    for (let length = 1; length <= name.length; length++) {
-      const segment = await this.get(node, decodeNode)
-      if (segment === undefined) break
-      code ||= segment.code ?? ''
-      const at = segment.mints.findIndex((mint) => mint.name === name.slice(0, length))
-      const mint = segment.mints[at]
-      line.push(...segment.mints.slice(0, mint === undefined ? undefined : at + 1))
-      if (mint === undefined) break
-      node = { txid: mint.txid, vout: 1 }
-    }
-    const mint = mintIn({ code, line, steps: [] }, name)
-    const ordinal = mint && (await this.get(originOf(mint), decodeOrdinal))
-    const steps = ordinal?.steps ?? []
-    const left = await countInChain([...line, ...steps], isInChain)
-    if (left < line.length) return { code, line: line.slice(0, left), steps: [] }
-    // Without its script the last step is of little use, and the script kept is that of the last one.
-    if (ordinal === undefined || left < line.length + steps.length) return { code, line, steps: [] }
-    return { code, line, ...ordinal }
-  }
-
-  /**
-   * Keeps what was verified of a name.
-   *
-   * @param before What was known of it already.
-   */
-  async keep(name: string, verified: KnownName, before?: KnownName): Promise<void> {
-    const { code, line, steps, lockingScript, spends } = verified
-    if (!areInOrder([...line, ...steps])) return
-    if (!startsWith(before?.line ?? [], line)) await this.keepLine({ code, line })
-    const mint = mintIn(verified, name)
-    if (mint === undefined || lockingScript === undefined || spends === undefined) return
-    if (startsWith(before?.steps ?? [], steps)) return
-    const kept = await this.get(originOf(mint), decodeOrdinal)
-    // An index that is behind has shown less.
-    if (kept === undefined || !startsWith(kept.steps, steps))
-      await this.put(originOf(mint), { steps: [...steps], lockingScript, spends } satisfies OrdinalSegment)
-  }
-
-  private async keepLine({ code, line }: Pick<KnownName, 'code' | 'line'>): Promise<void> {
-    for (let start = 0, end = 0; start < line.length; start = end) {
-      const { domain } = line[start] as KnownMint
-      while (line[end]?.domain === domain) end++
-      const mints = line.slice(start, end)
-      const before = line[start - 1]
-      const node = before === undefined ? this.deployment.genesis : { txid: before.txid, vout: 1 }
-      const kept = await this.get(node, decodeNode)
-      // Another resolution may have got further along the same node.
-      if (kept === undefined || !startsWith(kept.mints, mints))
-        await this.put(node, { mints, ...(before === undefined && { code }) } satisfies NodeSegment)
-    }
-  }
-
-  private async get<Segment>(outpoint: Outpoint, decode: Decode<Segment>): Promise<Segment | undefined> {
-    const key = this.keyOf(outpoint)
-    const read = this.read.get(key)
-    if (read !== undefined) return (await read) as Segment | undefined
-    const reading = this.store.get(key).then(
-      (text) => {
-        const body = text === undefined ? undefined : openSealed(key, text)
-        return body && decode(body)
-      },
-      () => undefined,
-    )
-    this.read.set(key, reading)
-    return await reading
-  }
-
-  private async put(outpoint: Outpoint, segment: NodeSegment | OrdinalSegment): Promise<void> {
-    const key = this.keyOf(outpoint)
-    this.read.set(key, Promise.resolve(segment))
-    await this.store.put(key, seal(key, segment)).catch(() => undefined)
-  }
-
-  private keyOf(outpoint: Outpoint): string {
-    return `${this.tree}/${formatOutpoint(outpoint)}`
-  }
-}
-
-function originOf({ txid }: KnownMint): Outpoint {
-  return { txid, vout: NAME_VOUT }
-}
-
-/** The rules of a tree, by which its mints are judged: under other rules they are verified again. */
-function termsDigest({ genesis: _, marker, ...terms }: Deployment): string {
-  const sorted = Object.entries({ ...terms, marker: toHex(marker) })
-    .filter(([, value]) => value !== undefined)
-    .sort(([one], [other]) => (one < other ? -1 : 1))
-  return toHex(hostSha256(utf8(JSON.stringify(sorted)))).slice(0, 16)
-}
-
-/** What is checked of a name, and where verified segments are kept. */
-interface SegmentedCheck extends Pick<Trust, 'chainTracker' | 'signal'> {
+/** What is asked for, with headers: they alone prove anything. */
+interface Asked {
   name: string
   deployment: Deployment
-  segments?: SegmentStore
+  chainTracker: Exclude<Headers, string>
 }
 
 /**
- * Runs a check with what a store knows of a name, and keeps what it has verified. Without a store, and without headers, which
- * alone prove anything, nothing is known.
- *
- * @throws what the check throws; HeadersError if the chain tracker does not answer.
+ * Verified parts of trees, kept in a store: what is in it is neither fetched nor verified again. Make one for a store and keep it:
+ * resolutions at the same time share what they fetch.
  */
-export async function withSegments<Checked extends { known: KnownName | undefined }>(
-  { name, deployment, chainTracker, signal, segments: store }: SegmentedCheck,
-  check: (known: KnownName | undefined) => Promise<Checked>,
-): Promise<Checked> {
-  if (store === undefined || chainTracker === 'scripts only') return await check(undefined)
-  const segments = new Segments(store, deployment)
-  const before = await segments.known(
-    name,
-    async (block) => await isKnownRoot(chainTracker, { ...block, signal }),
-  )
-  const checked = await check(before)
-  if (checked.known !== undefined) await segments.keep(name, checked.known, before)
-  return checked
-}
+export class Segments {
+  /** What was read of the store, by key. */
+  private readonly read = new RecentMap<Promise<unknown>>(MAX_READ)
+  /** What resolutions are fetching from an index, by what they lack. */
+  private readonly fetching = new Map<string, Promise<void>>()
 
-/** How many of these places, from the first on, are in blocks of the chain. A chain that has a block has those below it. */
-async function countInChain(places: readonly ClaimedBlock[], isInChain: BlockCheck): Promise<number> {
-  let count = places.length
-  for (let last = places[count - 1]; last !== undefined; last = places[count - 1]) {
-    const { height, root } = last
-    if (await isInChain({ height, root })) break
-    while (places[count - 1]?.root === root) count--
+  constructor(private readonly store: SegmentStore) {}
+
+  /** What one resolution knows of a name. Undefined without headers. */
+  recall(asked: Omit<Asked, 'chainTracker'> & { chainTracker: Headers }): NameMemory | undefined {
+    const { name, deployment, chainTracker } = asked
+    if (chainTracker === 'scripts only') return undefined
+    const segments = new TreeSegments(deployment, this.store, this.read)
+    return new NameMemory({ name, deployment, chainTracker }, segments, this.fetching)
   }
-  return count
+
+  /**
+   * Runs a check with what is known of a name, and keeps what it has verified.
+   *
+   * @throws what the check throws; HeadersError if the chain tracker does not answer.
+   */
+  async use<Checked extends { known: KnownName | undefined }>(
+    asked: Omit<Asked, 'chainTracker'> & Pick<Trust, 'chainTracker' | 'signal'>,
+    check: (known: KnownName | undefined) => Promise<Checked>,
+  ): Promise<Checked> {
+    const { name, deployment, chainTracker, signal } = asked
+    if (chainTracker === 'scripts only') return await check(undefined)
+    const segments = new TreeSegments(deployment, this.store, this.read)
+    const isInChain: BlockCheck = async (block) => await isKnownRoot(chainTracker, { ...block, signal })
+    const before = await segments.known(name, isInChain)
+    const checked = await check(before)
+    if (checked.known !== undefined) await segments.keep(name, checked.known, before)
+    return checked
+  }
 }
 
-/** A transaction is never in a lower block than what it spends; {@link countInChain} counts on it. */
-function areInOrder(places: readonly ClaimedBlock[]): boolean {
-  return places.every(({ height }, at) => height >= (places[at - 1]?.height ?? 0))
+/** What one resolution knows of a name. */
+export class NameMemory {
+  /** The blocks that this resolution has asked the chain tracker about, or has verified. */
+  private readonly blocks = new Map<string, boolean>()
+
+  constructor(
+    private readonly asked: Asked,
+    private readonly segments: TreeSegments,
+    private readonly fetching: Map<string, Promise<void>>,
+  ) {}
+
+  /**
+   * Asks an index with what is known of the name. If another resolution is fetching from that index what this one lacks as well,
+   * it goes first, and this one then knows more.
+   *
+   * @param bounds.patience How long to wait for others, in milliseconds.
+   */
+  async share<Answer>(
+    index: string,
+    { signal, patience }: { signal: AbortSignal; patience: number },
+    ask: (known: KnownName | undefined) => Promise<Answer>,
+  ): Promise<Answer> {
+    const end = performance.now() + patience
+    let known = await this.known(signal)
+    while (known !== undefined && mintIn(known, this.asked.name) === undefined) {
+      const key = `${index} ${this.furthest(known)}`
+      const other = this.fetching.get(key)
+      if (other === undefined) return await asOnly(this.fetching, key, async () => await ask(known))
+      const left = end - performance.now()
+      if (left <= 0) break
+      await unlessAborted(withinTime(other, left), signal)
+      known = await this.known(signal)
+    }
+    return await ask(known)
+  }
+
+  private furthest(known: KnownName): string {
+    const { deployment } = this.asked
+    return formatOutpoint(placesIn(known, this.asked).nodes[0] ?? deployment.genesis)
+  }
+
+  /** What is known; undefined if the chain tracker does not say whether it still holds. */
+  private async known(signal: AbortSignal): Promise<KnownName | undefined> {
+    const { name, chainTracker } = this.asked
+    const isInChain = async (block: ClaimedBlock): Promise<boolean> => {
+      const answer =
+        this.blocks.get(blockKey(block)) ?? (await isKnownRoot(chainTracker, { ...block, signal }))
+      this.blocks.set(blockKey(block), answer)
+      return answer
+    }
+    try {
+      return await unlessAborted(this.segments.known(name, isInChain), signal)
+    } catch (error) {
+      if (error instanceof HeadersError) return undefined
+      throw error
+    }
+  }
+
+  /** Keeps what was verified. */
+  async keep(verified: KnownName, before: KnownName | undefined): Promise<void> {
+    const highest = verified.steps.at(-1) ?? verified.line.at(-1)
+    if (highest !== undefined) this.blocks.set(blockKey(highest), true)
+    await this.segments.keep(this.asked.name, verified, before)
+  }
+
+  /** What is known of the name by the blocks that were asked about, or verified: the chain tracker is not asked again. */
+  async lately(): Promise<KnownName> {
+    const isInChain: BlockCheck = async (block) => this.blocks.get(blockKey(block)) === true
+    return await this.segments.known(this.asked.name, isInChain)
+  }
 }
 
-/** A segment as text: its digest, which shows damage, and its JSON with the key that it belongs to. */
-function seal(key: string, segment: NodeSegment | OrdinalSegment): string {
-  const body = JSON.stringify({ key, ...segment })
-  return `${toHex(hostSha256(utf8(body)))} ${body}`
+function blockKey({ height, root }: ClaimedBlock): string {
+  return `${height} ${root}`
 }
 
-const DIGEST_LENGTH = 64
-
-/** The fields of a sealed segment; undefined if the text is damaged, or was kept under another key. */
-function openSealed(key: string, text: string): Record<string, unknown> | undefined {
-  const body = text.slice(DIGEST_LENGTH + 1)
-  if (text.slice(0, DIGEST_LENGTH) !== toHex(hostSha256(utf8(body)))) return undefined
+/** Works while others who come with the same key wait. */
+async function asOnly<Answer>(
+  all: Map<string, Promise<void>>,
+  key: string,
+  work: () => Promise<Answer>,
+): Promise<Answer> {
+  let release = (): void => undefined
+  const working = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  all.set(key, working)
   try {
-    const fields: unknown = JSON.parse(body)
-    return isRecord(fields) && fields.key === key ? fields : undefined
-  } catch {
-    return undefined
+    return await work()
+  } finally {
+    all.delete(key)
+    release()
   }
 }
 
-type Decode<Segment> = (fields: Record<string, unknown>) => Segment | undefined
-
-/** More mints than can spend a node, which has 37 characters. */
-const MAX_MINTS = 64
-
-function decodeNode({ code, mints }: Record<string, unknown>): NodeSegment | undefined {
-  if (!Array.isArray(mints) || mints.length > MAX_MINTS) return undefined
-  if (!mints.every(isMint) || !areInOrder(mints) || !(code === undefined || isHex(code))) return undefined
-  return { mints, ...(code !== undefined && { code }) }
-}
-
-function decodeOrdinal({
-  steps,
-  lockingScript,
-  spends,
-}: Record<string, unknown>): OrdinalSegment | undefined {
-  if (!isHex(lockingScript) || !Array.isArray(steps) || steps.length > MAX_STEPS) return undefined
-  if (!steps.every(isStep) || !areInOrder(steps) || !areOutpoints(spends)) return undefined
-  return { steps, lockingScript, spends }
-}
-
-function isMint(value: unknown): value is KnownMint {
-  if (!isRecord(value) || !isPlace(value)) return false
-  const { name, domain, claimed, seed, spends, ownerLock } = value
-  const isOwned = ownerLock === undefined || isHex(ownerLock)
-  return (
-    typeof name === 'string' &&
-    typeof domain === 'string' &&
-    isHex(claimed) &&
-    isHex(seed) &&
-    isOwned &&
-    areOutpoints(spends)
-  )
-}
-
-function isStep(value: unknown): value is KnownStep {
-  return isRecord(value) && isPlace(value) && isCount(value.vout)
-}
-
-function areOutpoints(value: unknown): value is string[] {
-  return (
-    Array.isArray(value) &&
-    value.every((each) => typeof each === 'string' && readOutpoint(each) !== undefined)
-  )
-}
-
-function isPlace({ txid, root, height }: Record<string, unknown>): boolean {
-  return isHex(txid) && txid.length === 64 && isHex(root) && root.length === 64 && isCount(height)
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0
-}
-
-function isHex(value: unknown): value is string {
-  return typeof value === 'string' && /^([0-9a-f]{2})*$/.test(value)
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null
+async function withinTime(waiting: Promise<void>, milliseconds: number): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds)
+  })
+  await Promise.race([waiting, late]).finally(() => clearTimeout(timer))
 }

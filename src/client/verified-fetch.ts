@@ -20,6 +20,8 @@ import { HeadersError, ProofError } from './errors.js'
 import { type Answered, FetchLimits, type Gateway, Gateways, unproven } from './gateways.js'
 import { HttpNameSource } from './name-source.js'
 import { ResolutionError, type ResolvedName, type ResolveOptions, resolveName } from './resolve.js'
+import { MemorySegmentStore } from './segment-store.js'
+import { Segments } from './segments.js'
 import { type VerificationStep, VerifiedFetchError } from './verified-error.js'
 import { findFile, type VerifiedFile } from './verified-path.js'
 import {
@@ -71,7 +73,7 @@ export interface VerifiedFetchOptions extends Omit<Trust, 'signal'> {
   cacheBytes?: number
   /** Replaces the platform's `fetch`. */
   fetch?: typeof globalThis.fetch
-  /** Further options for resolving names, such as a store of verified parts of the tree. */
+  /** Further options for resolving names, such as segments in a store that lasts; by default they are in memory. */
   resolve?: Partial<ResolveOptions>
 }
 
@@ -114,6 +116,8 @@ export function createVerifiedFetch(options: VerifiedFetchOptions): VerifiedFetc
 const DEFAULT_TIP_MAX_AGE = 10_000
 const DEFAULT_CACHE_BYTES = 16 * 1024 * 1024
 const DEFAULT_DIRECTORY_BYTES = 1024 * 1024
+/** How many verified parts of the tree are kept in memory, each of some kilobytes. */
+const MAX_SEGMENTS = 2000
 
 const CACHE = {
   immutable: 'public, max-age=31536000, immutable',
@@ -142,6 +146,7 @@ class VerifiedFetcher {
   private readonly directoryTypes: ReadonlySet<string>
   private readonly chunkTypes: ReadonlySet<string>
   private readonly outputs: OutputCache
+  private readonly segments = new Segments(new MemorySegmentStore({ maxSegments: MAX_SEGMENTS }))
   private readonly names = new Map<string, Promise<ResolvedName>>()
 
   constructor(private readonly options: VerifiedFetchOptions) {
@@ -321,6 +326,7 @@ class VerifiedFetcher {
       return await resolveName({
         ...{ chainTracker, requireProofs, maxScriptWork, scriptTimeout, deployment, name, timeout, maxBytes },
         maxTotalBytes: maxBytes,
+        segments: this.segments,
         sources: this.gateways.all.map(
           (gateway) => new HttpNameSource({ ...gateway, ...(fetch && { fetch }) }),
         ),

@@ -1,13 +1,15 @@
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
-import { type HeaderStore, OwnHeaders } from './own-headers.js'
+import { OwnHeaders } from './own-headers.js'
+import type { SegmentStore } from './segment-store.js'
+import { Segments } from './segments.js'
 import { escaped, type SiteConfig, type SiteQuestion, type SiteVerdict, textPage } from './site-page.js'
 import { VerifiedFetchError } from './verified-error.js'
 import { createVerifiedFetch, type VerifiedFetch } from './verified-fetch.js'
 import type { Headers as BlockHeaders } from './verify-transactions.js'
 
-/** A fetch for what a site shows. @param store Where its block headers are kept; in memory by default. */
-export function siteFetch(config: SiteConfig, { store }: { store?: HeaderStore } = {}): VerifiedFetch {
+/** A fetch for what a site shows. @param store Where its block headers and verified parts of trees are kept; in memory by default. */
+export function siteFetch(config: SiteConfig, { store }: { store?: SegmentStore } = {}): VerifiedFetch {
   const { profile = 'mainnet', gateways, tree, headers, tipPolicy, requireProofs } = config
   const { genesis, ...terms } = tree ?? {}
   const deployment = deploymentOf(PROFILES[profile], {
@@ -21,6 +23,7 @@ export function siteFetch(config: SiteConfig, { store }: { store?: HeaderStore }
     ...(deployment && { deployment }),
     ...(tipPolicy && { tipPolicy }),
     ...(requireProofs && { requireProofs }),
+    ...(store && { resolve: { segments: new Segments(store) } }),
   })
 }
 

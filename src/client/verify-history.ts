@@ -1,5 +1,5 @@
 import { fromHex } from '../../backend/src/protocol/bytes.js'
-import { readInscription } from '../../backend/src/protocol/inscription.js'
+import { ownerOf } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
@@ -14,8 +14,7 @@ import {
   withSteps,
 } from './known-name.js'
 import type { Evidence } from './name-source.js'
-import type { SegmentStore } from './segment-store.js'
-import { withSegments } from './segments.js'
+import type { Segments } from './segments.js'
 import { ThreadShare } from './thread-share.js'
 import {
   bindingInputs,
@@ -29,6 +28,7 @@ import {
   type SoughtName,
   type VerifiedName,
   verifiedName,
+  withKnown,
 } from './verify-name.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
@@ -115,7 +115,7 @@ async function checkTip(
 
 /** The tip at the end of a path. */
 function tipOf(path: VerifiedStep[], { lockingScript, spends }: OriginOutput): VerifiedTip {
-  const { owner } = readInscription(lockingScript)
+  const owner = ownerOf(lockingScript)
   const { outpoint } = path.at(-1) as VerifiedStep
   return {
     tip: outpoint,
@@ -214,10 +214,10 @@ export async function verifyNameHistory(
     beef: Uint8Array
     tip: { txid?: string; vout: number }
     name: string
-    segments?: SegmentStore
+    segments?: Segments
   },
 ): Promise<VerifiedHistory> {
-  const { history } = await withSegments(check, async (earlier) => await checkHistory({ ...check, earlier }))
+  const { history } = await withKnown(check, async (earlier) => await checkHistory({ ...check, earlier }))
   return history
 }
 

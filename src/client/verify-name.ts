@@ -6,8 +6,7 @@ import type { SpentOutput } from '../../backend/src/protocol/transaction.js'
 import { Bundle, type ReadOptions, readOutpointBeef, type Spender } from './bundle.js'
 import { ProofError } from './errors.js'
 import { type KnownName, knownMint, MINT_INPUTS, NAME_VOUT, nodesAfter } from './known-name.js'
-import type { SegmentStore } from './segment-store.js'
-import { withSegments } from './segments.js'
+import type { Segments } from './segments.js'
 import { TransactionVerifier, type Trust } from './verify-transactions.js'
 
 /** A mint that descends from the genesis through checked mints only. */
@@ -209,10 +208,18 @@ export function bindingInputs(
  * @throws ProofError; HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function verifyNameProof(
-  check: NameTrust & { proof: Uint8Array; name: string; segments?: SegmentStore },
+  check: NameTrust & { proof: Uint8Array; name: string; segments?: Segments },
 ): Promise<VerifiedName> {
-  const { name } = await withSegments(check, async (earlier) => await checkNameProof({ ...check, earlier }))
+  const { name } = await withKnown(check, async (earlier) => await checkNameProof({ ...check, earlier }))
   return name
+}
+
+/** Runs a check with what segments know of a name; without them, nothing is known. */
+export async function withKnown<Checked extends { known: KnownName | undefined }>(
+  check: NameTrust & { name: string; segments?: Segments },
+  run: (known: KnownName | undefined) => Promise<Checked>,
+): Promise<Checked> {
+  return check.segments === undefined ? await run(undefined) : await check.segments.use(check, run)
 }
 
 /** As {@link verifyNameProof}, from what is known. */

@@ -12,7 +12,7 @@ import {
 } from '@bsv/sdk'
 import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
-import { readInscription } from '../../backend/src/protocol/inscription.js'
+import { ownerOf } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type * as sdk from '../../backend/src/protocol/sdk-types.js'
@@ -85,7 +85,7 @@ export async function moveWithFakeFunding(
   options: NameMove & { key?: sdk.PrivateKey; source?: string },
 ): Promise<{ transaction: sdk.Transaction; beef: Uint8Array }> {
   const { coin, key, source = randomTxid() } = options
-  const isNobodys = readInscription(coin.lockingScript).owner === NOBODY
+  const isNobodys = ownerOf(coin.lockingScript) === NOBODY
   if (!isNobodys && key === undefined) throw notYours(coin, 'no key was given')
   const transaction = startMove(options, isNobodys || key === undefined ? undefined : keyUnlock(coin, key))
   const height = coin.transaction.merklePath?.blockHeight ?? 1
@@ -222,7 +222,7 @@ function keyUnlock(coin: NameCoin, key: sdk.PrivateKey): sdk.ScriptTemplateUnloc
   const publicKey = key.toPublicKey()
   if (binding.state === 'bound' && binding.identityKey === publicKey.toString())
     return pushDropUnlock(new ProtoWallet(key), [0, binding.protocol], binding.keyId, 'anyone')
-  if (readInscription(coin.lockingScript).owner === publicKey.toHash('hex')) return new P2PKH().unlock(key)
+  if (ownerOf(coin.lockingScript) === publicKey.toHash('hex')) return new P2PKH().unlock(key)
   throw notYours(coin, `${publicKey.toString()} does not hold it`)
 }
 
@@ -250,7 +250,7 @@ async function walletUnlock(
   }
   const key = nameKey(coin.name)
   const { publicKey } = await wallet.getPublicKey(key)
-  const owner = readInscription(coin.lockingScript).owner
+  const owner = ownerOf(coin.lockingScript)
   if (owner !== PublicKey.fromString(publicKey).toHash('hex'))
     throw notYours(coin, 'the wallet has no key for it')
   const { sign } = pushDropUnlock(wallet, key.protocolID, key.keyID, key.counterparty)

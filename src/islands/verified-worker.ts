@@ -6,5 +6,5 @@ import { serveVerifiedSite, siteFetch, type WorkerScope } from '../client/verifi
 
 const worker = globalThis as unknown as WorkerScope & { location: { search: string } }
 const config = JSON.parse(new URLSearchParams(worker.location.search).get('config') ?? '') as SiteConfig
-const store = new IndexedDbSegmentStore({ name: 'minetree-headers' })
+const store = new IndexedDbSegmentStore({ name: 'minetree-verified' })
 serveVerifiedSite(worker, { site: config.site, fetch: siteFetch(config, { store }) })

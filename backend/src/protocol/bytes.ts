@@ -17,8 +17,14 @@ export function toHex(bytes: Uint8Array): string {
 export function fromHex(hex: string): Uint8Array {
   if (hex.length % 2 !== 0 || !/^[0-9a-fA-F]*$/.test(hex)) throw new RangeError('must be hex of even length')
   const bytes = new Uint8Array(hex.length / 2)
-  for (let i = 0; i < bytes.length; i++) bytes[i] = Number.parseInt(hex.slice(2 * i, 2 * i + 2), 16)
+  for (let i = 0; i < bytes.length; i++) bytes[i] = (digitAt(hex, 2 * i) << 4) | digitAt(hex, 2 * i + 1)
   return bytes
+}
+
+/** The value of a hex digit: the letters of both cases differ from the digits, and count from 1, in their last four bits. */
+function digitAt(hex: string, at: number): number {
+  const code = hex.charCodeAt(at)
+  return (code & 15) + (code > 64 ? 9 : 0)
 }
 
 /** The text with its percent-escapes decoded once; undefined if one is broken. */

@@ -32,6 +32,11 @@ export function readInscription(script: Uint8Array): Inscription {
   }
 }
 
+/** The owner alone, as {@link readInscription} reads it. */
+export function ownerOf(script: Uint8Array): string | undefined {
+  return readOwner(script, readEnvelope(script))
+}
+
 /** The lock is the script without the envelope and the OP_RETURN. */
 function readOwner(
   script: Uint8Array,

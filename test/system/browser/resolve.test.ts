@@ -40,7 +40,7 @@ const PAGE = `<!doctype html><title>resolve</title><p id="said"></p>
 
 const PROGRAM = `
 import {
-  deploymentOf, formatOutpoint, HttpNameSource, IndexedDbSegmentStore, parseOutpoint, PROFILES, resolveName, verifyNameProof,
+  deploymentOf, formatOutpoint, HttpNameSource, IndexedDbSegmentStore, parseOutpoint, PROFILES, resolveName, Segments, verifyNameProof,
 } from './client.js'
 const tree = (genesis) => deploymentOf(PROFILES.local, {
   genesis: parseOutpoint(genesis), difficulty: ${deployment.difficulty}, nameMarker: 'fake marker',
@@ -57,7 +57,7 @@ const again = async (more) => {
     return fetch(url, init)
   }
   const sources = [new HttpNameSource({ url: location.origin, fetch: counted })]
-  const end = await endOf(resolveName({ ...base, ...more, sources, segments: new IndexedDbSegmentStore() }))
+  const end = await endOf(resolveName({ ...base, ...more, sources, segments: new Segments(new IndexedDbSegmentStore()) }))
   return { ...end, paths }
 }
 const run = async () => {

@@ -8,6 +8,7 @@ import { LookupNameSource } from '../../../src/client/lookup-source.js'
 import { HttpNameSource } from '../../../src/client/name-source.js'
 import { type ResolvedName, resolveName } from '../../../src/client/resolve.js'
 import { MemorySegmentStore, type SegmentStore } from '../../../src/client/segment-store.js'
+import { Segments } from '../../../src/client/segments.js'
 import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { useNameIndexes } from '../../support/client/name-index.js'
 import { at, FakeHeaders, namedWorld, proofOf, provenanceOf } from '../../support/client/name-proofs.js'
@@ -23,6 +24,7 @@ const indexes = useNameIndexes()
 /** A store whose texts a test can see and change. */
 class OpenStore implements SegmentStore {
   readonly texts = new Map<string, string>()
+  readonly segments = new Segments(this)
 
   async get(key: string): Promise<string | undefined> {
     return this.texts.get(key)
@@ -88,7 +90,7 @@ describe('names that share a prefix', () => {
     for (const each of tree.transactions) await server.submit(beefOf(each), ['tm_names', 'tm_ordinals'])
   })
 
-  const resolver = (asked: Asked, segments?: SegmentStore) => async (name: string) =>
+  const resolver = (asked: Asked, segments?: Segments) => async (name: string) =>
     await resolveName({
       name,
       deployment,
@@ -102,7 +104,7 @@ describe('names that share a prefix', () => {
     ['all at once', true],
   ])('are resolved with each mint fetched once: %s', async (_, isAtOnce) => {
     const asked = new Asked()
-    const resolve = resolver(asked, new MemorySegmentStore())
+    const resolve = resolver(asked, new Segments(new MemorySegmentStore()))
     const resolved: ResolvedName[] = []
     if (isAtOnce) resolved.push(...(await Promise.all(names.map(resolve))))
     else for (const name of names) resolved.push(await resolve(name))
@@ -115,10 +117,10 @@ describe('names that share a prefix', () => {
 
   test('are resolved again with the records alone, also after a restart', async () => {
     const store = new OpenStore()
-    for (const name of names) await resolver(new Asked(), store)(name)
+    for (const name of names) await resolver(new Asked(), store.segments)(name)
     headers.asked.length = 0
     const asked = new Asked()
-    expect(plain(await resolver(asked, store.reopened())('pax'))).toEqual(
+    expect(plain(await resolver(asked, store.reopened().segments)('pax'))).toEqual(
       plain(await resolver(new Asked())('pax')),
     )
     expect(asked.paths).toEqual(['/svc/names/pax'])
@@ -126,13 +128,13 @@ describe('names that share a prefix', () => {
   })
 
   test('are resolved if those who went first fetch nothing', async () => {
-    const resolve = resolver(new Asked(), new MemorySegmentStore())
+    const resolve = resolver(new Asked(), new Segments(new MemorySegmentStore()))
     const claimed = await Promise.allSettled(['nobody1', 'nobody2', 'pax', 'pay'].map(resolve))
     expect(claimed.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled', 'fulfilled'])
   })
 
   test('are resolved where the host ignores what is known', async () => {
-    const segments = new MemorySegmentStore()
+    const segments = new Segments(new MemorySegmentStore())
     await resolver(new Asked(), segments)('pay')
     const old: typeof fetch = async (input, init) => await fetch(String(input).replace(/\?.*/, ''), init)
     const sources = [new HttpNameSource({ url: server.url, fetch: old })]
@@ -141,7 +143,7 @@ describe('names that share a prefix', () => {
   })
 
   test('are resolved by lookups with what is new, and in full by hosts that leave nothing out', async () => {
-    const segments = new MemorySegmentStore()
+    const segments = new Segments(new MemorySegmentStore())
     const sent: number[] = []
     const lookUp = async (name: string, refuses: string) => {
       const fetched: typeof fetch = async (input, init) => {
@@ -166,7 +168,7 @@ describe('names that share a prefix', () => {
   })
 
   test('are verified from a proof that starts where the store ends', async () => {
-    const segments = new MemorySegmentStore()
+    const segments = new Segments(new MemorySegmentStore())
     const check = { deployment, chainTracker: headers }
     const way = tree.way('pcz')
     await verifyNameProof({ ...check, name: 'pcz', proof: proofOf(way), segments })
@@ -176,7 +178,7 @@ describe('names that share a prefix', () => {
     const expected = await verifyNameProof({ ...check, name: 'pdx', proof: proofOf(later) })
     expect(await verifyNameProof({ ...check, name: 'pdx', proof: part, segments })).toEqual(expected)
     for (const other of [
-      { ...check, segments: new MemorySegmentStore() },
+      { ...check, segments: new Segments(new MemorySegmentStore()) },
       // Under other rules it was not verified.
       { ...check, segments, deployment: { ...deployment, difficulty: deployment.difficulty + 1 } },
     ])
@@ -206,7 +208,7 @@ describe('a name that has moved', () => {
   })
   beforeEach(() => headers.gone.clear())
 
-  const resolve = async (segments: SegmentStore | undefined, asked = new Asked(), urls = [server.url]) =>
+  const resolve = async (segments: Segments | undefined, asked = new Asked(), urls = [server.url]) =>
     await resolveName({
       name: 'abc',
       deployment,
@@ -217,26 +219,26 @@ describe('a name that has moved', () => {
 
   test('is followed step by step, with what is new of each', async () => {
     const store = new OpenStore()
-    expect(await resolve(store)).toMatchObject({ tip: { tip: origin, sequence: 0 }, proven: true })
+    expect(await resolve(store.segments)).toMatchObject({ tip: { tip: origin, sequence: 0 }, proven: true })
     await submit(first, [mints.abc])
     const one = new Asked()
-    expect(await resolve(store, one)).toMatchObject({ tip: { sequence: 1 }, proven: true })
+    expect(await resolve(store.segments, one)).toMatchObject({ tip: { sequence: 1 }, proven: true })
     expect(one.transactions).toEqual([first.txid])
     await submit(second, [purse, first])
     const two = new Asked()
-    expect(await resolve(store.reopened(), two)).toMatchObject({ tip: { tip, sequence: 2 } })
+    expect(await resolve(store.reopened().segments, two)).toMatchObject({ tip: { tip, sequence: 2 } })
     expect(two.paths).toEqual([paths.record, paths.provenance])
     expect(two.transactions).toEqual([purse.txid, second.txid])
-    expect(await resolve(store)).toMatchObject({ tip: { tip } })
+    expect(await resolve(store.segments)).toMatchObject({ tip: { tip } })
     const again = new Asked()
-    expect(plain(await resolve(store.reopened(), again))).toEqual(plain(await resolve(undefined)))
+    expect(plain(await resolve(store.reopened().segments, again))).toEqual(plain(await resolve(undefined)))
     expect(again.paths).toEqual([paths.record])
   })
 
   /** What is kept of the name at its second step. */
   const kept = async (): Promise<OpenStore> => {
     const store = new OpenStore()
-    await resolve(store)
+    await resolve(store.segments)
     return store
   }
 
@@ -252,7 +254,7 @@ describe('a name that has moved', () => {
   ])('is verified again where each segment was %s', async (_, damage) => {
     const store = (await kept()).reopened(damage)
     const asked = new Asked()
-    expect(plain(await resolve(store, asked))).toEqual(plain(await resolve(undefined)))
+    expect(plain(await resolve(store.segments, asked))).toEqual(plain(await resolve(undefined)))
     expect(asked.paths).toEqual([paths.record, paths.proof, paths.provenance])
   })
 
@@ -260,7 +262,7 @@ describe('a name that has moved', () => {
     const store = await kept()
     const texts = [...store.texts.values()]
     const moved = store.reopened((text) => texts[(texts.indexOf(text) + 1) % texts.length] ?? '')
-    expect(plain(await resolve(moved))).toEqual(plain(await resolve(undefined)))
+    expect(plain(await resolve(moved.segments))).toEqual(plain(await resolve(undefined)))
   })
 
   test('is resolved with a store that fails', async () => {
@@ -268,13 +270,13 @@ describe('a name that has moved', () => {
       get: async () => await Promise.reject(new Error('no disk')),
       put: async () => await Promise.reject(new Error('no disk')),
     }
-    expect(plain(await resolve(failing))).toEqual(plain(await resolve(undefined)))
+    expect(plain(await resolve(new Segments(failing)))).toEqual(plain(await resolve(undefined)))
   })
 
   test('is proven by one block if none was replaced: the highest', async () => {
     const store = (await kept()).reopened()
     headers.asked.length = 0
-    await resolve(store)
+    await resolve(store.segments)
     expect(headers.asked).toEqual([second.txid])
   })
 
@@ -282,19 +284,19 @@ describe('a name that has moved', () => {
     const store = await kept()
     headers.gone.add(mints.ab.txid).add(mints.abc.txid).add(first.txid).add(second.txid)
     // The server still shows the blocks that are gone.
-    await expect(resolve(store)).rejects.toMatchObject({
+    await expect(resolve(store.segments)).rejects.toMatchObject({
       code: 'NO_PROOF',
       reports: [{ verdict: 'refuted' }],
     })
     headers.gone.clear()
-    expect(await resolve(store)).toMatchObject({ proven: true })
+    expect(await resolve(store.segments)).toMatchObject({ proven: true })
   })
 
   test('is verified again from its last place in the chain', async () => {
     const store = await kept()
     headers.gone.add(second.txid)
     const asked = new Asked()
-    await expect(resolve(store.reopened(), asked)).rejects.toMatchObject({ code: 'NO_PROOF' })
+    await expect(resolve(store.reopened().segments, asked)).rejects.toMatchObject({ code: 'NO_PROOF' })
     expect(asked.transactions).toEqual([first.txid, purse.txid, second.txid])
   })
 
@@ -308,14 +310,14 @@ describe('a name that has moved', () => {
       },
       server.url,
     )
-    expect(await resolve(store, new Asked(), [behind.url])).toMatchObject({
+    expect(await resolve(store.segments, new Asked(), [behind.url])).toMatchObject({
       tip: { tip, sequence: 2 },
       spendStatus: 'unknown',
       reports: [{ verdict: 'stale' }],
     })
     // Nor is what is known forgotten.
     const asked = new Asked()
-    await resolve(store.reopened(), asked)
+    await resolve(store.reopened().segments, asked)
     expect(asked.paths).toEqual([paths.record])
   })
 
@@ -323,7 +325,7 @@ describe('a name that has moved', () => {
     const store = await kept()
     const elsewhere = { origin: formatOutpoint(origin), tip: { outpoint: purse.outpoint(0), spent: false } }
     const liar = await indexes.start({ [paths.record]: { body: elsewhere } }, server.url)
-    await expect(resolve(store, new Asked(), [liar.url])).rejects.toMatchObject({
+    await expect(resolve(store.segments, new Asked(), [liar.url])).rejects.toMatchObject({
       code: 'NO_PROOF',
       reports: [{ verdict: 'refuted' }],
     })
@@ -338,7 +340,7 @@ test('only what is in blocks is kept', async () => {
   const [store, unchecked] = [new OpenStore(), new OpenStore()]
   const { deployment } = chain
   const headers = new FakeHeaders([chain.genesis, purse, a, ab])
-  const check = { name: 'abc', deployment, chainTracker: headers, segments: store }
+  const check = { name: 'abc', deployment, chainTracker: headers, segments: store.segments }
   const proof = proofOf([chain.genesis, a, ab, purse, abc], { unproven: [abc] })
   expect(await verifyNameProof({ ...check, proof })).toMatchObject({ proven: false })
   expect([...store.texts.values()].join()).toContain(ab.txid)
@@ -346,7 +348,7 @@ test('only what is in blocks is kept', async () => {
   // To run its scripts takes the node that it spends.
   const part = proofOf([ab, purse, abc], { unproven: [abc] })
   expect(await verifyNameProof({ ...check, proof: part })).toMatchObject({ proven: false })
-  await verifyNameProof({ ...check, chainTracker: 'scripts only', proof, segments: unchecked })
+  await verifyNameProof({ ...check, chainTracker: 'scripts only', proof, segments: unchecked.segments })
   expect(unchecked.texts.size).toBe(0)
 })
 
@@ -362,12 +364,12 @@ test('nothing is kept of what does not hold', async () => {
       deployment,
       chainTracker: headers,
       proof: changed,
-      segments: store,
+      segments: store.segments,
     }).catch(() => undefined)
   }
   const whole = await verifyNameProof({ name: 'abc', deployment, chainTracker: headers, proof })
   const kept = new OpenStore()
-  await verifyNameProof({ name: 'abc', deployment, chainTracker: headers, proof, segments: kept })
+  await verifyNameProof({ name: 'abc', deployment, chainTracker: headers, proof, segments: kept.segments })
   for (const [key, text] of store.texts) expect([key, text]).toEqual([key, kept.texts.get(key)])
   expect(whole.proven).toBe(true)
 })
@@ -385,9 +387,9 @@ describe('a store in files', () => {
     const expected = await verifyNameProof({
       ...question,
       proof: proofOf(line),
-      segments: new FileSegmentStore(join(folder, 'deep/down')),
+      segments: new Segments(new FileSegmentStore(join(folder, 'deep/down'))),
     })
-    const segments = new FileSegmentStore(join(folder, 'deep/down'))
+    const segments = new Segments(new FileSegmentStore(join(folder, 'deep/down')))
     expect(await verifyNameProof({ ...question, proof: proofOf(line.slice(-1)), segments })).toEqual(expected)
     const files = (await readdir(folder, { recursive: true, withFileTypes: true })).filter((each) =>
       each.isFile(),
@@ -398,7 +400,7 @@ describe('a store in files', () => {
       expect((await stat(path)).mode & 0o077).toBe(0)
       await writeFile(path, (await readFile(path)).subarray(1))
     }
-    const damaged = new FileSegmentStore(join(folder, 'deep/down'))
+    const damaged = new Segments(new FileSegmentStore(join(folder, 'deep/down')))
     await expect(
       verifyNameProof({ ...question, proof: proofOf(line.slice(-1)), segments: damaged }),
     ).rejects.toMatchObject({ code: 'NO_GENESIS' })
