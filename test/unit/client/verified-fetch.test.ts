@@ -155,7 +155,7 @@ describe('what the server is honest about', () => {
 
   test('the response has the name, its ordinal and its tip, and how far gateways agree', async () => {
     const behind = await gateway({
-      [`/svc/gateway/provenance/${mint.outpoint(2)}`]: { status: 404, body: {} },
+      [`/svc/gateway/provenance/${mint.outpoint(2)}?known=${mint.outpoint(2)}`]: { status: 404, body: {} },
     })
     const gateways = [await gateway(), behind, server.url]
     const { verification } = await fetcher(gateways, { tipPolicy: 'majority' })('al/hello.txt')
@@ -253,7 +253,7 @@ describe('a gateway that lies', () => {
     [
       'a step',
       'al/hello.txt',
-      `/svc/gateway/provenance/${mint.outpoint(2)}`,
+      `/svc/gateway/provenance/${mint.outpoint(2)}?known=${mint.outpoint(2)}`,
       { alter: swapped('hello.txt', 'jello.txt') },
       'provenance',
       undefined,
