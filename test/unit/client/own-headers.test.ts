@@ -1,5 +1,9 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { FileSegmentStore } from '../../../src/client/file-segment-store.js'
 import { type HeaderSource, OwnHeaders, type OwnHeadersOptions } from '../../../src/client/own-headers.js'
 import { createVerifiedFetch } from '../../../src/client/verified-fetch.js'
 import { useNameIndexes } from '../../support/client/name-index.js'
@@ -122,29 +126,33 @@ test('a chain with less work than the real one had long ago is not believed', as
   await expect(isKnown(2n * blocks + 1n)).rejects.toMatchObject({ code: 'NO_HEADERS' })
 })
 
-test('headers are kept, and what a store lost or changed is fetched again', async () => {
+test('headers are kept in files, and what these lost or changed is fetched again', async () => {
   const { chain, block } = grownChain()
-  const kept = new Map<string, string>()
-  const store = {
-    get: async (key: string) => kept.get(key),
-    put: async (key: string, text: string) => void kept.set(key, text),
-  }
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-headers-'))
   const { root, height } = block.header
   const isKnown = async (): Promise<{ known: boolean; asked: number[] }> => {
     const asked: number[] = []
+    const store = new FileSegmentStore(folder)
     const tracker = trackerOf(chain, [sourceOf(chain, { asked })], { store })
     return { known: await tracker.isValidRootForHeight(root, height), asked }
   }
   expect((await isKnown()).asked).not.toEqual([])
   expect(await isKnown()).toEqual({ known: true, asked: [] })
-  for (const [key, text] of [...kept]) {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+  expect(files.length).toBeGreaterThan(1)
+  for (const file of files) {
+    const text = await readFile(file, 'utf8')
     for (const other of ['', text.replaceAll(/[B8]/g, '7')]) {
-      kept.set(key, other)
+      await writeFile(file, other)
       const { known, asked } = await isKnown()
-      expect([key, known, asked.length > 0]).toEqual([key, true, true])
+      expect([file, known, asked.length > 0]).toEqual([file, true, true])
       expect(await isKnown()).toEqual({ known: true, asked: [] })
     }
   }
+  await rm(folder, { recursive: true })
 })
 
 test('a gateway whose headers are changed proves nothing: the fetch fails at the headers', async () => {
