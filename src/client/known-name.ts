@@ -41,8 +41,8 @@ export interface KnownName {
   line: readonly KnownMint[]
   /** The steps of its ordinal after the origin, in order; only if the line reaches the name. */
   steps: readonly KnownStep[]
-  /** The script of the last of the steps, as hex. */
-  lockingScript?: string
+  /** The script of the last of the steps. */
+  lockingScript?: Uint8Array
   /** What an identity binding in that script may name: outputs that the step spends, as text. */
   spends?: readonly string[]
 }
@@ -177,7 +177,7 @@ export function withSteps(
   const { steps, lockingScript, spends } = last
   if (steps.length > MAX_STEPS || lockingScript.length > MAX_SCRIPT) return known
   const { code, line } = known
-  return { code, line, steps, ...(steps.length > 0 && { lockingScript: toHex(lockingScript), spends }) }
+  return { code, line, steps, ...(steps.length > 0 && { lockingScript: lockingScript.slice(), spends }) }
 }
 
 /** Whether one list starts as another: the same transactions in the same blocks. */

@@ -1,4 +1,4 @@
-import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
+import { fromHex, toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ClaimedBlock, hostSha256 } from './bundle.js'
@@ -26,7 +26,7 @@ interface NodeSegment {
 /** The steps of an ordinal. */
 interface OrdinalSegment {
   steps: KnownStep[]
-  lockingScript: string
+  lockingScript: Uint8Array
   spends: readonly string[]
 }
 
@@ -163,9 +163,10 @@ function areInOrder(places: readonly ClaimedBlock[]): boolean {
   return places.every(({ height }, at) => height >= (places[at - 1]?.height ?? 0))
 }
 
-/** A segment as text: its digest, which shows damage, and its JSON with the key that it belongs to. */
+/** A segment as text: its digest, which shows damage, and its JSON with the key that it belongs to, bytes as hex. */
 function seal(key: string, segment: NodeSegment | OrdinalSegment): string {
-  const body = JSON.stringify({ key, ...segment })
+  const inHex = (_: string, value: unknown): unknown => (value instanceof Uint8Array ? toHex(value) : value)
+  const body = JSON.stringify({ key, ...segment }, inHex)
   return `${toHex(hostSha256(utf8(body)))} ${body}`
 }
 
@@ -201,7 +202,7 @@ function decodeOrdinal({
 }: Record<string, unknown>): OrdinalSegment | undefined {
   if (!isHex(lockingScript) || !Array.isArray(steps) || steps.length > MAX_STEPS) return undefined
   if (!steps.every(isStep) || !areInOrder(steps) || !areOutpoints(spends)) return undefined
-  return { steps, lockingScript, spends }
+  return { steps, lockingScript: fromHex(lockingScript), spends }
 }
 
 function isMint(value: unknown): value is KnownMint {

@@ -1,4 +1,3 @@
-import { fromHex } from '../../backend/src/protocol/bytes.js'
 import { ownerOf } from '../../backend/src/protocol/inscription.js'
 import { successorOf } from '../../backend/src/protocol/ordinal-flow.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -246,8 +245,7 @@ export function knownHistory(
 ): VerifiedHistory | undefined {
   const mint = mintIn(known, name)
   if (mint === undefined) return undefined
-  const lockingScript =
-    known.lockingScript === undefined ? originScript(mint, deployment) : fromHex(known.lockingScript)
+  const lockingScript = known.lockingScript ?? originScript(mint, deployment)
   const spends = (known.lockingScript === undefined ? mint.spends : known.spends)?.map(parseOutpoint)
   if (lockingScript === undefined || spends === undefined) return undefined
   const verified = knownOrigin(known, mint)
