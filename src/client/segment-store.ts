@@ -45,6 +45,10 @@ export class RecentMap<Value> {
     return value
   }
 
+  delete(key: string): void {
+    this.values.delete(key)
+  }
+
   set(key: string, value: Value): void {
     this.values.delete(key)
     this.values.set(key, value)

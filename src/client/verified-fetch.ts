@@ -14,14 +14,22 @@ import {
 } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES, type ProfileName } from '../../backend/src/protocol/profile.js'
 import type { TransactionView } from '../../backend/src/protocol/transaction.js'
-import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
+import { DEFAULT_TIMEOUT } from './bounded-fetch.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { HeadersError, ProofError } from './errors.js'
-import { type Answered, FetchLimits, type Gateway, Gateways, unproven } from './gateways.js'
+import {
+  type Answered,
+  FetchLimits,
+  type Gateway,
+  Gateways,
+  type ProofQuestion,
+  unproven,
+} from './gateways.js'
 import { HttpNameSource } from './name-source.js'
 import { ResolutionError, type ResolvedName, type ResolveOptions, resolveName } from './resolve.js'
 import { MemorySegmentStore } from './segment-store.js'
 import { Segments } from './segments.js'
+import { copied, OutputCache, RecentTips } from './verified-cache.js'
 import { type VerificationStep, VerifiedFetchError } from './verified-error.js'
 import { findFile, type VerifiedFile } from './verified-path.js'
 import {
@@ -61,7 +69,7 @@ export interface VerifiedFetchOptions extends Omit<Trust, 'signal'> {
   order?: 'in order' | 'in parallel'
   /** How many gateways have to agree on a tip; `any` by default: then it is the furthest that one of them proves. */
   tipPolicy?: TipPolicy
-  /** How long the tip of a name is used before gateways are asked again, in milliseconds; 10,000 by default. */
+  /** How long the tip of a name or an ordinal is used before gateways are asked again, in milliseconds; 10,000 by default. */
   tipMaxAge?: number
   /** Time for one fetch, in milliseconds; 20,000 by default. A stream has as much for each chunk. */
   timeout?: number
@@ -147,7 +155,7 @@ class VerifiedFetcher {
   private readonly chunkTypes: ReadonlySet<string>
   private readonly outputs: OutputCache
   private readonly segments = new Segments(new MemorySegmentStore({ maxSegments: MAX_SEGMENTS }))
-  private readonly names = new Map<string, Promise<ResolvedName>>()
+  private readonly tips: RecentTips
 
   constructor(private readonly options: VerifiedFetchOptions) {
     const { profile: name = 'mainnet', gateways, order = 'in order', fetch } = options
@@ -158,6 +166,7 @@ class VerifiedFetcher {
     this.chunkTypes = new Set(profile.streamChunkContentTypes)
     const { cacheBytes = DEFAULT_CACHE_BYTES, tipMaxAge = DEFAULT_TIP_MAX_AGE } = options
     this.outputs = new OutputCache(cacheBytes, tipMaxAge)
+    this.tips = new RecentTips(tipMaxAge)
   }
 
   async fetch(resource: string, init: VerifiedFetchInit = {}): Promise<VerifiedResponse> {
@@ -238,7 +247,7 @@ class VerifiedFetcher {
   }
 
   private async nameRoot(name: string, step: VerificationStep, limits: FetchLimits): Promise<Root> {
-    const resolved = await this.resolved(name, limits)
+    const resolved = await this.tips.get(name, () => this.resolve(name), limits.signal)
     const { origin, tip, proven, reports, checkedAt } = resolved
     const agreement = {
       agreedBy: reports.filter(({ verdict }) => verdict === 'agrees').length,
@@ -288,28 +297,6 @@ class VerifiedFetcher {
     return withContent(ordinal.content, step)
   }
 
-  /** A name as it was resolved lately, or is being resolved. */
-  private async resolved(name: string, limits: FetchLimits): Promise<ResolvedName> {
-    const { tipMaxAge = DEFAULT_TIP_MAX_AGE } = this.options
-    const { signal } = limits
-    let resolving = this.names.get(name)
-    if (resolving === undefined) {
-      resolving = this.resolve(name)
-      this.names.set(name, resolving)
-      const forget = (): void => {
-        if (this.names.get(name) === resolving) this.names.delete(name)
-      }
-      resolving.then(({ checkedAt }) => {
-        const left = Math.max(0, checkedAt + tipMaxAge - Date.now())
-        const timer = setTimeout(forget, Math.min(left, LONGEST_TIMER))
-        // Node's keeps a process alive.
-        if (typeof timer === 'object') timer.unref()
-      }, forget)
-    }
-    return await (signal === undefined ? resolving : unlessAborted(resolving, signal))
-  }
-
-  /** Not by the signal of one caller: others may wait for it as well. */
   private async resolve(name: string): Promise<ResolvedName> {
     const { deployment, options } = this
     if (deployment === undefined)
@@ -348,33 +335,51 @@ class VerifiedFetcher {
     }
     const asked =
       pointer.kind === 'outpoint' ? pointer.outpoint : (await this.file(pointer, step, limits)).outpoint
-    const question = {
-      step: 'provenance' as const,
-      path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(asked)}:${sequence}`,
-      check: (proof: Uint8Array) =>
+    const shown = formatOutpoint(asked)
+    const { ordinal, tip } =
+      sequence === TIP_SEQUENCE
+        ? await this.tips.get(shown, () => this.ordinalTip(asked), limits.signal)
+        : { ordinal: await this.gateways.first(this.ordinalAt(asked, sequence, limits), limits) }
+    if (tip !== undefined) this.requireAgreement(tip, { what: `where ${shown} is`, step: 'tip' })
+    const { origin, sequence: reached, output, content, proven } = ordinal
+    const fixed = proven ? CACHE.immutable : CACHE.unproven
+    return {
+      file: withContent(content, step),
+      isProven: proven,
+      cache: tip === undefined ? fixed : CACHE.revalidate,
+      verification: {
+        ordinal: { origin, sequence: reached, outpoint: output.outpoint },
+        ...(tip && { tip }),
+      },
+    }
+  }
+
+  /** How an ordinal is asked for at a step. */
+  private ordinalAt(asked: Outpoint, sequence: number, limits: FetchLimits): ProofQuestion<VerifiedOrdinal> {
+    return {
+      step: 'provenance',
+      path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${formatOutpoint(asked)}:${sequence}`,
+      check: (proof) =>
         verifyOrdinal({
           ...this.trust(limits),
           ...{ proof, asked, sequence },
           isMintOf: (outpoint, transaction) => this.isMintOf(outpoint, transaction, limits),
         }),
     }
-    const at = Date.now()
-    const isTip = sequence === TIP_SEQUENCE
-    const answers = isTip ? await this.gateways.every(question, limits) : []
-    const ordinal = isTip ? furthest(answers) : await this.gateways.first(question, limits)
-    const { origin, sequence: reached, output, content, proven } = ordinal
-    const tip = isTip ? agreementOn(output.outpoint, answers, at) : undefined
-    if (tip !== undefined)
-      this.requireAgreement(tip, { what: `where ${formatOutpoint(asked)} is`, step: 'tip' })
-    const fixed = proven ? CACHE.immutable : CACHE.unproven
-    return {
-      file: withContent(content, step),
-      isProven: proven,
-      cache: isTip ? CACHE.revalidate : fixed,
-      verification: {
-        ordinal: { origin, sequence: reached, outpoint: output.outpoint },
-        ...(tip && { tip }),
-      },
+  }
+
+  private async ordinalTip(
+    asked: Outpoint,
+  ): Promise<{ ordinal: VerifiedOrdinal; tip: TipAgreement; checkedAt: number }> {
+    const limits = this.limits(undefined)
+    const checkedAt = Date.now()
+    try {
+      const answers = await this.gateways.every(this.ordinalAt(asked, TIP_SEQUENCE, limits), limits)
+      const ordinal = furthest(answers)
+      const tip = agreementOn(ordinal.output.outpoint, answers, checkedAt)
+      return { ordinal: { ...ordinal, content: copied(ordinal.content) }, tip, checkedAt }
+    } finally {
+      limits.close()
     }
   }
 
@@ -603,58 +608,4 @@ function gatewayOf(address: GatewayAddress): Gateway {
     })
   const { gatewayPrefix = '/svc/gateway', namesPrefix = '/svc/names' } = given
   return { url: given.url.replace(/\/+$/, ''), gatewayPrefix, namesPrefix }
-}
-
-/** Verified outputs, the latest used ones; those in no block not for long, as another transaction may still replace them. */
-class OutputCache {
-  private readonly outputs = new Map<string, { output: VerifiedOutput; until: number }>()
-  private bytes = 0
-
-  constructor(
-    private readonly maxBytes: number,
-    private readonly maxAge: number,
-  ) {}
-
-  get(key: string): VerifiedOutput | undefined {
-    const known = this.outputs.get(key)
-    if (known === undefined) return undefined
-    this.remove(key)
-    if (performance.now() > known.until) return undefined
-    this.put(key, known)
-    return known.output
-  }
-
-  add(key: string, output: VerifiedOutput): void {
-    if (weightOf(output) > this.maxBytes / 4) return
-    const { content } = output
-    // A copy: a view would keep the whole transaction in memory.
-    const kept =
-      content === undefined ? output : { ...output, content: { ...content, body: content.body.slice() } }
-    this.remove(key)
-    const isMined = output.height !== undefined
-    this.put(key, {
-      output: kept,
-      until: isMined ? Number.POSITIVE_INFINITY : performance.now() + this.maxAge,
-    })
-    for (const oldest of this.outputs.keys()) {
-      if (this.bytes <= this.maxBytes) return
-      this.remove(oldest)
-    }
-  }
-
-  private put(key: string, known: { output: VerifiedOutput; until: number }): void {
-    this.outputs.set(key, known)
-    this.bytes += weightOf(known.output)
-  }
-
-  private remove(key: string): void {
-    const known = this.outputs.get(key)
-    if (known !== undefined && this.outputs.delete(key)) this.bytes -= weightOf(known.output)
-  }
-}
-
-const OUTPUT_BYTES = 500
-
-function weightOf({ content }: VerifiedOutput): number {
-  return OUTPUT_BYTES + (content?.body.length ?? 0)
 }

@@ -170,6 +170,26 @@ describe('what the server is honest about', () => {
     })
   })
 
+  test.each([
+    ['a name', 'al', '/svc/names/al'],
+    ['an ordinal', `${mint.outpoint(2)}:-1`, proof(`${mint.outpoint(2)}:-1`)],
+  ])('the tip of %s is asked for once for a whole site, and again when it is old', async (_, root, tip) => {
+    const count = async (tipMaxAge: number): Promise<number> => {
+      const asked: string[] = []
+      const counting: typeof fetch = async (input, init) => {
+        asked.push(new URL(String(input)).pathname)
+        return await fetch(input, init)
+      }
+      const verified = fetcher([server.url], { fetch: counting, tipMaxAge })
+      await Promise.all([verified(root), verified(`${root}/hello.txt`)])
+      for (const path of ['', 'sub/', 'sub/deep.txt'])
+        expect((await verified(`${root}/${path}`)).status).toBe(200)
+      return asked.filter((path) => path === tip).length
+    }
+    expect(await count(60_000)).toBe(1)
+    expect(await count(0)).toBeGreaterThan(2)
+  })
+
   test('gateways that disagree about the tip of an ordinal are counted', async () => {
     const asked = `${mint.outpoint(2)}:-1`
     // It withholds the last step.

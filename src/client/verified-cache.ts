@@ -1,0 +1,100 @@
+import { LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
+import { RecentMap } from './segment-store.js'
+import type { VerifiedOutput } from './verify-output.js'
+
+/** Of how many names and ordinals it is remembered where they are. */
+const MAX_TIPS = 500
+
+/** With a copy of its content: a view would keep the whole proof in memory. */
+export function copied(output: VerifiedOutput): VerifiedOutput {
+  const { content } = output
+  return content === undefined ? output : { ...output, content: { ...content, body: content.body.slice() } }
+}
+
+/** Where names and ordinals are, as it was found out lately or is being found out. */
+export class RecentTips {
+  private readonly tips = new RecentMap<{ tip: Promise<{ checkedAt: number }>; until: number }>(MAX_TIPS)
+
+  /** @param maxAge In milliseconds. */
+  constructor(private readonly maxAge: number) {}
+
+  /**
+   * @param ask Not by the signal of one caller: others may wait for the answer as well.
+   * @throws what `ask` throws; the reason of the signal.
+   */
+  async get<Tip extends { checkedAt: number }>(
+    key: string,
+    ask: () => Promise<Tip>,
+    signal: AbortSignal | undefined,
+  ): Promise<Tip> {
+    const known = this.tips.get(key)
+    const tip = known && Date.now() < known.until ? (known.tip as Promise<Tip>) : this.asked(key, ask())
+    return await (signal === undefined ? tip : unlessAborted(tip, signal))
+  }
+
+  private asked<Tip extends { checkedAt: number }>(key: string, tip: Promise<Tip>): Promise<Tip> {
+    const entry = { tip, until: Number.POSITIVE_INFINITY }
+    this.tips.set(key, entry)
+    const forget = (): void => {
+      if (this.tips.get(key) === entry) this.tips.delete(key)
+    }
+    tip.then(({ checkedAt }) => {
+      entry.until = checkedAt + this.maxAge
+      const left = Math.max(0, entry.until - Date.now())
+      const timer = setTimeout(forget, Math.min(left, LONGEST_TIMER))
+      // Node's keeps a process alive.
+      if (typeof timer === 'object') timer.unref()
+    }, forget)
+    return tip
+  }
+}
+
+/** Verified outputs, the latest used ones; those in no block not for long, as another transaction may still replace them. */
+export class OutputCache {
+  private readonly outputs = new Map<string, { output: VerifiedOutput; until: number }>()
+  private bytes = 0
+
+  constructor(
+    private readonly maxBytes: number,
+    private readonly maxAge: number,
+  ) {}
+
+  get(key: string): VerifiedOutput | undefined {
+    const known = this.outputs.get(key)
+    if (known === undefined) return undefined
+    this.remove(key)
+    if (performance.now() > known.until) return undefined
+    this.put(key, known)
+    return known.output
+  }
+
+  add(key: string, output: VerifiedOutput): void {
+    if (weightOf(output) > this.maxBytes / 4) return
+    this.remove(key)
+    const isMined = output.height !== undefined
+    this.put(key, {
+      output: copied(output),
+      until: isMined ? Number.POSITIVE_INFINITY : performance.now() + this.maxAge,
+    })
+    for (const oldest of this.outputs.keys()) {
+      if (this.bytes <= this.maxBytes) return
+      this.remove(oldest)
+    }
+  }
+
+  private put(key: string, known: { output: VerifiedOutput; until: number }): void {
+    this.outputs.set(key, known)
+    this.bytes += weightOf(known.output)
+  }
+
+  private remove(key: string): void {
+    const known = this.outputs.get(key)
+    if (known !== undefined && this.outputs.delete(key)) this.bytes -= weightOf(known.output)
+  }
+}
+
+const OUTPUT_BYTES = 500
+
+function weightOf({ content }: VerifiedOutput): number {
+  return OUTPUT_BYTES + (content?.body.length ?? 0)
+}
