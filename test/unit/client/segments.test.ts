@@ -2,18 +2,25 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promise
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Beef } from '@bsv/sdk'
+import fc from 'fast-check'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { FileSegmentStore } from '../../../src/client/file-segment-store.js'
 import { LookupNameSource } from '../../../src/client/lookup-source.js'
 import { HttpNameSource } from '../../../src/client/name-source.js'
-import { type ResolvedName, resolveName } from '../../../src/client/resolve.js'
+import { type ResolutionError, type ResolvedName, resolveName } from '../../../src/client/resolve.js'
 import { MemorySegmentStore, type SegmentStore } from '../../../src/client/segment-store.js'
 import { Segments } from '../../../src/client/segments.js'
 import { verifyNameProof } from '../../../src/client/verify-name.js'
 import { useNameIndexes } from '../../support/client/name-index.js'
 import { at, FakeHeaders, namedWorld, proofOf, provenanceOf } from '../../support/client/name-proofs.js'
 import { MineTree } from '../../support/graph/mine-tree.js'
-import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
 // What was verified once is neither fetched nor verified again, and nothing else is believed for it.
@@ -330,6 +337,63 @@ describe('a name that has moved', () => {
       reports: [{ verdict: 'refuted' }],
     })
   })
+})
+
+test('what is resolved does not depend on what was resolved before, on damage, restarts or reorganisations', async () => {
+  const tree = new MineTree()
+  const { chain } = tree
+  const names = ['a', 'b', 'ab', 'abc', 'ac', 'abd', 'ba', 'abce']
+  for (const name of names) tree.mint(name)
+  const places = new Map<string, { transaction: FakeTransaction; vout: number }>()
+  const moves = ['ab', 'abc', 'abc', 'ba'].map((name) => {
+    const held = places.get(name) ?? { transaction: tree.mintOf(name), vout: 2 }
+    const transaction = chain.spend({ inputs: [held], outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }] })
+    places.set(name, { transaction, vout: 0 })
+    return transaction
+  })
+  const all = [...tree.transactions, ...moves]
+  const server = await servers.start(treeOf(chain.deployment))
+  for (const each of all) await server.submit(beefOf(each), ['tm_names', 'tm_ordinals'])
+  const heights = all.map(({ height }) => height)
+  const known = new FakeHeaders(all)
+
+  const step = fc.oneof(
+    {
+      weight: 4,
+      arbitrary: fc.record({ resolve: fc.subarray([...names, 'nobody'], { minLength: 1, maxLength: 4 }) }),
+    },
+    fc.record({ chainEndsAt: fc.constantFrom(...heights) }),
+    fc.record({ restart: fc.nat({ max: 30 }) }),
+  )
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 3, maxLength: 12 }), async (steps) => {
+      let store = new OpenStore()
+      let end = Math.max(...heights)
+      const chainTracker = {
+        isValidRootForHeight: async (root: string, height: number) =>
+          height <= end && (await known.isValidRootForHeight(root, height)),
+      }
+      const outcome = async (name: string, segments?: Segments) =>
+        await resolveName({
+          ...{ name, deployment: chain.deployment, chainTracker, sources: [server.url] },
+          ...(segments && { segments }),
+        }).then(plain, ({ code, reports }: ResolutionError) => ({
+          ...{ code, verdicts: reports.map(({ verdict }) => verdict) },
+        }))
+      for (const each of steps) {
+        if ('chainEndsAt' in each) end = each.chainEndsAt
+        else if ('restart' in each) {
+          let at = 0
+          store = store.reopened((text) => (at++ === each.restart ? text.slice(1) : text))
+        } else {
+          const { segments } = store
+          const resolved = await Promise.all(each.resolve.map((name) => outcome(name, segments)))
+          expect(resolved).toEqual(await Promise.all(each.resolve.map((name) => outcome(name))))
+        }
+      }
+    }),
+    { numRuns: Number(process.env.RUNS ?? 20) },
+  )
 })
 
 test('only what is in blocks is kept', async () => {
