@@ -119,7 +119,8 @@ async function siteResponse(
         'The directories of this site were verified, and have no such path.',
       )
     // Whose it is, nobody knows: it does not get the storage of this site.
-    const policy = CONTENT.test(path) ? `${SANDBOX}; ${SITE_POLICY}` : SITE_POLICY
+    const isOfAnybody = CONTENT.test(path) || STREAM.test(path)
+    const policy = isOfAnybody ? `${SANDBOX}; ${SITE_POLICY}` : SITE_POLICY
     const all = new Headers(response.headers)
     for (const [name, value] of Object.entries(siteHeaders(policy))) all.set(name, value)
     return new Response(response.body, { status: response.status, headers: all })
