@@ -159,12 +159,7 @@ class VerifiedFetcher {
     const signal = init.signal ?? undefined
     signal?.throwIfAborted()
     const asked = resourceOf(resource)
-    const limits = this.limits(signal)
-    try {
-      return await this.answer(asked, init, limits)
-    } finally {
-      limits.close()
-    }
+    return await this.answer(asked, init, this.limits(signal))
   }
 
   private async answer(
@@ -204,7 +199,7 @@ class VerifiedFetcher {
   }
 
   /** What a proof is checked by. */
-  private trust({ checking: signal }: FetchLimits): Trust & { maxBytes: number } {
+  private trust(signal: AbortSignal): Trust & { maxBytes: number } {
     const { chainTracker, requireProofs, maxScriptWork, scriptTimeout } = this.options
     const { maxBytes = DEFAULT_MAX_BYTES } = this.options
     return { chainTracker, requireProofs, maxScriptWork, scriptTimeout, maxBytes, signal }
@@ -224,7 +219,7 @@ class VerifiedFetcher {
         {
           step,
           path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
-          check: (proof) => verifyOutput({ ...this.trust(limits), proof, pointer }),
+          check: (proof, signal) => verifyOutput({ ...this.trust(signal), proof, pointer }),
         },
         limits,
       ))
@@ -270,9 +265,9 @@ class VerifiedFetcher {
       {
         step: 'provenance',
         path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
-        check: (proof) =>
+        check: (proof, signal) =>
           verifyOrdinal({
-            ...this.trust(limits),
+            ...this.trust(signal),
             ...{ proof, asked: tip, sequence },
             isMintOf: async (outpoint) => isSameOutpoint(outpoint, origin.origin),
           }),
@@ -345,9 +340,9 @@ class VerifiedFetcher {
     const question = {
       step: 'provenance' as const,
       path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(asked)}:${sequence}`,
-      check: (proof: Uint8Array) =>
+      check: (proof: Uint8Array, signal: AbortSignal) =>
         verifyOrdinal({
-          ...this.trust(limits),
+          ...this.trust(signal),
           ...{ proof, asked, sequence },
           isMintOf: (outpoint, transaction) => this.isMintOf(outpoint, transaction, limits),
         }),
@@ -390,9 +385,17 @@ class VerifiedFetcher {
       {
         step: 'provenance',
         path: ({ namesPrefix }) => `${namesPrefix}/proof/${name}`,
-        check: async (proof) => {
-          const { origin } = await verifyNameProof({ ...this.trust(limits), proof, name, deployment })
-          return isSameOutpoint(origin, outpoint)
+        check: async (proof, signal) => {
+          const trust = this.trust(signal)
+          const { origin, proven } = await verifyNameProof({ ...trust, proof, name, deployment })
+          if (isSameOutpoint(origin, outpoint)) return true
+          // Of two mints of a name, one that is in no block does not rule out the other.
+          if (!proven && trust.chainTracker !== 'scripts only')
+            throw new ProofError(
+              'UNPROVEN',
+              `another mint of ${name} is in no block, so that ${formatOutpoint(outpoint)} may be genuine`,
+            )
+          return false
         },
       },
       limits,
@@ -441,7 +444,8 @@ class VerifiedFetcher {
       const question = {
         step: 'stream' as const,
         path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(from)}?next`,
-        check: (proof: Uint8Array) => verifyNextOutput({ ...this.trust(limits), proof, from }),
+        check: (proof: Uint8Array, signal: AbortSignal) =>
+          verifyNextOutput({ ...this.trust(signal), proof, from }),
       }
       const at = Date.now()
       const of = this.gateways.all.length
@@ -458,8 +462,6 @@ class VerifiedFetcher {
         const agreement = { agreedBy: error.reports.filter(({ isAbsent }) => isAbsent).length, of, at }
         this.requireAgreement(agreement, { what: 'where the stream ends', step: 'stream' })
         return agreement
-      } finally {
-        limits.close()
       }
     }
     return { next }

@@ -4,10 +4,18 @@ import {
   type VerifiedFetchOptions,
 } from '../../../src/client/verified-fetch.js'
 import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, type File, text } from '../../support/gateway/site.js'
 import { streamsOn } from '../../support/gateway/streams.js'
-import { beefOf, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
 
 // A real server, and gateways before it that lie.
@@ -330,6 +338,52 @@ describe('a gateway that lies', () => {
     expect(await failure(fetcher([server.url], { chainTracker: failing })(hello.txid))).toMatchObject({
       ...{ code: 'NO_HEADERS', step: 'headers' },
     })
+  })
+
+  test('in a block over which the chain tracker hangs, takes only its share of the time', async () => {
+    const hangs = {
+      isValidRootForHeight: async (root: string, height: number) =>
+        height === hello.height
+          ? await chainTracker.isValidRootForHeight(root, height)
+          : new Promise<never>(() => {}),
+    }
+    const lying = await gateway({ [proof(hello.txid)]: { alter: otherBlock(hello) } })
+    const fetching = fetcher([lying, server.url], { chainTracker: hangs, timeout: 1000 })(hello.txid)
+    expect(await (await fetching).text()).toBe('hello, world')
+  })
+
+  test('shows another mint of a name, in no block, so that a genuine mint would start no lineage', async () => {
+    const tree = new FakeChain()
+    const coin = { satoshis: 1, lockingScript: p2pkh(0) }
+    const funding = mined(tree.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] }))
+    const before = mined(
+      tree.spend({
+        inputs: [{ transaction: funding, vout: 0 }],
+        outputs: [coin, { satoshis: 1, lockingScript: inscriptionScript(text('before')) }],
+      }),
+    )
+    const purse = mined(tree.spend({ inputs: [], outputs: [{ satoshis: 500, lockingScript: OPEN_LOCK }] }))
+    const root = tree.node('')
+    const genuine = mined(tree.mint('x', { funding: [0, 1].map((vout) => ({ transaction: before, vout })) }))
+    const second = tree.mint('x', { from: root, funding: [{ transaction: purse, vout: 0 }], trailing: [] })
+    const asked = `${genuine.outpoint(2)}:0`
+    const records = recordsOf([tree.genesis, funding, before, genuine])
+    const lying = await gateway({
+      [proof(asked)]: { body: outpointBeef({ txid: before.txid, vout: 1 }, records) },
+      '/svc/names/proof/x': {
+        body: proofOf([tree.genesis, purse, second], { unproven: [tree.genesis, second] }),
+      },
+    })
+    const honest = await gateway({
+      [proof(asked)]: { body: outpointBeef({ txid: genuine.txid, vout: 2 }, records) },
+      '/svc/names/proof/x': { body: proofOf([tree.genesis, genuine], { unproven: [tree.genesis] }) },
+    })
+    const { deployment } = tree
+    expect(await failure(fetcher([lying], { deployment })(asked))).toMatchObject({
+      ...{ step: 'provenance', cause: { code: 'NOT_PROVEN', cause: { code: 'UNPROVEN' } } },
+    })
+    const response = await fetcher([honest], { deployment })(asked)
+    expect(response.verification.ordinal).toMatchObject({ origin: { txid: genuine.txid, vout: 2 } })
   })
 
   test('does not have it, has blocked it, or answers without end', async () => {
