@@ -26,6 +26,7 @@ import {
   fileResponse,
   missingResponse,
   type Question,
+  type StreamEnd,
   streamResponse,
   type TipAgreement,
   type Verification,
@@ -410,21 +411,25 @@ class VerifiedFetcher {
       signal,
     }: { question: Question; verification: Verification; signal?: AbortSignal },
   ): VerifiedResponse {
-    let [ended, failed] = [(_: TipAgreement): void => {}, (_: unknown): void => {}]
-    const end = new Promise<TipAgreement>((resolve, reject) => {
+    if (question.method === 'HEAD')
+      return streamResponse(first.content.contentType, { question, verification, chunks: noChunks() })
+    let [ended, failed] = [(_: StreamEnd): void => {}, (_: unknown): void => {}]
+    const end = new Promise<StreamEnd>((resolve, reject) => {
       ;[ended, failed] = [resolve, reject]
     })
     // Whoever reads the body learns of it there.
     end.catch(() => {})
     const { next } = this.chunkReader(signal)
+    let { verified } = verification
     async function* chunks(): AsyncGenerator<Uint8Array> {
       try {
         yield first.content.body
-        for (let at: Outpoint = first.outpoint; ; ) {
+        for (let at: VerifiedFile = first; ; ) {
           const chunk = await next(at)
-          if ('agreedBy' in chunk) return ended(chunk)
+          if ('agreedBy' in chunk) return ended({ ...chunk, verified })
+          if (chunk.height === undefined) verified = 'unproven'
           yield chunk.content.body
-          at = chunk.outpoint
+          at = chunk
         }
       } catch (error) {
         failed(error)
@@ -433,13 +438,14 @@ class VerifiedFetcher {
     }
     return streamResponse(first.content.contentType, {
       ...{ question, chunks: chunks() },
+      onCancel: () => failed(new DOMException('the stream was not read to its end', 'AbortError')),
       verification: { ...verification, end },
     })
   }
 
   private chunkReader(signal: AbortSignal | undefined) {
     /** The chunk after an output, or how far the gateways agree that there is none. */
-    const next = async (from: Outpoint): Promise<VerifiedFile | TipAgreement> => {
+    const next = async ({ outpoint: from, satoshis }: VerifiedFile): Promise<VerifiedFile | TipAgreement> => {
       const limits = this.limits(signal)
       const question = {
         step: 'stream' as const,
@@ -449,6 +455,8 @@ class VerifiedFetcher {
       }
       const at = Date.now()
       const of = this.gateways.all.length
+      // Only 1-sat coins are ordinals, which go on: whatever spends another one, all would have to agree.
+      if (satoshis !== 1) return { agreedBy: of, of, at }
       try {
         const output = await this.gateways.first(question, limits)
         const { content } = output
@@ -561,6 +569,9 @@ function withContent(output: VerifiedOutput, step: VerificationStep): VerifiedFi
 function withoutContent(outpoint: Outpoint, step: VerificationStep): VerifiedFetchError {
   return new VerifiedFetchError('NOT_FOUND', `${formatOutpoint(outpoint)} has no content`, { step })
 }
+
+/** The body of an answer to HEAD. */
+async function* noChunks(): AsyncGenerator<Uint8Array> {}
 
 /** A name or a reference, and the path after it. */
 function resourceOf(resource: string): Resource {

@@ -4,10 +4,10 @@ import {
   type VerifiedFetchOptions,
 } from '../../../src/client/verified-fetch.js'
 import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
-import { outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
+import { outpointBeef, proofOf, provenanceOf, recordsOf } from '../../support/client/name-proofs.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, type File, text } from '../../support/gateway/site.js'
-import { streamsOn } from '../../support/gateway/streams.js'
+import { chunk, streamsOn } from '../../support/gateway/streams.js'
 import {
   beefOf,
   FakeChain,
@@ -435,7 +435,54 @@ describe('a stream', () => {
   test('is passed on chunk by chunk, and says how far its end is agreed upon', async () => {
     const response = await streamed([server.url, server.url])
     expect(await response.text()).toBe('one two three')
-    expect(await response.verification.end).toMatchObject({ agreedBy: 2, of: 2 })
+    expect(await response.verification.end).toMatchObject({ agreedBy: 2, of: 2, verified: 'headers' })
+  })
+
+  test('says at its end whether all of its chunks are in blocks', async () => {
+    const open = chain.spend({
+      inputs: [],
+      outputs: [
+        {
+          satoshis: 1,
+          lockingScript: inscriptionScript({ ...text('one ', 'image/x-test'), lock: OPEN_LOCK }),
+        },
+      ],
+    })
+    mined(open)
+    const next = chain.spend({
+      inputs: [{ transaction: open, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: chunk('two') }],
+    })
+    const unmined = await gateway({
+      [proof(open.outpoint(0))]: { body: provenanceOf([open]) },
+      [`${proof(open.outpoint(0))}?next`]: { body: provenanceOf([open, next], { unproven: [next] }) },
+    })
+    const response = await fetcher([unmined])(open.outpoint(0), { stream: true })
+    expect(await response.text()).toBe('one two')
+    expect(await response.verification.end).toMatchObject({ verified: 'unproven' })
+  })
+
+  test('does not go on from an output that is no 1-sat coin, whatever spends it', async () => {
+    const first = mined(chain.inscribe({ ...text('one ', 'image/x-test'), satoshis: 2 }))
+    const next = mined(
+      chain.spend({
+        inputs: [{ transaction: first, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript: chunk('two') }],
+      }),
+    )
+    const lying = await gateway({
+      [proof(first.outpoint(0))]: { body: provenanceOf([first]) },
+      [`${proof(first.outpoint(0))}?next`]: { body: provenanceOf([first, next]) },
+    })
+    expect(await (await fetcher([lying])(first.outpoint(0), { stream: true })).text()).toBe('one ')
+  })
+
+  test('that is not read to its end has none', async () => {
+    const response = await streamed([server.url])
+    await response.body?.cancel()
+    expect(await failure(response.verification.end as Promise<unknown>)).toMatchObject({ name: 'AbortError' })
+    const head = await fetcher([server.url])(at(0), { stream: true, method: 'HEAD' })
+    expect([head.body, head.verification.end]).toEqual([null, undefined])
   })
 
   test('breaks at a chunk that does not hold', async () => {
