@@ -28,7 +28,7 @@ export interface HeaderSource {
   headers(query: { from: number; count: number }): Promise<Uint8Array>
 }
 
-/** Keeps texts as segments are kept, under the same kind of keys. Anyone who can write to it can forge blocks. */
+/** Keeps texts as segments are kept, under the same kind of keys. What it has is verified again when it is read. */
 export type HeaderStore = SegmentStore
 
 export interface OwnHeadersOptions {
@@ -62,6 +62,8 @@ const DEPTHS = [1, 10, 100, 1000]
 const NEAR_TIP = 100
 /** The most headers that one source may add at a time: more than there are. */
 const MAX_ADDED = 2_000_000
+/** A height above which no store has headers: what says so is damaged. */
+const MAX_KEPT = 4_000_000
 
 /**
  * A chain tracker with block headers of its own. They come from sources that are not trusted, and are verified: linked to a
@@ -153,11 +155,12 @@ export class OwnHeaders {
     this.chain ??= (await this.stored()) ?? (await this.begun())
   }
 
-  /** What the store has, if it is still linked to the checkpoint. */
+  /** What the store has, if it holds: something else may have written to it. */
   private async stored(): Promise<{ from: number; headers: Uint8Array } | undefined> {
     const place = /^(\d{1,9}) (\d{1,9})$/.exec((await this.kept('place')) ?? '')
     if (place === null) return undefined
     const [from, count] = [Number(place[1]), Number(place[2])]
+    if (from + count > MAX_KEPT) return undefined
     const headers = new Uint8Array(count * HEADER_BYTES)
     for (let page = Math.floor(from / PAGE); page <= Math.floor((from + count - 1) / PAGE); page++) {
       const first = Math.max(from, page * PAGE)
@@ -168,10 +171,37 @@ export class OwnHeaders {
       if (part?.length !== (last - first) * HEADER_BYTES) return undefined
       headers.set(part, (first - from) * HEADER_BYTES)
     }
-    const at = this.checkpoint.height - from
-    const isLinked =
-      at >= 0 && at < count && (await isChain(headers)) && this.isCheckpoint(headerAt(headers, at))
-    return isLinked ? { from, headers } : undefined
+    return (await this.isValid({ from, headers })) ? { from, headers } : undefined
+  }
+
+  /** Whether headers lead to the checkpoint, and on from there by the rules. */
+  private async isValid({ from, headers }: { from: number; headers: Uint8Array }): Promise<boolean> {
+    const place = this.checkpoint.height - from + 1
+    if (place < 1 || place > headerCount(headers)) return false
+    const below = headers.subarray(0, place * HEADER_BYTES)
+    const isOurs = this.isCheckpoint(headerAt(below, place - 1)) && (await isChain(below))
+    if (!isOurs || !this.isEnough(below)) return false
+    const rules = this.rulesAfter({ from, headers: below })
+    const thread = new ThreadShare()
+    try {
+      for (let index = place; index < headerCount(headers); index++) {
+        rules.next(headerAt(headers, index))
+        if (thread.isDue) await thread.yield()
+      }
+      return true
+    } catch (error) {
+      if (error instanceof InvalidHeadersError) return false
+      throw error
+    }
+  }
+
+  /** The rules for what follows some headers. */
+  private rulesAfter({ from, headers }: { from: number; headers: Uint8Array }): HeaderRules {
+    const { network = 'main' } = this.options
+    const count = headerCount(headers)
+    const before = headers.subarray(Math.max(0, count - CONTEXT) * HEADER_BYTES)
+    const rule = targetRuleOf(headerAt(headers, 0), network)
+    return new HeaderRules({ before, height: from + count - 1, rule, now: this.now, hash: hostHash256 })
   }
 
   /** The checkpoint with the headers before it, by which the next target is computed. */
@@ -248,13 +278,9 @@ export class OwnHeaders {
   /** Verifies a branch, and takes it if it has more work than ours. @param first Its headers, from a block that is ours on. */
   private async adopt(source: HeaderSource, fork: number, first: Uint8Array): Promise<void> {
     const { from, headers: ours } = this.chain as { from: number; headers: Uint8Array }
-    const { network = 'main' } = this.options
     const place = fork - from + 1
-    const context = Math.min(CONTEXT, place)
-    const before = ours.subarray((place - context) * HEADER_BYTES, place * HEADER_BYTES)
-    const rule = targetRuleOf(headerAt(ours, 0), network)
     const rules = (): HeaderRules =>
-      new HeaderRules({ before, height: fork, rule, now: this.now, hash: hostHash256 })
+      this.rulesAfter({ from, headers: ours.subarray(0, place * HEADER_BYTES) })
     const theirs = rules()
     const thread = new ThreadShare()
     const added: Uint8Array[] = []

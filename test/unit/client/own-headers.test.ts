@@ -1,5 +1,6 @@
-import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
+import { HEADER_BYTES, hashNumber, rootOf } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { hash256 } from '../../../backend/src/protocol/transaction.js'
 import { type HeaderSource, OwnHeaders, type OwnHeadersOptions } from '../../../src/client/own-headers.js'
 import { createVerifiedFetch } from '../../../src/client/verified-fetch.js'
 import { useNameIndexes } from '../../support/client/name-index.js'
@@ -146,6 +147,39 @@ test('headers are kept, and what a store lost or changed is fetched again', asyn
     }
   }
 })
+
+test('what a store has is verified as what a source says: no block is forged by writing to it', async () => {
+  const { chain } = grownChain()
+  const kept = new Map<string, string>()
+  const store = {
+    get: async (key: string) => kept.get(key),
+    put: async (key: string, text: string) => void kept.set(key, text),
+  }
+  const tracker = (): OwnHeaders => trackerOf(chain, [sourceOf(chain)], { store })
+  const { height } = chain.bestTip
+  const root = chain.rootAt(height) ?? ''
+  expect(await tracker().isValidRootForHeight(root, height)).toBe(true)
+  const [page] = [...kept.keys()].filter((key) => key.endsWith(`/p${FIRST / 2000}`)) as [string]
+  const headers = Buffer.from(kept.get(page) ?? '', 'base64')
+  const last = headers.subarray((height - FIRST) * HEADER_BYTES, (height - FIRST + 1) * HEADER_BYTES)
+  // Half of all hashes meet the easiest target.
+  do last.writeUInt8((last.readUInt8(36) + 1) % 256, 36)
+  while (hashNumber(hash256(last)) <= 2n ** 255n)
+  const forged = rootOf(last)
+  kept.set(page, headers.toString('base64'))
+  expect(await tracker().isValidRootForHeight(forged, height)).toBe(false)
+  expect(await tracker().isValidRootForHeight(root, height)).toBe(true)
+})
+
+test.each(['0 999999999', '999999999 1', `${FIRST} 0`])(
+  'a store that says that it has headers from and how many: %j, has none',
+  async (place) => {
+    const { chain, block } = grownChain()
+    const store = { get: async () => place, put: async () => {} }
+    const { root, height } = block.header
+    expect(await trackerOf(chain, [sourceOf(chain)], { store }).isValidRootForHeight(root, height)).toBe(true)
+  },
+)
 
 test('a gateway whose headers are changed proves nothing: the fetch fails at the headers', async () => {
   const { chain, block } = grownChain()
