@@ -181,6 +181,42 @@ test.each(['0 999999999', '999999999 1', `${FIRST} 0`])(
   },
 )
 
+test('a source that hangs is waited for once, and left out while another one answers', async () => {
+  const { chain, block } = grownChain()
+  let asked = 0
+  const hanging: HeaderSource = {
+    name: 'a source that hangs',
+    headers: () => {
+      asked++
+      return new Promise(() => {})
+    },
+  }
+  const tracker = trackerOf(chain, [hanging, sourceOf(chain)], { fetch: { timeout: 20 } })
+  const { root, height } = block.header
+  const { height: tip } = chain.bestTip
+  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+  expect(await tracker.isValidRootForHeight(chain.rootAt(tip) ?? '', tip)).toBe(true)
+  expect(asked).toBe(1)
+})
+
+test('a block that is known is answered for while others are fetched, however far below', async () => {
+  const { chain, block } = grownChain()
+  const { root, height } = block.header
+  const honest = sourceOf(chain)
+  const short: HeaderSource = {
+    name: 'a source that hangs below the checkpoint',
+    headers: (query) => (query.from === FIRST + 3 ? new Promise(() => {}) : honest.headers(query)),
+  }
+  const tracker = trackerOf(chain, [short], { fetch: { timeout: 500 } })
+  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+  const outcomes: string[] = []
+  await Promise.all([
+    tracker.isValidRootForHeight(root, FIRST + 3).catch(({ code }) => outcomes.push(code)),
+    tracker.isValidRootForHeight(root, height).then((isValid) => outcomes.push(String(isValid))),
+  ])
+  expect(outcomes).toEqual(['true', 'NO_HEADERS'])
+})
+
 test('a gateway whose headers are changed proves nothing: the fetch fails at the headers', async () => {
   const { chain, block } = grownChain()
   const proof = outpointBeef({ txid: hello.txid, vout: 0 }, [
