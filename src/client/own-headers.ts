@@ -120,7 +120,7 @@ export class OwnHeaders {
     if (this.chain === undefined) await this.above.run(() => this.open())
     if (height < this.from) await this.below.run(() => this.extendBelow(height))
     // Whoever asks about such a block does not wait for those who ask about others.
-    if (!this.isSettled(height)) await this.above.run(() => this.extendTo(height))
+    if (!this.isFinal(height)) await this.above.run(() => this.extendTo(height))
     return this.rootAt(height) === root
   }
 
@@ -133,7 +133,7 @@ export class OwnHeaders {
   }
 
   /** Whether no source has to be asked about the block at a height. */
-  private isSettled(height: number): boolean {
+  private isFinal(height: number): boolean {
     return height <= this.tip - NEAR_TIP && (height <= this.checkpoint.height || this.hasEnoughWork)
   }
 
