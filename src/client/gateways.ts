@@ -1,5 +1,5 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { type FetchedAnswer, fetchBounded, field, LONGEST_TIMER, readJson } from './bounded-fetch.js'
+import { FetchBudget, type FetchedAnswer, field, LONGEST_TIMER, readJson } from './bounded-fetch.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
 import {
   type GatewayReport,
@@ -19,10 +19,6 @@ export interface Gateway {
 /** What one fetch may take, of all gateways together. */
 export class FetchLimits {
   private readonly end: number
-  private readonly late = new AbortController()
-  private readonly timer: ReturnType<typeof setTimeout>
-  /** Ends a check at the deadline, or by the caller. */
-  readonly checking: AbortSignal
 
   /** @param signal The caller's. */
   constructor(
@@ -31,10 +27,6 @@ export class FetchLimits {
     readonly signal: AbortSignal | undefined,
   ) {
     this.end = performance.now() + timeout
-    const stop = (): void =>
-      this.late.abort(new SourceError('TIMEOUT', `the fetch took longer than ${timeout} ms`))
-    this.timer = setTimeout(stop, Math.min(timeout, LONGEST_TIMER))
-    this.checking = signal === undefined ? this.late.signal : AbortSignal.any([signal, this.late.signal])
   }
 
   /** What one of some gateways gets: an equal share of what is left. */
@@ -45,11 +37,6 @@ export class FetchLimits {
 
   take(bytes: number): void {
     this.bytes = Math.max(0, this.bytes - bytes)
-  }
-
-  /** The fetch has ended. */
-  close(): void {
-    clearTimeout(this.timer)
   }
 }
 
@@ -62,8 +49,11 @@ interface Share {
 export interface ProofQuestion<Proven> {
   step: VerificationStep
   path: (gateway: Gateway) => string
-  /** @throws ProofError; HeadersError. */
-  check: (proof: Uint8Array) => Promise<Proven>
+  /**
+   * @param signal Ends the check when the gateway's share of the time is over.
+   * @throws ProofError; HeadersError; the reason of the signal.
+   */
+  check: (proof: Uint8Array, signal: AbortSignal) => Promise<Proven>
 }
 
 /** What came of asking one gateway. */
@@ -140,61 +130,57 @@ export class Gateways {
   private async ask<Proven>(
     gateway: Gateway,
     question: ProofQuestion<Proven>,
-    asking: Asking,
+    { limits, share, others }: Asking,
   ): Promise<Answered<Proven>> {
-    const answer = await this.attempt(gateway, question, asking)
-    asking.limits.signal?.throwIfAborted()
-    // A cache may hold a merkle path to a block that a reorganisation has replaced since.
-    const isOldPath = answer.kind === 'refuted' && (answer.error as ProofError).code === 'BAD_PATH'
-    return isOldPath ? await this.attempt(gateway, question, { ...asking, cache: 'reload' }) : answer
-  }
-
-  private async attempt<Proven>(
-    gateway: Gateway,
-    question: ProofQuestion<Proven>,
-    asking: Asking,
-  ): Promise<Answered<Proven>> {
-    const { limits, others } = asking
-    const signals = [limits.signal, others].filter((each) => each !== undefined)
-    const signal = signals.length === 0 ? undefined : AbortSignal.any(signals)
-    const url = gateway.url + question.path(gateway)
-    const failed = (kind: Failure, error: Error): Answered<Proven> => ({ kind, gateway: gateway.url, error })
+    const late = new AbortController()
+    const stop = (): void =>
+      late.abort(new SourceError('TIMEOUT', `${gateway.url} took longer than ${share.timeout} ms`))
+    const timer = setTimeout(stop, Math.min(share.timeout, LONGEST_TIMER))
+    const signals = [limits.signal, others, late.signal].filter((each) => each !== undefined)
+    const signal = AbortSignal.any(signals)
+    const { fetch } = this.options
+    const budget = new FetchBudget({ ...share, signal, ...(fetch && { fetch }) })
     try {
-      const answer = await this.fetch(url, asking, signal)
-      const { status, body } = answer
-      if (status === 404 || status === 451) {
-        const kind = status === 404 ? 'absent' : 'blocked'
-        return failed(kind, new SourceError('NO_PROOF', `${url} answers ${status}${codeOf(answer)}`))
-      }
-      if (status !== 200)
-        return failed('failed', new SourceError('BAD_ANSWER', `${url} answers ${status}${codeOf(answer)}`))
-      return { kind: 'proven', gateway: gateway.url, value: await question.check(body) }
-    } catch (error) {
-      if (error instanceof ProofError) return failed('refuted', error)
-      if (error instanceof HeadersError) return failed('no headers', error)
-      if (error instanceof SourceError || error instanceof VerifiedFetchError) return failed('failed', error)
-      if (signal?.aborted) return failed('failed', new SourceError('UNREACHABLE', messageOf(signal.reason)))
-      throw error
+      let answer = await attempt(gateway, question, { budget, limits, signal })
+      // A cache may hold a merkle path to a block that a reorganisation has replaced since.
+      if (answer.kind === 'refuted' && (answer.error as ProofError).code === 'BAD_PATH')
+        answer = await attempt(gateway, question, { budget, limits, signal, cache: 'reload' })
+      limits.signal?.throwIfAborted()
+      return answer
+    } finally {
+      clearTimeout(timer)
     }
   }
+}
 
-  private async fetch(
-    url: string,
-    { limits, share, cache }: Asking,
-    signal: AbortSignal | undefined,
-  ): Promise<FetchedAnswer> {
-    const { fetch } = this.options
+async function attempt<Proven>(
+  gateway: Gateway,
+  question: ProofQuestion<Proven>,
+  { budget, limits, signal, cache }: Attempt,
+): Promise<Answered<Proven>> {
+  const url = gateway.url + question.path(gateway)
+  const failed = (kind: Failure, error: Error): Answered<Proven> => ({ kind, gateway: gateway.url, error })
+  try {
     const init: RequestInit & { cache?: 'reload' } = {
       headers: { Accept: 'application/octet-stream' },
       ...(cache && { cache }),
     }
-    const answer = await fetchBounded(url, init, {
-      ...share,
-      ...(signal && { signal }),
-      ...(fetch && { fetch }),
-    })
-    limits.take(answer.body.length)
-    return answer
+    const answer = await budget.fetch(url, init)
+    const { status, body } = answer
+    limits.take(body.length)
+    if (status === 404 || status === 451) {
+      const kind = status === 404 ? 'absent' : 'blocked'
+      return failed(kind, new SourceError('NO_PROOF', `${url} answers ${status}${codeOf(answer)}`))
+    }
+    if (status !== 200)
+      return failed('failed', new SourceError('BAD_ANSWER', `${url} answers ${status}${codeOf(answer)}`))
+    return { kind: 'proven', gateway: gateway.url, value: await question.check(body, signal) }
+  } catch (error) {
+    if (error instanceof ProofError) return failed('refuted', error)
+    if (error instanceof HeadersError) return failed('no headers', error)
+    if (error instanceof SourceError || error instanceof VerifiedFetchError) return failed('failed', error)
+    if (signal.aborted) return failed('failed', new SourceError('UNREACHABLE', messageOf(signal.reason)))
+    throw error
   }
 }
 
@@ -204,6 +190,14 @@ interface Asking {
   share: Share
   /** Aborted once another gateway has answered. */
   others?: AbortSignal
+}
+
+/** One request to a gateway, and the check of its answer. */
+interface Attempt {
+  /** What the gateway may take, for all attempts. */
+  budget: FetchBudget
+  limits: FetchLimits
+  signal: AbortSignal
   cache?: 'reload'
 }
 

@@ -66,7 +66,7 @@ export {
   type VerifiedFetchOptions,
   verifiedFetch,
 } from './verified-fetch.js'
-export type { TipAgreement, Verification, VerifiedResponse } from './verified-response.js'
+export type { StreamEnd, TipAgreement, Verification, VerifiedResponse } from './verified-response.js'
 export { serveVerifiedSite, siteFetch, type WorkerScope } from './verified-site.js'
 export { type BindingFault, type IdentityBinding, verifyBinding } from './verify-binding.js'
 export {

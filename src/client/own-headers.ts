@@ -15,7 +15,13 @@ import {
   targetRuleOf,
   totalWork,
 } from '../../backend/src/protocol/header-rules.js'
-import { DEFAULT_TIMEOUT, type FetchOptions, fetchBounded } from './bounded-fetch.js'
+import {
+  DEFAULT_TIMEOUT,
+  type FetchOptions,
+  fetchBounded,
+  LONGEST_TIMER,
+  unlessAborted,
+} from './bounded-fetch.js'
 import { hostHash256 } from './bundle.js'
 import type { SegmentStore } from './segment-store.js'
 import { ThreadShare } from './thread-share.js'
@@ -28,7 +34,7 @@ export interface HeaderSource {
   headers(query: { from: number; count: number }): Promise<Uint8Array>
 }
 
-/** Keeps texts as segments are kept, under the same kind of keys. Anyone who can write to it can forge blocks. */
+/** Keeps texts as segments are kept, under the same kind of keys. What it has is verified again when it is read. */
 export type HeaderStore = SegmentStore
 
 export interface OwnHeadersOptions {
@@ -42,7 +48,7 @@ export interface OwnHeadersOptions {
   store?: HeaderStore
   /** How soon sources are asked again for new blocks, in milliseconds; 10,000 by default. */
   recheckAfter?: number
-  /** Limits for each request to a URL. */
+  /** Limits for each request; `fetch` for those to URLs. */
   fetch?: Pick<FetchOptions, 'timeout' | 'fetch'>
   /** The clock, in milliseconds since 1970. */
   now?: () => number
@@ -60,8 +66,16 @@ const PAGE = 2000
 const DEPTHS = [1, 10, 100, 1000]
 /** A root near the tip may have been replaced. */
 const NEAR_TIP = 100
+/** How many pages below the chain are fetched before they are joined to it, which copies all of it. */
+const PAGES_AT_ONCE = 25
+/** A source that brings less than a page in this time is not waited for, in milliseconds. */
+const PATIENCE = 5000
+/** How long a source that failed, or was slow, is left out while another one answers, in milliseconds. */
+const REST = 60_000
 /** The most headers that one source may add at a time: more than there are. */
 const MAX_ADDED = 2_000_000
+/** A height above which no store has headers: what says so is damaged. */
+const MAX_KEPT = 4_000_000
 
 /**
  * A chain tracker with block headers of its own. They come from sources that are not trusted, and are verified: linked to a
@@ -76,10 +90,13 @@ export class OwnHeaders {
   private readonly now: () => number
   /** All of them, from `from` on; undefined before the first time. */
   private chain: { from: number; headers: Uint8Array } | undefined
-  private syncedAt = Number.NEGATIVE_INFINITY
+  private synced: { at: number; error?: OwnHeadersError } = { at: Number.NEGATIVE_INFINITY }
   private isLongEnough = false
-  /** One job at a time. */
-  private last: Promise<unknown> = Promise.resolve()
+  /** When a source that failed may be asked again. */
+  private readonly resting = new Map<HeaderSource, number>()
+  /** One job at a time at the upper end of the chain, and one at the lower. */
+  private readonly above = new Queue()
+  private readonly below = new Queue()
 
   constructor(options: OwnHeadersOptions) {
     const { network = 'main', now = Date.now, store } = options
@@ -100,33 +117,38 @@ export class OwnHeaders {
    * @throws OwnHeadersError if no source shows its header.
    */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    return await this.alone(async () => {
-      await this.open()
-      if (height < this.from) await this.extendBelow(height)
-      // A block near the tip may have been replaced; what is known of it stands as long as no source answers.
-      if (height > this.tip - NEAR_TIP)
-        await this.syncIfOld().catch((error: unknown) => {
-          if (height > this.tip) throw error
-        })
-      if (height > this.tip)
-        throw new OwnHeadersError(`no source shows a block at ${height}; the highest is ${this.tip}`)
-      if (height > this.checkpoint.height && !this.hasEnoughWork) {
-        await this.syncIfOld()
-        if (!this.hasEnoughWork)
-          throw new OwnHeadersError(
-            `the chain up to ${this.tip} has too little work: sources withhold the rest`,
-          )
-      }
-      return this.rootAt(height) === root
-    })
+    if (this.chain === undefined) await this.above.run(() => this.open())
+    if (height < this.from) await this.below.run(() => this.extendBelow(height))
+    // Whoever asks about such a block does not wait for those who ask about others.
+    if (!this.isFinal(height)) await this.above.run(() => this.extendTo(height))
+    return this.rootAt(height) === root
   }
 
   async currentHeight(): Promise<number> {
-    return await this.alone(async () => {
+    return await this.above.run(async () => {
       await this.open()
       await this.syncIfOld()
       return this.tip
     })
+  }
+
+  /** Whether no source has to be asked about the block at a height. */
+  private isFinal(height: number): boolean {
+    return height <= this.tip - NEAR_TIP && (height <= this.checkpoint.height || this.hasEnoughWork)
+  }
+
+  private async extendTo(height: number): Promise<void> {
+    // A block near the tip may have been replaced; what is known of it stands as long as no source answers.
+    if (height > this.tip - NEAR_TIP)
+      await this.syncIfOld().catch((error: unknown) => {
+        if (height > this.tip) throw error
+      })
+    if (height > this.tip)
+      throw new OwnHeadersError(`no source shows a block at ${height}; the highest is ${this.tip}`)
+    if (height <= this.checkpoint.height || this.hasEnoughWork) return
+    await this.syncIfOld()
+    if (!this.hasEnoughWork)
+      throw new OwnHeadersError(`the chain up to ${this.tip} has too little work: sources withhold the rest`)
   }
 
   private get from(): number {
@@ -142,22 +164,16 @@ export class OwnHeaders {
     return rootOf(this.chain?.headers ?? new Uint8Array(), height - this.from)
   }
 
-  private async alone<Result>(work: () => Promise<Result>): Promise<Result> {
-    const before = this.last.catch(() => undefined)
-    const running = before.then(work)
-    this.last = running
-    return await running
-  }
-
   private async open(): Promise<void> {
     this.chain ??= (await this.stored()) ?? (await this.begun())
   }
 
-  /** What the store has, if it is still linked to the checkpoint. */
+  /** What the store has, if it holds: something else may have written to it. */
   private async stored(): Promise<{ from: number; headers: Uint8Array } | undefined> {
     const place = /^(\d{1,9}) (\d{1,9})$/.exec((await this.kept('place')) ?? '')
     if (place === null) return undefined
     const [from, count] = [Number(place[1]), Number(place[2])]
+    if (from + count > MAX_KEPT) return undefined
     const headers = new Uint8Array(count * HEADER_BYTES)
     for (let page = Math.floor(from / PAGE); page <= Math.floor((from + count - 1) / PAGE); page++) {
       const first = Math.max(from, page * PAGE)
@@ -168,10 +184,37 @@ export class OwnHeaders {
       if (part?.length !== (last - first) * HEADER_BYTES) return undefined
       headers.set(part, (first - from) * HEADER_BYTES)
     }
-    const at = this.checkpoint.height - from
-    const isLinked =
-      at >= 0 && at < count && (await isChain(headers)) && this.isCheckpoint(headerAt(headers, at))
-    return isLinked ? { from, headers } : undefined
+    return (await this.isValid({ from, headers })) ? { from, headers } : undefined
+  }
+
+  /** Whether headers lead to the checkpoint, and on from there by the rules. */
+  private async isValid({ from, headers }: { from: number; headers: Uint8Array }): Promise<boolean> {
+    const place = this.checkpoint.height - from + 1
+    if (place < 1 || place > headerCount(headers)) return false
+    const below = headers.subarray(0, place * HEADER_BYTES)
+    const isOurs = this.isCheckpoint(headerAt(below, place - 1)) && (await isChain(below))
+    if (!isOurs || !this.isEnough(below)) return false
+    const rules = this.rulesAfter({ from, headers: below })
+    const thread = new ThreadShare()
+    try {
+      for (let index = place; index < headerCount(headers); index++) {
+        rules.next(headerAt(headers, index))
+        if (thread.isDue) await thread.yield()
+      }
+      return true
+    } catch (error) {
+      if (error instanceof InvalidHeadersError) return false
+      throw error
+    }
+  }
+
+  /** The rules for what follows some headers. */
+  private rulesAfter({ from, headers }: { from: number; headers: Uint8Array }): HeaderRules {
+    const { network = 'main' } = this.options
+    const count = headerCount(headers)
+    const before = headers.subarray(Math.max(0, count - CONTEXT) * HEADER_BYTES)
+    const rule = targetRuleOf(headerAt(headers, 0), network)
+    return new HeaderRules({ before, height: from + count - 1, rule, now: this.now, hash: hostHash256 })
   }
 
   /** The checkpoint with the headers before it, by which the next target is computed. */
@@ -179,21 +222,24 @@ export class OwnHeaders {
     const { height } = this.checkpoint
     const from = Math.max(0, height - CONTEXT + 1)
     const failures: string[] = []
-    for (const source of this.sources) {
+    for (const { source } of this.inTurn()) {
       try {
-        const headers = await this.fetched(source, from, height - from + 1)
-        // On a network whose target never changes, the chain may begin at the checkpoint.
-        const known = headers.length === 0 && from < height ? await this.fetched(source, height, 1) : headers
-        const start = height - headerCount(known) + 1
-        const isOurs =
-          known.length > 0 && this.isCheckpoint(headerAt(known, height - start)) && (await isChain(known))
-        if (isOurs && this.isEnough(known)) return { from: start, headers: known }
-        failures.push(`${source.name} does not lead to the block of the checkpoint at ${height}`)
+        return await this.attempt(source, async () => {
+          const headers = await this.fetched(source, from, height - from + 1)
+          // On a network whose target never changes, the chain may begin at the checkpoint.
+          const known =
+            headers.length === 0 && from < height ? await this.fetched(source, height, 1) : headers
+          const start = height - headerCount(known) + 1
+          const isOurs =
+            known.length > 0 && this.isCheckpoint(headerAt(known, height - start)) && (await isChain(known))
+          if (isOurs && this.isEnough(known)) return { from: start, headers: known }
+          throw new InvalidHeadersError(`it does not lead to the block of the checkpoint at ${height}`)
+        })
       } catch (error) {
         failures.push(`${source.name}: ${messageOf(error)}`)
       }
     }
-    throw new OwnHeadersError(`no block headers: ${failures.join('; ') || 'there is no source'}`)
+    throw unanswered('no block headers', failures)
   }
 
   /** Whether the next target can be computed from headers. */
@@ -218,43 +264,74 @@ export class OwnHeaders {
   /** Asks for new blocks, unless that was done lately. */
   private async syncIfOld(): Promise<void> {
     const { recheckAfter = 10_000 } = this.options
-    if (this.now() - this.syncedAt < recheckAfter) return
+    if (this.now() - this.synced.at < recheckAfter) {
+      if (this.synced.error !== undefined) throw this.synced.error
+      return
+    }
     const failures: string[] = []
-    for (const source of this.sources) {
+    let hasAnswer = false
+    for (const { source, isResting } of this.inTurn()) {
+      if (isResting && hasAnswer) continue
       try {
-        await this.follow(source)
+        await this.attempt(source, () => this.follow(source))
+        hasAnswer = true
       } catch (error) {
         failures.push(`${source.name}: ${messageOf(error)}`)
       }
     }
-    if (failures.length === this.sources.length)
-      throw new OwnHeadersError(`no block headers: ${failures.join('; ') || 'there is no source'}`)
-    this.syncedAt = this.now()
+    const error = hasAnswer ? undefined : unanswered('no block headers', failures)
+    this.synced = { at: this.now(), ...(error && { error }) }
+    if (error !== undefined) throw error
+  }
+
+  /** The sources in the order in which they are asked: those that failed lately are the last. */
+  private inTurn(): { source: HeaderSource; isResting: boolean }[] {
+    const now = performance.now()
+    const all = this.sources.map((source) => ({ source, isResting: (this.resting.get(source) ?? 0) > now }))
+    return [...all.filter(({ isResting }) => !isResting), ...all.filter(({ isResting }) => isResting)]
+  }
+
+  /** Asks a source, and remembers whether it failed. */
+  private async attempt<Result>(source: HeaderSource, ask: () => Promise<Result>): Promise<Result> {
+    try {
+      const result = await ask()
+      this.resting.delete(source)
+      return result
+    } catch (error) {
+      this.resting.set(source, performance.now() + REST)
+      throw error
+    }
   }
 
   /** Extends the chain by what a source has, from where it parts with ours. @throws InvalidHeadersError. */
   private async follow(source: HeaderSource): Promise<void> {
+    const late = performance.now() + PATIENCE
     for (const depth of DEPTHS) {
       // Its block at this height is compared with ours.
       const at = Math.max(this.tip - depth + 1, this.checkpoint.height)
       const headers = await this.fetched(source, at, PAGE)
       const isOurs = headers.length > 0 && equalBytes(headerAt(headers, 0), this.headerAt(at))
-      if (isOurs) return await this.adopt(source, at, headers)
+      if (isOurs) return await this.adopt(source, { fork: at, first: headers, late })
       if (at === this.checkpoint.height) break
+      if (performance.now() > late) throw tooSlow()
     }
     throw new InvalidHeadersError('its chain does not lead from ours, nor from the checkpoint')
   }
 
-  /** Verifies a branch, and takes it if it has more work than ours. @param first Its headers, from a block that is ours on. */
-  private async adopt(source: HeaderSource, fork: number, first: Uint8Array): Promise<void> {
+  /**
+   * Verifies a branch, and takes it if it has more work than ours.
+   *
+   * @param branch.first Its headers, from a block that is ours on.
+   * @param branch.late When it must have brought a page.
+   */
+  private async adopt(
+    source: HeaderSource,
+    { fork, first, late }: { fork: number; first: Uint8Array; late: number },
+  ): Promise<void> {
     const { from, headers: ours } = this.chain as { from: number; headers: Uint8Array }
-    const { network = 'main' } = this.options
     const place = fork - from + 1
-    const context = Math.min(CONTEXT, place)
-    const before = ours.subarray((place - context) * HEADER_BYTES, place * HEADER_BYTES)
-    const rule = targetRuleOf(headerAt(ours, 0), network)
     const rules = (): HeaderRules =>
-      new HeaderRules({ before, height: fork, rule, now: this.now, hash: hostHash256 })
+      this.rulesAfter({ from, headers: ours.subarray(0, place * HEADER_BYTES) })
     const theirs = rules()
     const thread = new ThreadShare()
     const added: Uint8Array[] = []
@@ -265,42 +342,75 @@ export class OwnHeaders {
       }
       added.push(page)
       // What only extends our chain counts at once, so that it is not fetched again if this is interrupted.
-      if (place === headerCount(ours)) {
-        this.chain = { from, headers: concatBytes(ours, ...added) }
-        await this.save(theirs.height - headerCount(page) + 1)
-      }
+      if (place === headerCount(ours)) await this.replaceAfter(theirs.height - headerCount(page), [page])
       if (theirs.height - fork > MAX_ADDED) break
+      if (performance.now() > late && theirs.height - fork < PAGE - 1) throw tooSlow()
       page = await this.fetched(source, theirs.height + 1, PAGE)
     }
     if (added.length === 0 || place === headerCount(ours)) return
     const known = rules()
     for (let index = place; index < headerCount(ours); index++) known.next(headerAt(ours, index))
-    if (theirs.work <= known.work) return
-    const headers = concatBytes(ours.slice(0, place * HEADER_BYTES), ...added)
-    this.chain = { from, headers }
-    await this.save(fork + 1)
+    if (theirs.work > known.work) await this.replaceAfter(fork, added)
+  }
+
+  /** Puts headers in the place of all above a height. The chain may have grown at its lower end since they were verified. */
+  private async replaceAfter(height: number, added: readonly Uint8Array[]): Promise<void> {
+    const { from, headers } = this.chain as { from: number; headers: Uint8Array }
+    const kept = headers.subarray(0, (height - from + 1) * HEADER_BYTES)
+    this.chain = { from, headers: concatBytes(kept, ...added) }
+    await this.save(height + 1)
   }
 
   /** Adds headers below the lowest one, down to a height: each is the one that the next refers to. */
   private async extendBelow(height: number): Promise<void> {
-    const failures: string[] = []
-    for (const source of this.sources) {
+    while (this.from > height) {
+      const { from, headers } = this.chain as { from: number; headers: Uint8Array }
+      const pages: Uint8Array[] = []
+      let lowest = from
+      let failure: unknown
       try {
-        while (this.from > height) {
-          const { from, headers } = this.chain as { from: number; headers: Uint8Array }
-          const start = Math.max(height, from - PAGE)
-          const below = await this.fetched(source, start, from - start)
-          if (headerCount(below) !== from - start || !(await isChain(below, previousOf(headers))))
-            throw new InvalidHeadersError(`the headers below ${from} do not lead to it`)
-          this.chain = { from: start, headers: concatBytes(below, headers) }
-          await this.save(start, from)
+        for (
+          let next = headers;
+          lowest > height && pages.length < PAGES_AT_ONCE;
+          [next] = pages as [Uint8Array]
+        ) {
+          const page = await this.pageBelow(lowest, { height, next })
+          pages.unshift(page)
+          lowest -= headerCount(page)
         }
-        return
+      } catch (error) {
+        failure = error
+      }
+      if (pages.length > 0) {
+        // The chain may have grown at its upper end since.
+        const { headers: now } = this.chain as { headers: Uint8Array }
+        this.chain = { from: lowest, headers: concatBytes(...pages, now) }
+        await this.save(lowest, from)
+      }
+      if (failure !== undefined) throw failure
+    }
+  }
+
+  /** The headers below a height, which lead to the one that is there. */
+  private async pageBelow(
+    from: number,
+    { height, next }: { height: number; next: Uint8Array },
+  ): Promise<Uint8Array> {
+    const start = Math.max(height, from - PAGE)
+    const failures: string[] = []
+    for (const { source } of this.inTurn()) {
+      try {
+        return await this.attempt(source, async () => {
+          const page = await this.fetched(source, start, from - start)
+          if (headerCount(page) !== from - start || !(await isChain(page, previousOf(next))))
+            throw new InvalidHeadersError(`the headers below ${from} do not lead to it`)
+          return page
+        })
       } catch (error) {
         failures.push(`${source.name}: ${messageOf(error)}`)
       }
     }
-    throw new OwnHeadersError(`no block header at ${height}: ${failures.join('; ') || 'there is no source'}`)
+    throw unanswered(`no block header at ${height}`, failures)
   }
 
   private headerAt(height: number): Uint8Array {
@@ -308,7 +418,8 @@ export class OwnHeaders {
   }
 
   private async fetched(source: HeaderSource, from: number, count: number): Promise<Uint8Array> {
-    const headers = await source.headers({ from, count })
+    const { timeout = DEFAULT_TIMEOUT / 2 } = this.options.fetch ?? {}
+    const headers = await withinTime(source.headers({ from, count }), timeout)
     if (headers.length % HEADER_BYTES !== 0)
       throw new InvalidHeadersError(`${headers.length} bytes are not headers`)
     return headers.slice(0, count * HEADER_BYTES)
@@ -347,10 +458,41 @@ export class OwnHeaders {
   }
 }
 
+/** Jobs of which one runs at a time. */
+class Queue {
+  private last: Promise<unknown> = Promise.resolve()
+
+  async run<Result>(job: () => Promise<Result>): Promise<Result> {
+    const running = this.last.catch(() => undefined).then(job)
+    this.last = running
+    return await running
+  }
+}
+
+function unanswered(what: string, failures: readonly string[]): OwnHeadersError {
+  return new OwnHeadersError(`${what}: ${failures.join('; ') || 'there is no source'}`)
+}
+
+function tooSlow(): OwnHeadersError {
+  return new OwnHeadersError('it is too slow')
+}
+
+/** What a source answers, unless it takes too long. */
+async function withinTime<Answer>(answer: Promise<Answer>, milliseconds: number): Promise<Answer> {
+  const stop = new AbortController()
+  const late = (): void => stop.abort(new OwnHeadersError(`it took longer than ${milliseconds} ms`))
+  const timer = setTimeout(late, Math.min(milliseconds, LONGEST_TIMER))
+  try {
+    return await unlessAborted(answer, stop.signal)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** A Chaintracks server: `GET /v2/headers?height=&count=` answers with bytes. */
 function chaintracksHeaders(url: string, options: OwnHeadersOptions['fetch'] = {}): HeaderSource {
   const name = url.replace(/\/+$/, '')
-  const { timeout = DEFAULT_TIMEOUT } = options
+  const { timeout = DEFAULT_TIMEOUT / 2 } = options
   return {
     name,
     async headers({ from, count }) {

@@ -45,11 +45,16 @@ export const SITE_SCRIPTS = { page: '/verified-site.js', worker: '/verified-work
  * else may come from anybody.
  */
 export function verifiedSitePage(config: SiteConfig): string {
-  const json = JSON.stringify(config).replace(/</g, '\\u003c')
   return textPage(
     config.site,
-    `<main id="status" role="status">Verifying ${escaped(config.site)} …</main><script type="application/json" id="site">${json}</script><script type="module" src="${SITE_SCRIPTS.page}"></script>`,
+    `<main id="status" role="status">Verifying ${escaped(config.site)} …</main>${configElement(config)}<script type="module" src="${SITE_SCRIPTS.page}"></script>`,
   )
+}
+
+/** The part of the page that says what it shows: it is as the host has it if the page has this part. */
+export function configElement(config: SiteConfig): string {
+  const json = JSON.stringify(config).replace(/</g, '\\u003c')
+  return `<script type="application/json" id="site">${json}</script>`
 }
 
 /** The `Content-Security-Policy` for the page and its scripts. @throws TypeError if an address is no URL. */

@@ -36,6 +36,7 @@ import {
   fileResponse,
   missingResponse,
   type Question,
+  type StreamEnd,
   streamResponse,
   type TipAgreement,
   type Verification,
@@ -173,12 +174,7 @@ class VerifiedFetcher {
     const signal = init.signal ?? undefined
     signal?.throwIfAborted()
     const asked = resourceOf(resource)
-    const limits = this.limits(signal)
-    try {
-      return await this.answer(asked, init, limits)
-    } finally {
-      limits.close()
-    }
+    return await this.answer(asked, init, this.limits(signal))
   }
 
   private async answer(
@@ -218,7 +214,7 @@ class VerifiedFetcher {
   }
 
   /** What a proof is checked by. */
-  private trust({ checking: signal }: FetchLimits): Trust & { maxBytes: number } {
+  private trust(signal: AbortSignal): Trust & { maxBytes: number } {
     const { chainTracker, requireProofs, maxScriptWork, scriptTimeout } = this.options
     const { maxBytes = DEFAULT_MAX_BYTES } = this.options
     return { chainTracker, requireProofs, maxScriptWork, scriptTimeout, maxBytes, signal }
@@ -238,7 +234,7 @@ class VerifiedFetcher {
         {
           step,
           path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
-          check: (proof) => verifyOutput({ ...this.trust(limits), proof, pointer }),
+          check: (proof, signal) => verifyOutput({ ...this.trust(signal), proof, pointer }),
         },
         limits,
       ))
@@ -284,9 +280,9 @@ class VerifiedFetcher {
       {
         step: 'provenance',
         path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${key}`,
-        check: (proof) =>
+        check: (proof, signal) =>
           verifyOrdinal({
-            ...this.trust(limits),
+            ...this.trust(signal),
             ...{ proof, asked: tip, sequence },
             isMintOf: async (outpoint) => isSameOutpoint(outpoint, origin.origin),
           }),
@@ -359,9 +355,9 @@ class VerifiedFetcher {
     return {
       step: 'provenance',
       path: ({ gatewayPrefix }) => `${gatewayPrefix}/proof/${formatOutpoint(asked)}:${sequence}`,
-      check: (proof) =>
+      check: (proof, signal) =>
         verifyOrdinal({
-          ...this.trust(limits),
+          ...this.trust(signal),
           ...{ proof, asked, sequence },
           isMintOf: (outpoint, transaction) => this.isMintOf(outpoint, transaction, limits),
         }),
@@ -373,14 +369,10 @@ class VerifiedFetcher {
   ): Promise<{ ordinal: VerifiedOrdinal; tip: TipAgreement; checkedAt: number }> {
     const limits = this.limits(undefined)
     const checkedAt = Date.now()
-    try {
-      const answers = await this.gateways.every(this.ordinalAt(asked, TIP_SEQUENCE, limits), limits)
-      const ordinal = furthest(answers)
-      const tip = agreementOn(ordinal.output.outpoint, answers, checkedAt)
-      return { ordinal: { ...ordinal, content: copied(ordinal.content) }, tip, checkedAt }
-    } finally {
-      limits.close()
-    }
+    const answers = await this.gateways.every(this.ordinalAt(asked, TIP_SEQUENCE, limits), limits)
+    const ordinal = furthest(answers)
+    const tip = agreementOn(ordinal.output.outpoint, answers, checkedAt)
+    return { ordinal: { ...ordinal, content: copied(ordinal.content) }, tip, checkedAt }
   }
 
   /**
@@ -401,9 +393,17 @@ class VerifiedFetcher {
       {
         step: 'provenance',
         path: ({ namesPrefix }) => `${namesPrefix}/proof/${name}`,
-        check: async (proof) => {
-          const { origin } = await verifyNameProof({ ...this.trust(limits), proof, name, deployment })
-          return isSameOutpoint(origin, outpoint)
+        check: async (proof, signal) => {
+          const trust = this.trust(signal)
+          const { origin, proven } = await verifyNameProof({ ...trust, proof, name, deployment })
+          if (isSameOutpoint(origin, outpoint)) return true
+          // Of two mints of a name, one that is in no block does not rule out the other.
+          if (!proven && trust.chainTracker !== 'scripts only')
+            throw new ProofError(
+              'UNPROVEN',
+              `another mint of ${name} is in no block, so that ${formatOutpoint(outpoint)} may be genuine`,
+            )
+          return false
         },
       },
       limits,
@@ -418,21 +418,25 @@ class VerifiedFetcher {
       signal,
     }: { question: Question; verification: Verification; signal?: AbortSignal },
   ): VerifiedResponse {
-    let [ended, failed] = [(_: TipAgreement): void => {}, (_: unknown): void => {}]
-    const end = new Promise<TipAgreement>((resolve, reject) => {
+    if (question.method === 'HEAD')
+      return streamResponse(first.content.contentType, { question, verification, chunks: noChunks() })
+    let [ended, failed] = [(_: StreamEnd): void => {}, (_: unknown): void => {}]
+    const end = new Promise<StreamEnd>((resolve, reject) => {
       ;[ended, failed] = [resolve, reject]
     })
     // Whoever reads the body learns of it there.
     end.catch(() => {})
     const { next } = this.chunkReader(signal)
+    let { verified } = verification
     async function* chunks(): AsyncGenerator<Uint8Array> {
       try {
         yield first.content.body
-        for (let at: Outpoint = first.outpoint; ; ) {
+        for (let at: VerifiedFile = first; ; ) {
           const chunk = await next(at)
-          if ('agreedBy' in chunk) return ended(chunk)
+          if ('agreedBy' in chunk) return ended({ ...chunk, verified })
+          if (chunk.height === undefined) verified = 'unproven'
           yield chunk.content.body
-          at = chunk.outpoint
+          at = chunk
         }
       } catch (error) {
         failed(error)
@@ -441,21 +445,25 @@ class VerifiedFetcher {
     }
     return streamResponse(first.content.contentType, {
       ...{ question, chunks: chunks() },
+      onCancel: () => failed(new DOMException('the stream was not read to its end', 'AbortError')),
       verification: { ...verification, end },
     })
   }
 
   private chunkReader(signal: AbortSignal | undefined) {
     /** The chunk after an output, or how far the gateways agree that there is none. */
-    const next = async (from: Outpoint): Promise<VerifiedFile | TipAgreement> => {
+    const next = async ({ outpoint: from, satoshis }: VerifiedFile): Promise<VerifiedFile | TipAgreement> => {
       const limits = this.limits(signal)
       const question = {
         step: 'stream' as const,
         path: ({ gatewayPrefix }: Gateway) => `${gatewayPrefix}/proof/${formatOutpoint(from)}?next`,
-        check: (proof: Uint8Array) => verifyNextOutput({ ...this.trust(limits), proof, from }),
+        check: (proof: Uint8Array, signal: AbortSignal) =>
+          verifyNextOutput({ ...this.trust(signal), proof, from }),
       }
       const at = Date.now()
       const of = this.gateways.all.length
+      // Only 1-sat coins are ordinals, which go on: whatever spends another one, all would have to agree.
+      if (satoshis !== 1) return { agreedBy: of, of, at }
       try {
         const output = await this.gateways.first(question, limits)
         const { content } = output
@@ -469,8 +477,6 @@ class VerifiedFetcher {
         const agreement = { agreedBy: error.reports.filter(({ isAbsent }) => isAbsent).length, of, at }
         this.requireAgreement(agreement, { what: 'where the stream ends', step: 'stream' })
         return agreement
-      } finally {
-        limits.close()
       }
     }
     return { next }
@@ -570,6 +576,9 @@ function withContent(output: VerifiedOutput, step: VerificationStep): VerifiedFi
 function withoutContent(outpoint: Outpoint, step: VerificationStep): VerifiedFetchError {
   return new VerifiedFetchError('NOT_FOUND', `${formatOutpoint(outpoint)} has no content`, { step })
 }
+
+/** The body of an answer to HEAD. */
+async function* noChunks(): AsyncGenerator<Uint8Array> {}
 
 /** A name or a reference, and the path after it. */
 function resourceOf(resource: string): Resource {

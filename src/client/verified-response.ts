@@ -13,9 +13,18 @@ export interface TipAgreement {
   at: number
 }
 
+/** How far gateways agree that a stream has no further chunk. */
+export interface StreamEnd extends TipAgreement {
+  /** As of the whole {@link Verification}, with all chunks. */
+  verified: Verification['verified']
+}
+
 /** What was verified of a response, and what was only agreed upon. */
 export interface Verification {
-  /** `headers`: all of it is in blocks that the chain tracker knows. `unproven`: some of it is in none, or none were asked. */
+  /**
+   * `headers`: all of it is in blocks that the chain tracker knows. `unproven`: some of it is in none, or none were asked. Of a
+   * stream, this is about the first chunk.
+   */
   verified: 'headers' | 'unproven'
   /** The output with the bytes. */
   outpoint: Outpoint
@@ -26,8 +35,8 @@ export interface Verification {
   ordinal?: { origin: Outpoint; sequence: number; outpoint: Outpoint }
   /** With a name, or the sequence -1. */
   tip?: TipAgreement
-  /** Of a stream: resolves at its end, which is a tip, too. */
-  end?: Promise<TipAgreement>
+  /** Of a stream: resolves at its end, which is a tip, too; rejects if the body is not read so far. Not with HEAD. */
+  end?: Promise<StreamEnd>
 }
 
 /** A response whose bytes are verified. A clone of it has no `verification`. */
@@ -85,7 +94,13 @@ export function streamResponse(
     question,
     verification,
     chunks,
-  }: { question: Question; verification: Verification; chunks: AsyncGenerator<Uint8Array> },
+    onCancel,
+  }: {
+    question: Question
+    verification: Verification
+    chunks: AsyncGenerator<Uint8Array>
+    onCancel?: () => void
+  },
 ): VerifiedResponse {
   const headers = headersOf(verification, {
     'Cache-Control': 'no-cache',
@@ -99,6 +114,7 @@ export function streamResponse(
         else controller.enqueue(value)
       },
       async cancel() {
+        onCancel?.()
         await chunks.return(undefined)
       },
     },

@@ -1,15 +1,18 @@
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
-import { OwnHeaders } from './own-headers.js'
-import type { SegmentStore } from './segment-store.js'
-import { Segments } from './segments.js'
+import { type HeaderStore, OwnHeaders } from './own-headers.js'
 import { escaped, type SiteConfig, type SiteQuestion, type SiteVerdict, textPage } from './site-page.js'
 import { VerifiedFetchError } from './verified-error.js'
 import { createVerifiedFetch, type VerifiedFetch } from './verified-fetch.js'
 import type { Headers as BlockHeaders } from './verify-transactions.js'
 
-/** A fetch for what a site shows. @param store Where its block headers and verified parts of trees are kept; in memory by default. */
-export function siteFetch(config: SiteConfig, { store }: { store?: SegmentStore } = {}): VerifiedFetch {
+/**
+ * A fetch for what a site shows.
+ *
+ * @param options.store Where its block headers are kept; in memory by default. They are verified again, as pages of the site can
+ * write to whatever its worker keeps. Verified parts of the tree would not be, and so stay in memory.
+ */
+export function siteFetch(config: SiteConfig, { store }: { store?: HeaderStore } = {}): VerifiedFetch {
   const { profile = 'mainnet', gateways, tree, headers, tipPolicy, requireProofs } = config
   const { genesis, ...terms } = tree ?? {}
   const deployment = deploymentOf(PROFILES[profile], {
@@ -23,7 +26,6 @@ export function siteFetch(config: SiteConfig, { store }: { store?: SegmentStore 
     ...(deployment && { deployment }),
     ...(tipPolicy && { tipPolicy }),
     ...(requireProofs && { requireProofs }),
-    ...(store && { resolve: { segments: new Segments(store) } }),
   })
 }
 
@@ -122,7 +124,8 @@ async function siteResponse(
         'The directories of this site were verified, and have no such path.',
       )
     // Whose it is, nobody knows: it does not get the storage of this site.
-    const policy = CONTENT.test(path) ? `${SANDBOX}; ${SITE_POLICY}` : SITE_POLICY
+    const isOfAnybody = CONTENT.test(path) || STREAM.test(path)
+    const policy = isOfAnybody ? `${SANDBOX}; ${SITE_POLICY}` : SITE_POLICY
     const all = new Headers(response.headers)
     for (const [name, value] of Object.entries(siteHeaders(policy))) all.set(name, value)
     return new Response(response.body, { status: response.status, headers: all })

@@ -49,13 +49,15 @@ export async function bindingLock(
 ): Promise<Uint8Array> {
   const { coin, signer } = options
   const { publicKey } = await signer.getPublicKey({ identityKey: true })
-  const existing = readBinding(coin.lockingScript)
+  const held = bindingOf(coin)
+  // Nobody has signed what an invalid one says, least of all the key that it asserts.
+  const existing = held.state === 'bound' ? readBinding(coin.lockingScript) : undefined
   const { layout = existing?.layout ?? 'key-value' } = options
   const replaces = keptBinding(existing, layout)
   const profile = { ...(existing?.identityKey === publicKey && existing.profile), ...options.profile }
   if (options.profile !== undefined || existing?.layout !== layout) requirePlace(profile, layout)
   const fields = fieldsOf({ layout, identityKey: publicKey, profile, replaces })
-  const protocol = options.protocol ?? keptProtocol(bindingOf(coin), layout) ?? PROTOCOLS[layout]
+  const protocol = options.protocol ?? keptProtocol(held, layout) ?? PROTOCOLS[layout]
   const keyId = bindingKeyId(coin.outpoint)
   // The SDK reads OP_0 as a zero byte, and so do the deployed verifiers, so that is what is signed.
   const pushed = fields.map((field) => (field.length === 0 ? [0] : Array.from(field)))

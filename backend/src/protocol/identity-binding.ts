@@ -150,7 +150,8 @@ export interface BindingContent {
 
 /**
  * The fields of a binding, without the signature. Those of the binding that it replaces stay where they are, except those that are
- * known here; so do unknown members of its profile (BRC-174 section 3.2).
+ * known here; so do unknown members of its profile (BRC-174 section 3.2). What a profile that cannot be read says stays only if
+ * its holder does.
  *
  * @throws RangeError if the one that it replaces has the other layout, or a profile by position has a domain.
  */
@@ -158,9 +159,10 @@ export function bindingFields({ layout, identityKey, profile, replaces }: Bindin
   if (replaces !== undefined && replaces.layout !== layout)
     throw new RangeError(`a binding in the layout ${replaces.layout} cannot be kept in the layout ${layout}`)
   const before = replaces?.fields ?? []
+  const isSameHolder = replaces?.identityKey === toHex(identityKey)
   return layout === 'positional'
     ? positionalFields({ identityKey, profile, before })
-    : pairFields({ identityKey, profile, before })
+    : pairFields({ identityKey, profile, before, isSameHolder })
 }
 
 type FieldParts = Pick<BindingContent, 'identityKey' | 'profile'> & { before: readonly Uint8Array[] }
@@ -181,25 +183,41 @@ function positionalFields({ identityKey, profile, before }: FieldParts): Uint8Ar
   return fields
 }
 
-function pairFields({ identityKey, profile, before }: FieldParts): Uint8Array[] {
+function pairFields({
+  identityKey,
+  profile,
+  before,
+  isSameHolder,
+}: FieldParts & { isSameHolder: boolean }): Uint8Array[] {
   const fields = [...before]
   const put = (key: string, value: (old: Uint8Array | undefined) => Uint8Array | undefined): void => {
-    const at = fields.findIndex((field, index) => index % 2 === 0 && readStrictUtf8(field) === key)
-    const written = value(at === -1 ? undefined : fields[at + 1])
+    const found = [...fields.keys()].filter(
+      (at) => at % 2 === 0 && readStrictUtf8(fields[at] as Uint8Array) === key,
+    )
+    const [at = -1, ...others] = found
+    // Of several profiles none is one. With one less, another would be.
+    const written = value(others.length > 0 || at === -1 ? undefined : fields[at + 1])
+    for (const other of others.reverse()) fields.splice(other, 2)
     if (at !== -1 && written !== undefined) fields[at + 1] = written
     else if (at !== -1) fields.splice(at, 2)
     else if (written !== undefined) fields.push(utf8(key), written)
   }
   put(IDENTITY, () => identityKey)
-  put(PROFILE, (old) => encodeProfile(profile, old))
+  put(PROFILE, (old) => encodeProfile(profile, { old, isSameHolder }))
   return fields
 }
 
-/** @param old The profile that it replaces, whose unknown members it keeps; all of it, if it cannot be read and nothing is new. */
-function encodeProfile(profile: BindingProfile, old: Uint8Array | undefined): Uint8Array | undefined {
+/**
+ * @param replaced.old The profile that it replaces, whose unknown members it keeps; all of it, if it cannot be read, nothing is
+ * new, and it is of the same holder: others may be able to read it.
+ */
+function encodeProfile(
+  profile: BindingProfile,
+  { old, isSameHolder }: { old: Uint8Array | undefined; isSameHolder: boolean },
+): Uint8Array | undefined {
   const { domain, name, avatar } = profile
   const kept = old && readDagCborMap(old)
-  if (kept === undefined && Object.keys(profile).length === 0) return old
+  if (kept === undefined && Object.keys(profile).length === 0) return isSameHolder ? old : undefined
   const members = [
     ...(kept ?? []).filter(isUnknownMember),
     ...(domain === undefined ? [] : [{ key: DOMAIN, encoded: encodeDagCbor(domain) }]),

@@ -80,7 +80,7 @@ export async function bindingVectors(): Promise<BindingVector[]> {
   /** With our builder. */
   const built = async (terms: BindingTerms, before: Uint8Array = p2pkh(1)): Promise<Uint8Array> =>
     await bindingLock({
-      coin: { outpoint: spent, lockingScript: before, bindingInputs: [firstInput] },
+      coin: { outpoint: spent, lockingScript: before, bindingInputs: [spent, firstInput] },
       signer: new ProtoWallet(key),
       ...terms,
     })

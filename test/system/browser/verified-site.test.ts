@@ -119,6 +119,26 @@ inBrowser.each([
   expect(await page.content()).not.toContain('forged')
 })
 
+inBrowser('a page of the site cannot have the worker show something else', async () => {
+  const { page } = await browser.open(`${await trustedHost(await gateway())}/`)
+  await says(page, 'h1', 'proven')
+  const state = await page.evaluate(async (outpoint) => {
+    const { active } = await navigator.serviceWorker.ready
+    const url = new URL(active?.scriptURL ?? '')
+    const config = JSON.parse(url.searchParams.get('config') ?? '')
+    url.searchParams.set('config', JSON.stringify({ ...config, site: outpoint }))
+    const { installing } = await navigator.serviceWorker.register(url, { scope: '/', type: 'module' })
+    return await new Promise<string>((resolve) => {
+      installing?.addEventListener('statechange', () => {
+        if (/^(activated|redundant)$/.test(installing.state)) resolve(installing.state)
+      })
+    })
+  }, site.outpoint(5))
+  expect(state).toBe('redundant')
+  await page.goto(page.url())
+  await says(page, 'h1', 'proven')
+})
+
 inBrowser('a script that is swapped is not run, and the page is shown without it', async () => {
   const lying = await gateway({
     [`/svc/gateway/proof/${site.outpoint(2)}`]: { alter: swapped('said }', 'lied }') },

@@ -1,8 +1,9 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
+import { HEADER_BYTES, hashNumber, rootOf } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { hash256 } from '../../../backend/src/protocol/transaction.js'
 import { FileSegmentStore } from '../../../src/client/file-segment-store.js'
 import { type HeaderSource, OwnHeaders, type OwnHeadersOptions } from '../../../src/client/own-headers.js'
 import { createVerifiedFetch } from '../../../src/client/verified-fetch.js'
@@ -153,6 +154,75 @@ test('headers are kept in files, and what these lost or changed is fetched again
     }
   }
   await rm(folder, { recursive: true })
+})
+
+test('what a store has is verified as what a source says: no block is forged by writing to it', async () => {
+  const { chain } = grownChain()
+  const kept = new Map<string, string>()
+  const store = {
+    get: async (key: string) => kept.get(key),
+    put: async (key: string, text: string) => void kept.set(key, text),
+  }
+  const tracker = (): OwnHeaders => trackerOf(chain, [sourceOf(chain)], { store })
+  const { height } = chain.bestTip
+  const root = chain.rootAt(height) ?? ''
+  expect(await tracker().isValidRootForHeight(root, height)).toBe(true)
+  const [page] = [...kept.keys()].filter((key) => key.endsWith(`/p${FIRST / 2000}`)) as [string]
+  const headers = Buffer.from(kept.get(page) ?? '', 'base64')
+  const last = headers.subarray((height - FIRST) * HEADER_BYTES, (height - FIRST + 1) * HEADER_BYTES)
+  // Half of all hashes meet the easiest target.
+  do last.writeUInt8((last.readUInt8(36) + 1) % 256, 36)
+  while (hashNumber(hash256(last)) <= 2n ** 255n)
+  const forged = rootOf(last)
+  kept.set(page, headers.toString('base64'))
+  expect(await tracker().isValidRootForHeight(forged, height)).toBe(false)
+  expect(await tracker().isValidRootForHeight(root, height)).toBe(true)
+})
+
+test.each(['0 999999999', '999999999 1', `${FIRST} 0`])(
+  'a store that says that it has headers from and how many: %j, has none',
+  async (place) => {
+    const { chain, block } = grownChain()
+    const store = { get: async () => place, put: async () => {} }
+    const { root, height } = block.header
+    expect(await trackerOf(chain, [sourceOf(chain)], { store }).isValidRootForHeight(root, height)).toBe(true)
+  },
+)
+
+test('a source that hangs is waited for once, and left out while another one answers', async () => {
+  const { chain, block } = grownChain()
+  let asked = 0
+  const hanging: HeaderSource = {
+    name: 'a source that hangs',
+    headers: () => {
+      asked++
+      return new Promise(() => {})
+    },
+  }
+  const tracker = trackerOf(chain, [hanging, sourceOf(chain)], { fetch: { timeout: 20 } })
+  const { root, height } = block.header
+  const { height: tip } = chain.bestTip
+  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+  expect(await tracker.isValidRootForHeight(chain.rootAt(tip) ?? '', tip)).toBe(true)
+  expect(asked).toBe(1)
+})
+
+test('a block that is known is answered for while others are fetched, however far below', async () => {
+  const { chain, block } = grownChain()
+  const { root, height } = block.header
+  const honest = sourceOf(chain)
+  const short: HeaderSource = {
+    name: 'a source that hangs below the checkpoint',
+    headers: (query) => (query.from === FIRST + 3 ? new Promise(() => {}) : honest.headers(query)),
+  }
+  const tracker = trackerOf(chain, [short], { fetch: { timeout: 500 } })
+  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+  const outcomes: string[] = []
+  await Promise.all([
+    tracker.isValidRootForHeight(root, FIRST + 3).catch(({ code }) => outcomes.push(code)),
+    tracker.isValidRootForHeight(root, height).then((isValid) => outcomes.push(String(isValid))),
+  ])
+  expect(outcomes).toEqual(['true', 'NO_HEADERS'])
 })
 
 test('a gateway whose headers are changed proves nothing: the fetch fails at the headers', async () => {

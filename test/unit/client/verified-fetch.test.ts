@@ -4,10 +4,18 @@ import {
   type VerifiedFetchOptions,
 } from '../../../src/client/verified-fetch.js'
 import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
+import { outpointBeef, proofOf, provenanceOf, recordsOf } from '../../support/client/name-proofs.js'
 import { hostedServer } from '../../support/gateway/hosted.js'
 import { directory, type File, text } from '../../support/gateway/site.js'
-import { streamsOn } from '../../support/gateway/streams.js'
-import { beefOf, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import { chunk, streamsOn } from '../../support/gateway/streams.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
 import { useServers } from '../../support/server/test-server.js'
 
 // A real server, and gateways before it that lie.
@@ -352,6 +360,52 @@ describe('a gateway that lies', () => {
     })
   })
 
+  test('in a block over which the chain tracker hangs, takes only its share of the time', async () => {
+    const hangs = {
+      isValidRootForHeight: async (root: string, height: number) =>
+        height === hello.height
+          ? await chainTracker.isValidRootForHeight(root, height)
+          : new Promise<never>(() => {}),
+    }
+    const lying = await gateway({ [proof(hello.txid)]: { alter: otherBlock(hello) } })
+    const fetching = fetcher([lying, server.url], { chainTracker: hangs, timeout: 1000 })(hello.txid)
+    expect(await (await fetching).text()).toBe('hello, world')
+  })
+
+  test('shows another mint of a name, in no block, so that a genuine mint would start no lineage', async () => {
+    const tree = new FakeChain()
+    const coin = { satoshis: 1, lockingScript: p2pkh(0) }
+    const funding = mined(tree.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] }))
+    const before = mined(
+      tree.spend({
+        inputs: [{ transaction: funding, vout: 0 }],
+        outputs: [coin, { satoshis: 1, lockingScript: inscriptionScript(text('before')) }],
+      }),
+    )
+    const purse = mined(tree.spend({ inputs: [], outputs: [{ satoshis: 500, lockingScript: OPEN_LOCK }] }))
+    const root = tree.node('')
+    const genuine = mined(tree.mint('x', { funding: [0, 1].map((vout) => ({ transaction: before, vout })) }))
+    const second = tree.mint('x', { from: root, funding: [{ transaction: purse, vout: 0 }], trailing: [] })
+    const asked = `${genuine.outpoint(2)}:0`
+    const records = recordsOf([tree.genesis, funding, before, genuine])
+    const lying = await gateway({
+      [proof(asked)]: { body: outpointBeef({ txid: before.txid, vout: 1 }, records) },
+      '/svc/names/proof/x': {
+        body: proofOf([tree.genesis, purse, second], { unproven: [tree.genesis, second] }),
+      },
+    })
+    const honest = await gateway({
+      [proof(asked)]: { body: outpointBeef({ txid: genuine.txid, vout: 2 }, records) },
+      '/svc/names/proof/x': { body: proofOf([tree.genesis, genuine], { unproven: [tree.genesis] }) },
+    })
+    const { deployment } = tree
+    expect(await failure(fetcher([lying], { deployment })(asked))).toMatchObject({
+      ...{ step: 'provenance', cause: { code: 'NOT_PROVEN', cause: { code: 'UNPROVEN' } } },
+    })
+    const response = await fetcher([honest], { deployment })(asked)
+    expect(response.verification.ordinal).toMatchObject({ origin: { txid: genuine.txid, vout: 2 } })
+  })
+
   test('does not have it, has blocked it, or answers without end', async () => {
     const gone = await gateway({ [proof(hello.txid)]: { status: 404, body: {} } })
     const blocked = await gateway({ [proof(hello.txid)]: { status: 451, body: {} } })
@@ -401,7 +455,54 @@ describe('a stream', () => {
   test('is passed on chunk by chunk, and says how far its end is agreed upon', async () => {
     const response = await streamed([server.url, server.url])
     expect(await response.text()).toBe('one two three')
-    expect(await response.verification.end).toMatchObject({ agreedBy: 2, of: 2 })
+    expect(await response.verification.end).toMatchObject({ agreedBy: 2, of: 2, verified: 'headers' })
+  })
+
+  test('says at its end whether all of its chunks are in blocks', async () => {
+    const open = chain.spend({
+      inputs: [],
+      outputs: [
+        {
+          satoshis: 1,
+          lockingScript: inscriptionScript({ ...text('one ', 'image/x-test'), lock: OPEN_LOCK }),
+        },
+      ],
+    })
+    mined(open)
+    const next = chain.spend({
+      inputs: [{ transaction: open, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: chunk('two') }],
+    })
+    const unmined = await gateway({
+      [proof(open.outpoint(0))]: { body: provenanceOf([open]) },
+      [`${proof(open.outpoint(0))}?next`]: { body: provenanceOf([open, next], { unproven: [next] }) },
+    })
+    const response = await fetcher([unmined])(open.outpoint(0), { stream: true })
+    expect(await response.text()).toBe('one two')
+    expect(await response.verification.end).toMatchObject({ verified: 'unproven' })
+  })
+
+  test('does not go on from an output that is no 1-sat coin, whatever spends it', async () => {
+    const first = mined(chain.inscribe({ ...text('one ', 'image/x-test'), satoshis: 2 }))
+    const next = mined(
+      chain.spend({
+        inputs: [{ transaction: first, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript: chunk('two') }],
+      }),
+    )
+    const lying = await gateway({
+      [proof(first.outpoint(0))]: { body: provenanceOf([first]) },
+      [`${proof(first.outpoint(0))}?next`]: { body: provenanceOf([first, next]) },
+    })
+    expect(await (await fetcher([lying])(first.outpoint(0), { stream: true })).text()).toBe('one ')
+  })
+
+  test('that is not read to its end has none', async () => {
+    const response = await streamed([server.url])
+    await response.body?.cancel()
+    expect(await failure(response.verification.end as Promise<unknown>)).toMatchObject({ name: 'AbortError' })
+    const head = await fetcher([server.url])(at(0), { stream: true, method: 'HEAD' })
+    expect([head.body, head.verification.end]).toEqual([null, undefined])
   })
 
   test('breaks at a chunk that does not hold', async () => {

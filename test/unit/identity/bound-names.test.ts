@@ -1,6 +1,7 @@
 import { P2PKH, PrivateKey, ProtoWallet, PushDrop, type Transaction, type WalletInterface } from '@bsv/sdk'
 import { readBeefTransaction, writeBeef } from '../../../backend/src/protocol/beef-transaction.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { encodeDagCbor, encodeDagCborMap } from '../../../backend/src/protocol/dag-cbor.js'
 import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
 import { readBinding } from '../../../backend/src/protocol/identity-binding.js'
 import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -180,6 +181,19 @@ test('what a binding says that is not known is kept, and an inscription may foll
   await expect(bind(name, alice, { layout: 'key-value' })).rejects.toMatchObject({ code: 'UNKNOWN_FIELDS' })
   await expect(bind(name, alice, { profile: { domain: 'x' } })).rejects.toMatchObject({ code: 'BAD_PROFILE' })
   await expect(bind('a', bob, { profile: { name: 'Bob' } })).rejects.toMatchObject({ code: 'BAD_PROFILE' })
+})
+
+test('a lock for a name whose holder only claims to be somebody says nothing that the claim says', async () => {
+  const { outpoint, bindingInputs } = await coinOf('a')
+  const profile = encodeDagCborMap([{ key: 'domain', encoded: encodeDagCbor('evil.example') }])
+  const pairs = ['identity', bob.toPublicKey().toDER() as number[], 'profile', Array.from(profile)]
+  const fields = pairs.map((each) => (typeof each === 'string' ? Array.from(utf8(each)) : each))
+  const template = new PushDrop(signer(alice) as unknown as WalletInterface)
+  const claimed = await template.lock(fields, [0, 'onesat'], 'opns:any', 'anyone', true)
+  const coin = { outpoint, bindingInputs, lockingScript: Uint8Array.from(claimed.toUint8Array()) }
+  expect(readBinding(coin.lockingScript)?.profile).toEqual({ domain: 'evil.example' })
+  const lock = await bindingLock({ coin, signer: signer(bob) })
+  expect(readBinding(lock)).toMatchObject({ identityKey: identityOf(bob), profile: {} })
 })
 
 test('a name may be minted into a binding: its key ID names the node that the mint spends', async () => {

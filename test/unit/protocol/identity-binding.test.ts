@@ -142,9 +142,30 @@ describe('what is not known', () => {
       before.fields,
     )
     expect(hasUnknownFields(before)).toBe(true)
+    // Of another holder it is not: whoever can read it would take it for what the new one says.
+    expect(
+      bindingFields({ layout: 'key-value', ...replacement, profile: {}, replaces: before }),
+    ).toHaveLength(2)
     expect(() => bindingFields({ layout: 'positional', identityKey, profile: {}, replaces: before })).toThrow(
       RangeError,
     )
+  })
+
+  test('does not include what another holder says in one of several profiles', () => {
+    const said = [utf8('profile'), encode({ domain: 'evil.example' })]
+    const before = read([utf8('identity'), key, ...said, ...said])
+    expect(before.profile).toEqual({})
+    const replaced = (profile: UnverifiedBinding['profile']): UnverifiedBinding =>
+      read(
+        bindingFields({
+          layout: 'key-value',
+          identityKey: replacement.identityKey,
+          profile,
+          replaces: before,
+        }),
+      )
+    expect(replaced({}).profile).toEqual({})
+    expect(replaced({ domain: 'b.example' }).profile).toEqual({ domain: 'b.example' })
   })
 })
 
