@@ -120,10 +120,15 @@ export class Gateways {
     }
   }
 
-  /** What all of them answer, at once, in their order. @throws the reason of the signal. */
+  /**
+   * What all of them answer, at once, in their order. They get half of the time: one that says nothing leaves the rest for what
+   * is asked next.
+   *
+   * @throws the reason of the signal.
+   */
   async every<Proven>(question: ProofQuestion<Proven>, limits: FetchLimits): Promise<Answered<Proven>[]> {
     const { all } = this
-    const share = inParallel(limits, all)
+    const share = { ...inParallel(limits, all), timeout: limits.share(2).timeout }
     return await Promise.all(all.map((gateway) => this.ask(gateway, question, { limits, share })))
   }
 
