@@ -368,6 +368,14 @@ describe('a gateway that lies', () => {
     },
   )
 
+  test('says nothing once is asked after the others for a while', async () => {
+    const hanging = await indexes.start({ [proof(hello.txid)]: { does: () => {} } }, server.url)
+    const verified = fetcher([hanging.url, server.url], { timeout: 200 })
+    expect(await (await verified(hello.txid)).text()).toBe('hello, world')
+    expect(await (await verified(other.txid)).text()).toBe('other, world')
+    expect(hanging.asked).toEqual([proof(hello.txid)])
+  })
+
   test('shows another mint of a name, in no block, so that a genuine mint would start no lineage', async () => {
     const tree = new FakeChain()
     const coin = { satoshis: 1, lockingScript: p2pkh(0) }
