@@ -23,7 +23,7 @@ import {
   unlessAborted,
 } from './bounded-fetch.js'
 import { hostHash256 } from './bundle.js'
-import type { SegmentStore } from './segment-store.js'
+import { askStore, type SegmentStore } from './segment-store.js'
 import { ThreadShare } from './thread-share.js'
 
 /** Where headers come from. Nothing of it is believed. */
@@ -453,10 +453,10 @@ export class OwnHeaders {
           ((page + 1) * PAGE - lowest) * HEADER_BYTES,
         )
         bytes.set(part, (first - page * PAGE) * HEADER_BYTES)
-        await store.put(this.key(`p${page}`), toBase64(bytes))
+        await askStore(store, () => store.put(this.key(`p${page}`), toBase64(bytes)))
       }
       // Last: pages that it does not name are not read.
-      await store.put(this.key('place'), `${lowest} ${headerCount(headers)}`)
+      await askStore(store, () => store.put(this.key('place'), `${lowest} ${headerCount(headers)}`))
     } catch {
       // The chain in memory is complete.
     }
@@ -464,7 +464,8 @@ export class OwnHeaders {
 
   /** A text of the store; one that fails has none. */
   private async kept(name: string): Promise<string | undefined> {
-    return await this.store?.get(this.key(name)).catch(() => undefined)
+    const { store } = this
+    return store && (await askStore(store, () => store.get(this.key(name))).catch(() => undefined))
   }
 
   private key(name: string): string {

@@ -11,7 +11,7 @@ import {
   NAME_VOUT,
   startsWith,
 } from './known-name.js'
-import { RecentMap, type SegmentStore } from './segment-store.js'
+import { askStore, RecentMap, type SegmentStore } from './segment-store.js'
 import { isKnownRoot, type Trust } from './verify-transactions.js'
 
 /** Asks whether the block in which something was verified is still in the chain. */
@@ -119,7 +119,7 @@ export class Segments {
     const key = this.keyOf(outpoint)
     const read = this.read.get(key)
     if (read !== undefined) return (await read) as Segment | undefined
-    const reading = this.store.get(key).then(
+    const reading = askStore(this.store, () => this.store.get(key)).then(
       (text) => {
         const body = text === undefined ? undefined : openSealed(key, text)
         return body && decode(body)
@@ -133,7 +133,7 @@ export class Segments {
   private async put(outpoint: Outpoint, segment: NodeSegment | OrdinalSegment): Promise<void> {
     const key = this.keyOf(outpoint)
     this.read.set(key, Promise.resolve(segment))
-    await this.store.put(key, seal(key, segment)).catch(() => undefined)
+    await askStore(this.store, () => this.store.put(key, seal(key, segment))).catch(() => undefined)
   }
 
   private keyOf(outpoint: Outpoint): string {

@@ -181,6 +181,14 @@ test.each(['0 999999999', '999999999 1', `${FIRST} 0`])(
   },
 )
 
+test('a store that never answers counts as none', async () => {
+  const { chain, block } = grownChain()
+  const silent = () => new Promise<never>(() => {})
+  const tracker = trackerOf(chain, [sourceOf(chain)], { store: { get: silent, put: silent } })
+  const { root, height } = block.header
+  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+})
+
 test('a source need not give all headers at once', async () => {
   const { chain, block } = grownChain()
   const honest = sourceOf(chain)
