@@ -73,8 +73,14 @@ const CODES: Record<Failure, VerifiedFetchErrorCode> = {
   failed: 'NO_ANSWER',
 }
 
+/** How long a gateway that showed nothing that holds is asked after the others, in milliseconds. */
+const REST = 60_000
+
 /** Asks gateways for proofs, and checks each before it counts. */
 export class Gateways {
+  /** Until when gateways are asked last. */
+  private readonly resting = new Map<Gateway, number>()
+
   constructor(
     readonly all: readonly Gateway[],
     private readonly options: {
@@ -92,7 +98,7 @@ export class Gateways {
     const { all } = this
     const failed: Exclude<Answered<Proven>, { kind: 'proven' }>[] = []
     if (this.options.order === 'in order') {
-      for (const [index, gateway] of all.entries()) {
+      for (const [index, gateway] of this.inTurn().entries()) {
         // One that is slow or endless leaves the others their share.
         const answer = await this.ask(gateway, question, { limits, share: limits.share(all.length - index) })
         if (answer.kind === 'proven') return answer.value
@@ -120,10 +126,22 @@ export class Gateways {
     }
   }
 
-  /** What all of them answer, at once, in their order. @throws the reason of the signal. */
+  /** In their order, but for those that failed lately: a page may have a hundred files, and each would wait for them. */
+  private inTurn(): Gateway[] {
+    const now = performance.now()
+    const isResting = (gateway: Gateway): boolean => (this.resting.get(gateway) ?? 0) > now
+    return [...this.all.filter((each) => !isResting(each)), ...this.all.filter(isResting)]
+  }
+
+  /**
+   * What all of them answer, at once, in their order. They get half of the time: one that says nothing leaves the rest for what
+   * is asked next.
+   *
+   * @throws the reason of the signal.
+   */
   async every<Proven>(question: ProofQuestion<Proven>, limits: FetchLimits): Promise<Answered<Proven>[]> {
     const { all } = this
-    const share = inParallel(limits, all)
+    const share = { ...inParallel(limits, all), timeout: limits.share(2).timeout }
     return await Promise.all(all.map((gateway) => this.ask(gateway, question, { limits, share })))
   }
 
@@ -146,6 +164,9 @@ export class Gateways {
       if (answer.kind === 'refuted' && (answer.error as ProofError).code === 'BAD_PATH')
         answer = await attempt(gateway, question, { budget, limits, signal, cache: 'reload' })
       limits.signal?.throwIfAborted()
+      if (answer.kind === 'proven') this.resting.delete(gateway)
+      else if (['failed', 'refuted'].includes(answer.kind) && others?.aborted !== true)
+        this.resting.set(gateway, performance.now() + REST)
       return answer
     } finally {
       clearTimeout(timer)

@@ -5,7 +5,7 @@ import {
   previousOf,
   rootOf,
 } from '../../backend/src/protocol/block-header.js'
-import { concatBytes, equalBytes, fromHex, reversed } from '../../backend/src/protocol/bytes.js'
+import { concatBytes, equalBytes, fromHex, joinBytes, reversed } from '../../backend/src/protocol/bytes.js'
 import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { HEADER_CHECKPOINTS, type HeaderCheckpoint } from '../../backend/src/protocol/header-checkpoints.js'
 import {
@@ -23,7 +23,7 @@ import {
   unlessAborted,
 } from './bounded-fetch.js'
 import { hostHash256 } from './bundle.js'
-import type { SegmentStore } from './segment-store.js'
+import { askStore, type SegmentStore } from './segment-store.js'
 import { ThreadShare } from './thread-share.js'
 
 /** Where headers come from. Nothing of it is believed. */
@@ -225,7 +225,7 @@ export class OwnHeaders {
     for (const { source } of this.inTurn()) {
       try {
         return await this.attempt(source, async () => {
-          const headers = await this.fetched(source, from, height - from + 1)
+          const headers = await this.fetchedAll(source, from, height - from + 1)
           // On a network whose target never changes, the chain may begin at the checkpoint.
           const known =
             headers.length === 0 && from < height ? await this.fetched(source, height, 1) : headers
@@ -401,7 +401,7 @@ export class OwnHeaders {
     for (const { source } of this.inTurn()) {
       try {
         return await this.attempt(source, async () => {
-          const page = await this.fetched(source, start, from - start)
+          const page = await this.fetchedAll(source, start, from - start)
           if (headerCount(page) !== from - start || !(await isChain(page, previousOf(next))))
             throw new InvalidHeadersError(`the headers below ${from} do not lead to it`)
           return page
@@ -415,6 +415,20 @@ export class OwnHeaders {
 
   private headerAt(height: number): Uint8Array {
     return headerAt(this.chain?.headers ?? new Uint8Array(), height - this.from)
+  }
+
+  /** As many headers as are asked for, unless the source has fewer: it may not give all of them at once. */
+  private async fetchedAll(source: HeaderSource, from: number, count: number): Promise<Uint8Array> {
+    const late = performance.now() + PATIENCE
+    const parts: Uint8Array[] = []
+    for (let left = count; left > 0; ) {
+      const part = await this.fetched(source, from + count - left, left)
+      if (part.length === 0) break
+      parts.push(part)
+      left -= headerCount(part)
+      if (left > 0 && performance.now() > late) throw tooSlow()
+    }
+    return joinBytes(parts)
   }
 
   private async fetched(source: HeaderSource, from: number, count: number): Promise<Uint8Array> {
@@ -439,10 +453,10 @@ export class OwnHeaders {
           ((page + 1) * PAGE - lowest) * HEADER_BYTES,
         )
         bytes.set(part, (first - page * PAGE) * HEADER_BYTES)
-        await store.put(this.key(`p${page}`), toBase64(bytes))
+        await askStore(store, () => store.put(this.key(`p${page}`), toBase64(bytes)))
       }
       // Last: pages that it does not name are not read.
-      await store.put(this.key('place'), `${lowest} ${headerCount(headers)}`)
+      await askStore(store, () => store.put(this.key('place'), `${lowest} ${headerCount(headers)}`))
     } catch {
       // The chain in memory is complete.
     }
@@ -450,7 +464,8 @@ export class OwnHeaders {
 
   /** A text of the store; one that fails has none. */
   private async kept(name: string): Promise<string | undefined> {
-    return await this.store?.get(this.key(name)).catch(() => undefined)
+    const { store } = this
+    return store && (await askStore(store, () => store.get(this.key(name))).catch(() => undefined))
   }
 
   private key(name: string): string {

@@ -12,6 +12,34 @@ export interface SegmentStore {
   put(key: string, segment: string): Promise<void>
 }
 
+/** How long a store is waited for, and how long it is left out after that, in milliseconds. */
+const PATIENCE = 2000
+const REST = 60_000
+
+/** Until when stores are left out that did not answer. */
+const resting = new WeakMap<SegmentStore, number>()
+
+/**
+ * Asks a store, which may never answer: a browser's database can be blocked by another page.
+ *
+ * @throws what the store throws; Error if it takes too long, and at once for a minute after that.
+ */
+export async function askStore<Result>(store: SegmentStore, ask: () => Promise<Result>): Promise<Result> {
+  if ((resting.get(store) ?? 0) > performance.now()) throw new Error('the store has not answered lately')
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      resting.set(store, performance.now() + REST)
+      reject(new Error(`the store took longer than ${PATIENCE} ms`))
+    }, PATIENCE)
+  })
+  try {
+    return await Promise.race([ask(), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** More segments than a tree of 14,000 names has. */
 const DEFAULT_MAX_SEGMENTS = 20_000
 

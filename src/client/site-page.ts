@@ -57,11 +57,18 @@ export function configElement(config: SiteConfig): string {
   return `<script type="application/json" id="site">${json}</script>`
 }
 
+/** An origin that is one source in a policy: hosts may have a semicolon, which would begin another directive. */
+const SOURCE = /^https?:\/\/[\w.:[\]-]+$/
+
+function sourceOf(url: string): string {
+  const { origin } = new URL(url)
+  if (SOURCE.test(origin)) return origin
+  throw new TypeError(`not the address of a gateway or of a source of headers: ${JSON.stringify(url)}`)
+}
+
 /** The `Content-Security-Policy` for the page and its scripts. @throws TypeError if an address is no URL. */
 export function verifiedSitePolicy({ gateways, headers }: SiteConfig): string {
-  const hosts = [...gateways, ...(headers === 'none' ? [] : headers.sources)].map(
-    (url) => new URL(url).origin,
-  )
+  const hosts = [...gateways, ...(headers === 'none' ? [] : headers.sources)].map(sourceOf)
   return [
     "default-src 'none'",
     "script-src 'self'",

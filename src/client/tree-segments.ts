@@ -11,7 +11,7 @@ import {
   NAME_VOUT,
   startsWith,
 } from './known-name.js'
-import type { RecentMap, SegmentStore } from './segment-store.js'
+import { askStore, type RecentMap, type SegmentStore } from './segment-store.js'
 
 /** Asks whether the block in which something was verified is still in the chain. */
 export type BlockCheck = (block: ClaimedBlock) => Promise<boolean>
@@ -113,7 +113,7 @@ export class TreeSegments {
     const key = this.keyOf(outpoint)
     const read = this.read.get(key)
     if (read !== undefined) return (await read) as Segment | undefined
-    const reading = this.store.get(key).then(
+    const reading = askStore(this.store, () => this.store.get(key)).then(
       (text) => {
         const body = text === undefined ? undefined : openSealed(key, text)
         return body && decode(body)
@@ -127,7 +127,7 @@ export class TreeSegments {
   private async put(outpoint: Outpoint, segment: NodeSegment | OrdinalSegment): Promise<void> {
     const key = this.keyOf(outpoint)
     this.read.set(key, Promise.resolve(segment))
-    await this.store.put(key, seal(key, segment)).catch(() => undefined)
+    await askStore(this.store, () => this.store.put(key, seal(key, segment))).catch(() => undefined)
   }
 
   private keyOf(outpoint: Outpoint): string {

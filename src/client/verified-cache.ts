@@ -5,6 +5,9 @@ import type { VerifiedOutput } from './verify-output.js'
 /** Of how many names and ordinals it is remembered where they are. */
 const MAX_TIPS = 500
 
+/** How long an output that was in a block is taken for that, in milliseconds: about as long as the next block takes. */
+const MAX_AGE_IN_BLOCK = 600_000
+
 /** With a copy of its content: a view would keep the whole proof in memory. */
 export function copied(output: VerifiedOutput): VerifiedOutput {
   const { content } = output
@@ -49,7 +52,7 @@ export class RecentTips {
   }
 }
 
-/** Verified outputs, the latest used ones; those in no block not for long, as another transaction may still replace them. */
+/** Verified outputs, the latest used ones. None for long: a block may be replaced, and what is in none by another transaction. */
 export class OutputCache {
   private readonly outputs = new Map<string, { output: VerifiedOutput; until: number }>()
   private bytes = 0
@@ -71,11 +74,8 @@ export class OutputCache {
   add(key: string, output: VerifiedOutput): void {
     if (weightOf(output) > this.maxBytes / 4) return
     this.remove(key)
-    const isMined = output.height !== undefined
-    this.put(key, {
-      output: copied(output),
-      until: isMined ? Number.POSITIVE_INFINITY : performance.now() + this.maxAge,
-    })
+    const maxAge = output.height === undefined ? this.maxAge : MAX_AGE_IN_BLOCK
+    this.put(key, { output: copied(output), until: performance.now() + maxAge })
     for (const oldest of this.outputs.keys()) {
       if (this.bytes <= this.maxBytes) return
       this.remove(oldest)

@@ -123,6 +123,8 @@ export function createVerifiedFetch(options: VerifiedFetchOptions): VerifiedFetc
 }
 
 const DEFAULT_TIP_MAX_AGE = 10_000
+/** How much of the time for a fetch gateways get to say where a name is. */
+const TIP_SHARE = 0.5
 const DEFAULT_CACHE_BYTES = 16 * 1024 * 1024
 const DEFAULT_DIRECTORY_BYTES = 1024 * 1024
 /** How many verified parts of the tree are kept in memory, each of some kilobytes. */
@@ -307,7 +309,9 @@ class VerifiedFetcher {
     const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES } = options
     try {
       return await resolveName({
-        ...{ chainTracker, requireProofs, maxScriptWork, scriptTimeout, deployment, name, timeout, maxBytes },
+        ...{ chainTracker, requireProofs, maxScriptWork, scriptTimeout, deployment, name, maxBytes },
+        // All gateways are waited for, and one that says nothing must leave time for what the name shows.
+        timeout: timeout * TIP_SHARE,
         maxTotalBytes: maxBytes,
         segments: this.segments,
         sources: this.gateways.all.map(

@@ -169,7 +169,8 @@ interface Stretch {
   end: number
 }
 
-const PARTS_A_MARK = 1024
+/** A proof may look up half a million outputs, each from the mark before it. */
+const PARTS_A_MARK = 64
 
 /** A transaction whose inputs and outputs are created on request. A copy by spreading makes them. */
 class LargeTransaction implements TransactionFields {

@@ -189,6 +189,27 @@ test.each(['0 999999999', '999999999 1', `${FIRST} 0`])(
   },
 )
 
+test('a store that never answers counts as none', async () => {
+  const { chain, block } = grownChain()
+  const silent = () => new Promise<never>(() => {})
+  const tracker = trackerOf(chain, [sourceOf(chain)], { store: { get: silent, put: silent } })
+  const { root, height } = block.header
+  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+})
+
+test('a source need not give all headers at once', async () => {
+  const { chain, block } = grownChain()
+  const honest = sourceOf(chain)
+  const few: HeaderSource = {
+    name: 'a source of seven headers',
+    headers: ({ from, count }) => honest.headers({ from, count: Math.min(count, 7) }),
+  }
+  const tracker = trackerOf(chain, [few])
+  const { root, height } = block.header
+  expect(await tracker.isValidRootForHeight(root, height)).toBe(true)
+  expect(await tracker.isValidRootForHeight(chain.rootAt(FIRST) ?? '', FIRST)).toBe(true)
+})
+
 test('a source that hangs is waited for once, and left out while another one answers', async () => {
   const { chain, block } = grownChain()
   let asked = 0

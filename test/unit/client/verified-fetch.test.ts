@@ -372,6 +372,30 @@ describe('a gateway that lies', () => {
     expect(await (await fetching).text()).toBe('hello, world')
   })
 
+  test.each(['in order', 'in parallel'] as const)(
+    'says nothing about a name, or a file: another gateway shows both in time, asked %s',
+    async (order) => {
+      const silent = { does: () => {} }
+      const hanging = await gateway({
+        '/svc/names/al': silent,
+        [proof(hello.outpoint(0))]: silent,
+        [proof(`${moved.outpoint(0)}:2`)]: silent,
+        [proof(`${mint.outpoint(2)}:-1`)]: silent,
+      })
+      const verified = fetcher([hanging, server.url], { order, timeout: 2000 })
+      for (const resource of ['al/hello.txt', `${mint.outpoint(2)}:-1/hello.txt`])
+        expect(await (await verified(resource)).text()).toBe('hello, world')
+    },
+  )
+
+  test('says nothing once is asked after the others for a while', async () => {
+    const hanging = await indexes.start({ [proof(hello.txid)]: { does: () => {} } }, server.url)
+    const verified = fetcher([hanging.url, server.url], { timeout: 200 })
+    expect(await (await verified(hello.txid)).text()).toBe('hello, world')
+    expect(await (await verified(other.txid)).text()).toBe('other, world')
+    expect(hanging.asked).toEqual([proof(hello.txid)])
+  })
+
   test('shows another mint of a name, in no block, so that a genuine mint would start no lineage', async () => {
     const tree = new FakeChain()
     const coin = { satoshis: 1, lockingScript: p2pkh(0) }

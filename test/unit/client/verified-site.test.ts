@@ -1,3 +1,4 @@
+import { verifiedSitePage, verifiedSitePolicy } from '../../../src/client/site-page.js'
 import type { VerifiedFetch } from '../../../src/client/verified-fetch.js'
 import { serveVerifiedSite, type WorkerScope } from '../../../src/client/verified-site.js'
 
@@ -37,3 +38,20 @@ test.each(['/', '/content/index.html', '/svc/gateway/stream/index.html'])(
     expect(await policyOf(path)).not.toContain('sandbox')
   },
 )
+
+test('the policy of the page has the hosts that are asked, and nothing else that an address could add', () => {
+  const policy = (url: string): string => verifiedSitePolicy({ site: 'a', gateways: [url], headers: 'none' })
+  expect(policy('https://one.example:8443/path')).toContain("connect-src 'self' https://one.example:8443;")
+  for (const url of ['https://a;script-src-elem', 'https://*', "https://a'", 'data:text/html,a', 'a'])
+    expect(() => policy(url)).toThrow(/address|URL/)
+})
+
+test('no setting of a site ends the element that it is written in', () => {
+  const page = verifiedSitePage({
+    site: '</script><img src=x onerror=alert(1)>',
+    gateways: [],
+    headers: 'none',
+  })
+  expect(page.match(/<\/script>/g)).toHaveLength(2)
+  expect(page).not.toContain('<img')
+})
