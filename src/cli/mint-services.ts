@@ -28,6 +28,8 @@ const ORIGINATOR = 'minetree'
 const WALLET_TIMEOUT = 10 * 60_000
 /** In milliseconds: giving coins back needs no user, and a command that was stopped waits for it. */
 const ABORT_TIMEOUT = 10_000
+/** In milliseconds: how long a command that was stopped waits for the reference of a draft, to have the wallet forget that. */
+const DRAFT_TIMEOUT = 3_000
 /** For transactions as JSON, one number per byte. Parsed objects take twenty times as much memory. */
 const MAX_WALLET_BYTES = 8 * 1024 * 1024
 /** In bytes: that of a signature in DER is 72. */
@@ -38,10 +40,14 @@ export function walletAt(url: string, signal: AbortSignal): BindingWallet {
   if (!URL.canParse(url))
     throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
   const client = clientOf(url, { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES, signal })
+  const drafting = clientOf(url, {
+    ...{ timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES },
+    signal: after(signal, DRAFT_TIMEOUT),
+  })
   // Also once the command is stopped: a wallet keeps coins and names for a transaction that it signed, until it is told otherwise.
   const unstopped = clientOf(url, { timeout: ABORT_TIMEOUT, maxBytes: MAX_WALLET_BYTES })
   return {
-    createAction: (args) => said(client.createAction(args), z.looseObject({})),
+    createAction: (args) => said((signal.aborted ? client : drafting).createAction(args), z.looseObject({})),
     signAction: (args) => said(client.signAction(args), z.looseObject({})),
     abortAction: (args) => said(unstopped.abortAction(args), z.looseObject({})),
     getPublicKey: (args) => said(client.getPublicKey(args), z.looseObject({ publicKey: z.string() })),
@@ -51,6 +57,14 @@ export function walletAt(url: string, signal: AbortSignal): BindingWallet {
         z.looseObject({ signature: z.array(z.number()).max(MAX_SIGNATURE) }),
       ),
   }
+}
+
+/** Aborted so long after another signal. */
+function after(signal: AbortSignal, milliseconds: number): AbortSignal {
+  const late = new AbortController()
+  const wait = (): void => void setTimeout(() => late.abort(signal.reason), milliseconds).unref()
+  signal.addEventListener('abort', wait, { once: true })
+  return late.signal
 }
 
 function clientOf(url: string, bounds: FetchOptions): WalletClient {

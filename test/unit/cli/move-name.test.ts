@@ -165,10 +165,13 @@ describe('with a wallet', () => {
     expect((await resolve('x')).out).toContain('(layout positional, protocol onesat)\n')
   })
 
-  test('it gets the name back if the command is stopped while it signs', async () => {
-    const { wallet, moveIt, stored } = await holding('y')
+  test.each([
+    ['drafts', 'u', 'draft'],
+    ['signs', 'y', 'sign'],
+  ] as const)('it gets the name back if the command is stopped while it %s', async (_, name, step) => {
+    const { wallet, moveIt, stored } = await holding(name)
     const stop = new AbortController()
-    wallet.faults.sign = () => stop.abort(new Error('stopped'))
+    wallet.faults[step] = () => stop.abort(new Error('stopped'))
     await expect(moveIt(bind, { signal: stop.signal })).rejects.toThrow('aborted')
     expect({ aborted: wallet.aborted, stored: await stored() }).toEqual({ aborted: ['0000'], stored: [] })
     wallet.faults = {}
