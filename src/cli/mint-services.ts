@@ -44,7 +44,7 @@ export function walletAt(url: string, signal: AbortSignal): BindingWallet {
     ...{ timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES },
     signal: after(signal, DRAFT_TIMEOUT),
   })
-  // Also once the command is stopped: a wallet keeps coins and names for a transaction that it signed, until it is told otherwise.
+  // Also once the command is stopped: a wallet keeps coins and names for a transaction that it signed, until it is aborted.
   const unstopped = clientOf(url, { timeout: ABORT_TIMEOUT, maxBytes: MAX_WALLET_BYTES })
   return {
     createAction: (args) => said((signal.aborted ? client : drafting).createAction(args), z.looseObject({})),
