@@ -12,7 +12,7 @@ import {
 } from '@bsv/sdk'
 import * as z from 'zod'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import { boundedHttpClient, fetchBounded } from '../client/bounded-fetch.js'
+import { boundedHttpClient, type FetchOptions, fetchBounded } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import type { BindingWallet } from '../identity/move-name.js'
 import { type NameWallet, sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
@@ -26,6 +26,10 @@ import { CommandError } from './command.js'
 const ORIGINATOR = 'minetree'
 /** In milliseconds: the wallet may have to ask its user first. */
 const WALLET_TIMEOUT = 10 * 60_000
+/** In milliseconds: giving coins back needs no user, and a command that was stopped waits for it. */
+const ABORT_TIMEOUT = 10_000
+/** In milliseconds: how long a command that was stopped waits for the reference of a draft, to have the wallet forget that. */
+const DRAFT_TIMEOUT = 3_000
 /** For transactions as JSON, one number per byte. Parsed objects take twenty times as much memory. */
 const MAX_WALLET_BYTES = 8 * 1024 * 1024
 /** In bytes: that of a signature in DER is 72. */
@@ -35,17 +39,17 @@ const MAX_SIGNATURE = 80
 export function walletAt(url: string, signal: AbortSignal): BindingWallet {
   if (!URL.canParse(url))
     throw new CommandError(`not the URL of a wallet: ${JSON.stringify(url)}`, { exit: 'usage' })
-  const fetchFromWallet: typeof fetch = async (input, init) => {
-    const bounds = { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES, signal }
-    const { status, body } = await fetchBounded(String(input), init ?? {}, bounds)
-    return new Response(new Uint8Array(body), { status })
-  }
-  const substrate = new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, ''), fetchFromWallet)
-  const client = new WalletClient(substrate, ORIGINATOR)
+  const client = clientOf(url, { timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES, signal })
+  const drafting = clientOf(url, {
+    ...{ timeout: WALLET_TIMEOUT, maxBytes: MAX_WALLET_BYTES },
+    signal: after(signal, DRAFT_TIMEOUT),
+  })
+  // Also once the command is stopped: a wallet keeps coins and names for a transaction that it signed, until it is aborted.
+  const unstopped = clientOf(url, { timeout: ABORT_TIMEOUT, maxBytes: MAX_WALLET_BYTES })
   return {
-    createAction: (args) => said(client.createAction(args), z.looseObject({})),
+    createAction: (args) => said((signal.aborted ? client : drafting).createAction(args), z.looseObject({})),
     signAction: (args) => said(client.signAction(args), z.looseObject({})),
-    abortAction: (args) => said(client.abortAction(args), z.looseObject({})),
+    abortAction: (args) => said(unstopped.abortAction(args), z.looseObject({})),
     getPublicKey: (args) => said(client.getPublicKey(args), z.looseObject({ publicKey: z.string() })),
     createSignature: (args) =>
       said(
@@ -53,6 +57,38 @@ export function walletAt(url: string, signal: AbortSignal): BindingWallet {
         z.looseObject({ signature: z.array(z.number()).max(MAX_SIGNATURE) }),
       ),
   }
+}
+
+/** Aborted so long after another signal. */
+function after(signal: AbortSignal, milliseconds: number): AbortSignal {
+  const late = new AbortController()
+  const wait = (): void => void setTimeout(() => late.abort(signal.reason), milliseconds).unref()
+  signal.addEventListener('abort', wait, { once: true })
+  return late.signal
+}
+
+function clientOf(url: string, bounds: FetchOptions): WalletClient {
+  let patient: Promise<typeof fetch> | undefined
+  const fetchFromWallet: typeof fetch = async (input, init) => {
+    patient ??= patientFetch()
+    const { status, body } = await fetchBounded(String(input), init ?? {}, {
+      ...bounds,
+      fetch: await patient,
+    })
+    return new Response(new Uint8Array(body), { status })
+  }
+  return new WalletClient(
+    new HTTPWalletJSON(ORIGINATOR, url.replace(/\/+$/, ''), fetchFromWallet),
+    ORIGINATOR,
+  )
+}
+
+/** A `fetch` without limits of its own: that of Node gives up after five minutes, while the user may still be reading. */
+async function patientFetch(): Promise<typeof fetch> {
+  const { Agent, fetch: fetchWith } = await import('undici')
+  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0 })
+  const patient = (url: string, init: object) => fetchWith(url, { ...init, dispatcher })
+  return patient as unknown as typeof fetch
 }
 
 /** @throws MiningError `NO_ANSWER` or `BAD_WALLET` for any error of the wallet's client. */
@@ -63,13 +99,26 @@ async function said<Answer>(asked: Promise<Answer>, shape: z.ZodType): Promise<A
     throw new Error('its answer has the wrong form')
   } catch (cause) {
     const isAway = cause instanceof SourceError && cause.code !== 'TOO_LARGE'
-    const reason = (cause as { message?: unknown } | undefined)?.message ?? cause
     const { reviewActionResults } = (cause ?? {}) as { reviewActionResults?: unknown }
     throw Object.assign(
-      new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet failed: ${String(reason)}`, { cause }),
+      new MiningError(isAway ? 'NO_ANSWER' : 'BAD_WALLET', `the wallet failed: ${reasonOf(cause)}`, {
+        cause,
+      }),
       // Says which of its transactions the network rejects.
       reviewActionResults !== undefined && { reviewActionResults },
     )
+  }
+}
+
+const wrapped = z.object({ call: z.string(), message: z.string() })
+
+/** What the wallet said. The SDK's message is JSON that repeats all that was asked, whole transactions included. */
+function reasonOf(cause: unknown): string {
+  const text = String((cause as { message?: unknown } | undefined)?.message ?? cause)
+  try {
+    return wrapped.parse(JSON.parse(text)).message
+  } catch {
+    return text
   }
 }
 
@@ -188,11 +237,21 @@ export function sendThroughArc(arc: Broadcaster): SendMint {
   }
 }
 
-/** Sends mints through the wallet that has signed them. */
-export function sendThroughWallet(wallet: Pick<NameWallet, 'createAction'>): SendMint {
+/**
+ * Sends mints through the wallet that has signed them.
+ *
+ * @param describe What the user of the wallet reads; by default, that it is the mint of the name.
+ */
+export function sendThroughWallet(
+  wallet: Pick<NameWallet, 'createAction'>,
+  describe?: (name: string) => string,
+): SendMint {
   return async ({ transaction, name }) => {
     try {
-      await sendWithWallet(wallet, { txid: transaction.id('hex'), name })
+      await sendWithWallet(wallet, {
+        txid: transaction.id('hex'),
+        ...(describe === undefined ? { name } : { description: describe(name) }),
+      })
       return { kind: 'accepted', why: 'the wallet has sent it' }
     } catch (error) {
       if (!(error instanceof WalletSendError)) throw error

@@ -9,6 +9,7 @@ import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import { type BindingTerms, bindingLock, requireBindingLock } from '../identity/binding-lock.js'
 import {
+  askedOnce,
   type BindingWallet,
   moveWithFakeFunding,
   moveWithKey,
@@ -27,6 +28,7 @@ import {
   arcFor,
   readKey,
   type SendMint,
+  type SendOutcome,
   sendThroughArc,
   sendThroughWallet,
   walletAt,
@@ -76,27 +78,56 @@ export async function runMove(options: MoveOptions, deed: Deed): Promise<void> {
     ...(genesis !== undefined && { genesis }),
   })
   const coin = await coinOf(checked, options)
-  const lock = await lockFor(deed, { coin, holder, checked })
   if (deed.kind === 'bind' && deed.printLock) {
+    const lock = await lockFor(deed, { coin, holder, checked })
     output.result({ name, spends: formatOutpoint(coin.outpoint), lock: toHex(lock) }, toHex(lock))
     output.note(
       'whoever holds the name can move it into this lock: minetree transfer --lock; it counts for that move alone',
     )
     return
   }
-  if (deed.kind === 'transfer' && deed.lock === undefined && checked.identity.state === 'bound')
-    output.note(`this leaves ${name} bound to no identity`)
-  const { transaction, beef, fee } = await pay({ coin, lock, holder, checked }, options)
-  await submit(options, { beef, name })
-  const outpoint = formatOutpoint({ txid: transaction.id('hex'), vout: 0 })
-  output.result({ name, outpoint, fee }, `${name} ${outpoint}`)
-  if (fee > 0) output.note(`paid ${grouped(fee)} satoshis of fees`)
+  const found = { coin, holder, checked }
+  const payer = await payerFor(found, options)
+  try {
+    if (payer !== undefined && (await finishEarlier({ coin, checked, payer }, options))) return
+    const lock = await lockFor(deed, found)
+    if (deed.kind === 'transfer' && deed.lock === undefined && checked.identity.state === 'bound')
+      output.note(`this leaves ${name} bound to no identity`)
+    const { transaction, beef, fee } = await pay({ ...found, lock, payer }, options)
+    await submit(options, { beef, name })
+    const txid = transaction.id('hex')
+    await payer?.folder.setState(txid, 'known')
+    const outpoint = formatOutpoint({ txid, vout: 0 })
+    output.result({ name, outpoint, fee }, `${name} ${outpoint}`)
+    if (fee > 0) output.note(`paid ${grouped(fee)} satoshis of fees`)
+  } finally {
+    await payer?.folder.release()
+  }
+}
+
+/** Who pays, and where what is paid is stored. */
+interface Payer {
+  holder: Holder
+  folder: MintFolder
+}
+
+/** Undefined if the money is fake. */
+async function payerFor(
+  { holder, checked }: Found,
+  { coins, folder }: MoveOptions,
+): Promise<Payer | undefined> {
+  if (checked.config.profile.name === 'local' && holder?.kind !== 'wallet' && coins.length === 0)
+    return undefined
+  if (holder !== undefined) return { holder, folder: await MintFolder.at(folder) }
+  throw new CommandError('say who holds the name: use --wallet, or --key-file with --coins', {
+    exit: 'usage',
+  })
 }
 
 async function holderOf(options: MoveOptions): Promise<Holder | undefined> {
   const { wallet, keyFile, signal } = options
   requireOnePayer(options)
-  if (wallet !== undefined) return { kind: 'wallet', wallet: walletAt(wallet, signal) }
+  if (wallet !== undefined) return { kind: 'wallet', wallet: askedOnce(walletAt(wallet, signal)) }
   return keyFile === undefined ? undefined : { kind: 'key', key: await readKey(keyFile) }
 }
 
@@ -155,54 +186,105 @@ interface Paid {
   fee: number
 }
 
+/**
+ * Finishes an earlier move of the name that was signed and perhaps not sent: until then its wallet makes no other.
+ *
+ * @returns Whether there was one.
+ * @throws CommandError if it is not known whether it counts.
+ */
+async function finishEarlier(
+  { coin, checked, payer }: Pick<Found, 'coin' | 'checked'> & { payer: Payer },
+  options: MoveOptions,
+): Promise<boolean> {
+  const { output } = options
+  const { name } = coin
+  const { folder, holder } = payer
+  const { mints } = await folder.read()
+  const earlier = mints.find(
+    ({ state, transaction }) => (state === 'pending' || state === 'sent') && spends(transaction, coin),
+  )
+  if (earlier === undefined) return false
+  const { txid, transaction } = earlier
+  if (earlier.state === 'pending') {
+    const outcome = await sent(
+      { transaction, name },
+      senderFor(holder, { ...options, config: checked.config }),
+    )
+    if (outcome.kind === 'refused') {
+      // A wallet says so of what another one has signed, too.
+      if (holder.kind === 'key') await folder.setState(txid, 'lost')
+      return false
+    }
+    await recordOutcome(folder, { txid, outcome, later: SEND_AGAIN })
+  }
+  await submit(options, { beef: writeBeef(transaction), name })
+  await folder.setState(txid, 'known')
+  const outpoint = formatOutpoint({ txid, vout: 0 })
+  output.result({ name, outpoint, submittedAgain: true }, `${name} ${outpoint}`)
+  output.note(
+    `an earlier command had signed this move of ${name}; it is finished now, and nothing else was done: run the command again if you want another`,
+  )
+  return true
+}
+
+const SEND_AGAIN = 'it is stored: run the same command again to send it once more'
+
+function spends({ inputs }: Transaction, { outpoint }: NameCoin): boolean {
+  return inputs.some(
+    ({ sourceTXID, sourceTransaction, sourceOutputIndex }) =>
+      sourceOutputIndex === outpoint.vout && (sourceTXID ?? sourceTransaction?.id('hex')) === outpoint.txid,
+  )
+}
+
 /** Makes the transaction, and sends it to the network if there is one. */
-async function pay(move: Found & { lock: Uint8Array }, options: MoveOptions): Promise<Paid> {
-  const { coin, lock, holder, checked } = move
+async function pay(
+  move: Found & { lock: Uint8Array; payer: Payer | undefined },
+  options: MoveOptions,
+): Promise<Paid> {
+  const { coin, lock, checked, payer } = move
   const { url, coins, maxFee, feeRate = DEFAULT_FEE_RATE, output, yes } = options
-  const { config } = checked
-  if (config.profile.name === 'local' && holder?.kind !== 'wallet' && coins.length === 0) {
+  if (payer === undefined) {
     // A server of the live network that checks no proofs would take a fake transaction for a real one.
     await LocalServer.at(url)
-    return { ...(await moveWithFakeFunding({ coin, lock, ...(holder && { key: holder.key }) })), fee: 0 }
+    const key = move.holder?.kind === 'key' ? move.holder.key : undefined
+    return { ...(await moveWithFakeFunding({ coin, lock, ...(key && { key }) })), fee: 0 }
   }
-  if (holder === undefined)
-    throw new CommandError('say who holds the name: use --wallet, or --key-file with --coins', {
-      exit: 'usage',
-    })
+  const { holder, folder } = payer
   output.note(`the fee is paid ${feeRateText(options)}: at most ${grouped(maxFee)} satoshis`)
   await confirmPayment({ ask: options.ask, isAgreed: yes, output })
-  const folder = await MintFolder.at(options.folder)
-  try {
-    const transaction =
-      holder.kind === 'wallet'
-        ? await moveWithWallet({ coin, lock, wallet: holder.wallet, maxFee })
-        : await moveWithKey({
-            ...{ coin, lock, key: holder.key, feeRate, maxFee },
-            coins: coinsOf(holder.key, { coins: await readTransactions(coins), ...(await folder.read()) }),
-          })
-    await send({ transaction, name: coin.name }, { folder, send: senderFor(holder, { ...options, config }) })
-    return { transaction, beef: writeBeef(transaction), fee: feeOf(transaction) }
-  } finally {
-    await folder.release()
+  // Before it is sent, so that it can be sent again and its change is not lost.
+  const keep = async (signed: Transaction): Promise<void> =>
+    await folder.keep(signed.id('hex'), writeBeef(signed))
+  let transaction: Transaction
+  if (holder.kind === 'wallet')
+    transaction = await moveWithWallet({ coin, lock, wallet: holder.wallet, maxFee, keep })
+  else {
+    const known = { coins: await readTransactions(coins), ...(await folder.read()) }
+    transaction = await moveWithKey({
+      ...{ coin, lock, key: holder.key, feeRate, maxFee },
+      coins: coinsOf(holder.key, known),
+    })
+    await keep(transaction)
   }
+  const txid = transaction.id('hex')
+  const send = senderFor(holder, { ...options, config: checked.config })
+  const outcome = await sent({ transaction, name: coin.name }, send)
+  await recordOutcome(folder, { txid, outcome, later: SEND_AGAIN })
+  return { transaction, beef: writeBeef(transaction), fee: feeOf(transaction) }
 }
 
 function senderFor(holder: Holder, options: MoveOptions & Pick<CheckedName, 'config'>): SendMint | undefined {
-  if (holder.kind === 'wallet') return sendThroughWallet(holder.wallet)
+  if (holder.kind === 'wallet') return sendThroughWallet(holder.wallet, (name) => `Send the name ${name}`)
   const arc = arcFor(options)
   return arc && sendThroughArc(arc)
 }
 
-/** Stores a transaction before it is sent, so that its change is not lost. */
-async function send(
+/** Without a network, the server alone decides. */
+async function sent(
   moved: { transaction: Transaction; name: string },
-  { folder, send }: { folder: MintFolder; send: SendMint | undefined },
-): Promise<void> {
-  const txid = moved.transaction.id('hex')
-  await folder.keep(txid, writeBeef(moved.transaction))
-  // Without a network, the server alone decides.
-  const outcome = (await send?.(moved)) ?? { kind: 'accepted', why: '' }
-  await recordOutcome(folder, { txid, outcome, later: `resolve ${moved.name} later to see` })
+  send: SendMint | undefined,
+): Promise<SendOutcome> {
+  return (await send?.(moved)) ?? { kind: 'accepted', why: '' }
 }
 
 const steak = z.object({ [TOPICS.ordinals]: z.object({ outputsToAdmit: z.array(z.number()) }) })

@@ -119,23 +119,47 @@ function inBlock(transaction: sdk.Transaction, height: number): sdk.Transaction 
 /** The part of a wallet (BRC-100) that holds and moves names. */
 export type BindingWallet = MintWallet & BindingSigner
 
+/** The same wallet, which is asked for each key once: it may have to ask its user each time. */
+export function askedOnce(wallet: BindingWallet): BindingWallet {
+  const known = new Map<string, ReturnType<BindingWallet['getPublicKey']>>()
+  return {
+    createAction: (args) => wallet.createAction(args),
+    signAction: (args) => wallet.signAction(args),
+    abortAction: (args) => wallet.abortAction(args),
+    createSignature: (args) => wallet.createSignature(args),
+    getPublicKey(args) {
+      const id = JSON.stringify(args)
+      const asked = known.get(id) ?? wallet.getPublicKey(args)
+      known.set(id, asked)
+      return asked
+    },
+  }
+}
+
 /** A DER signature with its push, and a compressed public key with its push. */
 const SIGNATURE_BYTES = 74
 const KEY_BYTES = 34
 
 /**
  * Moves a name that a wallet (BRC-100) holds: bound to its identity key, or locked as `fundWithWallet` locks names. The wallet
- * pays. The transaction is signed (`noSend`) and checked; {@link sendWithWallet} then has the wallet send it.
+ * pays. The transaction is signed (`noSend`) and checked; {@link sendWithWallet} then has the wallet send it. Until that is done, the
+ * wallet keeps the name for it, and moves it no other way.
  *
  * @param options.maxFee In satoshis; the wallet's draft is compared with it before anything is signed.
+ * @param options.keep Stores the signed transaction. If it fails, the wallet gets the name back.
  * @returns The signed transaction, with what it spends.
  * @throws IdentityError `NOT_YOURS`; MiningError `OVER_BUDGET`; MiningError `BAD_WALLET` if the wallet makes another transaction
  * than requested; whatever else the wallet throws.
  */
 export async function moveWithWallet(
-  options: NameMove & { wallet: BindingWallet; maxFee?: number },
+  options: NameMove & {
+    wallet: BindingWallet
+    maxFee?: number
+    keep?: (transaction: sdk.Transaction) => Promise<void>
+  },
 ): Promise<sdk.Transaction> {
-  const { coin, lock, wallet } = options
+  const { coin, lock, keep } = options
+  const wallet = askedOnce(options.wallet)
   const unlock = await walletUnlock(coin, wallet)
   const kept = await keptBy(wallet, options)
   const { signableTransaction } = await wallet.createAction({
@@ -178,6 +202,7 @@ export async function moveWithWallet(
     requireMove(transaction, options)
     requireFee(feeOf(transaction), options)
     requireSigned(transaction)
+    await keep?.(transaction)
     return transaction
   } catch (error) {
     // Nothing was sent: the wallet can use the reserved coins again.

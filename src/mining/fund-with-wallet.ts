@@ -152,8 +152,9 @@ export async function sendWithWallet(
   } catch (cause) {
     const [review] = reviewsOf(cause).filter((each) => each.txid === txid)
     const isFinal = review?.status === 'doubleSpend' || review?.status === 'invalidTx'
-    const reason = messageOf(cause)
-    throw new WalletSendError(txid, isFinal, isFinal ? String(review?.status) : reason, { cause })
+    // The message of such an error says only that there is a status.
+    const reason = review === undefined ? messageOf(cause) : String(review.status)
+    throw new WalletSendError(txid, isFinal, reason, { cause })
   }
   const status = Array.isArray(results) ? results.find((each) => each.txid === txid)?.status : undefined
   if (status === 'failed') throw new WalletSendError(txid, true, 'the network rejects it')

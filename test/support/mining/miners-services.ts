@@ -12,6 +12,7 @@ export async function walletServer(wallet: TestWallet): Promise<{ url: string; c
     signAction: (args) => wallet.signAction(args),
     abortAction: (args) => wallet.abortAction(args),
     getPublicKey: (args) => wallet.getPublicKey(args),
+    createSignature: (args) => wallet.createSignature(args),
   }
   const app = express().use(express.json({ limit: '10mb' }))
   for (const [call, answer] of Object.entries(calls)) {
@@ -19,7 +20,8 @@ export async function walletServer(wallet: TestWallet): Promise<{ url: string; c
       try {
         response.json(await answer(request.body as never))
       } catch (error) {
-        response.status(400).json({ message: error instanceof Error ? error.message : String(error) })
+        // An error with a code of BRC-100 has its fields beside the message.
+        response.status(400).json({ isError: true, ...(error as Error), message: (error as Error).message })
       }
     })
   }

@@ -1,4 +1,5 @@
 import {
+  Beef,
   type CreateActionArgs,
   type CreateActionResult,
   type CreateSignatureArgs,
@@ -13,6 +14,7 @@ import {
   Transaction,
   type TransactionInput,
   UnlockingScript,
+  Validation,
 } from '@bsv/sdk'
 import type { Coin } from '../../../src/mining/fund-with-key.js'
 import type { MintWallet } from '../../../src/mining/fund-with-wallet.js'
@@ -31,18 +33,34 @@ export interface WalletFaults {
   result?: 'failed' | 'nothing'
 }
 
-interface Draft {
+interface Action {
   transaction: Transaction
   noSend: boolean
   /** The longest unlocking script of each input that is for others to unlock. */
   lengths: Map<TransactionInput, number>
+  /** What it spends of the wallet's own: nothing else can until it is aborted. */
+  coin: Coin
+  state: 'unsigned' | 'signed' | 'sent' | 'failed'
 }
 
+/** An error as the JSON API states it. */
+const refusal = (message: string, fields: object): Error => Object.assign(new Error(message), fields)
+const badParameter = (parameter: string, reason: string): Error =>
+  refusal(`The ${parameter} parameter must be ${reason}`, { code: 6, parameter })
+
 /**
- * A wallet with one key and one coin, which does of BRC-100 what a mint asks of one: it puts the change into several
- * outputs, refuses an unlocking script that is longer than was said, runs all scripts, and keeps what it would send. As
- * wallet-toolbox does, it shows of a draft what it spends and none of its ancestors, sends what was signed with `noSend`
- * only when it is named in `sendWith`, and refuses to send what it does not hold.
+ * A wallet with one key and one coin, which does of BRC-100 what a mint or a move asks of one, and is as unkind as
+ * wallet-toolbox 2.1:
+ *
+ * - it checks all arguments and the proofs of what it is given to spend;
+ * - it puts the change into several outputs, behind those that were asked for;
+ * - of a draft it shows what that spends and none of the ancestors;
+ * - it refuses an unlocking script that is longer than was said, and runs all scripts, but only after it has stored what was
+ *   signed, which stays so until it is aborted;
+ * - it sends what was signed with `noSend` only when that is named in `sendWith`, and says `failed` of what it does not hold;
+ * - what an action spends stays reserved until that is sent or aborted, change is spent only once it is sent, and an action that
+ *   spends a name of another one, which is neither, fails with its coins reserved and no reference to abort it by;
+ * - it gives no key for a protocol that is left to a permission module (`p …`).
  */
 export class TestWallet implements MintWallet {
   readonly key = new PrivateKey(7)
@@ -52,11 +70,13 @@ export class TestWallet implements MintWallet {
   /** The ids of the keys that it was asked for, in order. */
   readonly keysAsked: string[] = []
   faults: WalletFaults = {}
-  private readonly drafts = new Map<string, Draft>()
-  /** What is signed, by txid. */
-  private readonly unsent = new Map<string, Transaction>()
+  /** By reference. */
+  private readonly made = new Map<string, Action>()
+  /** The outputs that were asked for, by outpoint: it knows them, and what spends them. */
+  private readonly known = new Map<string, { spentBy?: Action }>()
   private readonly keys = new ProtoWallet(this.key)
-  private coin: Coin
+  /** What it can spend now. */
+  private coin: Coin | undefined
 
   constructor(
     transaction: Transaction,
@@ -66,21 +86,40 @@ export class TestWallet implements MintWallet {
   }
 
   async getPublicKey(args: GetPublicKeyArgs): Promise<{ publicKey: string }> {
-    this.keysAsked.push(args.keyID ?? '')
+    this.keysAsked.push(args.identityKey === true ? 'identity' : (args.keyID ?? ''))
     this.faults.key?.()
+    requireOwnProtocol(args)
     return await this.keys.getPublicKey(args)
   }
 
   async createSignature(args: CreateSignatureArgs): Promise<CreateSignatureResult> {
+    requireOwnProtocol(args)
     return await this.keys.createSignature(args)
   }
 
   async createAction(args: CreateActionArgs): Promise<CreateActionResult> {
     this.actions.push(args)
+    Validation.validateCreateActionArgs(args)
     const { inputs = [], outputs = [], inputBEEF = [], options = {} } = args
     if (inputs.length === 0 && outputs.length === 0) return await this.sendWith(options.sendWith ?? [])
-    const transaction = new Transaction()
-    const lengths: Draft['lengths'] = new Map()
+    if (inputs.length > 0 && !(await Beef.fromBinary(Array.from(inputBEEF)).verify(ANY_BLOCK, true)))
+      throw badParameter('inputBEEF', 'valid Beef when factoring options.trustSelf')
+    const { coin } = this
+    if (coin === undefined)
+      throw refusal('Insufficient funds', { code: 7, totalSatoshisNeeded: 1, moreSatoshisNeeded: 1 })
+    this.coin = undefined
+    const spent = inputs.flatMap(({ outpoint }) => this.known.get(outpoint) ?? [])
+    const other = spent.find(({ spentBy }) => spentBy !== undefined)?.spentBy
+    if (other !== undefined) {
+      const reviewActionResults = [
+        { txid: '', status: 'doubleSpend', competingTxs: [other.transaction.id('hex')] },
+      ]
+      throw refusal('Undelayed createAction or signAction results require review.', {
+        ...{ code: 5, reviewActionResults, sendWithResults: [] },
+      })
+    }
+    const transaction = new Transaction(args.version ?? 1, [], [], args.lockTime ?? 0)
+    const lengths: Action['lengths'] = new Map()
     for (const { outpoint, unlockingScriptLength = 0 } of inputs) {
       const [txid = '', vout] = outpoint.split('.')
       const source = Transaction.fromBEEF(Array.from(inputBEEF), txid)
@@ -95,64 +134,106 @@ export class TestWallet implements MintWallet {
     for (const { satoshis, lockingScript } of outputs)
       transaction.addOutput({ satoshis, lockingScript: LockingScript.fromHex(lockingScript) })
     transaction.addInput({
-      sourceTransaction: this.coin.transaction,
-      sourceOutputIndex: this.coin.vout,
+      sourceTransaction: coin.transaction,
+      sourceOutputIndex: coin.vout,
       unlockingScript: new UnlockingScript(),
     })
     const each = Math.floor(
-      ((this.coin.transaction.outputs[this.coin.vout]?.satoshis ?? 0) - 1000) / this.changeOutputs,
+      ((coin.transaction.outputs[coin.vout]?.satoshis ?? 0) - 1000) / this.changeOutputs,
     )
     for (let left = this.changeOutputs; left > 0; left--)
       transaction.addOutput({ satoshis: each, lockingScript: new P2PKH().lock(this.key.toAddress()) })
+    // No two are the same, as with change that is locked to new keys.
+    const [first] = transaction.outputs.slice(outputs.length)
+    if (first?.satoshis !== undefined) first.satoshis -= this.made.size
     this.faults.draft?.(transaction)
-    const reference = String(this.drafts.size)
-    this.drafts.set(reference, { transaction, lengths, noSend: options.noSend === true })
-    return { signableTransaction: { tx: transaction.toAtomicBEEF(true), reference } }
+    // In base64, or the client of the SDK refuses it.
+    const reference = String(this.made.size).padStart(4, '0')
+    const noSend = options.noSend === true
+    const action: Action = { transaction, lengths, noSend, coin, state: 'unsigned' }
+    this.made.set(reference, action)
+    for (const each of spent) each.spentBy = action
+    const draft = transaction.id('hex')
+    const noSendChange = transaction.outputs.map((_, vout) => `${draft}.${vout}`).slice(outputs.length)
+    return {
+      ...(noSend && { noSendChange }),
+      signableTransaction: { tx: transaction.toAtomicBEEF(true), reference },
+    }
   }
 
   async signAction({ reference, spends, options }: SignActionArgs): Promise<SignActionResult> {
-    const draft = this.drafts.get(reference)
-    if (draft === undefined) throw new Error('no such action')
-    const { transaction, lengths } = draft
+    const action = this.made.get(reference)
+    if (action === undefined) throw new Error('recovery of out-of-session signAction is not implemented')
+    if (action.state !== 'unsigned') throw new Error(`invalid transaction status ${action.state}`)
+    const { transaction, lengths, coin } = action
     for (const [index, { unlockingScript }] of Object.entries(spends)) {
       const input = transaction.inputs[Number(index)]
       const length = input && lengths.get(input)
-      if (input === undefined || length === undefined) throw new Error('not an input to unlock')
+      if (input === undefined || length === undefined) throw badParameter('args', 'of a prior input')
       if (unlockingScript.length / 2 > length)
-        throw new Error('unlockingScript is longer than unlockingScriptLength')
+        throw badParameter('args', 'no longer than unlockingScriptLength')
       input.unlockingScript = UnlockingScript.fromHex(unlockingScript)
     }
-    const own = transaction.inputs.find(
-      ({ sourceTransaction }) => sourceTransaction === this.coin.transaction,
-    )
+    const own = transaction.inputs.find(({ sourceTransaction }) => sourceTransaction === coin.transaction)
     if (own === undefined) throw new Error('the coin is not there')
     this.faults.sign?.(transaction)
     own.unlockingScriptTemplate = new P2PKH().unlock(this.key)
     await transaction.sign()
-    if (!(await transaction.verify('scripts only'))) throw new Error('the scripts do not hold')
+    // It may have been aborted meanwhile.
+    if (this.made.get(reference)?.state !== 'unsigned') throw new Error('invalid transaction status failed')
+    action.state = 'signed'
     const txid = transaction.id('hex')
-    const change = new P2PKH().lock(this.key.toAddress()).toHex()
-    const vout = transaction.outputs.findIndex(({ lockingScript }) => lockingScript.toHex() === change)
-    this.coin = { transaction, vout }
-    this.unsent.set(txid, transaction)
-    if (options?.noSend !== true && !draft.noSend) await this.sendWith([txid])
-    return { txid, tx: transaction.toAtomicBEEF(true) }
+    for (const vout of transaction.outputs.keys()) this.known.set(`${txid}.${vout}`, {})
+    if (!(await transaction.verify('scripts only'))) throw badParameter('inputs[0].unlockScript', 'valid')
+    if (options?.noSend !== true && !action.noSend) await this.sendWith([txid])
+    return { txid, tx: transaction.toAtomicBEEF(true), sendWithResults: [] }
   }
 
   private async sendWith(txids: string[]): Promise<CreateActionResult> {
     await this.faults.send?.()
     const { result } = this.faults
     const sendWithResults = txids.map((txid) => {
-      const transaction = this.unsent.get(txid)
-      if (transaction === undefined) throw new Error(`${txid} is no action that waits to be sent`)
-      if (result === undefined) this.sent.push(transaction)
-      return { txid, status: result === 'failed' ? ('failed' as const) : ('unproven' as const) }
+      const action = [...this.made.values()].findLast(
+        ({ transaction, state }) => state !== 'unsigned' && transaction.id('hex') === txid,
+      )
+      if (action?.state === 'signed' && result === undefined) this.finish(action)
+      if (action?.state === 'signed' && result === 'failed') this.release(action)
+      const isFailed = action === undefined || action.state === 'failed'
+      return { txid, status: isFailed ? ('failed' as const) : ('unproven' as const) }
     })
     return result === 'nothing' ? {} : { sendWithResults }
   }
 
+  /** Its change can be spent now. */
+  private finish(action: Action): void {
+    action.state = 'sent'
+    const { transaction } = action
+    this.sent.push(transaction)
+    const change = new P2PKH().lock(this.key.toAddress()).toHex()
+    const vout = transaction.outputs.findIndex(({ lockingScript }) => lockingScript.toHex() === change)
+    if (vout !== -1) this.coin = { transaction, vout }
+  }
+
+  /** What it spends can be spent again. */
+  private release(action: Action): void {
+    action.state = 'failed'
+    this.coin ??= action.coin
+    for (const each of this.known.values()) if (each.spentBy === action) delete each.spentBy
+  }
+
   async abortAction({ reference }: { reference: string }): Promise<{ aborted: true }> {
     this.aborted.push(reference)
+    const action = this.made.get(reference)
+    if (action === undefined || action.state === 'sent' || action.state === 'failed')
+      throw badParameter('reference', 'an inprocess, outgoing action that has not been shared to the network')
+    this.release(action)
     return { aborted: true }
   }
+}
+
+const ANY_BLOCK = { isValidRootForHeight: async () => true, currentHeight: async () => 0 }
+
+function requireOwnProtocol({ protocolID }: Pick<GetPublicKeyArgs, 'protocolID'>): void {
+  if (protocolID?.[1].startsWith('p ') !== true) return
+  throw new Error(`Unsupported P-module scheme: ${protocolID[1]}`)
 }

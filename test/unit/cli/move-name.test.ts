@@ -1,13 +1,17 @@
-import { writeFile } from 'node:fs/promises'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { PrivateKey } from '@bsv/sdk'
+import { PrivateKey, ProtoWallet } from '@bsv/sdk'
 import { type Deed, type MoveOptions, runMove } from '../../../src/cli/move-name.js'
 import { runResolve } from '../../../src/cli/name-commands.js'
 import { CommandOutput } from '../../../src/cli/output.js'
+import { walletLock } from '../../../src/identity/index.js'
 import { NOBODY_LOCK } from '../../../src/mining/fake-funding.js'
 import { p2pkhLockOf } from '../../../src/mining/fund-with-key.js'
+import { walletServer } from '../../support/mining/miners-services.js'
+import { TestWallet } from '../../support/mining/test-wallet.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
+import { coinsFor } from '../../support/protocol/transactions.js'
 import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 
 // `bind`, `unbind`, `transfer` and `resolve`, called in this process, on a local network.
@@ -118,6 +122,89 @@ test('a key pays with its coins, and each transaction is kept with its change', 
     'leaves 0 bound to no identity',
   )
   expect((await resolve('0')).out).toContain(`owner   ${address}\n`)
+})
+
+describe('with a wallet', () => {
+  const closing: (() => Promise<void>)[] = []
+  afterAll(async () => void (await Promise.all(closing.map((close) => close()))))
+
+  /** A wallet that holds a name, and what moves that. */
+  async function holding(name: string) {
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 50_000))
+    const ownerLock = await walletLock(new ProtoWallet(wallet.key), name)
+    await server.submit(beefOf(chain.mint(name, { ownerLock })), ['tm_names', 'tm_ordinals'])
+    const { url, close } = await walletServer(wallet)
+    closing.push(close)
+    const moves = join(folder, `moves-${name}`)
+    const moveIt = async (deed: Deed, more: Partial<MoveOptions> = {}) =>
+      await move(name, deed, { wallet: url, folder: moves, maxFee: 2000, ...more })
+    return { wallet, moveIt, stored: () => readdir(moves) }
+  }
+
+  test('each key is asked for once, and its user reads what is sent', async () => {
+    const { wallet, moveIt, stored } = await holding('w')
+    await moveIt(bind)
+    expect(wallet.keysAsked).toEqual(['identity', expect.stringMatching(/^opns:/), 'w'])
+    expect(wallet.actions.map(({ description }) => description)).toEqual([
+      'Move the name w',
+      'Send the name w',
+    ])
+    const [txid] = wallet.sent.map((sent) => sent.id('hex'))
+    expect(await stored()).toEqual([`${txid}.beef`])
+    expect((await resolve('w')).out).toContain(`key     ${keyOf(wallet.key)} `)
+  })
+
+  test('its reason is shown, without what it was asked', async () => {
+    const { moveIt } = await holding('x')
+    const positional: Deed = { ...bind, terms: { layout: 'positional' } }
+    await expect(moveIt(positional)).rejects.toMatchObject({
+      code: 'BAD_WALLET',
+      message: 'the wallet failed: Unsupported P-module scheme: p 1sat',
+    })
+    await moveIt({ ...positional, terms: { layout: 'positional', protocol: 'onesat' } })
+    expect((await resolve('x')).out).toContain('(layout positional, protocol onesat)\n')
+  })
+
+  test.each([
+    ['drafts', 'u', 'draft'],
+    ['signs', 'y', 'sign'],
+  ] as const)('it gets the name back if the command is stopped while it %s', async (_, name, step) => {
+    const { wallet, moveIt, stored } = await holding(name)
+    const stop = new AbortController()
+    wallet.faults[step] = () => stop.abort(new Error('stopped'))
+    await expect(moveIt(bind, { signal: stop.signal })).rejects.toThrow('aborted')
+    expect({ aborted: wallet.aborted, stored: await stored() }).toEqual({ aborted: ['0000'], stored: [] })
+    wallet.faults = {}
+    await moveIt(bind)
+    expect(wallet.sent).toHaveLength(1)
+  })
+
+  test('what it signed and did not send is sent by the next command, which does nothing else', async () => {
+    const { wallet, moveIt, stored } = await holding('z')
+    wallet.faults.send = () => {
+      throw new Error('User rejected the request')
+    }
+    for (const _ of ['first', 'again'])
+      await expect(moveIt(bind)).rejects.toMatchObject({
+        code: 'UNAVAILABLE',
+        message: expect.stringContaining('the wallet failed: User rejected the request; it is stored'),
+      })
+    const [pending = ''] = await stored()
+    wallet.faults = {}
+    const { out, err } = await moveIt({ kind: 'transfer', address: bob.toAddress() })
+    expect(`${out.trim()} ${pending}`).toMatch(/^z (\w{64})_0 \1\.pending\.beef$/)
+    expect(err).toContain('nothing else was done')
+    expect((await resolve('z')).out).toContain(`key     ${keyOf(wallet.key)} `)
+    expect(wallet.actions.filter(({ outputs }) => outputs !== undefined)).toHaveLength(1)
+    // What the network rejects for good ends, and a new one is made.
+    wallet.faults.result = 'failed'
+    await expect(moveIt({ kind: 'unbind' })).rejects.toMatchObject({ code: 'REFUSED' })
+    wallet.faults = {}
+    await moveIt({ kind: 'unbind' })
+    expect(wallet.sent).toHaveLength(2)
+    const states = (await stored()).map((file) => file.slice(64)).sort()
+    expect(states).toEqual(['.beef', '.beef', '.lost.beef'])
+  })
 })
 
 test('mistakes are reported before anything is asked', async () => {

@@ -254,4 +254,13 @@ test('a wallet binds, moves and unbinds its names, and keeps what it needs to sp
     code: 'OVER_BUDGET',
   })
   expect(testWallet.aborted).toHaveLength(2)
+
+  // What cannot be stored is not kept by the wallet either, and each key is asked for once.
+  testWallet.keysAsked.length = 0
+  const keep = () => Promise.reject(new Error('the disk is full'))
+  const moving = moveWithWallet({ coin, lock: coinLock(bob), wallet: testWallet, keep })
+  await expect(moving).rejects.toThrow('the disk is full')
+  expect(testWallet).toMatchObject({ aborted: ['0002', '0003', '0004'], keysAsked: [name] })
+  await moveIn(coinLock(bob))
+  expect((await resolve(name)).tip.owner).toBe(bob.toPublicKey().toHash('hex'))
 })

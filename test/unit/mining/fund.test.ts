@@ -215,7 +215,7 @@ describe('a mint paid by a wallet', () => {
     const payer = wallet()
     payer.faults.draft = fault
     await expect(fundWithWallet({ ...draft(), wallet: payer })).rejects.toMatchObject({ code: 'BAD_WALLET' })
-    expect(payer.aborted).toEqual(['0'])
+    expect(payer.aborted).toEqual(['0000'])
     expect(payer.sent).toEqual([])
   })
 
@@ -237,7 +237,11 @@ describe('a mint paid by a wallet', () => {
     let kept = 0
     const keep = async () => void kept++
     await expect(fundWithWallet({ ...draft(), wallet: payer, keep })).rejects.toMatchObject({ code })
-    expect({ kept, sent: payer.sent, aborted: payer.aborted }).toEqual({ kept: 0, sent: [], aborted: ['0'] })
+    expect({ kept, sent: payer.sent, aborted: payer.aborted }).toEqual({
+      kept: 0,
+      sent: [],
+      aborted: ['0000'],
+    })
   })
 
   test('may have a lock time in a tree of the first covenant', async () => {
@@ -271,7 +275,7 @@ describe('a mint paid by a wallet', () => {
     const payer = wallet()
     const keep = (): Promise<never> => Promise.reject(new Error('the disk is full'))
     await expect(fundWithWallet({ ...draft(), wallet: payer, keep })).rejects.toThrow('the disk is full')
-    expect(payer).toMatchObject({ sent: [], aborted: ['0'] })
+    expect(payer).toMatchObject({ sent: [], aborted: ['0000'] })
   })
 
   test.each<[string, TestWallet['faults'], boolean]>([
@@ -300,13 +304,14 @@ describe('a mint paid by a wallet', () => {
     }
     const error = await fundWithWallet({ ...draft(), wallet: payer, keep }).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ name: 'WalletSendError', isFinal, txid })
+    expect(String(error)).toContain(status)
   })
 
   test('is not signed by either where the fee is more than allowed', async () => {
     const payer = wallet()
     const funding = fundWithWallet({ ...draft(), wallet: payer, maxFee: 900 })
     await expect(funding).rejects.toMatchObject({ code: 'OVER_BUDGET' })
-    expect(payer).toMatchObject({ sent: [], aborted: ['0'] })
+    expect(payer).toMatchObject({ sent: [], aborted: ['0000'] })
   })
 
   test('finds the node wherever the wallet put it', async () => {
