@@ -29,6 +29,8 @@ const NO_STEP = [
   // What every request meets, whatever it asks for.
   /^src\/gateway\/(http\/(?!request-body)|hosts\/content-hosts)/,
   /^src\/server\/(telemetry\/|http\/(hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database))/,
+  // Not of the server: timers that clients of earlier tests in this process have left.
+  /^src\/client\//,
   // Parts that are put together, and work in the background.
   /^backend\/src\/(lookup-services\/|storage\/write\/hook-outbox)/,
   /^src\/server\/(app|node|read-app|server|submission\/(overlay|backlog-worker))\.ts$/,
