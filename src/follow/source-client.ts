@@ -276,11 +276,7 @@ export class SourceClient {
   }
 
   private async askOnce<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
-    const { patience = DEFAULT_PATIENCE } = this.options
-    await this.rested(patience).catch((error: unknown) => {
-      throw error instanceof ChainSourceError ? new AbortError(error) : error
-    })
-    await this.limit?.permit({ isPatient: query.isPatient === true, signal: this.signal })
+    await this.turn({ isPatient: query.isPatient === true })
     this.pace.begin()
     try {
       return await this.answerTo(path, query)
@@ -292,6 +288,17 @@ export class SourceClient {
       this.pace.end()
       if (!this.pace.isKept()) this.restAsSlow()
     }
+  }
+
+  /** Waits until a request may be sent. While it waits for a permit, another answer may have put the source to rest. */
+  private async turn({ isPatient }: { isPatient: boolean }): Promise<void> {
+    const { patience = DEFAULT_PATIENCE } = this.options
+    do {
+      await this.rested(patience).catch((error: unknown) => {
+        throw error instanceof ChainSourceError ? new AbortError(error) : error
+      })
+      await this.limit?.permit({ isPatient, signal: this.signal })
+    } while (this.rest > 0)
   }
 
   private async answerTo<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
