@@ -460,6 +460,7 @@ describe('over the same store again', () => {
   test.each([
     ['above the checkpoint', 150],
     ['below it', 90],
+    ['at the tip', 200],
   ])('a damaged header %s is fetched again', async (_, damaged) => {
     const chain = new HeaderChain(0)
     chain.grow(200)
@@ -470,11 +471,13 @@ describe('over the same store again', () => {
     const { headers: stored } = first.store.store
     const all = Buffer.from(await stored.read({ from: 0, count: 201 }))
     all.fill(7, damaged * HEADER_BYTES + 36, damaged * HEADER_BYTES + 68)
+    // So much work that no chain has more.
+    all.writeUInt32LE(0x03000001, damaged * HEADER_BYTES + 72)
     const tip = await stored.read({ from: 200, count: 1 })
     expect(await stored.replaceFrom({ height: 0, headers: all, tip })).toBe(true)
     const { headers, verdict } = await openHeaders(chain, [source], { opened: first.store, height: 100 })
     await until(() => headers.status().from === 0)
-    for (const height of [0, damaged - 1, damaged, damaged + 1, 200])
+    for (const height of [0, damaged - 1, damaged, Math.min(damaged + 1, 200), 200])
       expect(await verdict(height)).toBe('yes')
   })
 
@@ -696,6 +699,19 @@ describe('a source with valid headers that gives them so slowly that it would ta
     const { headers } = await openHeaders(chain, [drip, await sourceOf(chain)], { now: clock.now })
     expect(headers.status().hash).toBe(chain.bestTip.hash)
     expect(drip.service.asked.length).toBeLessThan(10)
+  })
+
+  test('rests if these are of a branch with less work that leaves the chain far below', async () => {
+    const clock = clockAt(Date.now())
+    const [chain, other] = [new HeaderChain(), new HeaderChain()]
+    chain.grow(1300)
+    other.grow(1200)
+    other.reorg(longer(other, 1150))
+    const drip = await dripOf(other, clock)
+    const { headers } = await openHeaders(chain, [await sourceOf(chain), drip], { now: clock.now })
+    expect(headers.status()).toMatchObject({ hash: chain.bestTip.hash, sources: [{}, { state: 'resting' }] })
+    expect(errorOf(headers, 1)).toContain('is too slow')
+    expect(drip.service.asked.filter((url) => url.includes('/list/')).length).toBeLessThan(4)
   })
 
   test('does not keep new blocks waiting for those below the checkpoint', async () => {
