@@ -46,6 +46,8 @@ const DEPTH = 6
 const TRIES = 3
 /** After how many transactions that no source knows the feed is left alone until the next reading: each takes requests. */
 const MAX_UNKNOWN = 100
+/** After how many transactions that it named at the same height before the feed is left alone, too: it may go on for ever. */
+const MAX_REPEATED = 100
 /** How many transactions are remembered so as not to pass them on again. */
 const MAX_REMEMBERED = 10_000
 /** After how many blocks the cursor is stored at the latest. */
@@ -71,6 +73,9 @@ export class Feed {
   private lastError: FeedStatus['lastError']
   /** Transactions of this reading that no source knows. */
   private unknown = 0
+  /** What it named in this reading, with the height, and how often it repeated that. */
+  private readonly named = new LRUCache<string, true>({ max: MAX_REMEMBERED })
+  private repeated = 0
   private failing: { txid: string; times: number } | undefined
   private readonly stopping = new AbortController()
   private wake = new AbortController()
@@ -113,6 +118,7 @@ export class Feed {
     const { junglebus } = this.options
     const tip = await this.unlessStopped(this.options.tip?.() ?? junglebus.height())
     this.unknown = 0
+    this.forgetNamed()
     if (this.position === undefined)
       this.position = { height: Math.min(tip, await this.firstHeight()), index: -1 }
     else if (tip !== this.tip) this.rewindTo(tip - DEPTH)
@@ -144,6 +150,7 @@ export class Feed {
 
   /** @returns Whether to go on to the next one. */
   private async passOn(entry: FeedEntry): Promise<boolean> {
+    if (this.isRepeated(entry)) return true
     const { isKnown, onTransaction } = this.options
     const key = `${entry.block} ${entry.txid}`
     let tries = this.tried.get(key) ?? 0
@@ -167,6 +174,24 @@ export class Feed {
     }
     this.tried.set(key, tries)
     return true
+  }
+
+  /** @throws ChainSourceError after very many repetitions: at ever later places of a block, they have no end. */
+  private isRepeated({ height, txid }: FeedEntry): boolean {
+    const { named } = this
+    const place = `${height} ${txid}`
+    if (!named.has(place)) {
+      named.set(place, true)
+      return false
+    }
+    if (++this.repeated > MAX_REPEATED)
+      throw new ChainSourceError('NO_ANSWER', 'it names the same transactions again and again')
+    return true
+  }
+
+  private forgetNamed(): void {
+    this.named.clear()
+    this.repeated = 0
   }
 
   /** Whether a failure is of the transaction and not of a source or the store, so that the others come first. */
@@ -212,6 +237,7 @@ export class Feed {
   }
 
   private rewindTo(height: number): void {
+    this.forgetNamed()
     if (this.position !== undefined && height < this.position.height)
       this.position = { height: Math.max(0, height), index: -1 }
   }

@@ -7,7 +7,7 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { BranchFollower, type BranchOptions, type FollowReport } from './branch.js'
 import type { ChainTip } from './chain-source.js'
 import { FollowError, isOfBranch, isOutage, type LastError } from './errors.js'
-import { Retries } from './retries.js'
+import { MAX_FAILING, Retries } from './retries.js'
 import { type FollowedOrdinals, Sweep, type SweptStore } from './sweep.js'
 import { WorkQueue } from './work-queue.js'
 
@@ -258,12 +258,17 @@ export class Follower {
     if (this.stopping.signal.aborted) return
     this.swept.last = this.swept.asked
     // What was dropped is found by the next one.
-    if ((this.queue.hasDropped || this.hasPostponed) && !this.isCommand) {
+    if ((this.queue.hasDropped || this.hasPostponed || this.isMostlyFailing) && !this.isCommand) {
       this.queue.hasDropped = false
       return
     }
     this.hasCaughtUp = true
     this.sweptHeight = tip
+  }
+
+  /** Whether most coins have no usable answer: then it is the source that lacks them, and not this or that branch. */
+  private get isMostlyFailing(): boolean {
+    return this.retries.paused > Math.min(this.rotated, MAX_FAILING) / 2
   }
 
   private async *tasks(): AsyncGenerator<Task> {

@@ -3,7 +3,7 @@ const MAX_PAUSE = 6 * 3_600_000
 /** After how many tries a pause is not cut short by a new block. */
 const FEW = 6
 /** How many failures are remembered. Of more, the oldest are forgotten: the sweep comes by again. */
-const MAX_FAILING = 10_000
+export const MAX_FAILING = 10_000
 
 interface Failure<Task> {
   task: Task
@@ -30,6 +30,11 @@ export class Retries<Task> {
   /** Why each of them failed the last time. */
   get reasons(): string[] {
     return [...this.failing.values()].flatMap(({ why }) => why ?? [])
+  }
+
+  /** How many of them failed with an error, and are tried again after a pause. */
+  get paused(): number {
+    return [...this.failing.values()].filter(({ why, at }) => why !== undefined && at !== Infinity).length
   }
 
   /** @param failure.isPaused Whether it is tried again after a pause that grows; otherwise in the next round. */

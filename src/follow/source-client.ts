@@ -19,6 +19,8 @@ export interface SourceClientOptions {
   parallel: number
   /** The most requests a second; no limit by default. */
   rate?: number
+  /** Instead of a rate: the limit that it shares with another client of the same service. */
+  limit?: RateLimit | undefined
   /** The timeout of one request, in milliseconds. */
   timeout?: number
   /** How often a request is tried, the first time included. */
@@ -135,14 +137,14 @@ export class SourceClient {
   private readonly now: () => number
 
   constructor(private readonly options: SourceClientOptions) {
-    const { url, name, parallel, rate, pace, signal, now = () => Date.now() } = options
+    const { url, name, parallel, rate, limit, pace, signal, now = () => Date.now() } = options
     const { origin, pathname } = new URL(url)
     this.origin = origin
     this.base = pathname.replace(/\/+$/, '')
     this.name = name ?? origin
     this.queue = pLimit(parallel)
     this.patient = pLimit(Math.max(1, parallel - LEFT))
-    this.limit = rate === undefined ? undefined : new RateLimit(rate)
+    this.limit = limit ?? (rate === undefined ? undefined : new RateLimit(rate))
     this.pace = pace ?? new Pace()
     this.now = now
     this.signal = signal === undefined ? this.stop.signal : AbortSignal.any([signal, this.stop.signal])
@@ -276,11 +278,7 @@ export class SourceClient {
   }
 
   private async askOnce<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {
-    const { patience = DEFAULT_PATIENCE } = this.options
-    await this.rested(patience).catch((error: unknown) => {
-      throw error instanceof ChainSourceError ? new AbortError(error) : error
-    })
-    await this.limit?.permit({ isPatient: query.isPatient === true, signal: this.signal })
+    await this.turn({ isPatient: query.isPatient === true })
     this.pace.begin()
     try {
       return await this.answerTo(path, query)
@@ -292,6 +290,17 @@ export class SourceClient {
       this.pace.end()
       if (!this.pace.isKept()) this.restAsSlow()
     }
+  }
+
+  /** Waits until a request may be sent. While it waits for a permit, another answer may have put the source to rest. */
+  private async turn({ isPatient }: { isPatient: boolean }): Promise<void> {
+    const { patience = DEFAULT_PATIENCE } = this.options
+    do {
+      await this.rested(patience).catch((error: unknown) => {
+        throw error instanceof ChainSourceError ? new AbortError(error) : error
+      })
+      await this.limit?.permit({ isPatient, signal: this.signal })
+    } while (this.rest > 0)
   }
 
   private async answerTo<Answer>(path: string, query: Query<Answer>): Promise<Answer | undefined> {

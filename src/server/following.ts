@@ -45,7 +45,10 @@ export class Following {
     const limits = { maxTransactions, maxBytes }
     this.sources = openSources({
       ...{ addresses, rate, parallel: PARALLEL, logger },
-      ...(headers && { verdict: (block) => headers.verdict(block) }),
+      ...(headers && {
+        verdict: (block) => headers.verdict(block),
+        limitOf: (address) => headers.limitOf?.(address),
+      }),
     })
     this.follower = new Follower({
       node: {

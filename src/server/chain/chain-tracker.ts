@@ -3,6 +3,8 @@ import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { type Block, blockText, type SpendRecord } from '../../../backend/src/graph/records.js'
 import type { ChainTip } from '../../follow/chain-source.js'
 import type { LastError } from '../../follow/errors.js'
+import type { RateLimit } from '../../follow/rate-limit.js'
+import type { SourceAddress } from '../../follow/source-address.js'
 import type { SourceStatus } from '../../follow/source-client.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 
@@ -45,6 +47,8 @@ export interface BlockHeaders {
   status(): HeadersStatus
   /** Finds out now whether there is a new tip; missing if every question does. */
   refresh?(): Promise<void>
+  /** The limit of requests to a service that headers are fetched from; undefined for any other. */
+  limitOf?(address: SourceAddress<string>): RateLimit | undefined
   /** Calls a listener for every new tip. */
   onTip(listener: (tip: ChainTip) => void): void
   close(): Promise<void>

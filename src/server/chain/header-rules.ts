@@ -1,6 +1,13 @@
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
-import { headerAt, headerCount, previousOf } from '../../../backend/src/protocol/block-header.js'
+import {
+  bitsOf,
+  hashNumber,
+  headerAt,
+  headerCount,
+  previousOf,
+  targetOf,
+} from '../../../backend/src/protocol/block-header.js'
 import { equalBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { HeaderRules, type TargetRule } from '../../../backend/src/protocol/header-rules.js'
 
@@ -11,6 +18,12 @@ export function hashOf(header: Uint8Array): Uint8Array {
 /** Hex in display order. */
 export function shownHash(header: Uint8Array): string {
   return toHex(reversed(hashOf(header)))
+}
+
+/** Whether its hash meets the target in its bits. */
+export function hasProofOfWork(header: Uint8Array): boolean {
+  const target = targetOf(bitsOf(header))
+  return target !== undefined && hashNumber(hashOf(header)) <= target
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
 import { Pace } from '../../follow/pace.js'
+import { RateLimit } from '../../follow/rate-limit.js'
 import {
   type HeaderSourceKind,
   rateOf,
@@ -12,8 +13,6 @@ import { SourceClient } from '../../follow/source-client.js'
 import { ChaintracksStreams } from './chaintracks-streams.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
 
-/** How many requests a second a source gets at most: a round takes one or two, unless many headers are missing. */
-const RATE = 10
 /** The longest rest of a source that does not answer, in milliseconds: the host may be waiting for it. */
 const LONGEST_REST = 60_000
 /** Requests follow each other, except that a round may ask for the tip meanwhile. */
@@ -23,10 +22,15 @@ const PARALLEL = 2
 export class HeaderSource {
   readonly client: SourceClient
   readonly fetcher: HeaderFetcher
+  /** Of requests to it. */
+  readonly limit: RateLimit
+  readonly origin: string
   private readonly streams: ChaintracksStreams | undefined
 
   constructor(options: {
     address: SourceAddress<HeaderSourceKind>
+    /** The most requests a second: a round takes one or two, unless many headers are missing. */
+    rate: number
     /** The timeout of a request for a tip, in milliseconds. One for headers may take {@link PAGE_TIMES} as long. */
     timeout: number
     /** For WhatsOnChain. */
@@ -36,10 +40,12 @@ export class HeaderSource {
     now: () => number
     onTip: () => void
   }) {
-    const { address, timeout, network, signal, logger, now, onTip } = options
+    const { address, rate, timeout, network, signal, logger, now, onTip } = options
     const { kind, url } = address
+    this.limit = new RateLimit(rateOf(address, rate))
+    this.origin = new URL(url).origin
     this.client = new SourceClient({
-      ...{ name: sourceName(address), rate: rateOf(address, RATE), parallel: PARALLEL },
+      ...{ name: sourceName(address), limit: this.limit, parallel: PARALLEL },
       url: kind === 'whatsonchain' ? whatsOnChainUrl(url, network) : url,
       ...{ timeout, signal, logger, now },
       // The next round asks again, and others are asked meanwhile.

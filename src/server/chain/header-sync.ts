@@ -75,7 +75,7 @@ export class HeaderSync {
     const { stored, now } = this.options
     const end = now() + TURN
     if (await this.includes(tip)) return true
-    const { from, page } = await this.meetingPage(fetcher, tip)
+    const { from, page } = await this.meetingPage(fetcher, { tip, end })
     const same = await this.sameAs(from, page)
     const ours = this.tipHeight()
     const first = from + same
@@ -87,10 +87,12 @@ export class HeaderSync {
     let least = isFork ? totalWork(await stored.read(first, ours - first + 1)) : 0n
     let pending: Uint8Array[] = []
     let height = first
+    let hasGrown = false
     const take = async (): Promise<void> => {
       if (verifier.work <= least) return
       await stored.replaceFrom(height, joinBytes(pending))
       if (isFork && height === first) onFork(first)
+      hasGrown = true
       pending = []
       height = verifier.height + 1
       least = verifier.work
@@ -104,7 +106,10 @@ export class HeaderSync {
         await take()
       }
       if (verifier.height >= tip.height) return true
-      if (now() > end) return false
+      if (now() > end) {
+        if (hasGrown) return false
+        throw tooSlow(`its branch from ${first} on`)
+      }
       if (verifier.height - height > MAX_BRANCH)
         throw new ChainSourceError('BAD_ANSWER', `its branch from ${first} on has too little work`)
       const query = { from: verifier.height + 1, count: PAGE, previous: verifier.previous, tip: tip.height }
@@ -147,8 +152,7 @@ export class HeaderSync {
     const end = now() + TURN
     const parts: Uint8Array[] = []
     for (let next = from; next <= to; ) {
-      if (now() > end)
-        throw new ChainSourceError('NO_ANSWER', `it is too slow with the headers from ${from} to ${to}`)
+      if (now() > end) throw tooSlow(`the headers from ${from} to ${to}`)
       const last = parts.at(-1)
       const known = last && { previous: lastHash(last) }
       const page = await fetcher.headers({ from: next, count: to - next + 1, tip, ...known })
@@ -174,9 +178,9 @@ export class HeaderSync {
   /** A page of the source that begins where it has the same chain. */
   private async meetingPage(
     fetcher: HeaderFetcher,
-    tip: SourceTip,
+    { tip, end }: { tip: SourceTip; end: number },
   ): Promise<{ from: number; page: Uint8Array }> {
-    const { stored } = this.options
+    const { stored, now } = this.options
     const lowest = stored.checkpoint.height + 1
     if (tip.height < lowest)
       throw new ChainSourceError(
@@ -187,7 +191,10 @@ export class HeaderSync {
       const from = Math.max(lowest, Math.min(this.tipHeight() + 1, tip.height) - depth)
       const previous = hashOf(await stored.header(from - 1))
       const page = await fetcher.headers({ from, count: PAGE, previous, tip: tip.height })
-      if (page === 'unlinked' && from > lowest) continue
+      if (page === 'unlinked' && from > lowest) {
+        if (now() > end) throw tooSlow('where its chain leaves ours')
+        continue
+      }
       if (page === 'unlinked')
         throw new InvalidHeadersError(`its chain does not contain the checkpoint at ${lowest - 1}`)
       if (page.length === 0)
@@ -210,4 +217,9 @@ export class HeaderSync {
     while (count < headerCount(stored) && equalBytes(headerAt(stored, count), headerAt(page, count))) count++
     return count
   }
+}
+
+/** The turn of a source ended without anything that could be stored: it rests. */
+function tooSlow(what: string): ChainSourceError {
+  return new ChainSourceError('NO_ANSWER', `it is too slow with ${what}`)
 }

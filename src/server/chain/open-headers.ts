@@ -15,9 +15,9 @@ export function openBlockHeaders(options: {
   const { config, store, logger } = options
   if (config.chainTracker !== 'headers') return openHeadersSource(config)
   const { network, chainTrackerTimeoutMs: timeout, headersPollMs: pollInterval } = config
-  const { headersSources: sources } = config
+  const { headersSources: sources, chainSourceRate: rate } = config
   const checkpoint = checkpointOf(config)
-  const headers = new OwnHeaders({ store, sources, checkpoint, network, timeout, pollInterval, logger })
+  const headers = new OwnHeaders({ store, sources, checkpoint, network, rate, timeout, pollInterval, logger })
   headers.start()
   return headers
 }

@@ -8,6 +8,7 @@ import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { HeaderCheckpoint } from '../../../backend/src/protocol/header-checkpoints.js'
 import type { ChainTip } from '../../follow/chain-source.js'
+import type { RateLimit } from '../../follow/rate-limit.js'
 import type { HeaderSourceKind, SourceAddress } from '../../follow/source-address.js'
 import { type BlockHeaders, ChainTrackerError, type HeadersStatus, type Verdict } from './chain-tracker.js'
 import type { SourceTip } from './header-fetcher.js'
@@ -21,6 +22,8 @@ export interface OwnHeadersOptions {
   sources: SourceAddress<HeaderSourceKind>[]
   checkpoint: HeaderCheckpoint
   network: 'main' | 'test'
+  /** The most requests a second to each source; 10 by default. */
+  rate?: number
   /** The timeout of a short request, in milliseconds. */
   timeout: number
   /** Milliseconds from one round to the next; 0: once the chain is complete, only on request. */
@@ -35,6 +38,7 @@ export interface OwnHeadersOptions {
   now?: () => number
 }
 
+const RATE = 10
 /** After how many missed rounds, and milliseconds, the tip counts as unknown. */
 const MISSED_ROUNDS = 3
 const MISSED_TIME = 60_000
@@ -87,7 +91,7 @@ export class OwnHeaders implements BlockHeaders {
   })
 
   constructor(private readonly options: OwnHeadersOptions) {
-    const { store, sources, checkpoint, network, timeout, logger } = options
+    const { store, sources, checkpoint, network, rate = RATE, timeout, logger } = options
     const { now = Date.now, retryDelay = 1000 } = options
     const { signal } = this.stopping
     this.now = now
@@ -97,7 +101,7 @@ export class OwnHeaders implements BlockHeaders {
     this.sources = sources.map(
       (address) =>
         new HeaderSource({
-          ...{ address, timeout, network, signal, logger, now },
+          ...{ address, rate, timeout, network, signal, logger, now },
           onTip: () => this.wake(),
         }),
     )
@@ -197,6 +201,11 @@ export class OwnHeaders implements BlockHeaders {
       ...(this.lastError && { lastError: this.lastError }),
       sources: this.sources.map(({ client }) => client.status),
     }
+  }
+
+  limitOf({ url }: SourceAddress<string>): RateLimit | undefined {
+    const { origin } = new URL(url)
+    return this.sources.find((source) => source.origin === origin)?.limit
   }
 
   onTip(listener: (tip: ChainTip) => void): void {

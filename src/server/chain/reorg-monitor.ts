@@ -46,6 +46,8 @@ export class ReorgMonitor {
   private wake: () => void = () => {}
   /** The lowest height that a reorganisation was reported from and that no round has begun at yet. */
   private forkedAt: number | undefined
+  /** The same of those that the store does not know of yet. */
+  private unsaved: number | undefined
 
   constructor(private readonly options: ReorgMonitorOptions) {}
 
@@ -83,8 +85,9 @@ export class ReorgMonitor {
     if (isWaiting) return
     try {
       await this.rounds.runExclusive(() => {
-        const from = this.forkedAt
+        const from = this.forkedAt ?? height
         this.forkedAt = undefined
+        this.unsaved = Math.min(from, this.unsaved ?? from)
         return this.check(from)
       })
     } catch (error) {
@@ -125,6 +128,7 @@ export class ReorgMonitor {
 
   private async check(asked: number | undefined): Promise<Round> {
     const { headers, graph, reorgDepth } = this.options
+    await this.saveFork()
     const tip = await this.unlessStopped(() => headers.currentHeight())
     const last = await this.lastTip(tip)
     if (asked === undefined && tip < last - reorgDepth)
@@ -147,6 +151,16 @@ export class ReorgMonitor {
     }
     if (isConclusive) await graph.settings.set(CHECKED_TIP, String(tip))
     return found
+  }
+
+  /** Has this round and those after it begin where the chain was reorganised, until one of them ends: also after a restart. */
+  private async saveFork(): Promise<void> {
+    const { graph, reorgDepth } = this.options
+    if (this.unsaved === undefined) return
+    const tip = this.unsaved + reorgDepth - 1
+    const stored = await graph.settings.get(CHECKED_TIP)
+    if (stored === undefined || Number(stored) > tip) await graph.settings.set(CHECKED_TIP, String(tip))
+    this.unsaved = undefined
   }
 
   /** Asks the tracker again under the write lock, so that no proof that came again meanwhile is removed. */

@@ -18,7 +18,7 @@ import {
   totalWork,
 } from '../../../backend/src/protocol/header-rules.js'
 import type { Verdict } from './chain-tracker.js'
-import { firstUnlinked, hashOf, shownHash } from './header-rules.js'
+import { firstUnlinked, hashOf, hasProofOfWork, shownHash } from './header-rules.js'
 
 /** How many headers are read at once where all are. */
 const PAGE = 10_000
@@ -199,7 +199,7 @@ export class StoredHeaders {
     this.work = checkpoint.work
     this.tip = { height: checkpoint.height, header: start }
     for await (const headers of this.pages(checkpoint.height + 1, to)) {
-      const bad = await firstUnlinked(headers, { before: hashOf(this.tip.header) })
+      const bad = await this.firstDamaged(headers, this.tip)
       if (bad === undefined) {
         this.extended(headers)
         continue
@@ -209,6 +209,16 @@ export class StoredHeaders {
       await this.store.replaceFrom({ height: this.tip.height + 1, headers: new Uint8Array(0), tip })
       return
     }
+  }
+
+  /**
+   * The index of the first of the headers after the tip that is damaged. The one before a header that is not linked may be it,
+   * and so may the last: nothing refers to that one, but it has no proof of work then.
+   */
+  private async firstDamaged(headers: Uint8Array, tip: Tip): Promise<number | undefined> {
+    const unlinked = await firstUnlinked(headers, { before: hashOf(tip.header) })
+    const last = (unlinked ?? headerCount(headers)) - 1
+    return last >= 0 && !hasProofOfWork(headerAt(headers, last)) ? last : unlinked
   }
 
   /** Whether the headers below the checkpoint, as far as they are checked, are linked up to it. */

@@ -254,6 +254,31 @@ test('a feed that makes up transactions without end is left alone', async () => 
   expect(made).toBeLessThanOrEqual(150)
 })
 
+test('a feed that repeats a transaction at ever later places of a block is left alone', async () => {
+  const world = new World()
+  const [mined] = world.mine(1)
+  const { height } = world.chain.bestTip
+  let pages = 0
+  let isDone = false
+  world.service.fault = (path) => {
+    if (!path.includes('/from_block/')) return undefined
+    const index = Number(/last_idx=(\d+)/.exec(path)?.[1]) + 1
+    const entry = { id: mined?.txid, block_height: height, block_index: index, block_hash: `${++pages}` }
+    return { kind: 'body', body: Buffer.from(pages > 1000 ? 'null' : JSON.stringify([entry])) }
+  }
+  await world.open({
+    logger: {
+      warn: () => {
+        isDone = true
+        world.look()
+      },
+    },
+  })
+  await world.until(() => isDone || pages > 1000)
+  expect(pages).toBeLessThan(200)
+  expect(world.txids).toEqual([mined?.txid])
+})
+
 test('a transaction that its source fails to return is fetched with the next reading', async () => {
   const world = new World()
   world.service.feed.isEmpty = () => true

@@ -219,6 +219,24 @@ test('a source that does not answer is waited for, and a branch that fails does 
   await until(() => originOf(all, 'uuu'), 'the branch that failed is followed')
 })
 
+test('it has not caught up with a source that does not know the coins it is asked about', async () => {
+  const all = await world()
+  all.service.fault = (path) => (path.includes('/spend/') ? { kind: 'status', status: 404 } : undefined)
+  const node = await all.open(await folder())
+  const { follower, stop } = all.follower(node, { pollInterval: 50 })
+  open.push({
+    async close() {
+      await stop()
+      await node.close()
+    },
+  })
+  follower.start()
+  await until(() => follower.status().failures > 1, 'a further sweep asks again')
+  expect(follower.status().state).toBe('catching up')
+  all.service.fault = () => undefined
+  await until(() => follower.status().state === 'keeping up', 'the source knows them')
+})
+
 test('it catches up until a whole sweep has found its node able to answer', async () => {
   const all = await world()
   const node = await all.open(await folder())

@@ -1,5 +1,6 @@
 import { gzipSync } from 'node:zlib'
 import { jest } from '@jest/globals'
+import { ChainSourceError } from '../../../src/follow/errors.js'
 import { Pace } from '../../../src/follow/pace.js'
 import { SourceClient, type SourceClientOptions } from '../../../src/follow/source-client.js'
 import { listening } from '../../support/server/connections.js'
@@ -175,6 +176,19 @@ test('rests for as long as it asks for, but for no more than ten minutes', async
     expect(other.rest).toBeGreaterThan(590_000)
     expect(other.rest).toBeLessThanOrEqual(600_000)
   }
+})
+
+test('what waits for its permit is not sent to a source that rests by then', async () => {
+  const { client, asked } = await setUp([[200, 'yes']], { rate: 1, firstRest: 60_000 })
+  // The second may be sent a second after the first.
+  const questions = Promise.allSettled([client.ask('/a', TEXT), client.ask('/b', TEXT)])
+  const failing = async (): Promise<never> => {
+    throw new ChainSourceError('NO_ANSWER', 'it is busy')
+  }
+  await client.attempt(failing, { isFault: (_error): _error is Error => false })
+  const [, second] = await questions
+  expect(second).toMatchObject({ status: 'rejected', reason: { code: 'NO_ANSWER' } })
+  expect(asked).not.toContain('/base/b')
 })
 
 test('failures at the same time are one failure', async () => {

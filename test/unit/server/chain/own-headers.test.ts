@@ -1,7 +1,10 @@
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
+import { jest } from '@jest/globals'
 import { HEADER_BYTES } from '../../../../backend/src/protocol/block-header.js'
 import type { ChainTip } from '../../../../src/follow/chain-source.js'
+import { openSources } from '../../../../src/follow/open-sources.js'
+import type { RateLimit } from '../../../../src/follow/rate-limit.js'
 import type { HeaderSourceKind, SourceAddress } from '../../../../src/follow/source-address.js'
 import { OwnHeaders, type OwnHeadersOptions } from '../../../../src/server/chain/own-headers.js'
 import { SharedHeaders, shareHeaders } from '../../../../src/server/chain/shared-headers.js'
@@ -312,6 +315,26 @@ test('a stream says when there is a block', async () => {
   await until(() => tips.some(({ height }) => height === chain.bestTip.height))
 })
 
+test('what follows the chain by the same source shares the limit of its requests', async () => {
+  const chain = new HeaderChain()
+  chain.grow(3)
+  const source = await sourceOf(chain)
+  const { address } = source
+  const { headers } = await openHeaders(chain, [source])
+  const limit = headers.limitOf(address)
+  expect(headers.limitOf({ kind: 'junglebus', url: 'http://127.0.0.1:1' })).toBeUndefined()
+  const permits = jest.spyOn(limit as RateLimit, 'permit')
+  const sources = openSources({
+    ...{ addresses: [{ kind: 'junglebus', url: address.url }], rate: 10 },
+    limitOf: (each) => headers.limitOf(each),
+  })
+  opened.push(sources)
+  expect(await sources.proof('ab'.repeat(32))).toBeUndefined()
+  expect(permits).toHaveBeenCalledTimes(1)
+  await headers.refresh()
+  expect(permits.mock.calls.length).toBeGreaterThan(1)
+})
+
 test('a source is asked by polling', async () => {
   const chain = new HeaderChain()
   chain.grow(5)
@@ -460,6 +483,7 @@ describe('over the same store again', () => {
   test.each([
     ['above the checkpoint', 150],
     ['below it', 90],
+    ['at the tip', 200],
   ])('a damaged header %s is fetched again', async (_, damaged) => {
     const chain = new HeaderChain(0)
     chain.grow(200)
@@ -470,11 +494,13 @@ describe('over the same store again', () => {
     const { headers: stored } = first.store.store
     const all = Buffer.from(await stored.read({ from: 0, count: 201 }))
     all.fill(7, damaged * HEADER_BYTES + 36, damaged * HEADER_BYTES + 68)
+    // So much work that no chain has more.
+    all.writeUInt32LE(0x03000001, damaged * HEADER_BYTES + 72)
     const tip = await stored.read({ from: 200, count: 1 })
     expect(await stored.replaceFrom({ height: 0, headers: all, tip })).toBe(true)
     const { headers, verdict } = await openHeaders(chain, [source], { opened: first.store, height: 100 })
     await until(() => headers.status().from === 0)
-    for (const height of [0, damaged - 1, damaged, damaged + 1, 200])
+    for (const height of [0, damaged - 1, damaged, Math.min(damaged + 1, 200), 200])
       expect(await verdict(height)).toBe('yes')
   })
 
@@ -696,6 +722,19 @@ describe('a source with valid headers that gives them so slowly that it would ta
     const { headers } = await openHeaders(chain, [drip, await sourceOf(chain)], { now: clock.now })
     expect(headers.status().hash).toBe(chain.bestTip.hash)
     expect(drip.service.asked.length).toBeLessThan(10)
+  })
+
+  test('rests if these are of a branch with less work that leaves the chain far below', async () => {
+    const clock = clockAt(Date.now())
+    const [chain, other] = [new HeaderChain(), new HeaderChain()]
+    chain.grow(1300)
+    other.grow(1200)
+    other.reorg(longer(other, 1150))
+    const drip = await dripOf(other, clock)
+    const { headers } = await openHeaders(chain, [await sourceOf(chain), drip], { now: clock.now })
+    expect(headers.status()).toMatchObject({ hash: chain.bestTip.hash, sources: [{}, { state: 'resting' }] })
+    expect(errorOf(headers, 1)).toContain('is too slow')
+    expect(drip.service.asked.filter((url) => url.includes('/list/')).length).toBeLessThan(4)
   })
 
   test('does not keep new blocks waiting for those below the checkpoint', async () => {

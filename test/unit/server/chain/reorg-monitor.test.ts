@@ -1,6 +1,10 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { ChainTip } from '../../../../src/follow/chain-source.js'
-import type { BlockHeaders, ProofVerifier } from '../../../../src/server/chain/chain-tracker.js'
+import {
+  type BlockHeaders,
+  ChainTrackerError,
+  type ProofVerifier,
+} from '../../../../src/server/chain/chain-tracker.js'
 import { ReorgMonitor, type ReorgMonitorOptions } from '../../../../src/server/chain/reorg-monitor.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import {
@@ -356,4 +360,44 @@ test('reorganisations that are reported during a round share the next one, from 
   expect(heights).toEqual([991, 500])
   await monitor.stop()
   expect(asked).toBe(2)
+})
+
+test('a deep reorganisation whose round fails is covered by the next one, also after a restart', async () => {
+  const settings = new Map<string, string>()
+  const heights: number[] = []
+  const blocks = { from: async ({ from }: { from: number }) => heights.push(from) && [] }
+  const open = (answers: boolean[]) => {
+    const listeners: ((tip: ChainTip) => void)[] = []
+    let asked = 0
+    const headers = {
+      onTip: (listener: (tip: ChainTip) => void) => listeners.push(listener),
+      currentHeight: async () => {
+        if (answers[asked++] === true) return 1000
+        throw new ChainTrackerError('it does not answer')
+      },
+    }
+    const monitor = new ReorgMonitor({
+      headers: headers as unknown as BlockHeaders,
+      proofs: {} as ProofVerifier,
+      graph: { blocks, settings } as unknown as ReorgMonitorOptions['graph'],
+      ...{ reorgDepth: 10, pollInterval: 0, logger: SILENT, runLocked: (write) => write() },
+    })
+    monitor.start()
+    const fork = (forkedAt: number): void => {
+      for (const listener of listeners) listener({ height: 1000, forkedAt })
+    }
+    return { monitor, fork, asked: () => asked }
+  }
+  const first = open([true, false])
+  await until(() => heights.length === 1)
+  first.fork(500)
+  await until(() => first.asked() === 2)
+  await first.monitor.stop()
+  const second = open([true])
+  await until(() => heights.length === 2)
+  await second.monitor.stop()
+  const third = open([true])
+  await until(() => heights.length === 3)
+  await third.monitor.stop()
+  expect(heights).toEqual([991, 500, 991])
 })
