@@ -69,6 +69,25 @@ describe.each(PAGES)('%s', (path) => {
   })
 })
 
+test('no link leads nowhere', async () => {
+  const links = new Set<string>()
+  for (const path of PAGES) {
+    const html = (await server.ask(path, HTML)).body.toString('utf8')
+    for (const [, href = ''] of html.matchAll(/ (?:href|src)="(\/(?!\/)[^"#]*)/g))
+      links.add(href.replaceAll('&amp;', '&'))
+  }
+  // Of long directories it is not known whether they have an index, and the files of pages are in no test of one process.
+  const unsure = [outpoints['long directory'], outpoints['short directory']].map((each) => `/content/${each}`)
+  const asked = [...links].filter((link) =>
+    ['/mine', '/explorer/', ...unsure].every((start) => !link.startsWith(start)),
+  )
+  const dead: string[] = []
+  for (const link of asked)
+    if ((await server.ask(link, { ...HTML, method: 'HEAD' })).status >= 400) dead.push(link)
+  expect(dead).toEqual([])
+  expect(asked.length).toBeGreaterThan(100)
+})
+
 test('what is hostile is shown, as text', async () => {
   const html = (await server.ask(`/ordinal/${outpoints.hostile}`)).body.toString('utf8')
   expect(html).toContain('<bdi dir="auto">&lt;script>alert(1)&lt;/script>')
@@ -107,6 +126,7 @@ test('a directory without an index is a list of its files, which are links, and 
   expect(preview).toContain('&lt;script>')
   expect(preview).toContain('A directory of 22 files without an index')
   expect(html.match(/file%2019\.txt"/g)).toHaveLength(1)
+  expect(html).toContain(`<a class="btn" href="/content/${outpoints.files}:-1?raw">Open content</a>`)
   const tile = (await server.ask('/inscriptions')).body.toString('utf8')
   expect(tile).toMatch(new RegExp(`href="/ordinal/${outpoints.files}">(?:(?!</a>).)*and 17 more`, 's'))
 })
