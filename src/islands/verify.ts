@@ -4,6 +4,7 @@ import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoi
 import { verifyProvenance } from '../client/verify-history.js'
 import { verifyNameProof } from '../client/verify-name.js'
 import { TIP_SEQUENCE, verifyOrdinal } from '../client/verify-output.js'
+import { shown } from '../explorer/text.js'
 import { make } from '../mine-page/elements.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 
@@ -129,7 +130,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
             ...{ chainTracker: tracker, maxBytes: MAX_BYTES },
           }),
         ({ content: { outpoint, content } }) =>
-          `${content?.body.length ?? 0} bytes of ${content?.contentType ?? 'nothing'}, read out of ${outpoint.txid}.`,
+          `${content?.body.length ?? 0} bytes of ${shown(content?.contentType ?? 'nothing')}, read out of ${outpoint.txid}.`,
       )
     }
     steps.say('Blocks', blocksText(heights, isLocal))

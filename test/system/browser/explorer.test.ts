@@ -193,12 +193,18 @@ describe('before anything is pressed, 30 KiB of script at most, compressed, are 
   })
 })
 
-inBrowser('an ordinal is verified in the browser', async () => {
-  const { page } = await open(`/ordinal/${outpoints.svg}`, SCREENS.desktop)
-  await page.waitForSelector('button[data-verify]:not([hidden])')
-  await page.click('button[data-verify]')
-  await says(page, '#verdict', 'Genuine, checked here in')
-})
+inBrowser(
+  'an ordinal is verified in the browser, and its type shown with what nobody sees written out',
+  async () => {
+    const { page } = await open(`/ordinal/${outpoints.hostile}`, SCREENS.desktop)
+    await page.waitForSelector('button[data-verify]:not([hidden])')
+    await page.click('button[data-verify]')
+    await says(page, '#verdict', 'Genuine, checked here in')
+    const text = await page.$eval('#verification', ({ textContent }) => textContent)
+    expect(text).toContain(String.raw`text/plain; x="\u{202e}<b>`)
+    expect(text).not.toContain('\u202e')
+  },
+)
 
 inBrowser('a proof that does not hold is said to fail', async () => {
   const { page } = await open('/name/alice', SCREENS.desktop)
