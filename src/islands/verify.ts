@@ -1,10 +1,10 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import '../mine-page/no-eval.js'
+import { escapeInvisible } from '../../backend/src/protocol/invisible.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { verifyProvenance } from '../client/verify-history.js'
 import { verifyNameProof } from '../client/verify-name.js'
 import { TIP_SEQUENCE, verifyOrdinal } from '../client/verify-output.js'
-import { shown } from '../explorer/text.js'
 import { make } from '../mine-page/elements.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 
@@ -130,7 +130,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
             ...{ chainTracker: tracker, maxBytes: MAX_BYTES },
           }),
         ({ content: { outpoint, content } }) =>
-          `${content?.body.length ?? 0} bytes of ${shown(content?.contentType ?? 'nothing')}, read out of ${outpoint.txid}.`,
+          `${content?.body.length ?? 0} bytes of ${escapeInvisible(content?.contentType ?? 'nothing')}, read out of ${outpoint.txid}.`,
       )
     }
     steps.say('Blocks', blocksText(heights, isLocal))
