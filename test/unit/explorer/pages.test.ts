@@ -102,6 +102,8 @@ test('a frame of the explorer cannot reach another host, and is sandboxed twice'
   expect(frame).toContain('loading="lazy"')
   const { headers } = await server.ask(`/content/${outpoints.page}?framed`)
   expect(headers['content-security-policy']).toMatch(/^sandbox [^;]*; default-src 'self' /)
+  // What it frames would have a policy of its own, which lets it reach any host.
+  expect(headers['content-security-policy']).toContain("; frame-src 'none'; object-src 'none';")
   const plain = await server.ask(`/content/${outpoints.page}`)
   expect(plain.headers['content-security-policy']).not.toContain('default-src')
 })
