@@ -18,7 +18,19 @@ import {
   VerifyButton,
 } from './ordinal-parts.js'
 import { renderPage } from './page.js'
-import { Badge, Card, Facts, Frame, Hex, NameLink, OutpointLink, Preview, Text, When } from './parts.js'
+import {
+  Badge,
+  Card,
+  Facts,
+  Frame,
+  Hex,
+  NameLink,
+  OutpointLink,
+  openedAt,
+  Preview,
+  Text,
+  When,
+} from './parts.js'
 import { blockTimes, contentView, type Explorer, type MadePage, nameHostUrl, PREVIEW_QUOTE } from './reads.js'
 import { counted } from './text.js'
 import { Keys, namesAfter } from './tree.js'
@@ -69,8 +81,10 @@ export async function namePage(
       { quoted: PREVIEW_QUOTE },
     ))
   const isClaim = content === undefined || kindOf(content.contentType) === 'name'
+  const isSite = !isClaim && kindOf(content.contentType) === 'directory' && content.files === undefined
   const host = nameHostUrl(site, name)
   const [originText, tipText] = [formatOutpoint(origin), formatOutpoint(tip)]
+  const src = `/content/${originText}:-1`
   const proof = `${site.namesPrefix}/proof/${name}`
   const html = renderPage({
     site,
@@ -97,15 +111,15 @@ export async function namePage(
               Download proof
             </a>
             {!isClaim && (
-              <a class="btn" href={host ?? `/content/${originText}:-1`}>
-                Open {content && kindOf(content.contentType) === 'directory' ? 'site' : 'content'}
+              <a class="btn" href={content.files === undefined ? (host ?? src) : openedAt(content, src)}>
+                Open {isSite ? 'site' : 'content'}
               </a>
             )}
           </div>
         </div>
         <div class="two">
           <div class="stack">
-            <Frame address={<NameAddress host={host} name={name} fallback={`/content/${originText}:-1`} />}>
+            <Frame address={<NameAddress host={host} name={name} fallback={src} />}>
               {isClaim || content === undefined ? (
                 <p class="view claim">
                   <b>{name}</b>

@@ -1,7 +1,9 @@
 import type { VNode } from 'preact'
 import { type Dependency, dependency } from '../../backend/src/graph/dependencies.js'
+import type { GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { HistoryStep, OrdinalHistory } from '../../backend/src/graph/listings.js'
 import type { MapState } from '../../backend/src/graph/map-merge.js'
+import { TimeSlice } from '../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { Card, contentLabel, Hex, OutpointLink, Text, When } from './parts.js'
 import { addressOf, type Explorer } from './reads.js'
@@ -17,19 +19,26 @@ export interface StepView extends HistoryStep {
   time?: number | undefined
 }
 
-/** The steps of a life, with the MAP of each: at most {@link STEPS} reads. */
+/**
+ * The steps of a life, with the MAP of each: at most {@link STEPS} reads. One after the other, as the longest MAP takes some
+ * milliseconds each, and the embedded store never waits: others are served in between.
+ */
 export async function stepViews(
-  { store }: Explorer,
+  { store }: { store: Pick<GraphReader, 'metadata'> },
   steps: readonly HistoryStep[],
   timeOf: (height: number | undefined) => number | undefined,
 ): Promise<StepView[]> {
-  return await Promise.all(
-    steps.map(async (step) => ({
-      ...step,
-      time: timeOf(step.height),
-      ...(step.hasMap && step.blocked === undefined && { map: await store.metadata.own(step.outpoint) }),
-    })),
-  )
+  const slice = new TimeSlice()
+  const views: StepView[] = []
+  for (const step of steps) {
+    const view: StepView = { ...step, time: timeOf(step.height) }
+    if (step.hasMap && step.blocked === undefined) {
+      await slice.yieldIfOver()
+      view.map = await store.metadata.own(step.outpoint)
+    }
+    views.push(view)
+  }
+  return views
 }
 
 /** Those of the steps whose height is still to come. */

@@ -28,6 +28,7 @@ import {
   Hex,
   NameLink,
   OutpointLink,
+  openedAt,
   Preview,
   Text,
   Tile,
@@ -111,7 +112,9 @@ export async function ordinalPage(
   // The last chunk of a stream shows what the whole is.
   const first = origin && kind === 'stream' ? await unblockedContent(explorer, origin) : undefined
   const isPlayed = first !== undefined && ['audio', 'video'].includes(kindOf(first.contentType))
-  const opened = isPlayed ? `${site.gatewayPrefix}/stream/${originText}` : `/content/${reference}`
+  const opened = isPlayed
+    ? `${site.gatewayPrefix}/stream/${originText}`
+    : openedAt({ files: view?.files }, `/content/${reference}`)
   const name = names[0]?.name
   const parent = step ? step.parent : output.parent
   const hasMoved = !isSameOutpoint(asked, tip.outpoint)

@@ -238,6 +238,11 @@ function TileContent({ content }: { content: ContentView }): VNode {
   )
 }
 
+/** Where content opens, from where the content route has it. A directory without an index does as it was inscribed. */
+export function openedAt({ files }: Pick<ContentView, 'files'>, src: string): string {
+  return files === undefined ? src : `${src}?raw`
+}
+
 /** What content looks like, as large as a page has room for it. Nothing of it runs outside its sandbox. */
 export function Preview({
   content,

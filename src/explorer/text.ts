@@ -1,4 +1,4 @@
-import { escapeInvisible } from './invisible.js'
+import { escapeInvisible } from '../../backend/src/protocol/invisible.js'
 
 // Strangers' text and numbers, as pages show them.
 

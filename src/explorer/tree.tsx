@@ -4,7 +4,7 @@ import type { ListedNode } from '../../backend/src/graph/listings.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { renderPage } from './page.js'
-import { Card, Empty, Facts, OutpointLink } from './parts.js'
+import { Card, Empty, Facts, Hex } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
 import { count, counted } from './text.js'
 
@@ -83,7 +83,13 @@ export async function treePage(
                   rows={[
                     [
                       'Live node',
-                      <OutpointLink key="node" outpoint={formatOutpoint(node)} what="live node" />,
+                      // Nodes are no ordinals.
+                      <Hex
+                        key="node"
+                        text={formatOutpoint(node)}
+                        what="live node"
+                        href={`/tx/${node.txid}`}
+                      />,
                     ],
                     ['Work', difficulty === undefined ? undefined : `${difficulty} bits a character`],
                   ]}

@@ -1,5 +1,6 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import '../mine-page/no-eval.js'
+import { escapeInvisible } from '../../backend/src/protocol/invisible.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { verifyProvenance } from '../client/verify-history.js'
 import { verifyNameProof } from '../client/verify-name.js'
@@ -129,7 +130,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
             ...{ chainTracker: tracker, maxBytes: MAX_BYTES },
           }),
         ({ content: { outpoint, content } }) =>
-          `${content?.body.length ?? 0} bytes of ${content?.contentType ?? 'nothing'}, read out of ${outpoint.txid}.`,
+          `${content?.body.length ?? 0} bytes of ${escapeInvisible(content?.contentType ?? 'nothing')}, read out of ${outpoint.txid}.`,
       )
     }
     steps.say('Blocks', blocksText(heights, isLocal))

@@ -97,6 +97,7 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
           addressOf: (owner) => ownerAddress(owner, network),
         },
         ...{ responses, chain },
+        urlFor: (request) => contentHosts.reachedAt(request),
       }),
     )
   const read = (request: Request): HostedRequest | undefined => contentHosts.read(request)

@@ -8,6 +8,8 @@ import type { AdmissionRecord, GraphRecords } from './records.js'
  */
 export type Dependency = string
 
+const NAME = 'name '
+
 export const dependency = {
   /** What spends an outpoint: of the tip of an ordinal, where it goes; of a live node, the next mint. */
   spend: (outpoint: Outpoint): Dependency => `spend ${formatOutpoint(outpoint)}`,
@@ -16,7 +18,7 @@ export const dependency = {
   /** Where stored outputs are in their ordinals, beside what continues them at the end. */
   lineages: 'lineages',
   /** Whether a name is claimed. */
-  name: (name: string): Dependency => `name ${name}`,
+  name: (name: string): Dependency => NAME + name,
   /** Which names there are, and when they were mined. */
   names: 'names',
   /** Which inscriptions there are, and when they were mined. */
@@ -26,6 +28,11 @@ export const dependency = {
   /** Anything. */
   all: 'all',
 } as const
+
+/** The name whose claim this is; undefined if it is something else. */
+export function nameIn(each: Dependency): string | undefined {
+  return each.startsWith(NAME) ? each.slice(NAME.length) : undefined
+}
 
 /** What an ordinal at a step follows from: a step before the tip stays as it is. */
 export function dependenciesOfStep({

@@ -65,10 +65,10 @@ export const CONTENT_PATH = /^\/content\/./
 
 /**
  * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, but no other host learns who looks
- * at a list of strangers' content.
+ * at a list of strangers' content. What it frames would come without this policy, so it frames nothing.
  */
 const FRAMED_POLICY =
-  "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; form-action 'none'; base-uri 'self'"
+  "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:; frame-src 'none'; object-src 'none'; form-action 'none'; base-uri 'self'"
 
 /** Another place for what was asked for: a directory has an index, or a page an origin of its own. */
 export class ContentRedirect {

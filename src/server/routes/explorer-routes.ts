@@ -17,6 +17,8 @@ import { loadExplorer, sendPage } from './send-page.js'
 export interface ExplorerRoutesOptions {
   explorer: Explorer
   responses: ResponseCache
+  /** The URL of the service for whoever sent a request, without a slash at the end. */
+  urlFor: (request: Request) => string
   /** How far the host has come. */
   chain: () => Promise<ChainView> | ChainView
 }
@@ -43,13 +45,13 @@ type Pages = Awaited<ReturnType<typeof loadExplorer>>
 type Make = (pages: Pages, request: Request) => Promise<MadePage>
 
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
-export function explorerRoutes({ explorer, responses, chain }: ExplorerRoutesOptions): Router {
+export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerRoutesOptions): Router {
   const page = (make: Make): RequestHandler => cachedPage({ responses, make })
   const feed = (make: (pages: Pages, base: string) => Promise<string>): RequestHandler => {
     return async (request, response) => {
       const pages = await loadExplorer()
-      // Its URLs are those by which this request reached the host: it is nobody else's.
-      const xml = await explorer.store.consistent(() => make(pages, baseOf(request)))
+      // Its URLs may be those by which this request reached the host: it is nobody else's.
+      const xml = await explorer.store.consistent(() => make(pages, urlFor(request)))
       const options = { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] }
       await sendStored({ request, response, stored: textResponse(xml, options) })
     }
@@ -216,12 +218,6 @@ function weighed(page: MadePage): MadePage & { weight: number } {
 function found(page: MadePage | undefined, message: string): MadePage {
   if (page === undefined) throw new NotFoundError(message)
   return page
-}
-
-/** Where this request reached the host, for what needs absolute URLs. */
-function baseOf(request: Request): string {
-  const host = request.headers.host ?? 'localhost'
-  return `${request.protocol}://${/^[\w.:[\]-]{1,255}$/.test(host) ? host : 'localhost'}`
 }
 
 const place = z.string().max(120)

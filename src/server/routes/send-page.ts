@@ -61,7 +61,10 @@ export function errorPages(render: RenderPage): ErrorPage {
   })
 }
 
-/** Sends a page that was made for this request. */
+/**
+ * Sends a page that was made for this request. Preconditions are for what there is (RFC 9110 13.2.1): a page that says that there
+ * is nothing has no entity tag.
+ */
 export function sendPage({
   request,
   response,
@@ -74,9 +77,12 @@ export function sendPage({
   headers: Readonly<Record<string, string>>
 }): void {
   const body = Buffer.from(html, 'utf8')
-  const tag = entityTag(sha256(body).toString('hex'))
-  response.set({ ...headers, ETag: tag })
-  if (endedByPrecondition({ request, response, tag })) return
+  response.set(headers)
+  if (response.statusCode === 200) {
+    const tag = entityTag(sha256(body).toString('hex'))
+    response.setHeader('ETag', tag)
+    if (endedByPrecondition({ request, response, tag })) return
+  }
   response.setHeader('Content-Type', HTML_TYPE)
   response.setHeader('Content-Length', body.length)
   response.end(body)

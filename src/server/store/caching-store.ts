@@ -8,6 +8,7 @@ import {
   type Dependency,
   dependenciesOfStep,
   dependency,
+  nameIn,
 } from '../../../backend/src/graph/dependencies.js'
 import {
   type Backlog,
@@ -355,14 +356,26 @@ export class CachingStore implements HostStore {
   private async forgetChanged(changed: Changes): Promise<void> {
     this.writes++
     let reorgs: number | undefined
+    let isBlocked = true
     try {
       reorgs = await this.store.reorgCount()
+      isBlocked = await this.mayBlock(changed)
     } finally {
-      if (reorgs !== this.reorgs) this.answers.clear()
+      if (reorgs !== this.reorgs || isBlocked) this.answers.clear()
       else if (changed === undefined) this.answers.changeAll()
       else this.answers.change(changed)
     }
     this.reorgs = reorgs
+  }
+
+  /**
+   * Whether a write may have made a stored output the origin of a blocked name, with which it is blocked. Answers about it depend
+   * on nothing that says so.
+   */
+  private async mayBlock(changed: Changes): Promise<boolean> {
+    const list = await this.store.blocklist.list()
+    if (!list.hasAny('name')) return false
+    return changed === undefined || changed.some((each) => list.has('name', nameIn(each) ?? ''))
   }
 
   private get isFresh(): boolean {

@@ -114,7 +114,7 @@ export function explorerWorld({
     }),
   )
   const hostile = inscribe(
-    { contentType: `text/plain; x="${'<b>'.repeat(20)}"`, body: utf8(HOSTILE) },
+    { contentType: `text/plain; x="\u202e${'<b>'.repeat(20)}"`, body: utf8(HOSTILE) },
     {
       suffix: mapTail({
         [HOSTILE]: HOSTILE,

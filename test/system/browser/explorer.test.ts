@@ -38,8 +38,10 @@ const PAGES = {
   home: '/',
   names: '/names',
   'names in order': '/names?order=name&prefix=a',
+  'names that begin with a long prefix': `/names?order=name&prefix=${'m'.repeat(255)}`,
   tree: '/tree',
   'tree below a': '/tree?prefix=a',
+  'tree below a long name': '/tree?prefix=satoshi-caf',
   name: '/name/alice',
   'new name': '/name/home',
   ordinal: `/ordinal/${outpoints.svg}`,
@@ -193,12 +195,18 @@ describe('before anything is pressed, 30 KiB of script at most, compressed, are 
   })
 })
 
-inBrowser('an ordinal is verified in the browser', async () => {
-  const { page } = await open(`/ordinal/${outpoints.svg}`, SCREENS.desktop)
-  await page.waitForSelector('button[data-verify]:not([hidden])')
-  await page.click('button[data-verify]')
-  await says(page, '#verdict', 'Genuine, checked here in')
-})
+inBrowser(
+  'an ordinal is verified in the browser, and its type shown with what nobody sees written out',
+  async () => {
+    const { page } = await open(`/ordinal/${outpoints.hostile}`, SCREENS.desktop)
+    await page.waitForSelector('button[data-verify]:not([hidden])')
+    await page.click('button[data-verify]')
+    await says(page, '#verdict', 'Genuine, checked here in')
+    const text = await page.$eval('#verification', ({ textContent }) => textContent)
+    expect(text).toContain(String.raw`text/plain; x="\u{202e}<b>`)
+    expect(text).not.toContain('\u202e')
+  },
+)
 
 inBrowser('a proof that does not hold is said to fail', async () => {
   const { page } = await open('/name/alice', SCREENS.desktop)

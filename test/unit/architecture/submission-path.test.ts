@@ -25,7 +25,7 @@ const NO_STEP = [
   /^backend\/src\/(protocol|storage\/(rows|read|rebuild|sql|mongo))\//,
   /^backend\/src\/storage\/write\/([\w-]+-tables|blob-chunks|held-submissions|listings)\.ts$/,
   // Libraries that several steps share.
-  /^backend\/src\/graph\/(ancestry|attributes|dependencies|listings|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
+  /^backend\/src\/graph\/(ancestry|attributes|blocklist|dependencies|listings|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.
   /^src\/gateway\/(http\/(?!request-body)|hosts\/content-hosts)/,
   /^src\/server\/(telemetry\/|http\/(hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database))/,

@@ -1,5 +1,5 @@
+import { escapeInvisible } from '../../../backend/src/protocol/invisible.js'
 import { kindOf } from '../../../src/explorer/content-kinds.js'
-import { escapeInvisible } from '../../../src/explorer/invisible.js'
 import { nameHostUrl, readPlace, writePlace } from '../../../src/explorer/reads.js'
 import { byteSize, moment, shortened, shortOutpoint, shown } from '../../../src/explorer/text.js'
 

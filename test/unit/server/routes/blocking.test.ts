@@ -416,6 +416,21 @@ test('what is blocked stays so, whatever is submitted, over a restart, and befor
   await expectAll(second)
 })
 
+test('what was served before it was known to be the origin of a blocked name is blocked from then on', async () => {
+  const chain = new FakeChain()
+  const [mint, other] = [chain.mint('a'), chain.mint('b')]
+  const server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
+  await block(server, { name: 'a' })
+  for (const each of [mint, other]) await server.submit(beefOf(each), ['tm_ordinals'])
+  const statuses = async (): Promise<number[]> => {
+    const asked = [mint, other].map((each) => server.ask(`/content/${each.outpoint(2)}`))
+    return (await Promise.all(asked)).map(({ status }) => status)
+  }
+  expect(await statuses()).toEqual([200, 200])
+  for (const each of [chain.genesis, mint, other]) await server.submit(beefOf(each), ['tm_names'])
+  expect(await statuses()).toEqual([451, 200])
+})
+
 describe('the operator', () => {
   const { logger, records } = keptLog()
   let server: TestServer
