@@ -368,7 +368,7 @@ describe('a gateway that lies', () => {
           : new Promise<never>(() => {}),
     }
     const lying = await gateway({ [proof(hello.txid)]: { alter: otherBlock(hello) } })
-    const fetching = fetcher([lying, server.url], { chainTracker: hangs, timeout: 1000 })(hello.txid)
+    const fetching = fetcher([lying, server.url], { chainTracker: hangs, timeout: 3000 })(hello.txid)
     expect(await (await fetching).text()).toBe('hello, world')
   })
 
@@ -382,7 +382,7 @@ describe('a gateway that lies', () => {
         [proof(`${moved.outpoint(0)}:2`)]: silent,
         [proof(`${mint.outpoint(2)}:-1`)]: silent,
       })
-      const verified = fetcher([hanging, server.url], { order, timeout: 2000 })
+      const verified = fetcher([hanging, server.url], { order, timeout: 4000 })
       for (const resource of ['al/hello.txt', `${mint.outpoint(2)}:-1/hello.txt`])
         expect(await (await verified(resource)).text()).toBe('hello, world')
     },
@@ -390,7 +390,7 @@ describe('a gateway that lies', () => {
 
   test('says nothing once is asked after the others for a while', async () => {
     const hanging = await indexes.start({ [proof(hello.txid)]: { does: () => {} } }, server.url)
-    const verified = fetcher([hanging.url, server.url], { timeout: 200 })
+    const verified = fetcher([hanging.url, server.url], { timeout: 3000 })
     expect(await (await verified(hello.txid)).text()).toBe('hello, world')
     expect(await (await verified(other.txid)).text()).toBe('other, world')
     expect(hanging.asked).toEqual([proof(hello.txid)])
