@@ -32,9 +32,6 @@ export interface Trust {
 const DEFAULT_SCRIPT_TIMEOUT = 10_000
 /** A step of this many units or more gets a time slice of its own. */
 const LONG_STEP = 500_000
-/** What taking any step is about worth, in units, and after how many units the clock is looked at: about half a millisecond. */
-const STEP_UNITS = 20
-const UNITS_BETWEEN_LOOKS = 50_000
 /** How much of the interpreter's message is quoted, in characters. */
 const MAX_REASON = 200
 
@@ -52,8 +49,6 @@ export class TransactionVerifier {
   /** How long scripts may run in total, and have run, in milliseconds. */
   private readonly scriptTimeout: number
   private scriptTime = 0
-  /** Units since the clock was looked at; it is, at the first step. */
-  private unwatched = UNITS_BETWEEN_LOOKS
   private readonly thread = new ThreadShare()
 
   /** @param anchor A transaction that the caller trusts: its ancestors are not verified. */
@@ -155,10 +150,6 @@ export class TransactionVerifier {
       // The cost of a step is known before it runs.
       for (const { units } of runScripts([spender], { maxWork: this.scriptWork })) {
         this.scriptWork -= units
-        // Looking at the clock takes as long as many a step.
-        this.unwatched += units + STEP_UNITS
-        if (this.unwatched < UNITS_BETWEEN_LOOKS) continue
-        this.unwatched = 0
         if (thread.used - start >= scriptTimeout)
           throw new ProofError(
             'SCRIPT_TIMEOUT',

@@ -22,6 +22,11 @@ export class TooCostlyError extends CodedError {
 
 /** What one step may cost at most, some tenths of a second: nothing else is answered within it. */
 const LONGEST_STEP = 32_000_000
+/** What taking any step is about worth, in units, and how much several steps may be worth that count as one: half a millisecond. */
+const STEP_UNITS = 20
+const UNITS_AT_ONCE = 50_000
+/** A step that takes more memory, in bytes, counts alone. */
+const BYTES_AT_ONCE = 128 * 1024
 /** The interpreter holds a byte in eight. Above this its own limit lies. */
 const MAX_STACK_BYTES = 8_000_000
 /** What the interpreter makes of an opcode takes as much memory as so many bytes on its stack. */
@@ -39,7 +44,7 @@ export interface ScriptSpender {
   input?: number
 }
 
-/** What the next step will cost. */
+/** What the next step will cost, and cheap ones before it that were taken without asking. */
 export interface StepDemand {
   /** In the units of `RunBudget`. */
   units: number
@@ -62,8 +67,8 @@ interface Judgements {
  * result is the SDK's.
  *
  * @param options.maxWork What all scripts may cost in total (`RunBudget`).
- * @returns Steps, each yielded with its cost before it is taken, so that the caller can pause. The object is the same each
- * time.
+ * @returns Steps, each yielded with its cost before it is taken, so that the caller can pause; cheap ones together, as asking
+ * takes as long as many of them. The object is the same each time.
  * @throws TooCostlyError if the budget does not suffice; Error if scripts do not let an input spend.
  */
 export function* runScripts(
@@ -72,15 +77,23 @@ export function* runScripts(
 ): Generator<Readonly<StepDemand>, void> {
   const budget: RunBudget = { units: maxWork }
   const demand: StepDemand = { units: 0, bytes: 0 }
-  const charge = (units: number, bytes: number): StepDemand => {
+  let untold = 0
+  let steps = 0
+  /** Charges a step. @returns Whether the caller is to be asked before it is taken. */
+  const charge = (units: number, bytes: number): boolean => {
     if (units > budget.units) throw new TooCostlyError()
     budget.units -= units
-    demand.units = units
+    untold += units
+    steps++
+    if (untold + steps * STEP_UNITS < UNITS_AT_ONCE && bytes < BYTES_AT_ONCE) return false
+    demand.units = untold
     demand.bytes = bytes
-    return demand
+    untold = 0
+    steps = 0
+    return true
   }
   for (const { txid, raw, spent, input: only } of spenders) {
-    yield charge(raw.length, raw.length)
+    if (charge(raw.length, raw.length)) yield demand
     const transaction = readTransaction(raw, { txid })
     const parts = BYTES_OF_PART * (transaction.inputs.length + transaction.outputs.length)
     const interpreters = new Interpreters(transaction)
@@ -92,7 +105,7 @@ export function* runScripts(
         throw new RangeError(`the output that input ${input} of ${txid} spends is missing`)
       const scripts = scriptsOf(unlockingScript, source)
       const held = parts + scripts.bytes + BYTES_OF_OPCODE * scripts.opcodes
-      yield charge(readingCost(scripts) + transaction.inputs.length, held)
+      if (charge(readingCost(scripts) + transaction.inputs.length, held)) yield demand
       const run = interpreters.open(input, source)
       const judge = run as unknown as Judgements
       if (judge.shouldEnforceSigPushOnly() && !run.unlockingScript.isPushOnly())
@@ -103,7 +116,7 @@ export function* runScripts(
         const stack = run.stackMem + run.altStackMem
         if (units > LONGEST_STEP || stack > MAX_STACK_BYTES) throw new TooCostlyError()
         // What does not exist yet is charged when it is made, or with the next step.
-        yield charge(units, held + 2 * stack)
+        if (charge(units, held + 2 * stack)) yield demand
       } while (run.step())
       if (run.ifStack.length > 0) throw new Error('the locking script ends inside an OP_IF')
       judge.requireTruthyTopStack()
@@ -111,6 +124,10 @@ export function* runScripts(
         throw new Error('the scripts leave more than one item on the stack')
     }
   }
+  if (untold === 0) return
+  demand.units = untold
+  demand.bytes = 0
+  yield demand
 }
 
 /**
