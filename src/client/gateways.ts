@@ -1,6 +1,7 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { FetchBudget, type FetchedAnswer, field, LONGEST_TIMER, readJson } from './bounded-fetch.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
+import { Resting } from './resting.js'
 import {
   type GatewayReport,
   type VerificationStep,
@@ -73,13 +74,13 @@ const CODES: Record<Failure, VerifiedFetchErrorCode> = {
   failed: 'NO_ANSWER',
 }
 
-/** How long a gateway that showed nothing that holds is asked after the others, in milliseconds. */
-const REST = 60_000
-
 /** Asks gateways for proofs, and checks each before it counts. */
 export class Gateways {
-  /** Until when gateways are asked last. */
-  private readonly resting = new Map<Gateway, number>()
+  /**
+   * Those that showed nothing that holds. They are asked after the others: a page may have a hundred files, and each would wait
+   * for them.
+   */
+  private readonly resting = new Resting<Gateway>()
 
   constructor(
     readonly all: readonly Gateway[],
@@ -98,7 +99,7 @@ export class Gateways {
     const { all } = this
     const failed: Exclude<Answered<Proven>, { kind: 'proven' }>[] = []
     if (this.options.order === 'in order') {
-      for (const [index, gateway] of this.inTurn().entries()) {
+      for (const [index, { each: gateway }] of this.resting.inTurn(all).entries()) {
         // One that is slow or endless leaves the others their share.
         const answer = await this.ask(gateway, question, { limits, share: limits.share(all.length - index) })
         if (answer.kind === 'proven') return answer.value
@@ -124,13 +125,6 @@ export class Gateways {
     } finally {
       others.abort()
     }
-  }
-
-  /** In their order, but for those that failed lately: a page may have a hundred files, and each would wait for them. */
-  private inTurn(): Gateway[] {
-    const now = performance.now()
-    const isResting = (gateway: Gateway): boolean => (this.resting.get(gateway) ?? 0) > now
-    return [...this.all.filter((each) => !isResting(each)), ...this.all.filter(isResting)]
   }
 
   /**
@@ -166,7 +160,7 @@ export class Gateways {
       limits.signal?.throwIfAborted()
       if (answer.kind === 'proven') this.resting.delete(gateway)
       else if (['failed', 'refuted'].includes(answer.kind) && others?.aborted !== true)
-        this.resting.set(gateway, performance.now() + REST)
+        this.resting.add(gateway)
       return answer
     } finally {
       clearTimeout(timer)

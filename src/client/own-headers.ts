@@ -23,6 +23,7 @@ import {
   unlessAborted,
 } from './bounded-fetch.js'
 import { hostHash256 } from './bundle.js'
+import { Resting } from './resting.js'
 import { askStore, type SegmentStore } from './segment-store.js'
 import { ThreadShare } from './thread-share.js'
 
@@ -70,8 +71,6 @@ const NEAR_TIP = 100
 const PAGES_AT_ONCE = 25
 /** A source that brings less than a page in this time is not waited for, in milliseconds. */
 const PATIENCE = 5000
-/** How long a source that failed, or was slow, is left out while another one answers, in milliseconds. */
-const REST = 60_000
 /** The most headers that one source may add at a time: more than there are. */
 const MAX_ADDED = 2_000_000
 /** A height above which no store has headers: what says so is damaged. */
@@ -92,8 +91,8 @@ export class OwnHeaders {
   private chain: { from: number; headers: Uint8Array } | undefined
   private synced: { at: number; error?: OwnHeadersError } = { at: Number.NEGATIVE_INFINITY }
   private isLongEnough = false
-  /** When a source that failed may be asked again. */
-  private readonly resting = new Map<HeaderSource, number>()
+  /** Those that failed, or were slow: left out while another one answers. */
+  private readonly resting = new Resting<HeaderSource>()
   /** One job at a time at the upper end of the chain, and one at the lower. */
   private readonly above = new Queue()
   private readonly below = new Queue()
@@ -119,7 +118,7 @@ export class OwnHeaders {
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
     if (this.chain === undefined) await this.above.run(() => this.open())
     if (height < this.from) await this.below.run(() => this.extendBelow(height))
-    // Whoever asks about such a block does not wait for those who ask about others.
+    // A question about such a block does not wait for questions about others.
     if (!this.isFinal(height)) await this.above.run(() => this.extendTo(height))
     return this.rootAt(height) === root
   }
@@ -222,7 +221,7 @@ export class OwnHeaders {
     const { height } = this.checkpoint
     const from = Math.max(0, height - CONTEXT + 1)
     const failures: string[] = []
-    for (const { source } of this.inTurn()) {
+    for (const { each: source } of this.resting.inTurn(this.sources)) {
       try {
         return await this.attempt(source, async () => {
           const headers = await this.fetchedAll(source, from, height - from + 1)
@@ -270,7 +269,7 @@ export class OwnHeaders {
     }
     const failures: string[] = []
     let hasAnswer = false
-    for (const { source, isResting } of this.inTurn()) {
+    for (const { each: source, isResting } of this.resting.inTurn(this.sources)) {
       if (isResting && hasAnswer) continue
       try {
         await this.attempt(source, () => this.follow(source))
@@ -284,13 +283,6 @@ export class OwnHeaders {
     if (error !== undefined) throw error
   }
 
-  /** The sources in the order in which they are asked: those that failed lately are the last. */
-  private inTurn(): { source: HeaderSource; isResting: boolean }[] {
-    const now = performance.now()
-    const all = this.sources.map((source) => ({ source, isResting: (this.resting.get(source) ?? 0) > now }))
-    return [...all.filter(({ isResting }) => !isResting), ...all.filter(({ isResting }) => isResting)]
-  }
-
   /** Asks a source, and remembers whether it failed. */
   private async attempt<Result>(source: HeaderSource, ask: () => Promise<Result>): Promise<Result> {
     try {
@@ -298,7 +290,7 @@ export class OwnHeaders {
       this.resting.delete(source)
       return result
     } catch (error) {
-      this.resting.set(source, performance.now() + REST)
+      this.resting.add(source)
       throw error
     }
   }
@@ -398,7 +390,7 @@ export class OwnHeaders {
   ): Promise<Uint8Array> {
     const start = Math.max(height, from - PAGE)
     const failures: string[] = []
-    for (const { source } of this.inTurn()) {
+    for (const { each: source } of this.resting.inTurn(this.sources)) {
       try {
         return await this.attempt(source, async () => {
           const page = await this.fetchedAll(source, start, from - start)

@@ -1,3 +1,5 @@
+import { Resting } from './resting.js'
+
 /**
  * Where verified parts of trees are kept, so that later resolutions fetch and verify only what is new. Each segment is a short
  * text under a key of `a-z`, `0-9`, `_`, `-` and one `/`. The client writes only what it has verified, and treats what it
@@ -12,12 +14,11 @@ export interface SegmentStore {
   put(key: string, segment: string): Promise<void>
 }
 
-/** How long a store is waited for, and how long it is left out after that, in milliseconds. */
+/** How long a store is waited for, in milliseconds. */
 const PATIENCE = 2000
-const REST = 60_000
 
-/** Until when stores are left out that did not answer. */
-const resting = new WeakMap<SegmentStore, number>()
+/** Stores that did not answer. */
+const resting = new Resting<SegmentStore>()
 
 /**
  * Asks a store, which may never answer: a browser's database can be blocked by another page.
@@ -25,11 +26,11 @@ const resting = new WeakMap<SegmentStore, number>()
  * @throws what the store throws; Error if it takes too long, and at once for a minute after that.
  */
 export async function askStore<Result>(store: SegmentStore, ask: () => Promise<Result>): Promise<Result> {
-  if ((resting.get(store) ?? 0) > performance.now()) throw new Error('the store has not answered lately')
+  if (resting.has(store)) throw new Error('the store has not answered lately')
   let timer: ReturnType<typeof setTimeout> | undefined
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      resting.set(store, performance.now() + REST)
+      resting.add(store)
       reject(new Error(`the store took longer than ${PATIENCE} ms`))
     }, PATIENCE)
   })

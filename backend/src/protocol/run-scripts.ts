@@ -77,18 +77,18 @@ export function* runScripts(
 ): Generator<Readonly<StepDemand>, void> {
   const budget: RunBudget = { units: maxWork }
   const demand: StepDemand = { units: 0, bytes: 0 }
-  let untold = 0
+  let unreported = 0
   let steps = 0
   /** Charges a step. @returns Whether the caller is to be asked before it is taken. */
   const charge = (units: number, bytes: number): boolean => {
     if (units > budget.units) throw new TooCostlyError()
     budget.units -= units
-    untold += units
+    unreported += units
     steps++
-    if (untold + steps * STEP_UNITS < UNITS_AT_ONCE && bytes < BYTES_AT_ONCE) return false
-    demand.units = untold
+    if (unreported + steps * STEP_UNITS < UNITS_AT_ONCE && bytes < BYTES_AT_ONCE) return false
+    demand.units = unreported
     demand.bytes = bytes
-    untold = 0
+    unreported = 0
     steps = 0
     return true
   }
@@ -124,8 +124,8 @@ export function* runScripts(
         throw new Error('the scripts leave more than one item on the stack')
     }
   }
-  if (untold === 0) return
-  demand.units = untold
+  if (unreported === 0) return
+  demand.units = unreported
   demand.bytes = 0
   yield demand
 }

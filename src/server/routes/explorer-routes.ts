@@ -17,7 +17,7 @@ import { loadExplorer, sendPage } from './send-page.js'
 export interface ExplorerRoutesOptions {
   explorer: Explorer
   responses: ResponseCache
-  /** The URL of the service for whoever sent a request, without a slash at the end. */
+  /** The URL of the service for the sender of a request, without a slash at the end. */
   urlFor: (request: Request) => string
   /** How far the host has come. */
   chain: () => Promise<ChainView> | ChainView

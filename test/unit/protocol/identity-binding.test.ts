@@ -142,7 +142,7 @@ describe('what is not known', () => {
       before.fields,
     )
     expect(hasUnknownFields(before)).toBe(true)
-    // Of another holder it is not: whoever can read it would take it for what the new one says.
+    // Of another holder it is not: a reader that can read it would take it for what the new one says.
     expect(
       bindingFields({ layout: 'key-value', ...replacement, profile: {}, replaces: before }),
     ).toHaveLength(2)

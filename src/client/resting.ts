@@ -1,0 +1,27 @@
+/** How long what was of no use is left out, or asked after the others, in milliseconds. */
+const REST = 60_000
+
+/** Which of several servers or stores were of no use lately. */
+export class Resting<Asked extends object> {
+  /** Until when each of them rests. */
+  private readonly until = new WeakMap<Asked, number>()
+
+  has(asked: Asked, now = performance.now()): boolean {
+    return (this.until.get(asked) ?? 0) > now
+  }
+
+  add(asked: Asked): void {
+    this.until.set(asked, performance.now() + REST)
+  }
+
+  delete(asked: Asked): void {
+    this.until.delete(asked)
+  }
+
+  /** In their order, but those that rest after the others. */
+  inTurn(all: readonly Asked[]): { each: Asked; isResting: boolean }[] {
+    const now = performance.now()
+    const turns = all.map((each) => ({ each, isResting: this.has(each, now) }))
+    return [...turns.filter(({ isResting }) => !isResting), ...turns.filter(({ isResting }) => isResting)]
+  }
+}
