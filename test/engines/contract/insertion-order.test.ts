@@ -2,114 +2,13 @@ import type { LookupService } from '@bsv/overlay'
 import fc from 'fast-check'
 import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
-import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { isName, NAME_CHARACTERS } from '../../../backend/src/protocol/mine-node.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { History, type Mined, type Notice } from '../../support/graph/history.js'
-import {
-  type FakeOutput,
-  type FakeTransaction,
-  inscriptionScript,
-  mapTail,
-  p2pkh,
-} from '../../support/protocol/fake-chain.js'
+import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import { deed, History, historyOf, type Notice, outputOf } from '../../support/graph/history.js'
+import { type FakeOutput, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
 import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
-
-/** One thing that somebody does; numbers choose among what there is. */
-interface Deed {
-  kind: 'mint' | 'inscribe' | 'move' | 'burn'
-  mined: Mined
-  /** What to mint below, and which character. */
-  domain: number
-  character: number
-  nodeInputPosition: number
-  /** Coins to spend: held ones, or plain ones of other values. */
-  coins: ({ held: number } | { satoshis: number })[]
-  outputs: ('plain' | 'larger' | 'empty' | 'inscribed' | 'larger inscribed' | 'map')[]
-}
-
-const deed: fc.Arbitrary<Deed> = fc.record({
-  kind: fc.constantFrom('mint', 'inscribe', 'move', 'move', 'move', 'burn'),
-  mined: fc.constantFrom('at once', 'at once', 'later', 'never'),
-  domain: fc.nat(20),
-  character: fc.nat({ max: 3 }),
-  nodeInputPosition: fc.nat(2),
-  coins: fc.array(
-    fc.oneof(
-      { weight: 3, arbitrary: fc.record({ held: fc.nat(20) }) },
-      { weight: 1, arbitrary: fc.record({ satoshis: fc.constantFrom(0, 1, 1, 6) }) },
-    ),
-    { minLength: 1, maxLength: 3 },
-  ),
-  outputs: fc.array(
-    fc.constantFrom('plain', 'plain', 'plain', 'inscribed', 'map', 'larger', 'empty', 'larger inscribed'),
-    { minLength: 1, maxLength: 4 },
-  ),
-})
-
-const inscribed = (body: string): Uint8Array =>
-  inscriptionScript({ contentType: 'text/plain', body: utf8(body) })
-
-function outputOf(kind: Deed['outputs'][number], body: string): FakeOutput {
-  switch (kind) {
-    case 'plain':
-      return { satoshis: 1, lockingScript: p2pkh(3) }
-    case 'larger':
-      return { satoshis: 5, lockingScript: p2pkh(3) }
-    case 'empty':
-      return { satoshis: 0, lockingScript: p2pkh(3) }
-    case 'inscribed':
-      return { satoshis: 1, lockingScript: inscribed(body) }
-    case 'larger inscribed':
-      return { satoshis: 4, lockingScript: inscribed(body) }
-    case 'map':
-      return { satoshis: 1, lockingScript: concatBytes(p2pkh(3), mapTail({ body })) }
-  }
-}
-
-/** What came of a list of deeds. */
-async function historyOf(deeds: Deed[]): Promise<History> {
-  const history = new History()
-  const { chain } = history
-  await history.submit(chain.genesis)
-  const domains = ['']
-  const spent = new Set<string>()
-  for (const { kind, mined, domain, character, nodeInputPosition, coins, outputs } of deeds) {
-    const nodes = new Set(domains.map((each) => JSON.stringify(chain.node(each).outpoint)))
-    const free = history.ordinals.filter((coin) => {
-      const key = JSON.stringify({ txid: coin.txid, vout: coin.vout })
-      return !spent.has(key) && !nodes.has(key)
-    })
-    const take = (): Outpoint[] =>
-      coins.flatMap((coin) => {
-        if ('held' in coin) return free.splice(coin.held % Math.max(free.length, 1), 1)
-        const output = { satoshis: coin.satoshis, lockingScript: p2pkh(0) }
-        const { txid } = history.know(chain.spend({ inputs: [], outputs: [output] }))
-        return [{ txid, vout: 0 }]
-      })
-    const inputs = kind === 'inscribe' ? [] : take()
-    const submit = async (transaction: FakeTransaction): Promise<void> => {
-      // The node that a mint spends as well: no coin is spent twice here.
-      for (const { txid, vout } of transaction.transaction.inputs) spent.add(JSON.stringify({ txid, vout }))
-      await history.submit(transaction, mined)
-    }
-    const body = NAME_CHARACTERS[character] ?? ''
-    if (kind === 'mint') {
-      const name = (domains[domain % domains.length] ?? '') + body
-      if (!isName(name) || domains.includes(name)) continue
-      domains.push(name)
-      const position = Math.min(nodeInputPosition, inputs.length)
-      await submit(chain.mint(name, { funding: inputs, nodeInputPosition: position }))
-    } else if (kind === 'burn') {
-      await submit(chain.spend({ inputs, outputs: [outputOf('larger', '')] }))
-    } else {
-      const made = outputs.map((each) => outputOf(kind === 'inscribe' ? 'inscribed' : each, body))
-      await submit(chain.spend({ inputs, outputs: made }))
-    }
-  }
-  return history
-}
 
 /** Whether a store is the host's own, or another as a plugin has it. */
 type Through = 'own' | 'another'
@@ -177,11 +76,45 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     )
   }, 120_000)
 
+  test.each([
+    ['starts its lineage', true],
+    ['received an unknown coin', false],
+  ])(
+    'an ordinal that %s and paid for a mint has nothing of the name, if the topic of names comes last',
+    async (_, isComplete) => {
+      const history = new History()
+      const { chain } = history
+      const coin = ({ satoshis }: { satoshis: number }): FakeTransaction =>
+        chain.spend({ inputs: [], outputs: [{ satoshis, lockingScript: p2pkh(4) }] })
+      await history.submit(chain.genesis)
+      // Unproven, so that it comes with what it spends, if that is known.
+      const submit = async (inputs: Outpoint[], output: FakeOutput): Promise<Outpoint> => {
+        const { txid } = await history.submit(chain.spend({ inputs, outputs: [output] }), 'later')
+        return { txid, vout: 0 }
+      }
+      const received = isComplete ? history.know(coin({ satoshis: 6 })) : coin({ satoshis: 1 })
+      const inscription = await submit([{ txid: received.txid, vout: 0 }], outputOf('inscribed', 'a'))
+      const moved = await submit([inscription], outputOf('plain', ''))
+      // The output of the name takes the third 1-sat coin: the first is the node's.
+      const second = { txid: history.know(coin({ satoshis: 1 })).txid, vout: 0 }
+      await history.submit(chain.mint('a', { funding: [second, moved] }), 'later')
+      const isOfNames = (notice: Notice): boolean =>
+        ('admitted' in notice ? notice.admitted : notice.spent).topic === TOPICS.names
+      const ordinals = history.notices.filter((notice) => !isOfNames(notice))
+      const inOrder = servicesOver(await openStore(), history)
+      for (const notice of history.notices) await inOrder.deliver(notice)
+      const namesLast = servicesOver(await openStore(), history)
+      for (const notice of [...ordinals, ...history.notices.filter(isOfNames)])
+        await namesLast.deliver(notice)
+      expect(await namesLast.opened.rows()).toEqual(await inOrder.opened.rows())
+    },
+  )
+
   test('a coin that came before what it was received from is linked when that comes', async () => {
     const history = new History()
     const { chain } = history
     const first = await history.submit(chain.inscribe({ contentType: 'text/plain', body: utf8('a') }))
-    const outputs = [{ satoshis: 1, lockingScript: inscribed('b') }]
+    const outputs = [outputOf('inscribed', 'b')]
     const second = await history.submit(chain.spend({ inputs: [{ transaction: first, vout: 0 }], outputs }))
     const { opened, deliver } = servicesOver(await openStore(), history)
     const outpoint = { txid: second.txid, vout: 0 }

@@ -25,7 +25,7 @@ import type { PendingDocuments } from './pending-documents.js'
 
 const OUTPUTS = 'graph_outputs'
 const OUTPOINT = ['txid', 'vout']
-const PREVIOUS = ['previous_txid', 'previous_vout']
+const PREVIOUS = ['previous_txid', 'previous_vout'] as const
 const LINEAGE = ['lineage_txid', 'lineage_vout']
 
 /** See {@link OutputTables}. */
@@ -38,18 +38,18 @@ export class MongoOutputTables extends OutputTables {
   }
 
   receivedBy(outpoints: Outpoint[]): Promise<Outpoint[]> {
-    return inParts(outpoints, async (part) => {
-      const received = { ...anyOutpoint(part), previous_txid: { $ne: null } }
-      const docs = await this.rows.all(OUTPUTS, received, { fields: [...OUTPOINT, ...PREVIOUS] })
-      const named = await this.outpointsIn('graph_names', anyOutpoint(part))
-      return docs.filter((doc) => !named.has(formatOutpoint(outpointOf(doc)))).map(previousOf)
-    })
+    return inParts(outpoints, (part) =>
+      this.receivedWhere({ ...anyOutpoint(part), previous_txid: { $ne: null } }),
+    )
+  }
+
+  receivedAmong(coins: Outpoint[]): Promise<Outpoint[]> {
+    return inParts(coins, (part) => this.receivedWhere(anyOutpoint(part, PREVIOUS)))
   }
 
   missingBehind(txids: string[]): Promise<Outpoint[]> {
     return inParts(txids, async (part) => {
-      const docs = await this.rows.all(OUTPUTS, { previous_txid: anyOf(part) }, { fields: PREVIOUS })
-      const previous = unique(docs.map(previousOf), formatOutpoint)
+      const previous = unique(await this.receivedWhere({ previous_txid: anyOf(part) }), formatOutpoint)
       if (previous.length === 0) return []
       const held = await this.outpointsIn(OUTPUTS, anyOutpoint(previous))
       return previous.filter((outpoint) => !held.has(formatOutpoint(outpoint)))
@@ -152,6 +152,14 @@ export class MongoOutputTables extends OutputTables {
         .map((doc) => ({ outpoint: outpointOf(doc), previous: previousOf(doc) }))
         .filter(({ outpoint }) => !named.has(formatOutpoint(outpoint)))
     })
+  }
+
+  /** The predecessors of matching outputs, except of names' origins. */
+  private async receivedWhere(filter: Filter): Promise<Outpoint[]> {
+    const docs = await this.rows.all(OUTPUTS, filter, { fields: [...OUTPOINT, ...PREVIOUS] })
+    if (docs.length === 0) return []
+    const named = await this.outpointsIn('graph_names', anyOutpoint(docs.map(outpointOf)))
+    return docs.filter((doc) => !named.has(formatOutpoint(outpointOf(doc)))).map(previousOf)
   }
 
   /** The lineages of the outputs that match one of the filters, as text. */

@@ -75,13 +75,19 @@ export class SqlOutputTables extends OutputTables {
     return (await this.matching(`${RECEIVED} and`, outpoints, ['own.txid', 'own.vout'])).map(outpointOf)
   }
 
+  async receivedAmong(coins: Outpoint[]): Promise<Outpoint[]> {
+    const rows = await this.matching(`${RECEIVED} and`, coins, ['own.previous_txid', 'own.previous_vout'])
+    return rows.map(outpointOf)
+  }
+
   async missingBehind(txids: string[]): Promise<Outpoint[]> {
     const rows = await inParts(txids, (part) =>
       this.writer.all(
         `select distinct own.previous_txid as txid, own.previous_vout as vout from graph_outputs as own
+         left join graph_names as names on names.txid = own.txid and names.vout = own.vout
          left join graph_outputs as previous
            on previous.txid = own.previous_txid and previous.vout = own.previous_vout
-         where own.previous_txid in (${anyOf(part)}) and previous.txid is null`,
+         where names.txid is null and own.previous_txid in (${anyOf(part)}) and previous.txid is null`,
         part.map(hashColumn),
       ),
     )

@@ -5,6 +5,7 @@ import { type Flow, flowBy, holdsOrdinal } from '../../graph/transaction-records
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { outputOf, type TransactionView } from '../../protocol/transaction.js'
+import type { LineageChange } from '../read/lineages.js'
 import type { Place } from '../read/lookups.js'
 import {
   formatLineage,
@@ -72,13 +73,15 @@ export async function linkLineages(
   }
   const changed = await tables.outputs.stepsOf([...outputs, ...names, ...linker.members])
   await yieldBetweenStatements()
-  const { former, begun, left } = linker
-  return { changes: earliestOf(changed), former: [...former, ...gone], begun, left }
+  const { lost, former, begun, left } = linker
+  return { changes: earliestOf(changed), lost, former: [...former, ...gone], begun, left }
 }
 
 interface LinkedLineages {
   /** The changed lineages, each once, with one of their outputs. */
   changes: PlacedOutput[]
+  /** Complete lineages whose last steps moved to others. */
+  lost: LineageChange[]
   /** Outputs that may have been the first of their lineage, and are not any more. */
   former: Outpoint[]
   /** Outputs that were the first of an incomplete lineage, and are of a complete one. */
@@ -168,6 +171,7 @@ interface Extent {
 class Linker {
   /** Outputs of the changed lineages, among them the first ones that moved. */
   readonly members: Outpoint[] = []
+  readonly lost: LineageChange[] = []
   readonly former: Outpoint[] = []
   readonly begun: Outpoint[] = []
   readonly left: Outpoint[] = []
@@ -187,8 +191,7 @@ class Linker {
     this.members.push(outpoint)
     if ((await this.extentOf(lineage))?.first === step) return
     const to = await freeKey(this.tables, outpoint)
-    // All at once: the lineage that they leave must not end with them.
-    await this.tables.outputs.moveSteps({ lineage, from: step, to, further: -step })
+    await this.moveRest({ lineage, from: step, to, further: -step })
   }
 
   /** Makes an output the first of a complete lineage. */
@@ -201,8 +204,7 @@ class Linker {
     const moved = { lineage, from: step, to: outpointPair(outpoint), further: -step }
     const extent = await this.extentOf(lineage)
     if (extent?.first === step) await this.moveSome({ ...moved, last: extent.last })
-    // All at once, as above.
-    else await this.tables.outputs.moveSteps(moved)
+    else await this.moveRest(moved)
   }
 
   /** Joins the lineage of an output with that of the coin which it received. */
@@ -216,7 +218,7 @@ class Linker {
     const further = received.step + 1 - own.step
     const moved = { lineage: own.lineage, from: own.step, to: received.lineage, further }
     const [behind, front] = [await this.extentOf(own.lineage), await this.extentOf(received.lineage)]
-    if (behind?.first !== own.step) await this.tables.outputs.moveSteps(moved)
+    if (behind?.first !== own.step) await this.moveRest(moved)
     else if (front === undefined || behind.last - behind.first <= front.last - front.first)
       await this.moveSome({ ...moved, last: behind.last })
     else await this.moveLast({ lineage: received.lineage, ...front, to: own.lineage, further: -further })
@@ -227,6 +229,16 @@ class Linker {
     if (this.moved < this.limit) return false
     this.left.push(outpoint)
     return true
+  }
+
+  /** Moves the outputs from a step on, all at once: the lineage that they leave must not end with them. */
+  private async moveRest(moved: MovedSteps): Promise<void> {
+    const { rows, outputs } = this.tables
+    const { lineage, from } = moved
+    await outputs.moveSteps(moved)
+    if (isComplete(lineage)) this.lost.push({ lineage, from })
+    const rest = await rows.lastOf(lineage)
+    if (rest) this.members.push(rest.outpoint)
   }
 
   /** Moves outputs from a step on, as many as this write may move. The first of the others is left to be linked. */
@@ -271,29 +283,32 @@ class Linker {
 /**
  * Writes carriers. The origin of an ordinal is the first output of its lineage with content (BRC-159), and 1-sat coins
  * without content may precede it. Known ones are written as carriers, back to the start of the lineage or to an unknown coin,
- * so that the lineage shows whether anything is missing.
+ * so that the lineage shows whether anything is missing. They are removed when nothing is known any more that received them.
  *
  * @param written.outputs Outputs that are new, or whose predecessor was resolved.
  * @param written.transactions New raw transactions, by txid.
+ * @param written.freed Coins that were received by an output that is gone, or that a new name starts at.
  * @param written.left Coins that earlier writes left to be looked at.
  * @param written.limit About how many transactions to look at; a large one counts for several.
- * @returns The carriers written, in the order of their lineages, and the coins that are left.
+ * @returns The carriers written, in the order of their lineages, those removed, and the coins that are left.
  */
 export async function writeCarriers(
   tables: GraphTables,
   written: {
     outputs: Outpoint[]
     transactions: ReadonlyMap<string, Uint8Array>
+    freed: Outpoint[]
     left: Outpoint[]
     limit: number
   },
-): Promise<{ carriers: Outpoint[]; left: Outpoint[] }> {
+): Promise<{ carriers: Outpoint[]; removed: Outpoint[]; left: Outpoint[] }> {
   const { transactions } = written
+  const before = await removeUnreceived(tables, [...written.freed, ...written.left], written.limit)
   const found: Outpoint[] = []
   let wanted = [
     ...(await tables.outputs.receivedBy(written.outputs)),
     ...(await tables.outputs.missingBehind([...transactions.keys()])),
-    ...written.left,
+    ...before.received,
   ]
   const effort = new Effort(written.limit)
   while (wanted.length > 0 && !effort.isOver) {
@@ -303,7 +318,34 @@ export async function writeCarriers(
     wanted = carriers.flatMap(({ previous }) => previous ?? [])
     await yieldBetweenStatements()
   }
-  return { carriers: found.reverse(), left: wanted }
+  return { carriers: found.reverse(), removed: before.removed, left: [...wanted, ...before.left] }
+}
+
+/**
+ * Removes those of the coins that are carriers which nothing received, and what they received in turn.
+ *
+ * @returns The removed ones, those of the coins that something received, and those that are left.
+ */
+async function removeUnreceived(
+  tables: GraphTables,
+  coins: Outpoint[],
+  limit: number,
+): Promise<{ removed: Outpoint[]; received: Outpoint[]; left: Outpoint[] }> {
+  const removed: Outpoint[] = []
+  const received: Outpoint[] = []
+  let left = unique(coins, formatOutpoint)
+  while (left.length > 0 && removed.length < limit) {
+    const isReceived = new Set((await tables.outputs.receivedAmong(left)).map(formatOutpoint))
+    for (const coin of left) if (isReceived.has(formatOutpoint(coin))) received.push(coin)
+    const carriers = await tables.outputs.carriersAmong(
+      left.filter((coin) => !isReceived.has(formatOutpoint(coin))),
+    )
+    left = await tables.outputs.receivedBy(carriers)
+    await tables.outputs.deleteCarriers(carriers)
+    removed.push(...carriers)
+    await yieldBetweenStatements()
+  }
+  return { removed, received, left }
 }
 
 /** Those of the outpoints that are coins without content of stored transactions and have no record yet. */

@@ -88,9 +88,11 @@ export abstract class OutputTables {
     this.lookups = lookups
   }
 
-  /** The predecessors of outputs, except of origins of names. */
+  /** The predecessors of outputs, except of names' origins. */
   abstract receivedBy(outpoints: Outpoint[]): Promise<Outpoint[]>
-  /** The outputs of these transactions that a stored output received, and that are not stored themselves. */
+  /** Those of the coins that a stored output received, if it is not a name's origin. */
+  abstract receivedAmong(coins: Outpoint[]): Promise<Outpoint[]>
+  /** The outputs of these transactions that are not stored, but received by a stored output that is not a name's origin. */
   abstract missingBehind(txids: string[]): Promise<Outpoint[]>
   /** Those of the outputs that are the only one of their lineage. */
   abstract aloneAmong(outpoints: Outpoint[]): Promise<Outpoint[]>
@@ -151,6 +153,19 @@ export abstract class OutputTables {
 
   carriersAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {
     return this.among(OUTPUTS, outpoints, { carrier: true })
+  }
+
+  /** The coins that outputs received, names' origins among them. */
+  coinsOf(outpoints: Outpoint[]): Promise<Outpoint[]> {
+    return inParts(outpoints, async (part) => {
+      const received = { ...anyOutpoint(part), previous_txid: { $ne: null } }
+      const rows = await this.rows.all(OUTPUTS, received, { fields: RECEIVED })
+      return rows.map(({ previous_txid: txid, previous_vout: vout }) => outpointOf({ txid, vout }))
+    })
+  }
+
+  async deleteCarriers(outpoints: Outpoint[]): Promise<void> {
+    await eachPart(outpoints, (part) => this.rows.delete(OUTPUTS, { ...anyOutpoint(part), carrier: true }))
   }
 
   /** The outputs that received one of these coins, which need not be stored. */

@@ -169,10 +169,16 @@ async function writeFacts(
     ...{ transactions, limit, left: earlier.resolve },
   })
   const added = [...outputs.map(({ outpoint }) => outpoint), ...resolved]
-  const { carriers, left: carry } =
-    inserted === undefined
-      ? { carriers: [], left: [] }
-      : await writeCarriers(tables, { outputs: added, transactions: inserted, left: earlier.carry, limit })
+  const {
+    carriers,
+    removed,
+    left: carry,
+  } = inserted === undefined
+    ? { carriers: [], removed: [], left: [] }
+    : await writeCarriers(tables, {
+        ...{ outputs: added, transactions: inserted, left: earlier.carry, limit },
+        freed: [...freed, ...(await tables.outputs.coinsOf(names.map(({ outpoint }) => outpoint)))],
+      })
   const linked = await linkLineages(tables, {
     ...{ outputs: [...carriers, ...added], resolved, names, gone, limit },
     left: earlier.link,
@@ -188,8 +194,10 @@ async function writeFacts(
   const inscribed = others.filter(({ outpoint }) => !onlyInscribed.has(formatOutpoint(outpoint)))
   const moved = [...freed, ...spent, ...records.spends.map(({ outpoint }) => outpoint)]
   const touched = [...(await tables.outputs.stepsOf(moved)), ...others]
-  const { former, begun, changes } = linked
-  const firsts = await indexLineages(tables, { changed: inscribed, lost: left, touched, former })
+  const { begun, changes } = linked
+  const former = [...linked.former, ...removed]
+  const lost = [...left, ...linked.lost]
+  const firsts = await indexLineages(tables, { changed: inscribed, lost, touched, former })
   // Most changes are a transfer at the end.
   const changed = new Set(changes.map(({ outpoint }) => formatOutpoint(outpoint)))
   const incomplete = changes.filter(({ lineage }) => !isComplete(lineage)).map(({ outpoint }) => outpoint)
