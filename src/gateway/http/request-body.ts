@@ -102,7 +102,7 @@ export class RequestBodies {
       if (coding === 'identity') return bytes
       return await this.inflating(() => inflate(bytes, coding, { limit, upload }))
     } catch (error) {
-      discard(request)
+      discardBody(request)
       throw error
     } finally {
       upload.end()
@@ -121,23 +121,32 @@ export class RequestBodies {
 
 /** How many bytes of a refused body are read and dropped, and for how long, in milliseconds. */
 const MAX_DISCARDED = 1024 * 1024
+/** Tiny chunks take as long as some that are larger. */
+const LEAST_COUNTED = 1024
 const LINGER = 2000
 
 /**
  * Reads and drops the remainder of a refused body, if it is short: some clients read the response only after they have sent
- * everything. More than that is not read, and the connection ends after the client had time to read the response.
+ * everything. More than that is not read, and the connection ends after the client had time to read the response. So does one
+ * that is to end with the response: closed at once, it would be reset, and the response lost (RFC 9112 9.6).
  */
-function discard(request: IncomingMessage): void {
+export function discardBody(request: IncomingMessage): void {
   if (request.complete) return
   let left = MAX_DISCARDED
   request.on('data', ({ length }: Buffer) => {
-    left -= length
+    left -= Math.max(length, LEAST_COUNTED)
     if (left < 0) request.pause()
   })
   request.resume()
   const { socket } = request
   const lingering = setTimeout(() => socket.destroy(), LINGER).unref()
-  request.once('end', () => clearTimeout(lingering))
+  // What Node calls after a response that ends the connection.
+  socket.destroySoon = () => socket.end()
+  request.once('end', () => {
+    clearTimeout(lingering)
+    Reflect.deleteProperty(socket, 'destroySoon')
+    if (socket.writableEnded) socket.destroySoon()
+  })
 }
 
 function unbounded(): Upload {

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import express from 'express'
 import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
@@ -153,6 +154,25 @@ describe('a body', () => {
     await ended
     expect(heard()).toMatch(/^HTTP\/1\.1 413 /)
     expect((await server.ask('/health/live')).status).toBe(200)
+  })
+
+  test('of a client over its rate is dropped as it comes: a connection that was reset would lose the response', async () => {
+    const server = await servers.start({ TRUST_PROXY: '1', SUBMISSIONS_PER_MINUTE: '1' })
+    const client = { 'X-Forwarded-For': '192.0.2.1' }
+    const limited = async (): Promise<boolean> =>
+      (await server.ask('/submit', { method: 'POST', headers: client })).status === 429
+    while (!(await limited()));
+    const socket = connect({ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true })
+    const closed = once(socket, 'close')
+    const body = Buffer.alloc(100_000)
+    socket.write('POST /submit HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.1\r\n')
+    socket.write(`Content-Length: ${2 * body.length}\r\n\r\n`)
+    const [answer] = await once(socket.setEncoding('latin1'), 'data')
+    expect(answer).toMatch(/^HTTP\/1\.1 429 /)
+    socket.write(body)
+    await delay(50)
+    socket.end(body)
+    expect(await closed).toEqual([false])
   })
 
   test('that comes in thousands of tiny chunks at once is not read on', async () => {
