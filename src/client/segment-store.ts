@@ -18,7 +18,7 @@ export interface SegmentStore {
 const PATIENCE = 2000
 
 /** Stores that did not answer. */
-const resting = new Resting<SegmentStore>()
+const resting = /* @__PURE__ */ new Resting<SegmentStore>()
 
 /**
  * Asks a store, which may never answer: a browser's database can be blocked by another page.
