@@ -10,6 +10,7 @@ import {
   dependency,
   nameIn,
 } from '../../../backend/src/graph/dependencies.js'
+import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import {
   type Backlog,
   type CacheOptions,
@@ -293,14 +294,24 @@ export class CachingStore implements HostStore {
     }
   }
 
-  /** Drops what a write of another process outdates. No answer from before it is used after that. */
+  /**
+   * Drops what a write of another process outdates. No answer from before it is used after that. If a shared database does not
+   * respond, as when the write failed for that reason, no cached answer is used until it does.
+   *
+   * @throws what the database throws, if it is not shared.
+   */
   async outdate(change: StoreChange): Promise<void> {
-    if (change === 'everything') {
-      await this.store.blocklist.refresh()
-      // Only now: what was read meanwhile was checked against the old list.
-      this.forgetAnswers()
+    try {
+      if (change === 'everything') {
+        await this.store.blocklist.refresh()
+        // Only now: what was read meanwhile was checked against the old list.
+        this.forgetAnswers()
+      }
+      await this.forgetChanged(change === 'everything' ? undefined : change)
+    } catch (error) {
+      if (this.poller === undefined) throw error
+      this.poller.distrust()
     }
-    await this.forgetChanged(change === 'everything' ? undefined : change)
   }
 
   consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
@@ -329,6 +340,8 @@ export class CachingStore implements HostStore {
     for (let tried = 0; tried < READS_AT_ONCE; tried++) {
       const before = await this.store.writeCount()
       const [outcome] = await Promise.allSettled([this.readAll(read)])
+      // Asking once more would take as long.
+      if (outcome.status === 'rejected' && outcome.reason instanceof StoreUnavailableError) throw outcome.reason
       if ((await this.store.writeCount()) !== before) continue
       if (outcome.status === 'rejected') throw outcome.reason
       return outcome.value
