@@ -38,7 +38,7 @@ export class ChangePoller {
     this.plan()
   }
 
-  /** Nothing in memory counts until it is looked anew; then it is as if somebody had written. */
+  /** Nothing in memory counts until it has looked again; then it is as if somebody had written. */
   distrust(): void {
     this.distrusted++
     this.seen = undefined

@@ -65,7 +65,8 @@ export class BacklogWorker {
         }
         this.isFailing = false
       } catch (err) {
-        if (!this.isFailing) logger.error({ err }, 'the backlog of earlier submissions failed; retrying later')
+        if (!this.isFailing)
+          logger.error({ err }, 'the backlog of earlier submissions failed; retrying later')
         this.isFailing = true
         this.retry = setTimeout(() => this.notify(), RETRY_DELAY).unref()
         break

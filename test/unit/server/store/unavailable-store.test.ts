@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { Blocklist } from '../../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../../backend/src/graph/blocklist-filter.js'
 import { StoreUnavailableError } from '../../../../backend/src/graph/errors.js'
@@ -15,14 +16,18 @@ let database: Database
 /** Of the process that writes, and of a reader. */
 let writer: SqlGraphStore
 let reader: CachingStore
+/** Whether the database fails at once, or answers nothing, for the reader. */
 let isAway = false
+let isStalled = false
 
 beforeEach(async () => {
   isAway = false
+  isStalled = false
   database = await openSqlite(await servers.folder())
   const { all, first } = database.reader
   const answering = <Asked extends unknown[], Answer>(ask: (...asked: Asked) => Promise<Answer>) => {
     return async (...asked: Asked): Promise<Answer> => {
+      while (isStalled) await delay(10)
       if (isAway) throw new StoreUnavailableError(new Error('no answer'))
       return await ask(...asked)
     }
@@ -63,19 +68,23 @@ test('a reader that cannot read what a write has changed uses nothing from memor
   await expect(read()).rejects.toMatchObject({ code: 'BLOCKED' })
 })
 
+test('a reader does not wait long for what a write has changed: it would be taken for dead', async () => {
+  isStalled = true
+  await reader.outdate('everything')
+  isStalled = false
+})
+
 test('no blocklist that cannot be read is left unheard: the process would end', async () => {
-  const refused = Promise.reject(new StoreUnavailableError(new Error('no answer')))
   let given = 0
   let heard = 0
-  const heardBy =
-    (method: 'then' | 'catch') =>
-    (...handlers: (() => void)[]) => {
-      heard++
-      return refused[method](...handlers)
-    }
   const list = (): Promise<Blocklist> => {
     given++
-    return { then: heardBy('then'), catch: heardBy('catch') } as unknown as Promise<Blocklist>
+    const refused = Promise.reject(new StoreUnavailableError(new Error('no answer')))
+    const then: Promise<never>['then'] = (...handlers) => {
+      heard++
+      return refused.then(...handlers)
+    }
+    return { then, catch: (onRejected) => then(undefined, onRejected) } as Promise<never>
   }
   const filter = new BlocklistFilter(Object.assign(Object.create(reader), { blocklist: { list } }))
   const { outpoint } = output

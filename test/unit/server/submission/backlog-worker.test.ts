@@ -25,10 +25,7 @@ class BacklogStub {
   }
 }
 
-function workerOn(
-  graph: BacklogStub,
-  logger = SILENT,
-): { worker: BacklogWorker; lock: Mutex } {
+function workerOn(graph: BacklogStub, logger = SILENT): { worker: BacklogWorker; lock: Mutex } {
   const lock = new Mutex()
   const worker = new BacklogWorker({
     graph,

@@ -114,7 +114,9 @@ test('a body can be refused before any of it has come', async () => {
 })
 
 test('a body that is refused before it has come, and is longer than what is buffered, holds up no later request', async () => {
-  const { url } = await open(({ method }, response) => response.writeHead(method === 'POST' ? 404 : 200).end())
+  const { url } = await open(({ method }, response) =>
+    response.writeHead(method === 'POST' ? 404 : 200).end(),
+  )
   const { socket, send, heard } = await connected(url)
   send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${MiB}\r\n\r\n`)
   await once(socket, 'data')
