@@ -17,7 +17,8 @@ import { openReaderStore, type ReaderStore } from './workers/reader-store.js'
 // everything else on to the process that writes. That one says what to do, and this process ends with it.
 
 function report(message: FromReader): void {
-  if (process.connected) process.send?.(message)
+  // One that cannot be sent is of no use: the process that writes has ended, and this one is about to.
+  if (process.connected) process.send?.(message, () => {})
 }
 
 // A terminal sends these to all processes of a group. The process that writes says when to end.

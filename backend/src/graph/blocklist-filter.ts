@@ -150,8 +150,7 @@ export class BlocklistFilter implements GraphReader {
     const refuse = (sha256: string) => this.refuseContent(sha256)
     return {
       chunk: (sha256, position) => {
-        const list = this.store.blocklist.list()
-        if (list instanceof Blocklist && !list.has('content', sha256)) return content.chunk(sha256, position)
+        if (this.knownList?.has('content', sha256) === false) return content.chunk(sha256, position)
         return refuse(sha256).then(() => content.chunk(sha256, position))
       },
       // A body that is blocked while it is being sent ends there.
@@ -258,8 +257,16 @@ export class BlocklistFilter implements GraphReader {
 
   /** Whether nothing is blocked, as far as that is known without a read. */
   private get isOpen(): boolean {
+    return this.knownList?.isEmpty === true
+  }
+
+  /** What is blocked, if that is known without a read. */
+  private get knownList(): Blocklist | undefined {
     const list = this.store.blocklist.list()
-    return list instanceof Blocklist && list.isEmpty
+    if (list instanceof Blocklist) return list
+    // It may fail; whoever needs the list asks again, and gets that error.
+    list.catch(() => {})
+    return undefined
   }
 
   /** Reads an output, unless it is blocked. */

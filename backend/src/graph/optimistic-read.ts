@@ -1,3 +1,5 @@
+import { StoreUnavailableError } from './errors.js'
+
 /** Reorganisations kept happening during a read, as often as it was retried. */
 export class UnstableReadError extends Error {
   override readonly name = 'UnstableReadError'
@@ -26,12 +28,16 @@ export async function optimisticRead<Answer>(
   )
 }
 
-/** A function that returns or throws what the read did: its error, too, may come from a mix of two states. */
+/**
+ * A function that returns or throws what the read did: its error, too, may come from a mix of two states. That the store does not
+ * respond is no such error, and asking once more would take as long.
+ */
 async function outcomeOf<Answer>(read: () => Promise<Answer>): Promise<() => Answer> {
   try {
     const answer = await read()
     return () => answer
   } catch (error) {
+    if (error instanceof StoreUnavailableError) throw error
     return () => {
       throw error
     }

@@ -125,28 +125,25 @@ const MAX_DISCARDED = 1024 * 1024
 const LEAST_COUNTED = 1024
 const LINGER = 2000
 
+const discarded = new WeakSet<IncomingMessage>()
+
 /**
  * Reads and drops the remainder of a refused body, if it is short: some clients read the response only after they have sent
- * everything. More than that is not read, and the connection ends after the client had time to read the response. So does one
- * that is to end with the response: closed at once, it would be reset, and the response lost (RFC 9112 9.6).
+ * everything. More than that is not read, and the connection ends after the client had time to read the response.
  */
 export function discardBody(request: IncomingMessage): void {
-  if (request.complete) return
+  // What has come of it and is not read would hold up the next request.
+  request.resume()
+  if (request.complete || discarded.has(request)) return
+  discarded.add(request)
   let left = MAX_DISCARDED
   request.on('data', ({ length }: Buffer) => {
     left -= Math.max(length, LEAST_COUNTED)
     if (left < 0) request.pause()
   })
-  request.resume()
   const { socket } = request
   const lingering = setTimeout(() => socket.destroy(), LINGER).unref()
-  // What Node calls after a response that ends the connection.
-  socket.destroySoon = () => socket.end()
-  request.once('end', () => {
-    clearTimeout(lingering)
-    Reflect.deleteProperty(socket, 'destroySoon')
-    if (socket.writableEnded) socket.destroySoon()
-  })
+  request.once('end', () => clearTimeout(lingering))
 }
 
 function unbounded(): Upload {

@@ -5,7 +5,6 @@ import { ipKeyGenerator, MemoryStore, rateLimit, type Store } from 'express-rate
 import onHeaders from 'on-headers'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
-import { discardBody } from '../../gateway/http/request-body.js'
 import { crossOrigin } from '../../gateway/http/security-headers.js'
 import type { Limits } from '../config/limits.js'
 import { type IndexStatus, incompleteError } from '../store/index-maintenance.js'
@@ -159,7 +158,6 @@ function limiter({
     legacyHeaders: false,
     keyGenerator: clientKey,
     handler: (request, response, next) => {
-      discardBody(request)
       response.setHeader('Retry-After', setRateHeaders(request, response, identifier))
       next(new OverRateError(`more than ${rate} ${identifier} a minute; Retry-After says when to try again`))
     },

@@ -7,6 +7,7 @@ import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
 import type { Logger } from 'pino'
 import type { ErrorCode } from '../../gateway/http/errors.js'
+import { discardBody } from '../../gateway/http/request-body.js'
 import { StartError } from '../config/errors.js'
 import type { Limits } from '../config/limits.js'
 import type { EndedRequest } from '../telemetry/request-metrics.js'
@@ -62,6 +63,7 @@ export interface HttpServer extends Server {
  *   needs to move.
  * - An address has a limited number of connections, and a connection a limited number of requests in flight. One more ends
  *   the connection.
+ * - A response that ends its connection is not lost to a client that still sends.
  * - What Node would refuse without a body, or without our headers, is refused like everything else.
  */
 export function openHttpServer(options: HttpServerOptions): HttpServer {
@@ -123,8 +125,12 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
     refuse(socket, { inFlight, refusal: refusalOf(error), bodiless })
   })
   server.on('connection', (socket) => {
-    if (connections.admit(socket)) inFlight.open(socket)
-    else socket.destroy()
+    if (!connections.admit(socket)) {
+      socket.destroy()
+      return
+    }
+    inFlight.open(socket)
+    endAfterBodies(socket, inFlight)
   })
   server.setTimeout(stallTimeout, (socket) => {
     if (inFlight.isWorkedOn(socket)) socket.setTimeout(stallTimeout)
@@ -283,6 +289,25 @@ class AddressConnections {
     this.banned.add(address)
     setTimeout(() => this.banned.delete(address), PENALTY).unref()
     for (const other of this.open.get(address) ?? []) other.destroy()
+  }
+}
+
+/**
+ * Has a connection that is to end with a response end only after the body of its request has come, or the client had time to
+ * read the response: closed before, it would be reset, and the response lost (RFC 9112 9.6).
+ */
+function endAfterBodies(socket: Socket, inFlight: InFlightRequests): void {
+  const end = socket.destroySoon.bind(socket)
+  // What Node calls after a response that ends the connection.
+  socket.destroySoon = () => {
+    const unfinished = inFlight.on(socket).find(({ req }) => !req.complete)?.req
+    if (unfinished === undefined) {
+      end()
+      return
+    }
+    discardBody(unfinished)
+    unfinished.once('end', end)
+    socket.end()
   }
 }
 

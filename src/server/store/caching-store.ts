@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Logger, pino } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
 import type { BlocklistStore } from '../../../backend/src/graph/blocklist.js'
 import {
   type Changes,
@@ -10,6 +11,7 @@ import {
   dependency,
   nameIn,
 } from '../../../backend/src/graph/dependencies.js'
+import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import {
   type Backlog,
   type CacheOptions,
@@ -44,6 +46,12 @@ const USUAL_WEIGHT = 1024
 const SEGMENT_WEIGHT = 256
 /** The weight of a metadata text besides its characters: a stranger may have written ten thousand empty ones. */
 const TEXT_WEIGHT = 100
+
+/**
+ * How long a shared database has to say what a write outdates, in milliseconds: less than the process that writes waits for a
+ * reader before it takes it for dead.
+ */
+const OUTDATE_WITHIN = 1000
 
 /** How often a reader reads at most until nobody has written meanwhile. */
 const READS_AT_ONCE = 4
@@ -293,8 +301,27 @@ export class CachingStore implements HostStore {
     }
   }
 
-  /** Drops what a write of another process outdates. No answer from before it is used after that. */
+  /**
+   * Drops what a write of another process outdates. No answer from before it is used after that. If a shared database does not
+   * respond in time, as when the write failed for that reason, no cached answer is used until it does.
+   *
+   * @throws what the database throws, if it is not shared.
+   */
   async outdate(change: StoreChange): Promise<void> {
+    const { poller } = this
+    if (poller === undefined) {
+      await this.outdateNow(change)
+      return
+    }
+    const error = (): Error => new Error('the database does not respond in time')
+    try {
+      await answeredWithin(OUTDATE_WITHIN, () => this.outdateNow(change), { error })
+    } catch {
+      poller.distrust()
+    }
+  }
+
+  private async outdateNow(change: StoreChange): Promise<void> {
     if (change === 'everything') {
       await this.store.blocklist.refresh()
       // Only now: what was read meanwhile was checked against the old list.
@@ -329,6 +356,9 @@ export class CachingStore implements HostStore {
     for (let tried = 0; tried < READS_AT_ONCE; tried++) {
       const before = await this.store.writeCount()
       const [outcome] = await Promise.allSettled([this.readAll(read)])
+      // Asking once more would take as long.
+      if (outcome.status === 'rejected' && outcome.reason instanceof StoreUnavailableError)
+        throw outcome.reason
       if ((await this.store.writeCount()) !== before) continue
       if (outcome.status === 'rejected') throw outcome.reason
       return outcome.value

@@ -14,6 +14,8 @@ export class BacklogWorker {
   private running: Promise<void> | undefined
   private isNotified = false
   private retry: NodeJS.Timeout | undefined
+  /** Whether the last attempt failed: that is logged once, not after every write that fails for the same reason. */
+  private isFailing = false
 
   constructor(
     private readonly options: {
@@ -61,8 +63,11 @@ export class BacklogWorker {
           const took = performance.now() - since
           if (isWriting()) await sleep(took, undefined, { signal, ref: false }).catch(() => {})
         }
+        this.isFailing = false
       } catch (err) {
-        logger.error({ err }, 'the backlog of earlier submissions failed; retrying later')
+        if (!this.isFailing)
+          logger.error({ err }, 'the backlog of earlier submissions failed; retrying later')
+        this.isFailing = true
         this.retry = setTimeout(() => this.notify(), RETRY_DELAY).unref()
         break
       }

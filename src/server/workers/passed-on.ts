@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RequestHandler } from 'express'
 import { BadRequestError, NotReadyError } from '../../gateway/http/errors.js'
+import { discardBody } from '../../gateway/http/request-body.js'
 import type { Limits } from '../config/limits.js'
 import type { App } from '../http/hot-path.js'
 
@@ -48,9 +49,6 @@ const REPLACED = new Set([...OF_CONNECTION, HEADER, 'host', 'x-request-id'])
 
 /** How long the writer keeps an idle connection of a reader, in milliseconds. Node tells the reader. */
 const KEEP_ALIVE = 30_000
-
-/** How long a client has to read an answer before its connection ends with the rest of its body, in milliseconds. */
-const LINGER = 500
 
 /**
  * How long a reader waits before it tries again to connect while too many connections wait to be accepted, and how often it
@@ -147,15 +145,16 @@ export function passOn({ place, secret }: WriterAddress): RequestHandler {
         asked.end()
         return
       }
-      asked.once('close', () => {
-        // It has refused the rest of a body, and waited for the client to read the answer.
-        if (request.complete) return
-        if (response.writableFinished) socket.destroy()
-        else response.once('finish', () => setTimeout(() => socket.destroy(), LINGER).unref())
-      })
       // The writer may refuse a body before any of it has come.
       asked.flushHeaders()
       request.pipe(asked)
+      asked.once('response', (answer) => {
+        answer.once('end', () => {
+          // Node sends no more of a body that is longer than its buffers.
+          if (!asked.writableFinished) asked.destroy()
+        })
+      })
+      asked.once('close', () => discardBody(request))
     }
     const begin = (): void => {
       if (socket.destroyed) return

@@ -1,3 +1,4 @@
+import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { optimisticRead, UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 
 /** A count of reorganisations that goes up during a read, this many times. */
@@ -42,4 +43,14 @@ test('where branches are reorganised without end the reader is asked to try agai
   const world = reorganising(Number.POSITIVE_INFINITY)
   await expect(optimisticRead(world.read, world.reorgs)).rejects.toThrow(UnstableReadError)
   expect(world.reads()).toBeLessThan(100)
+})
+
+test('of a store that does not respond, nothing more is asked', async () => {
+  let asked = 0
+  const reorgs = async (): Promise<number> => asked++
+  const away = async () => {
+    throw new StoreUnavailableError(new Error('no answer'))
+  }
+  await expect(optimisticRead(away, reorgs)).rejects.toThrow(StoreUnavailableError)
+  expect(asked).toBe(1)
 })

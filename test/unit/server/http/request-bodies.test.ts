@@ -11,8 +11,10 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { varint } from '../../../support/protocol/raw-transaction.js'
 import { type OpenSocket, useSockets } from '../../../support/server/connections.js'
+import { openReaders } from '../../../support/server/readers.js'
 import {
   type Answer,
+  ask,
   posted,
   type Question,
   submission,
@@ -156,24 +158,35 @@ describe('a body', () => {
     expect((await server.ask('/health/live')).status).toBe(200)
   })
 
-  test('of a client over its rate is dropped as it comes: a connection that was reset would lose the response', async () => {
-    const server = await servers.start({ TRUST_PROXY: '1', SUBMISSIONS_PER_MINUTE: '1' })
-    const client = { 'X-Forwarded-For': '192.0.2.1' }
-    const limited = async (): Promise<boolean> =>
-      (await server.ask('/submit', { method: 'POST', headers: client })).status === 429
-    while (!(await limited()));
-    const socket = connect({ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true })
-    const closed = once(socket, 'close')
-    const body = Buffer.alloc(100_000)
-    socket.write('POST /submit HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 192.0.2.1\r\n')
-    socket.write(`Content-Length: ${2 * body.length}\r\n\r\n`)
-    const [answer] = await once(socket.setEncoding('latin1'), 'data')
-    expect(answer).toMatch(/^HTTP\/1\.1 429 /)
-    socket.write(body)
-    await delay(50)
-    socket.end(body)
-    expect(await closed).toEqual([false])
-  })
+  test.each([
+    ['of a client over its rate', '/submit', 'X-Forwarded-For: 192.0.2.1', 429],
+    ['to no route', '/nothing', 'Connection: close', 404],
+    ['without a token', '/admin/block', 'Connection: close', 401],
+    ['for a path that is too long', `/${'x'.repeat(20_000)}`, 'X: y', 414],
+  ])(
+    '%s is dropped as it comes: a connection that was reset would lose the response',
+    async (_, path, header, status) => {
+      const one = { TRUST_PROXY: '1', SUBMISSIONS_PER_MINUTE: '1' }
+      const server = await servers.start({ ...one, ADMIN_TOKEN, MAX_HEADER_BYTES: '64000' })
+      const over: Question = { method: 'POST', headers: { 'X-Forwarded-For': '192.0.2.1' } }
+      const readers = await openReaders(server.node, { count: 1 })
+      for (const url of [server.url, ...readers.urls]) {
+        while ((await ask(url, '/submit', over)).status !== 429);
+        const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
+        const closed = once(socket, 'close')
+        const body = Buffer.alloc(100_000)
+        socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`)
+        socket.write(`Content-Length: ${2 * body.length}\r\n\r\n`)
+        const [answer] = await once(socket.setEncoding('latin1'), 'data')
+        expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+        socket.write(body)
+        await delay(50)
+        socket.end(body)
+        expect(await closed).toEqual([false])
+      }
+      await readers.close()
+    },
+  )
 
   test('that comes in thousands of tiny chunks at once is not read on', async () => {
     const server = await servers.start()

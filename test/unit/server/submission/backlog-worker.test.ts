@@ -1,6 +1,7 @@
 import { Mutex } from 'async-mutex'
 import type { Backlog } from '../../../../backend/src/graph/graph-store.js'
 import { BacklogWorker } from '../../../../src/server/submission/backlog-worker.js'
+import { keptLog } from '../../../support/gateway/faults.js'
 import { SILENT } from '../../../support/server/test-server.js'
 
 /** A store with so many parts in its backlog. */
@@ -24,13 +25,13 @@ class BacklogStub {
   }
 }
 
-function workerOn(graph: BacklogStub): { worker: BacklogWorker; lock: Mutex } {
+function workerOn(graph: BacklogStub, logger = SILENT): { worker: BacklogWorker; lock: Mutex } {
   const lock = new Mutex()
   const worker = new BacklogWorker({
     graph,
     runLocked: (work) => lock.runExclusive(work),
     isWriting: () => lock.isLocked(),
-    logger: SILENT,
+    logger,
   })
   return { worker, lock }
 }
@@ -74,6 +75,20 @@ test('what fails is done after the next write, and ends nothing', async () => {
   expect(graph.done).toEqual([])
   await worker.done()
   expect(graph.done).toEqual(['part', 'part'])
+  await worker.close()
+})
+
+test('what fails again and again is logged once, until it succeeds', async () => {
+  const graph = new BacklogStub(1)
+  const { logger, records } = keptLog()
+  const { worker } = workerOn(graph, logger)
+  for (const fails of [3, 1]) {
+    graph.fails = fails
+    graph.parts = 1
+    for (let tried = 0; tried <= fails; tried++) await worker.done()
+  }
+  expect(graph.done).toEqual(['part', 'part'])
+  expect(records).toHaveLength(2)
   await worker.close()
 })
 

@@ -15,11 +15,12 @@ import {
   receivePassedOn,
   type WriterAddress,
 } from '../../../../src/server/workers/passed-on.js'
-import { sendRaw } from '../../../support/server/connections.js'
+import { sendRaw, useSockets } from '../../../support/server/connections.js'
 import { ask, SILENT } from '../../../support/server/test-server.js'
 import { loopTurns, until } from '../../../support/server/waiting.js'
 
 const MiB = 1024 * 1024
+const connected = useSockets()
 const closing: (() => Promise<void>)[] = []
 
 afterEach(async () => {
@@ -110,6 +111,19 @@ test('a body can be refused before any of it has come', async () => {
   const heads = ['Content-Length: 1000', 'Transfer-Encoding: chunked']
   for (const head of heads)
     expect(await sendRaw(url, `POST / HTTP/1.1\r\nHost: a\r\n${head}\r\n\r\n`)).toMatch(/^HTTP\/1.1 415 /)
+})
+
+test('a body that is refused before it has come, and is longer than what is buffered, holds up no later request', async () => {
+  const { url } = await open(({ method }, response) =>
+    response.writeHead(method === 'POST' ? 404 : 200).end(),
+  )
+  const { socket, send, heard } = await connected(url)
+  send(`POST / HTTP/1.1\r\nHost: a\r\nContent-Length: ${MiB}\r\n\r\n`)
+  await once(socket, 'data')
+  send('x'.repeat(MiB))
+  send('GET / HTTP/1.1\r\nHost: a\r\n\r\n')
+  await until(() => heard().includes('HTTP/1.1 200 '), 'the next request is answered')
+  expect(heard()).toMatch(/^HTTP\/1.1 404 /)
 })
 
 test('a request with more headers than Node keeps has its host, its id and the address of its client', async () => {
