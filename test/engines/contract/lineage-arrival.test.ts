@@ -192,5 +192,5 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     expect(await moved([...halves.toReversed(), ...others])).toBeLessThanOrEqual(
       steps.length * (Math.log2(steps.length) + 1),
     )
-  }, 300_000)
+  })
 })
