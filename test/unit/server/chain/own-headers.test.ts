@@ -109,7 +109,9 @@ describe.each(KINDS)('from %s', (kind) => {
     const chain = new HeaderChain()
     chain.grow(2300)
     const source = await sourceOf(chain, kind)
-    const { headers, tips, verdict } = await openHeaders(chain, [source])
+    // A stream says that there is a block as it opens: by a clock, another round would ask for it after a second.
+    const { now } = clockAt(Date.now())
+    const { headers, tips, verdict } = await openHeaders(chain, [source], { now })
     const tip = chain.bestTip
     expect(headers.status()).toMatchObject({
       ...{ height: tip.height, hash: tip.hash, time: tip.time, from: FIRST },
