@@ -2,10 +2,13 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 
+/** How long an idle connection is kept, in milliseconds: one that ends as a busy client sends is an error to that client. */
+export const KEPT = 300_000
+
 /** A server that is none of ours. */
 export async function listening(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
   // A test that fails before it closes this one is not to keep the process up.
-  const server = createServer(listener).unref()
+  const server = createServer({ keepAliveTimeout: KEPT }, listener).unref()
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
