@@ -18,7 +18,7 @@ export default {
   globalTeardown: '<rootDir>/test/support/services/stop.mjs',
   testSequencer: '<rootDir>/test/support/longest-first.mjs',
   // Machines that run this may be slow, or busy with other tests.
-  testTimeout: 120_000,
+  testTimeout: 300_000,
   // Many tests wait for a timeout or for a process that they started: a core with one of them has time for another.
   maxWorkers: Math.ceil(availableParallelism() * 1.5),
   // A worker keeps the modules of every suite that it has run. One of gigabytes takes more than the half second to exit after

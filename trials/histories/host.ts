@@ -25,8 +25,12 @@ export type Differences = Record<string, { got: unknown; expected: unknown }>
 
 const agent = new Agent({ keepAlive: true })
 
-/** Asks a host over connections that are kept: hundreds of questions follow each other. */
-export async function ask(url: string, { path, body, headers = {} }: Question): Promise<Answer> {
+/**
+ * Asks a host over connections that are kept: hundreds of questions follow each other. Where the connection was an idle one that
+ * the host closed just then, it is asked again, as HTTP clients do (RFC 9112 9.3.1).
+ */
+export async function ask(url: string, question: Question): Promise<Answer> {
+  const { path, body, headers = {} } = question
   const { hostname, port } = new URL(url)
   const method = body === undefined ? 'GET' : 'POST'
   return await new Promise((resolve, reject) => {
@@ -39,7 +43,10 @@ export async function ask(url: string, { path, body, headers = {} }: Question): 
         resolve({ status, headers: got, body: Buffer.concat(chunks) })
       })
     })
-    asked.on('error', reject)
+    asked.on('error', (error: NodeJS.ErrnoException) => {
+      if (asked.reusedSocket && error.code === 'ECONNRESET') resolve(ask(url, question))
+      else reject(error)
+    })
     asked.end(body)
   })
 }

@@ -74,7 +74,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       ),
       { numRuns: runs(15), endOnFailure: true },
     )
-  }, 120_000)
+  })
 
   test.each([
     ['starts its lineage', true],

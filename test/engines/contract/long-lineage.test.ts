@@ -121,7 +121,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       ),
       { numRuns: runs(8), endOnFailure: true },
     )
-  }, 120_000)
+  })
 })
 
 onEachSqlEngine(({ openStore, closeStores }) => {

@@ -112,7 +112,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       ),
       { numRuns: runs(20), endOnFailure: true },
     )
-  }, 120_000)
+  })
 
   test('the histories of that test have long lives, reinscriptions and holes', async () => {
     const [deeds = []] = fc.sample(fc.array(deed, { minLength: 60, maxLength: 60 }), {

@@ -7,6 +7,9 @@ export interface OpenPage {
   complaints: string[]
 }
 
+/** How long a browser may take to start, and a page for what is waited for, in milliseconds: a busy machine is slow. */
+const PATIENCE = 90_000
+
 /** Headless Chromium for the tests of one file. Each page is in a profile of its own. */
 export function useBrowser(...flags: string[]): {
   /** @param prepare What is done before anything is loaded. */
@@ -17,8 +20,12 @@ export function useBrowser(...flags: string[]): {
   return {
     async open(url, prepare = async () => {}) {
       if (CHROMIUM === undefined) throw new Error('there is no Chromium on this machine')
-      browser ??= await puppeteer.launch({ executablePath: CHROMIUM, args: [...FLAGS, ...flags] })
+      browser ??= await puppeteer.launch({
+        ...{ executablePath: CHROMIUM, args: [...FLAGS, ...flags] },
+        timeout: PATIENCE,
+      })
       const page = await (await browser.createBrowserContext()).newPage()
+      page.setDefaultTimeout(PATIENCE)
       const complaints: string[] = []
       page.on('console', (message) => {
         // For a name that is taken the server answers 404, which browsers log even where it is expected.

@@ -32,6 +32,8 @@ export const FLAGS = [
   '--disable-popup-blocking',
 ]
 
+/** How long a page may take, on a busy machine, in milliseconds. */
+const PATIENCE = 110_000
 /** Time passes as fast as the page lets it, and this much of it. */
 const FAST_TIME = '--virtual-time-budget=5000'
 
@@ -46,7 +48,7 @@ export async function documentOf(url: string, { realTime = false } = {}): Promis
   try {
     const time = realTime ? [] : [FAST_TIME]
     const args = [...FLAGS, ...time, `--user-data-dir=${profile}`, '--dump-dom', url]
-    const { stdout } = await promisify(execFile)(CHROMIUM, args, { timeout: 60_000 })
+    const { stdout } = await promisify(execFile)(CHROMIUM, args, { timeout: PATIENCE })
     return stdout
   } finally {
     await rm(profile, { recursive: true, force: true })

@@ -65,7 +65,7 @@ export function useBuiltCli(): {
     })
     child.stdout.on('data', (chunk: Buffer) => {
       stdout += chunk.toString('utf8')
-      const [, listening] = /listening on (http:[^"]+)/.exec(stdout) ?? []
+      const [, listening] = /listening on (http:[^"\s]+)["\s]/.exec(stdout) ?? []
       if (listening !== undefined) heard(listening)
     })
     child.stderr.on('data', (chunk: Buffer) => {

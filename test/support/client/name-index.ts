@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { KEPT } from '../server/connections.js'
 import { type Answer, ask } from '../server/test-server.js'
 
 /** What an index answers instead of the server behind it. */
@@ -44,7 +45,7 @@ export function useNameIndexes(): {
   return {
     async start(answers, behind) {
       const asked: string[] = []
-      const server = createServer(async (request, response) => {
+      const server = createServer({ keepAliveTimeout: KEPT }, async (request, response) => {
         const path = request.url ?? ''
         asked.push(path)
         const chunks: Buffer[] = []

@@ -80,7 +80,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
     openNode({ config: readConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
   const follower: FollowWorld['follower'] = (
     node,
-    { most = 1000, timeout = 2000, onLimit, onAdmitted, ...options } = {},
+    { most = 1000, timeout = 30_000, onLimit, onAdmitted, ...options } = {},
   ) => {
     const client = { url, parallel: 4, timeout, firstPause: 1, tries: 3, firstRest: 50, patience: 0 }
     const source = new ChainSources({ sources: [new JungleBusSource(client)], patience: 400 })

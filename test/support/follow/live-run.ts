@@ -9,7 +9,7 @@ import { LIVE_SHAPE, type LiveEvent, type LivePlan } from './live-plan.js'
 import type { WorldSources } from './world-sources.js'
 
 /** How long a service may take from the last change to rest, in milliseconds; a machine that is busy is slow. */
-const PATIENCE = Number(process.env.PATIENCE ?? 60_000)
+const PATIENCE = Number(process.env.PATIENCE ?? 180_000)
 /** How long a kill waits for questions that do not come, in milliseconds. */
 const NO_QUESTIONS = 1000
 /** How long a client submits again what cannot be decided yet, in milliseconds. */

@@ -2,10 +2,13 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 
+/** How long an idle connection is kept, in milliseconds: one that ends as a busy client sends is an error to that client. */
+export const KEPT = 300_000
+
 /** A server that is none of ours. */
 export async function listening(listener: RequestListener): Promise<{ url: string; close(): Promise<void> }> {
   // A test that fails before it closes this one is not to keep the process up.
-  const server = createServer(listener).unref()
+  const server = createServer({ keepAliveTimeout: KEPT }, listener).unref()
   await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
@@ -16,8 +19,13 @@ export async function listening(listener: RequestListener): Promise<{ url: strin
   }
 }
 
-/** How long a connection is quiet when there is no more to come, in milliseconds. */
-const QUIET = 300
+/**
+ * How long a connection is quiet when there is no more to come: in turns of the loop, each of which asks the network, as what
+ * listens is in this process. After a stall of it, what has come meanwhile is read before the next turn.
+ */
+const QUIET = 40
+/** How long a turn takes at least, in milliseconds. */
+const TURN = 5
 
 /** Sends bytes as they are to where a server listens, and reads what comes back, as latin1, until the connection ends. */
 export async function sendRaw(url: string, bytes: string): Promise<string> {
@@ -25,15 +33,18 @@ export async function sendRaw(url: string, bytes: string): Promise<string> {
   return await new Promise((resolve, reject) => {
     let text = ''
     // Ended only when an answer has come: a server may drop a request of somebody who has hung up.
-    let quiet: NodeJS.Timeout | undefined
+    let turns: NodeJS.Timeout | undefined
+    let quiet = 0
     const socket = connect({ host: hostname, port: Number(port) }, () => socket.write(bytes, 'latin1'))
     socket.setEncoding('latin1')
     socket.on('data', (chunk: string) => {
       text += chunk
-      quiet ??= setTimeout(() => socket.end(), QUIET)
-      quiet.refresh()
+      quiet = 0
+      turns ??= setInterval(() => {
+        if (++quiet === QUIET) socket.end()
+      }, TURN)
     })
-    socket.on('close', () => clearTimeout(quiet))
+    socket.on('close', () => clearInterval(turns))
     socket.on('end', () => resolve(text))
     socket.on('error', reject)
   })

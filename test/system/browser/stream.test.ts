@@ -61,7 +61,7 @@ const page = (video: string): string => `<!doctype html><title>player</title>
 async function* slowly(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {
     yield chunk
-    await sleep(chunk.length / 400)
+    await sleep(chunk.length / 150)
   }
 }
 

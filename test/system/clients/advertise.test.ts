@@ -26,7 +26,7 @@ const services: { close(): Promise<void> }[] = []
 afterAll(async () => void (await Promise.all(services.map((service) => service.close()))))
 
 /** For a test, in milliseconds: processes start slowly where many do. */
-const PATIENCE = 120_000
+const PATIENCE = 300_000
 const ALL = ['SHIP tm_names', 'SHIP tm_ordinals', 'SLAP ls_names', 'SLAP ls_ordinals', 'SLAP ls_ship']
 const hostKey = new PrivateKey(31)
 const payer = new PrivateKey(21)

@@ -118,9 +118,13 @@ async function hold(options: {
   const reader = new Stranger(server.url, { address: nextReader(), connections: 1 })
   server.forgetPeak()
 
-  const alone = await beside(reader, read, () => stranger.send(filled.requestOf(0)), attack)
-  if (typeof alone.outcome === 'number' && alone.outcome === 200 && alone.lasted > LONG * alone.aRead)
-    expect(alone.reads).toBeGreaterThanOrEqual(READS_MEANWHILE)
+  const aloneAt = (at: number) => beside(reader, read, () => stranger.send(filled.requestOf(at)), attack)
+  let alone = await aloneAt(0)
+  const heldUpReaders = (): boolean =>
+    alone.outcome === 200 && alone.lasted > LONG * alone.aRead && alone.reads < READS_MEANWHILE
+  // The machine may hold up both for as long, but not each time.
+  for (let more = 1; more <= 3 && heldUpReaders(); more++) alone = await aloneAt(connections + more)
+  expect(heldUpReaders()).toBe(false)
 
   const outcomes = await sendTogether(stranger, { attack, filled, connections })
   // On a connection of its own: the other one may have been idle for longer than it is kept.

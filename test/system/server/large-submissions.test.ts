@@ -13,6 +13,7 @@ import {
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
 import { ask, storedRows, submission, treeOf, useServers } from '../../support/server/test-server.js'
+import { until } from '../../support/server/waiting.js'
 
 // The command as it is installed: it admits large transactions in a thread of their own.
 
@@ -52,27 +53,37 @@ async function stopped({ child, ended }: Running): Promise<void> {
 
 const ordinals = (beef: Uint8Array) => submission(beef, ['tm_ordinals'])
 
+/** Whether something goes as it should at least once: this process or the host may be held up for as long as all of it takes. */
+async function once(goes: () => Promise<boolean>): Promise<boolean> {
+  for (let left = 4; left > 0; left--) if (await goes()) return true
+  return false
+}
+
 test('readers are answered while a large transaction is admitted, and see it when it is', async () => {
   const host = await started()
   const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
   expect((await ask(host.at, '/submit', ordinals(beefOf(small)))).status).toBe(200)
-  const { transaction, beef } = inscribed(24 * MiB)
-  let isAdmitted = false
-  const admitted = ask(host.at, '/submit', ordinals(beef)).then((answer) => {
-    isAdmitted = true
-    return answer
-  })
-  let answered = 0
-  while (!isAdmitted) {
-    const { body } = await ask(host.at, `/content/${small.outpoint(0)}`)
-    expect(body.toString('utf8')).toBe('small')
-    answered++
+  /** How many readers are answered meanwhile. */
+  const admitted = async (): Promise<number> => {
+    const { transaction, beef } = inscribed(24 * MiB)
+    let isAdmitted = false
+    const admitting = ask(host.at, '/submit', ordinals(beef)).then((answer) => {
+      isAdmitted = true
+      return answer
+    })
+    let answered = 0
+    while (!isAdmitted) {
+      const { body } = await ask(host.at, `/content/${small.outpoint(0)}`)
+      expect(body.toString('utf8')).toBe('small')
+      answered++
+    }
+    expect((await admitting).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
+    const { status, body } = await ask(host.at, `/content/${transaction.outpoint(0)}:-1`)
+    expect({ status, length: body.length }).toEqual({ status: 200, length: 24 * MiB })
+    return answered
   }
   // In one thread, hardly any would be: parsing and hashing go on for seconds.
-  expect(answered).toBeGreaterThan(10)
-  expect((await admitted).json).toMatchObject({ tm_ordinals: { outputsToAdmit: [0] } })
-  const { status, body } = await ask(host.at, `/content/${transaction.outpoint(0)}:-1`)
-  expect({ status, length: body.length }).toEqual({ status: 200, length: 24 * MiB })
+  expect(await once(async () => (await admitted()) > 10)).toBe(true)
   await stopped(host)
 })
 
@@ -95,18 +106,21 @@ function unproven(lockingScript: Uint8Array, length: number): Uint8Array {
 
 test('while a large transaction is verified, others have the turn of the writers', async () => {
   const host = await started()
-  const order: string[] = []
-  const large = unproven(hashing({ doublings: 18, hashes: 250 }), 2 * MiB)
-  const sent = ask(host.at, '/submit', ordinals(large)).then((answer) => {
-    order.push('large')
-    return answer
-  })
-  for (let left = 3; left > 0; left--) {
-    expect((await ask(host.at, '/submit', ordinals(inscribed(10).beef))).status).toBe(200)
-    order.push('small')
+  const wentFirst = async (): Promise<boolean> => {
+    const order: string[] = []
+    const large = unproven(hashing({ doublings: 18, hashes: 250 }), 2 * MiB)
+    const sent = ask(host.at, '/submit', ordinals(large)).then((answer) => {
+      order.push('large')
+      return answer
+    })
+    for (let left = 3; left > 0; left--) {
+      expect((await ask(host.at, '/submit', ordinals(inscribed(10).beef))).status).toBe(200)
+      order.push('small')
+    }
+    expect(await sent).toMatchObject({ status: 200, json: { tm_ordinals: { outputsToAdmit: [0] } } })
+    return order.at(-1) === 'large'
   }
-  expect(await sent).toMatchObject({ status: 200, json: { tm_ordinals: { outputsToAdmit: [0] } } })
-  expect(order).toEqual(['small', 'small', 'small', 'large'])
+  expect(await once(wentFirst)).toBe(true)
   await stopped(host)
 })
 
@@ -224,7 +238,9 @@ test('a host that is asked to stop finishes what it admits', async () => {
   const host = await started()
   const { transaction, beef } = inscribed(24 * MiB)
   const admitted = ask(host.at, '/submit', ordinals(beef))
-  await sleep(1000)
+  const isUnderWay = async (): Promise<boolean> =>
+    (await ask(host.at, '/metrics')).body.includes('minetree_submissions_waiting 1\n')
+  await until(isUnderWay, 'the submission is under way')
   await stopped(host)
   expect((await admitted).status).toBe(200)
   const rows = storedRows(host.dataDir)

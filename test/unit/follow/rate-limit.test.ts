@@ -27,9 +27,19 @@ test('never lets through more than the rate and its bucket in any time', () => {
 describe('one that is patient', () => {
   const { signal } = new AbortController()
 
+  /** Passes with the turns of the loop, and so never faster than timers fire: not while this process is held up. */
+  let clock = 1_000_000
+  let turns: NodeJS.Timeout
+  beforeEach(() => {
+    turns = setInterval(() => {
+      clock += 5
+    }, 5)
+  })
+  afterEach(() => clearInterval(turns))
+
   /** A limit whose permits are all taken. */
   const emptied = (): RateLimit => {
-    const limit = new RateLimit(50)
+    const limit = new RateLimit(50, () => clock)
     for (let taken = 0; taken < 50; taken++) limit.take()
     return limit
   }

@@ -58,7 +58,7 @@ test.each<[string, Answer]>([
   ['a redirect', [302, '', { Location: '/elsewhere' }]],
   ['a refusal', [403, '']],
 ])('%s is no answer, and the source rests', async (_, answer) => {
-  const { client, asked } = await setUp([answer])
+  const { client, asked } = await setUp([answer], { now: () => 1_000_000 })
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({
     code: 'NO_ANSWER',

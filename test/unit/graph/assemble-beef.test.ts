@@ -136,4 +136,4 @@ test('a chain of 5,000 unproven transactions is put together link by link', asyn
   await store.record(graphRecords({ transactions: links.toReversed().map((link) => recordOf(link)) }))
   const beef = await assembled([links.at(-1)?.txid ?? ''], store.transactions)
   expect(readBeef(beef).txids).toEqual(txidsOf(...links))
-}, 120_000)
+})

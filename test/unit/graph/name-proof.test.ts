@@ -85,7 +85,7 @@ test('of any tree, recorded in any order, the proof of each name has its path an
     ),
     { numRuns: 15, endOnFailure: true },
   )
-}, 120_000)
+})
 
 test('the proof of a name stays as it is while longer names and others are mined', async () => {
   const tree = treeOf('a', 'ab')
@@ -137,7 +137,7 @@ test('the store is asked in step with the spends, and raw transactions are not k
   // A transaction and a node for each spend, and the genesis transaction.
   expect(await reads(10)).toEqual({ collecting: 21, sending: 11 })
   expect(await reads(255)).toEqual({ collecting: 511, sending: 256 })
-}, 120_000)
+})
 
 describe('what is not proven', () => {
   test('comes with its ancestors down to proven ones, before it', async () => {

@@ -45,7 +45,7 @@ test('a lineage of thousands of steps is collected in order, with what it starts
   const all: string[] = []
   for await (const { txid } of store.ordinals.lineage(at(lineage[7]))) all.push(txid)
   expect(all).toEqual(lineage.map(({ txid }) => txid))
-}, 120_000)
+})
 
 test('a long chain that is not mined is collected without recursion', async () => {
   const chain = new FakeChain()
@@ -64,7 +64,7 @@ test('a long chain that is not mined is collected without recursion', async () =
   expect('transactions' in provenance && provenance.transactions.map(({ txid }) => txid)).toEqual(
     links.map(({ txid }) => txid),
   )
-}, 120_000)
+})
 
 test('what an unproven step rests on stands before a proven one that spends of it, too', async () => {
   const chain = new FakeChain()

@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'libsql'
 import type { ContentReader, StreamChunk, StreamsReader } from '../../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
@@ -11,7 +10,7 @@ import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../support/server/test-server.js'
-import { until } from '../../../support/server/waiting.js'
+import { loopTurns, until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 const { logger, records } = keptLog()
@@ -91,7 +90,7 @@ describe('a reader', () => {
       let before = -1
       while (before !== counts.bytes) {
         before = counts.bytes
-        await sleep(200)
+        await loopTurns()
       }
       // What the connection itself takes is no business of ours; behind that, one chunk of one body is under way.
       expect(counts.bytes).toBeLessThan(LENGTH / 2)

@@ -12,6 +12,7 @@ afterEach(async () => {
 /** The streams of a server that writes to the n-th connection of that of tips, from 0, and nothing to the other. */
 async function setUp(
   write: (response: ServerResponse, nth: number) => void,
+  { idleTimeout = 500 } = {},
 ): Promise<{ tips: ChainTip[]; opened: () => number }> {
   let opened = 0
   const server = await listening(({ url }, response) => {
@@ -21,7 +22,7 @@ async function setUp(
   })
   const tips: ChainTip[] = []
   const onTip = (tip: ChainTip): void => void tips.push(tip)
-  const streams = new ChaintracksStreams({ url: server.url, onTip, idleTimeout: 500, firstPause: 1 })
+  const streams = new ChaintracksStreams({ url: server.url, onTip, idleTimeout, firstPause: 1 })
   closing.push(async () => {
     await streams.close()
     await server.close()
@@ -35,12 +36,13 @@ test('events are read however they are cut, and whatever else is sent is ignored
     'retry: 5\r\nid: 1\r\ndata: {"height": 1}\r\n\r\n',
     'data:{"height": 2}\n\ndata: {"height": "3"}\n\ndata: nonsense\n\n: comment\ndata: {"height": 4}\n\n',
   ].join('')
-  const { tips } = await setUp(async (response) => {
+  const write = async (response: ServerResponse): Promise<void> => {
     for (const character of text) {
       response.write(character)
       await new Promise((resolve) => setImmediate(resolve))
     }
-  })
+  }
+  const { tips } = await setUp(write, { idleTimeout: 60_000 })
   await until(() => tips.length === 3)
   expect(tips).toEqual([{ height: 1 }, { height: 2 }, { height: 4 }])
 })

@@ -3,6 +3,7 @@ import { request as httpRequest } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { jest } from '@jest/globals'
 import express from 'express'
 import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
 import { RequestBodies } from '../../../../src/gateway/http/request-body.js'
@@ -137,9 +138,20 @@ describe('where compressed bodies are accepted', () => {
 })
 
 describe('a body', () => {
+  afterEach(() => void jest.useRealTimers())
+
+  /** However long this process is held up, a client that sends what is short of its body is not late. */
+  function stopTimeouts(): void {
+    const intervals = ['setInterval', 'clearInterval', 'setImmediate', 'clearImmediate'] as const
+    jest.useFakeTimers({
+      doNotFake: [...intervals, 'Date', 'hrtime', 'performance', 'nextTick', 'queueMicrotask'],
+    })
+  }
+
   test('over its limit by its own word is refused before it has come, and dropped as it comes', async () => {
     const server = await servers.start({ MAX_BODY_BYTES: '2000' })
     const { socket, send, heard } = await open(server.url)
+    stopTimeouts()
     send('POST /submit HTTP/1.1\r\nHost: x\r\nX-Topics: ["tm_names"]\r\nContent-Length: 2001\r\n\r\n')
     await once(socket, 'data')
     expect(heard()).toMatch(/^HTTP\/1\.1 413 /)
@@ -172,6 +184,7 @@ describe('a body', () => {
       const readers = await openReaders(server.node, { count: 1 })
       for (const url of [server.url, ...readers.urls]) {
         while ((await ask(url, '/submit', over)).status !== 429);
+        stopTimeouts()
         const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
         const closed = once(socket, 'close')
         const body = Buffer.alloc(100_000)
@@ -183,6 +196,7 @@ describe('a body', () => {
         await delay(50)
         socket.end(body)
         expect(await closed).toEqual([false])
+        jest.useRealTimers()
       }
       await readers.close()
     },

@@ -32,9 +32,9 @@ const FILM = `GET /content/${film.outpoint(0)} HTTP/1.1\r\nHost: x\r\n\r\n`.repe
 const NOTE = `/content/${note.outpoint(0)}`
 
 /** Not over HTTP: it may take longer than a request may here. */
-async function admit(transaction: FakeTransaction): Promise<void> {
+async function admit(transaction: FakeTransaction, at: TestServer = server): Promise<void> {
   const beef = beefOf(transaction)
-  await server.node.overlay.engine.submit({ beef, topics: ['tm_ordinals'] })
+  await at.node.overlay.engine.submit({ beef, topics: ['tm_ordinals'] })
 }
 
 async function expectAnswers(at: TestServer): Promise<void> {
@@ -42,7 +42,10 @@ async function expectAnswers(at: TestServer): Promise<void> {
 }
 
 test('many clients whose headers never end keep nobody out, and their connections end', async () => {
-  const slow = await Promise.all(Array.from({ length: MANY }, () => open(server.url)))
+  // Of a connection that stalls as well, as it would while this process does, nobody would read an answer.
+  const hasty = await servers.start({ HEADERS_TIMEOUT_MS: '2500' })
+  await admit(note, hasty)
+  const slow = await Promise.all(Array.from({ length: MANY }, () => open(hasty.url)))
   for (const { send } of slow) send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\nX-Drip: `)
   let on = true
   const dripping = (async () => {
@@ -51,12 +54,12 @@ test('many clients whose headers never end keep nobody out, and their connection
       await sleep(50)
     }
   })()
-  await expectAnswers(server)
+  await expectAnswers(hasty)
   await Promise.all(slow.map(({ ended }) => ended))
   on = false
   await dripping
   for (const { heard } of slow) expect(heard()).toMatch(/^HTTP\/1\.1 408 .*"code":"BAD_BODY"\}$/s)
-  await expectAnswers(server)
+  await expectAnswers(hasty)
 })
 
 test('many clients whose bodies never end keep nobody out, and their connections end', async () => {
@@ -95,7 +98,9 @@ test('clients that ask for much and read nothing are let go', async () => {
 })
 
 test('a client that reads slowly gets all of it', async () => {
-  const { socket, send, heard } = await open(server.url)
+  const patient = await servers.start({ STALL_TIMEOUT_MS: '10000' })
+  await admit(film, patient)
+  const { socket, send, heard } = await open(patient.url)
   send(FILM)
   const end = once(socket, 'end')
   for (let pause = 0; pause < 2; pause++) {

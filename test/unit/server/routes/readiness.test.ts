@@ -42,7 +42,10 @@ test.each<[string, Mood]>([
     expect((await server.submit(headers.branch.beef(chain.genesis))).status).toBe(503)
     service.mood = 'answers'
     await untilReady(server)
-    expect((await server.submit(headers.branch.beef(chain.genesis))).status).toBe(200)
+    // On a busy machine, one answer may take longer than the host waits.
+    const isTaken = async (): Promise<boolean> =>
+      (await server.submit(headers.branch.beef(chain.genesis))).status === 200
+    await until(isTaken, 'the host asks again')
   },
 )
 

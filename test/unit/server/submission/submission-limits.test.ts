@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import { jest } from '@jest/globals'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { transactionRecords } from '../../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
@@ -23,6 +24,7 @@ import {
   type TestServer,
   useServers,
 } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 const servers = useServers()
 const worlds = useHeaderWorlds()
@@ -320,14 +322,18 @@ describe('submissions that wait', () => {
     await taken(server, beefOf(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })))
     const order: string[] = []
     const answered: Promise<unknown>[] = []
-    const first = server.node.overlay.engine.writeLock.run(async () => {
-      const waiting = { large: note(20_000), parent: beefOf(parent), small: note() }
-      for (const [name, beef] of Object.entries(waiting)) {
+    const { writeLock } = server.node.overlay.engine
+    const waiting = jest.spyOn(writeLock, 'runIfNeeded')
+    // What comes later is due later, on a busy machine much later.
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now())
+    await writeLock.run(async () => {
+      const beefs = { large: note(20_000), parent: beefOf(parent), small: note() }
+      for (const [name, beef] of Object.entries(beefs)) {
         answered.push(send(server, beef).then(() => order.push(name)))
-        await sleep(300)
+        await until(() => waiting.mock.calls.length === answered.length, `${name} waits`)
       }
     })
-    await first
+    clock.mockRestore()
     await Promise.all(answered)
     expect(order).toEqual(['small', 'parent', 'large'])
   })

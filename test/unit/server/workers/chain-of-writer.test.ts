@@ -17,6 +17,8 @@ import { ask, treeOf, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const closing: (() => Promise<void>)[] = []
+// A busy machine takes as long as it takes: by the clock, a page would do without the answer.
+beforeEach(() => void jest.spyOn(AbortSignal, 'timeout').mockReturnValue(new AbortController().signal))
 afterEach(async () => {
   jest.restoreAllMocks()
   for (const close of closing.splice(0)) await close()
