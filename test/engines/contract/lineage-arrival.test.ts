@@ -48,10 +48,15 @@ function scriptOf(kind: Kind, step: number): Uint8Array {
   return kind === 'map' ? concatBytes(owned, mapTail({ [`key ${step % 3}`]: 'x'.repeat(700) })) : owned
 }
 
-async function record({ store }: OpenedStore, transaction: FakeTransaction): Promise<void> {
+/** @param height Of the block that proves it; null if none does. */
+async function record(
+  { store }: OpenedStore,
+  transaction: FakeTransaction,
+  height: number | null = 100,
+): Promise<void> {
   const { txid, raw } = transaction
   const spends = spendsBy(viewOf({ txid, raw }))
-  await store.record(graphRecords({ transactions: [recordOf(transaction, 100)], spends }), {
+  await store.record(graphRecords({ transactions: [recordOf(transaction, height ?? undefined)], spends }), {
     subjects: [txid],
   })
 }
@@ -138,6 +143,51 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       { numRuns: runs(15), endOnFailure: true },
     )
   }, 300_000)
+
+  describe('the coins before an ordinal that received them in a double spend', () => {
+    const coin = (satoshis: number): FakeTransaction =>
+      chain.spend({ inputs: [], outputs: [{ satoshis, lockingScript: p2pkh(1) }] })
+    const plain = { satoshis: 1, lockingScript: p2pkh(2) }
+    const [source, purse] = [coin(1), coin(5)]
+    const inputs = [{ transaction: source, vout: 0 }]
+    const moved = chain.spend({ inputs, outputs: [plain] })
+    const movedElsewhere = chain.spend({ inputs, outputs: [plain, plain] })
+    const paid = { transaction: purse, vout: 0 }
+    const ordinal = chain.spend({
+      inputs: [{ transaction: moved, vout: 0 }, paid],
+      outputs: [{ satoshis: 1, lockingScript: scriptOf('inscribed', 0) }],
+    })
+    const paidElsewhere = chain.spend({ inputs: [paid], outputs: [plain] })
+
+    const carriersOf = async (opened: OpenedStore): Promise<number> => {
+      await workOff(opened)
+      const { graph_outputs: rows = [] } = await opened.rows()
+      return rows.filter((row) => /"carrier":(1|true)/.test(row)).length
+    }
+
+    test('are found once a block is revoked that held another spend', async () => {
+      const opened = await filled([source, purse, moved], 2)
+      const { proof } = recordOf(paidElsewhere, 190)
+      await record(opened, paidElsewhere, 190)
+      await record(opened, ordinal, 200)
+      expect(await carriersOf(opened)).toBe(0)
+      if (proof === undefined) throw new Error('no proof')
+      await opened.store.disprove(proof)
+      expect(await carriersOf(opened)).toBe(2)
+    })
+
+    test('stay forgotten if they count again, and it does not', async () => {
+      const opened = await filled([source, purse])
+      for (const each of [moved, ordinal]) await record(opened, each, null)
+      expect(await carriersOf(opened)).toBe(2)
+      await record(opened, movedElsewhere, 150)
+      await record(opened, paidElsewhere, 190)
+      expect(await carriersOf(opened)).toBe(0)
+      await record(opened, moved, 120)
+      expect(await carriersOf(opened)).toBe(0)
+      expect(await opened.store.transactions.winnerOver(moved.txid)).toBeUndefined()
+    })
+  })
 
   test('an origin that arrives last is followed by as many outputs as one write moves', async () => {
     const [coin, ...steps] = lineage(Array.from({ length: 20 }, () => 'inscribed' as const))
