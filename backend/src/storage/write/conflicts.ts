@@ -127,7 +127,10 @@ export async function deactivate(
     await inPages(async () => {
       const { merged, ...facts } = await transactions.factsOf(part, ROWS)
       // Carriers are derived again if outputs that received them are restored.
-      await writeInactive(transactions, { ...facts, outputs: facts.outputs.filter(({ carrier }) => !carrier) })
+      await writeInactive(transactions, {
+        ...facts,
+        outputs: facts.outputs.filter(({ carrier }) => !carrier),
+      })
       const own = facts.outputs.map(({ outpoint }) => outpoint)
       for (const change of await outputs.stepsOf(own)) left.push(change)
       for (const outpoint of own) gone.push(outpoint)
