@@ -106,9 +106,10 @@ function knownOf(transactions: HistoryTransaction[], fates: Fate[]): KnownTransa
 }
 
 /** Records what the store takes. */
-async function submit(opened: OpenedStore, arrival: Arrival): Promise<void> {
+async function submit(opened: OpenedStore, [arrival, ...along]: Arrival[]): Promise<void> {
+  if (arrival === undefined) return
   try {
-    await record(opened, arrival)
+    await record(opened, arrival, ...along)
   } catch (error) {
     if (!(error instanceof LostConflictError || error instanceof UnstableReadError)) throw error
   }
@@ -133,8 +134,10 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         fc.record({
           reevaluations: fc.integer({ min: 1, max: 4 }),
           worksOffEvery: fc.integer({ min: 1, max: 3 }),
+          /** How many transactions arrive together. */
+          sizes: fc.array(fc.constantFrom(1, 1, 1, 2, 3), { minLength: 8, maxLength: 8 }),
         }),
-        async (deeds, fates, seed, { reevaluations, worksOffEvery }) => {
+        async (deeds, fates, seed, { reevaluations, worksOffEvery, sizes }) => {
           const known = knownOf(historyOf(deeds, SHAPE).transactions, fates)
           const arrivals = known.flatMap(({ transaction, height, fate }) => [
             { transaction, height },
@@ -154,10 +157,12 @@ onEachEngine(({ openStore, closeStores, runs }) => {
               if (proof) await opened.store.disprove(proof)
             }
           }
-          for (const [at, arrival] of shuffled(arrivals, seed).entries()) {
-            await submit(opened, arrival)
-            if ('isRevoked' in arrival) revoked.push(arrival)
-            if (at % 4 === 0) await revoke()
+          const order = shuffled(arrivals, seed)
+          for (let at = 0; order.length > 0; at++) {
+            const group = order.splice(0, sizes[at % sizes.length])
+            await submit(opened, group)
+            revoked.push(...group.filter((arrival) => 'isRevoked' in arrival))
+            if (at % 3 === 0) await revoke()
             if (at % worksOffEvery === 0) await workOff(opened)
           }
           await revoke()
@@ -174,7 +179,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await closeStores()
         },
       ),
-      { numRuns: runs(10), endOnFailure: true },
+      { numRuns: runs(8), endOnFailure: true },
     )
   }, 300_000)
 })

@@ -15,12 +15,12 @@ export interface Arrival {
   height?: number | undefined
 }
 
-/** Records a transaction as if it was submitted alone. */
-export async function record({ store }: OpenedStore, { transaction, height }: Arrival): Promise<void> {
-  const { txid, raw } = transaction
-  const spends = spendsBy(viewOf({ txid, raw }))
-  const transactions = [recordOf(transaction, height)]
-  await store.record(graphRecords({ transactions, spends }), { subjects: [txid] })
+/** Records a transaction as if it was submitted, with others that came along. */
+export async function record({ store }: OpenedStore, arrival: Arrival, ...along: Arrival[]): Promise<void> {
+  const all = [arrival, ...along]
+  const transactions = all.map(({ transaction, height }) => recordOf(transaction, height))
+  const spends = transactions.flatMap((each) => spendsBy(viewOf(each)))
+  await store.record(graphRecords({ transactions, spends }), { subjects: [arrival.transaction.txid] })
 }
 
 export async function workOff({ store }: OpenedStore): Promise<void> {
