@@ -16,8 +16,11 @@ export function readMediaType(push: Uint8Array): string | undefined {
 
 /** Type and subtype, each a token (RFC 9110 5.6.2 and 8.3.1). */
 const ESSENCE = /^[\t ]*([!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+)[\t ]*(?:;|$)/
-/** What no header field can carry, and the comma, after which browsers read another type. */
-const NO_FIELD_VALUE = /[^\t\x20-\x7e\x80-\xff]|,/
+/**
+ * What no header field carries as it is, and the comma, after which browsers read another type. Bytes beyond ASCII are legal (RFC
+ * 9110 5.5), but have no meaning in a type, and each server sends others for the same text.
+ */
+const NO_FIELD_VALUE = /[^\t\x20-\x7e]|,/
 
 /**
  * The media type without parameters, in lower case: what content is served as. Text that is no legal field value is

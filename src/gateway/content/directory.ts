@@ -5,9 +5,9 @@ import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
+import { essenceOf } from '../../../backend/src/protocol/media-type.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
-import { servedType } from '../http/security-headers.js'
 import { type ContentOutput, contentAt } from './content-root.js'
 
 /** The entries with a meaning of their own (`service.md` 2.4). */
@@ -58,8 +58,7 @@ export function fileFinder({
   maxPathBytes: number
 }): (question: PathQuestion) => Found | Promise<Found> {
   const types = new Set(directoryContentTypes.map((type) => type.toLowerCase()))
-  const isDirectory = ({ content }: ContentOutput): boolean =>
-    types.has(servedType(content.contentType).essence)
+  const isDirectory = ({ content }: ContentOutput): boolean => types.has(essenceOf(content.contentType))
   const readMap = mapReader(store, maxDirectoryBytes)
   const findIn = async ({ root, segments, raw }: PathQuestion): Promise<Found> => {
     const walk = new Walk({ store, isDirectory, readMap, maxPathBytes })

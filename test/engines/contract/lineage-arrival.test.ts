@@ -1,10 +1,6 @@
 import fc from 'fast-check'
 import { TIP } from '../../../backend/src/graph/graph-store.js'
-import { graphRecords } from '../../../backend/src/graph/records.js'
-import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
-import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { IndexMaintenance } from '../../../src/server/store/index-maintenance.js'
 import { deed, historyOf } from '../../support/graph/history.js'
 import { recordOf } from '../../support/protocol/block.js'
 import {
@@ -14,11 +10,15 @@ import {
   mapTail,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
+import { treeOf, useServers } from '../../support/server/test-server.js'
+import { rebuild, record, rowsOf, shuffled, workOff } from '../../support/storage/arrival.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
 import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
 
 // Long ordinals that arrive in any order: what writes do to link them, and that it comes to the same.
+
+/** The block that each transaction is in, where it does not matter. */
+const HEIGHT = 100
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -48,33 +48,6 @@ function scriptOf(kind: Kind, step: number): Uint8Array {
   return kind === 'map' ? concatBytes(owned, mapTail({ [`key ${step % 3}`]: 'x'.repeat(700) })) : owned
 }
 
-async function record({ store }: OpenedStore, transaction: FakeTransaction): Promise<void> {
-  const { txid, raw } = transaction
-  const spends = spendsBy(viewOf({ txid, raw }))
-  await store.record(graphRecords({ transactions: [recordOf(transaction, 100)], spends }), {
-    subjects: [txid],
-  })
-}
-
-async function workOff({ store }: OpenedStore): Promise<void> {
-  while (await store.backlog.workOff());
-}
-
-/** The rows, except for when each was written. */
-async function rowsOf(opened: OpenedStore): Promise<Record<string, string[]>> {
-  const { graph_admissions = [], graph_settings: _, ...rows } = await opened.rows()
-  return { ...rows, graph_admissions: graph_admissions.map((row) => row.replace(/"score":\d+/, '')).sort() }
-}
-
-/** In the order that the numbers say. */
-function shuffled<T>(items: readonly T[], seed: Iterable<number>): T[] {
-  const numbers = seed[Symbol.iterator]()
-  return items
-    .map((item) => ({ item, place: Number(numbers.next().value) }))
-    .sort((a, b) => a.place - b.place)
-    .map(({ item }) => item)
-}
-
 const kind = fc.constantFrom<Kind>('plain', 'plain', 'inscribed', 'map')
 
 onEachEngine(({ openStore, closeStores, runs }) => {
@@ -84,7 +57,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     const opened = await openStore()
     opened.store.deriveBy({ ...admission, ...(reevaluations !== undefined && { reevaluations }) })
     for (const transaction of transactions) {
-      await record(opened, transaction)
+      await record(opened, { transaction, height: HEIGHT })
       await workOff(opened)
     }
     return opened
@@ -105,13 +78,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           const anyOrder = await filled(shuffled(known, seed), reevaluations)
           const rows = await rowsOf(anyOrder)
           expect(rows).toEqual(await rowsOf(inOrder))
-          const index = new IndexMaintenance({
-            ...{ store: anyOrder.maintenance, graph: anyOrder.store },
-            ...{ runLocked: (work) => work(), logger: SILENT },
-          })
-          await anyOrder.maintenance.setRebuildCheckpoint({ state: 'needed' })
-          await index.open()
-          await index.run()
+          await rebuild(anyOrder)
           expect(await rowsOf(anyOrder)).toEqual(rows)
           await closeStores()
         },
@@ -139,6 +106,51 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     )
   }, 300_000)
 
+  describe('the coins before an ordinal that received them in a double spend', () => {
+    const coin = (satoshis: number): FakeTransaction =>
+      chain.spend({ inputs: [], outputs: [{ satoshis, lockingScript: p2pkh(1) }] })
+    const plain = { satoshis: 1, lockingScript: p2pkh(2) }
+    const [source, purse] = [coin(1), coin(5)]
+    const inputs = [{ transaction: source, vout: 0 }]
+    const moved = chain.spend({ inputs, outputs: [plain] })
+    const movedElsewhere = chain.spend({ inputs, outputs: [plain, plain] })
+    const paid = { transaction: purse, vout: 0 }
+    const ordinal = chain.spend({
+      inputs: [{ transaction: moved, vout: 0 }, paid],
+      outputs: [{ satoshis: 1, lockingScript: scriptOf('inscribed', 0) }],
+    })
+    const paidElsewhere = chain.spend({ inputs: [paid], outputs: [plain] })
+
+    const carriersOf = async (opened: OpenedStore): Promise<number> => {
+      await workOff(opened)
+      const { graph_outputs: rows = [] } = await opened.rows()
+      return rows.filter((row) => /"carrier":(1|true)/.test(row)).length
+    }
+
+    test('are found once a block is revoked that held another spend', async () => {
+      const opened = await filled([source, purse, moved], 2)
+      const { proof } = recordOf(paidElsewhere, 190)
+      await record(opened, { transaction: paidElsewhere, height: 190 })
+      await record(opened, { transaction: ordinal, height: 200 })
+      expect(await carriersOf(opened)).toBe(0)
+      if (proof === undefined) throw new Error('no proof')
+      await opened.store.disprove(proof)
+      expect(await carriersOf(opened)).toBe(2)
+    })
+
+    test('stay forgotten if they count again, and it does not', async () => {
+      const opened = await filled([source, purse])
+      for (const each of [moved, ordinal]) await record(opened, { transaction: each })
+      expect(await carriersOf(opened)).toBe(2)
+      await record(opened, { transaction: movedElsewhere, height: 150 })
+      await record(opened, { transaction: paidElsewhere, height: 190 })
+      expect(await carriersOf(opened)).toBe(0)
+      await record(opened, { transaction: moved, height: 120 })
+      expect(await carriersOf(opened)).toBe(0)
+      expect(await opened.store.transactions.winnerOver(moved.txid)).toBeUndefined()
+    })
+  })
+
   test('an origin that arrives last is followed by as many outputs as one write moves', async () => {
     const [coin, ...steps] = lineage(Array.from({ length: 20 }, () => 'inscribed' as const))
     const [origin] = steps
@@ -147,7 +159,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     const { store } = opened
     const outpoint = { txid: origin.txid, vout: 0 }
     expect(await store.ordinals.at(outpoint, TIP)).toBeUndefined()
-    await record(opened, coin)
+    await record(opened, { transaction: coin, height: HEIGHT })
     const seen: (number | undefined)[] = []
     do seen.push((await store.ordinals.at(outpoint, TIP))?.sequence)
     while (await store.backlog.workOff())
@@ -176,7 +188,7 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
        end`,
     )
     for (const step of steps) {
-      await record(opened, step)
+      await record(opened, { transaction: step, height: HEIGHT })
       await workOff(opened)
     }
     const [row] = await database.reader.all('select count(*) as moved from moved_outputs', [])

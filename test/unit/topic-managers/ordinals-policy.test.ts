@@ -106,6 +106,7 @@ describe('the types of content', () => {
     'image/png\r\nX: y',
     'image/\0png',
     'image/png;x=✓',
+    'image/png;x=é',
     'image/',
     'image/a b',
   ])('%j is no image', async (contentType) => {

@@ -144,7 +144,7 @@ export function inactiveFactRows({ outputs, nodes, names }: OutputFacts): Record
   })
   return [
     ...outputs.map((output) => ({
-      ...row(output.carrier ? 'carrier' : 'output', output),
+      ...row('output', output),
       content_sha256: output.content ? hashColumn(output.content.sha256) : null,
     })),
     ...nodes.map((node) => row('node', node)),
@@ -157,7 +157,6 @@ export function inactiveFactsOf(rows: { kind: string; body: unknown }[], txids: 
   const facts: OutputFacts = { outputs: [], nodes: [], names: [] }
   const lists: Record<string, unknown[]> = {
     output: facts.outputs,
-    carrier: facts.outputs,
     node: facts.nodes,
     name: facts.names,
   }

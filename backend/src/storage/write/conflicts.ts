@@ -9,7 +9,6 @@ import type { LineageChange } from '../read/lineages.js'
 import { mapOwner } from '../read/read-map.js'
 import { parts, unique } from '../rows/columns.js'
 import { inactiveFactRows, inactiveFactsOf, type OutputFacts, spendRow } from '../rows/record-rows.js'
-import { reevaluationsOf } from './backlog.js'
 import type { GraphTables, Spends, TransactionTables } from './graph-tables.js'
 
 /** A decision, and the transactions that are left to later writes. */
@@ -64,12 +63,13 @@ export async function resolveConflicts(
 export async function takeProofs(
   tables: TransactionTables,
   block: Block,
+  limit: number,
 ): Promise<{ decision: Resolution; count: number }> {
   const txids = await tables.takeProofs(block)
   if (txids.length === 0) return { decision: NOTHING, count: 0 }
   const ranked = await updateRanks(txids, tables.rankedView())
   return {
-    decision: await resolveConflicts(tables, { txids, ranked, limit: reevaluationsOf() }),
+    decision: await resolveConflicts(tables, { txids, ranked, limit }),
     count: txids.length,
   }
 }
@@ -126,7 +126,11 @@ export async function deactivate(
   for (const part of parts(txids, TRANSACTIONS)) {
     await inPages(async () => {
       const { merged, ...facts } = await transactions.factsOf(part, ROWS)
-      await writeInactive(transactions, facts)
+      // Carriers are derived again if outputs that received them are restored.
+      await writeInactive(transactions, {
+        ...facts,
+        outputs: facts.outputs.filter(({ carrier }) => !carrier),
+      })
       const own = facts.outputs.map(({ outpoint }) => outpoint)
       for (const change of await outputs.stepsOf(own)) left.push(change)
       for (const outpoint of own) gone.push(outpoint)

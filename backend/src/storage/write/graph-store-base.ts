@@ -107,7 +107,8 @@ export abstract class GraphStoreBase implements HostStore {
   }
 
   async disprove(block: Block): Promise<number> {
-    const { count, reorganised } = await this.write((tables) => writeDisproof(tables, block))
+    const { admission } = this
+    const { count, reorganised } = await this.write((tables) => writeDisproof(tables, block, { admission }))
     this.reportReorg(reorganised)
     return count
   }

@@ -287,6 +287,7 @@ class Linker {
  *
  * @param written.outputs Outputs that are new, or whose predecessor was resolved.
  * @param written.transactions New raw transactions, by txid.
+ * @param written.active Transactions that are new or restored.
  * @param written.freed Coins that were received by an output that is gone, or that a new name starts at.
  * @param written.left Coins that earlier writes left to be looked at.
  * @param written.limit About how many transactions to look at; a large one counts for several.
@@ -297,6 +298,7 @@ export async function writeCarriers(
   written: {
     outputs: Outpoint[]
     transactions: ReadonlyMap<string, Uint8Array>
+    active: string[]
     freed: Outpoint[]
     left: Outpoint[]
     limit: number
@@ -307,7 +309,7 @@ export async function writeCarriers(
   const found: Outpoint[] = []
   let wanted = [
     ...(await tables.outputs.receivedBy(written.outputs)),
-    ...(await tables.outputs.missingBehind([...transactions.keys()])),
+    ...(await tables.outputs.missingBehind(written.active)),
     ...before.received,
   ]
   const effort = new Effort(written.limit)

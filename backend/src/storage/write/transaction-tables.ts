@@ -292,6 +292,9 @@ export abstract class TransactionTables {
     const rows = await this.rows.all('graph_transactions', inBlock, { fields: ['txid'] })
     await this.rows.update('graph_transactions', inBlock, proofColumns(undefined))
     const txids = rows.map(({ txid }) => hexOf(txid))
+    await eachPart(txids, (part) =>
+      this.rows.update('graph_pending', { txid: anyOf(part) }, { proven: false }),
+    )
     this.listings.move(txids)
     return txids
   }

@@ -84,8 +84,10 @@ export async function writeRecords(
 export async function writeDisproof(
   tables: GraphTables,
   block: Block,
+  { admission }: Pick<WriteOptions, 'admission'> = {},
 ): Promise<{ count: number; reorganised: number }> {
-  const { decision, count } = await takeProofs(tables.transactions, block)
+  const limit = reevaluationsOf(admission)
+  const { decision, count } = await takeProofs(tables.transactions, block, limit)
   const records = graphRecords({})
   const {
     reorganised,
@@ -93,7 +95,8 @@ export async function writeDisproof(
     ...others
   } = await writeFacts(tables, {
     ...{ facts: records, records, decision },
-    ...{ earlier: emptyBacklog(), limit: reevaluationsOf() },
+    ...{ earlier: emptyBacklog(), limit },
+    ...(admission && { inserted: new Map() }),
   })
   await leaveBacklog(tables.transactions, { ...emptyBacklog(), ...others, decide: decision.left })
   return { count, reorganised }
@@ -177,6 +180,7 @@ async function writeFacts(
     ? { carriers: [], removed: [], left: [] }
     : await writeCarriers(tables, {
         ...{ outputs: added, transactions: inserted, left: earlier.carry, limit },
+        active: [...inserted.keys(), ...decision.restored],
         freed: [...freed, ...(await tables.outputs.coinsOf(names.map(({ outpoint }) => outpoint)))],
       })
   const linked = await linkLineages(tables, {
