@@ -102,7 +102,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await closeStores()
         },
       ),
-      { numRuns: runs(15), endOnFailure: true },
+      { numRuns: runs(6), endOnFailure: true },
     )
   }, 300_000)
 
