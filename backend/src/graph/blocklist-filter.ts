@@ -264,7 +264,7 @@ export class BlocklistFilter implements GraphReader {
   private get knownList(): Blocklist | undefined {
     const list = this.store.blocklist.list()
     if (list instanceof Blocklist) return list
-    // It may fail; whoever needs the list asks again, and gets that error.
+    // It may fail: a read that needs the list asks again, and gets that error.
     list.catch(() => {})
     return undefined
   }

@@ -17,10 +17,15 @@ export function readMediaType(push: Uint8Array): string | undefined {
 /** Type and subtype, each a token (RFC 9110 5.6.2 and 8.3.1). */
 const ESSENCE = /^[\t ]*([!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+)[\t ]*(?:;|$)/
 /**
- * What no header field carries as it is, and the comma, after which browsers read another type. Bytes beyond ASCII are legal (RFC
- * 9110 5.5), but have no meaning in a type, and each server sends others for the same text.
+ * What no header field carries as it is, and the comma, after which browsers read another type (Fetch, extract a MIME type). Bytes beyond ASCII are legal (RFC
+ * 9110 5.5), but have no meaning in a type, and Node would send others than were inscribed.
  */
 const NO_FIELD_VALUE = /[^\t\x20-\x7e]|,/
+
+/** Whether a text can be sent as a `Content-Type` as it is, and means one type at most to every browser. */
+export function isFieldValue(text: string): boolean {
+  return !NO_FIELD_VALUE.test(text)
+}
 
 /**
  * The media type without parameters, in lower case: what content is served as. Text that is no legal field value is
@@ -36,6 +41,6 @@ export function isMediaType(text: string): boolean {
 }
 
 function legalEssence(contentType: string): string | undefined {
-  const essence = NO_FIELD_VALUE.test(contentType) ? undefined : ESSENCE.exec(contentType)?.[1]
+  const essence = isFieldValue(contentType) ? ESSENCE.exec(contentType)?.[1] : undefined
   return essence?.toLowerCase()
 }

@@ -2,7 +2,7 @@ import cors from 'cors'
 import type { Request, RequestHandler, Response } from 'express'
 import { LRUCache } from 'lru-cache'
 import { MIMEType } from 'whatwg-mimetype'
-import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import { isFieldValue, UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { BadRequestError } from './errors.js'
 
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads'
@@ -106,12 +106,6 @@ interface ServedType {
 const known = new LRUCache<string, ServedType>({ max: 1000 })
 
 /**
- * A field value (RFC 9110 5.5), in ASCII: legal characters beyond it have no meaning in a type, and Node would send other
- * bytes than were inscribed.
- */
-const FIELD_VALUE = /^[\t\x20-\x7e]*$/
-
-/**
  * The `Content-Type` for a stranger's text: as inscribed if it is one legal media type, otherwise
  * `application/octet-stream`. Parsed as browsers do, so that the type that is judged is the type that runs.
  */
@@ -124,8 +118,7 @@ export function servedType(inscribed: string): ServedType {
 function parseType(inscribed: string): ServedType {
   const mime = MIMEType.parse(inscribed)
   const essence = mime?.essence ?? ''
-  // A browser takes a comma for the start of another type, and the last one wins (Fetch, extract a MIME type).
-  if (mime === null || inscribed.includes(',') || !FIELD_VALUE.test(inscribed))
+  if (mime === null || !isFieldValue(inscribed))
     return { value: UNTYPED, active: false, document: false, essence }
   return { value: inscribed, active: isActive(mime), document: mime.isHTML() || mime.isXML(), essence }
 }

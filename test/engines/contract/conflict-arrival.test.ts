@@ -11,8 +11,9 @@ import {
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
-import { type Arrival, rebuild, record, rowsOf, shuffled, workOff } from '../../support/storage/arrival.js'
+import { type Arrival, rebuild, record, rowsOf, workOff } from '../../support/storage/arrival.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
+import { shuffled } from '../../support/storage/insertion-order.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 
 // Double spends that arrive in any order, unproven, proven, in the wrong block and again, so that transactions become

@@ -8,6 +8,7 @@ import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { deed, History, historyOf, type Notice, outputOf } from '../../support/graph/history.js'
 import { type FakeOutput, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
+import { shuffled } from '../../support/storage/insertion-order.js'
 import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
 
 /** Whether a store is the host's own, or another as a plugin has it. */
@@ -43,13 +44,9 @@ const order = fc.record({
 })
 
 /** The notices, every third twice, in the order that the numbers say. */
-function shuffled(notices: Notice[], seed: Iterable<number>): Notice[] {
-  const numbers = seed[Symbol.iterator]()
-  const next = (): number => numbers.next().value ?? 0
-  return [...notices, ...notices.filter(() => next() % 3 === 0)]
-    .map((notice) => ({ notice, place: next() }))
-    .sort((a, b) => a.place - b.place)
-    .map(({ notice }) => notice)
+function repeatedAndShuffled(notices: Notice[], numbers: IterableIterator<number>): Notice[] {
+  const repeated = notices.filter(() => Number(numbers.next().value) % 3 === 0)
+  return shuffled([...notices, ...repeated], numbers)
 }
 
 onEachEngine(({ openStore, closeStores, runs }) => {
@@ -65,7 +62,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           const inOrder = servicesOver(await openStore(), history)
           for (const notice of history.notices) await inOrder.deliver(notice)
           const anyOrder = servicesOver(await openStore(), history, through)
-          const notices = shuffled(history.notices, seed)
+          const notices = repeatedAndShuffled(history.notices, seed)
           if (atOnce) await Promise.all(notices.map(anyOrder.deliver))
           else for (const notice of notices) await anyOrder.deliver(notice)
           expect(await anyOrder.opened.rows()).toEqual(await inOrder.opened.rows())

@@ -11,8 +11,9 @@ import {
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
-import { rebuild, record, rowsOf, shuffled, workOff } from '../../support/storage/arrival.js'
+import { rebuild, record, rowsOf, workOff } from '../../support/storage/arrival.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
+import { shuffled } from '../../support/storage/insertion-order.js'
 import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
 
 // Long ordinals that arrive in any order: what writes do to link them, and that it comes to the same.

@@ -13,6 +13,7 @@ import {
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
+import { shuffled } from '../../support/storage/insertion-order.js'
 import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
 
 // One ordinal that changes its metadata at every step: what is kept of the merged MAP, and what it costs.
@@ -104,12 +105,8 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         fc.array(fc.nat(0xffff), { minLength: 50, maxLength: 50 }),
         async (changes, places) => {
           const { history, steps } = await live(changes)
-          const shuffled = history.notices
-            .map((notice, index) => ({ notice, place: places[index] ?? 0 }))
-            .sort((a, b) => a.place - b.place)
-            .map(({ notice }) => notice)
           const inOrder = await recorded(await openStore(), history.notices)
-          const anyOrder = await recorded(await openStore(), shuffled)
+          const anyOrder = await recorded(await openStore(), shuffled(history.notices, places))
           for (const [step, expected] of model(changes).entries()) {
             const outpoint = parseOutpoint(steps[step]?.outpoint(0) ?? '')
             const map = await anyOrder.store.metadata.merged(outpoint)

@@ -7,6 +7,7 @@ import { OrdinalsLookupService } from '../../../backend/src/lookup-services/Ordi
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { deed, KEYS, type Life, live, ownerOf, PARENT, type Submitted } from '../../support/graph/life.js'
 import { model, type OrdinalStep } from '../../support/graph/life-model.js'
+import { shuffled } from '../../support/storage/insertion-order.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 
 // The life of ordinals, recorded in any order and with holes, against a plain model that walks the chain satoshi by satoshi.
@@ -81,11 +82,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         fc.nat(3),
         async (deeds, places, holes) => {
           const life = await live(deeds)
-          const shuffled = life.submitted
-            .map((each, index) => ({ each, place: places[index] ?? 0 }))
-            .sort((a, b) => a.place - b.place)
-            .map(({ each }) => each)
-          const submitted = shuffled.slice(holes)
+          const submitted = shuffled(life.submitted, places).slice(holes)
           const expected = model(life, submitted)
           const { held, answer } = expected
           const { store } = await openStore()

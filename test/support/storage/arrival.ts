@@ -55,12 +55,3 @@ function withoutReceived(row: string): string {
   const { previous: _, unsettled: __, ...fact } = JSON.parse(Buffer.from(body, 'hex').toString('utf8'))
   return JSON.stringify({ ...columns, fact: Object.entries(fact).sort() })
 }
-
-/** In the order that the numbers say. */
-export function shuffled<T>(items: readonly T[], seed: Iterable<number>): T[] {
-  const numbers = seed[Symbol.iterator]()
-  return items
-    .map((item) => ({ item, place: Number(numbers.next().value) }))
-    .sort((a, b) => a.place - b.place)
-    .map(({ item }) => item)
-}
