@@ -16,7 +16,6 @@ const ROOT = import.meta.dirname
 const PROGRAMS = [
   'src/cli/main.ts',
   'src/server/submission/submission-worker.ts',
-  'src/server/reader-process.ts',
   'src/client/check-worker.ts',
 ]
 /** Those that are small, as modules. */

@@ -27,7 +27,6 @@ import { stores } from './stores.js'
 import { streams } from './streams.js'
 import { sync } from './sync.js'
 import { verifiedFetches } from './verified-fetch.js'
-import { workers } from './workers.js'
 
 /** Speed and size, each as a ratio to something run beside it (docs/contributing.md). Run: `npm run bench`. */
 const benches = {
@@ -54,7 +53,6 @@ const benches = {
   sync,
   stores,
   processes,
-  workers,
   follow,
   costs,
   clients,

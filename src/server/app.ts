@@ -1,5 +1,4 @@
 import express, { type RequestHandler } from 'express'
-import type { Store } from 'express-rate-limit'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { errorResponse } from '../gateway/http/error-response.js'
@@ -19,7 +18,7 @@ import { blockingRoutes } from './routes/blocking-routes.js'
 import { deploymentRoutes } from './routes/deployment-routes.js'
 import { explorerFileRoutes } from './routes/explorer-routes.js'
 import { headersRoutes } from './routes/headers-routes.js'
-import { healthOf, healthRoutes, type ReaderCount } from './routes/health-routes.js'
+import { healthOf, healthRoutes } from './routes/health-routes.js'
 import { metricsRoutes } from './routes/metrics-routes.js'
 import { minePageRoutes } from './routes/mine-page-routes.js'
 import { openapiRoutes } from './routes/openapi-routes.js'
@@ -55,10 +54,6 @@ export interface AppOptions {
   index?: () => IndexStatus
   /** The parts that know the chain and follow it, for `/health`. */
   chain?: ChainParts
-  /** The processes that answer readers, and pass the rest on; if missing, this app answers everything. */
-  readers?: ReaderCount & { published(): Promise<void> }
-  /** Counts the reads of each client for all processes; by default, those of this app. */
-  reads?: Store
   logger: Logger
 }
 
@@ -68,14 +63,11 @@ export function createApp(options: AppOptions): App {
   const { engine, discovery, proofs, refused } = options.overlay
   const { limits, profile, maxBodyBytes } = config
   const { metrics = new Metrics() } = options
-  // Its client reads it on the next connection, too.
-  const published = async (): Promise<void> => options.readers?.published()
-  const queue = queueSubmissions(options.submit ?? engine.submit, limits)
-  const submit = metrics.counted((submission) => queue(submission).finally(published))
+  const submit = metrics.counted(queueSubmissions(options.submit ?? engine.submit, limits))
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
-  const gates = createGates({ limits, index, ...(options.reads && { reads: options.reads }) })
+  const gates = createGates({ limits, index })
   const {
     app,
     bodies,
@@ -89,7 +81,7 @@ export function createApp(options: AppOptions): App {
     port: options.port,
     chain: () => chainStatus(options.chain ?? {}),
   })
-  const health = healthOf({ ping, readiness, index, refused, chain: options.chain, readers: options.readers })
+  const health = healthOf({ ping, readiness, index, refused, chain: options.chain })
   const document = () => openapiDocument({ profile, version: packageVersion() })
   const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
   const overlay = overlayRoutes({
@@ -127,20 +119,16 @@ export function createApp(options: AppOptions): App {
     .use(
       gates.overlay,
       express.Router().use(below('/overlay'), overlay).use(overlay),
-      arcIngestRoutes({ engine, graph, proofs, token: config.arcCallbackToken, bodies, published }),
+      arcIngestRoutes({ engine, graph, proofs, token: config.arcCallbackToken, bodies }),
       errorResponse({ logger, overlay: true, page }),
     )
     .use(refuseUnknown)
     .use(errors)
   return aheadOfRoutes(app, {
-    ...{ handlers: [options.readers ? passed : gates.gateway, answerStored], errors },
-    // Readers pass on what is for the service.
-    hosted: options.readers ? undefined : hosted && { ...hosted, gate: gates.hosted },
+    ...{ handlers: [gates.gateway, answerStored], errors },
+    hosted: hosted && { ...hosted, gate: gates.hosted },
   })
 }
-
-/** Requests come from readers, whose gate they have passed. */
-const passed: RequestHandler = (_request, _response, next) => next()
 
 const refuseUnknown: RequestHandler = () => {
   throw new NotFoundError('there is no route for this path and method')

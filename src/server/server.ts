@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net'
-import { MemoryStore } from 'express-rate-limit'
 import type { Logger } from 'pino'
 import { createApp } from './app.js'
 import { ReorgMonitor } from './chain/reorg-monitor.js'
@@ -7,7 +6,7 @@ import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
 import { openFollowing } from './following.js'
 import { openPeersSync } from './gasp/peers-sync.js'
-import { GRACE, type HttpServer, listen, openHttpServer } from './http/http-server.js'
+import { listen, openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
 import { type Node, openNode } from './node.js'
 import { type PageFiles, readPageFiles } from './routes/page-files.js'
@@ -19,10 +18,6 @@ import { CatchUpLog } from './telemetry/catch-up-log.js'
 import type { ChainParts } from './telemetry/chain-status.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
-import { dividedLimits } from './workers/divided-limits.js'
-import { listenForReaders, newSecret, receivePassedOn, writerLimits } from './workers/passed-on.js'
-import { SharedCounts } from './workers/read-counts.js'
-import { ReaderPool } from './workers/reader-pool.js'
 
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
@@ -33,9 +28,6 @@ export interface RunningServer {
   /** Accepts no more requests, waits for those in flight, and closes the store. */
   stop(): Promise<void>
 }
-
-/** The program of a reader, compiled beside this module. */
-export const READER_PROGRAM = new URL('./reader-process.js', import.meta.url)
 
 /** The setting in the store that is written to find out whether it has space. */
 const PROBE = 'space probed'
@@ -50,7 +42,6 @@ export async function startServer({
   config: settings,
   logger,
   submissionWorker,
-  readerProgram,
   deploy,
   pages: pageFolder,
   ownsProcess = false,
@@ -59,8 +50,6 @@ export async function startServer({
   logger: Logger
   /** The compiled `submission-worker`, which admits large transactions; if missing, this thread does. */
   submissionWorker?: URL
-  /** The compiled `reader-process`, of which WORKERS says how many answer readers; if missing, this process does. */
-  readerProgram?: URL
   /** Deploys a tree into an empty store, if the settings name none. */
   deploy?: Deploy
   /** The folder of the built scripts and style sheet of pages; if missing, pages have none, and `/mine` is not found. */
@@ -69,14 +58,7 @@ export async function startServer({
   ownsProcess?: boolean
 }): Promise<RunningServer> {
   const pageFiles = pageFolder && readFiles(pageFolder)
-  const { workers: count } = settings
-  const readers =
-    readerProgram && count > 1 ? new ReaderPool({ program: readerProgram, count, logger }) : undefined
-  const own = readers ? { ...settings, limits: dividedLimits(settings.limits, count).writer } : settings
-  const node = await openNode({ config: own, logger, ...(deploy && { deploy }) }).catch((error: unknown) => {
-    readers?.kill()
-    throw error
-  })
+  const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
   const { config } = node
   const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
   if (large) node.overlay.engine.runScripts = large.runScripts
@@ -94,14 +76,13 @@ export async function startServer({
   const { follower, ancestors, sources } = following ?? {}
   const chain: ChainParts = { headers, follower, ancestors, sources }
   const catchUpLog = new CatchUpLog({ parts: chain, logger })
-  const metrics = metricsOf(node, chain, readers)
+  const metrics = metricsOf(node, chain)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
   const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(Date.now())), logger })
   readiness.add('space', () => space.reason())
   let isStopping = false
   readiness.add('shutdown', () => (isStopping ? 'the host is shutting down' : undefined))
-  const reads = new MemoryStore()
   let port: number | undefined
   const app = createApp({
     config,
@@ -117,31 +98,22 @@ export async function startServer({
     ...(reorgMonitor && { reorgMonitor }),
     ...(pageFiles && { pageFiles }),
     ...(large && { submit: large.submit }),
-    ...(readers && { readers, reads }),
     ...(following && { ancestors: node.ancestors }),
   })
-  engine.countAnswered = () => metrics.answered + (readers?.answered ?? 0)
+  engine.countAnswered = () => metrics.answered
   const onEnd = (ended: EndedRequest): void => {
     if (ended.code === 'STORE_FULL') space.found()
     metrics.countRequest(ended)
   }
   const log = config.logRequests ? { log: logger } : {}
-  const secret = newSecret()
-  const server = openHttpServer({
-    app: readers ? receivePassedOn(app, secret) : app,
-    limits: readers ? writerLimits(config.limits) : config.limits,
-    ...{ onEnd, ...log },
-  })
-  const listening = await (readers
-    ? listenInReaders({ readers, server, node, reads, secret, settings })
-    : listenHere(server, config)
-  ).catch(async (error: unknown) => {
+  const server = openHttpServer({ app, limits: config.limits, onEnd, ...log })
+  await listen(server, config).catch(async (error: unknown) => {
     server.close()
     await large?.close()
     await node.close()
     throw error
   })
-  port = listening.address.port
+  port = (server.address() as AddressInfo).port
   node.maintenance.start()
   reorgMonitor?.start()
   peersSync?.start()
@@ -159,7 +131,7 @@ export async function startServer({
     async stop() {
       isStopping = true
       catchUpLog.stop()
-      const finished = listening.finish()
+      const finished = server.finish()
       await reorgMonitor?.stop()
       await peersSync?.stop()
       await following?.stop()
@@ -171,68 +143,15 @@ export async function startServer({
   }
 }
 
-/** What the public connects to. */
-interface Listening {
-  address: AddressInfo
-  /** Accepts no more requests, and resolves when those in flight are answered or have had their time. */
-  finish(): Promise<void>
-}
-
-async function listenHere(server: HttpServer, config: Config): Promise<Listening> {
-  await listen(server, config)
-  return { address: server.address() as AddressInfo, finish: () => server.finish() }
-}
-
-/** Readers listen, and pass on to this server what they cannot answer. */
-async function listenInReaders(options: {
-  readers: ReaderPool
-  server: HttpServer
-  node: Node
-  reads: MemoryStore
-  secret: string
-  settings: Config
-}): Promise<Listening> {
-  const { readers, server, node, reads, secret, settings } = options
-  const { graph, maintenance } = node
-  const { workers: count, limits } = settings
-  const { place, remove } = await listenForReaders(server)
-  const config = { ...node.config, limits: dividedLimits(limits, count).reader }
-  graph.onChange = async (change) => {
-    const published = readers.publish(change)
-    // What is blocked is served by nobody when its block is answered. Other writes hold up no later one.
-    if (change === 'everything') await published
-  }
-  maintenance.onStatus = (status) => readers.setIndex(status)
-  try {
-    const address = await readers.serve({
-      setup: () => ({ config, index: maintenance.status, writer: { place, secret }, readers: count }),
-      counts: new SharedCounts({ store: reads, rate: limits.readRate, readers: count }),
-    })
-    return {
-      address,
-      async finish() {
-        await readers.finish(GRACE)
-        await server.finish()
-        await remove()
-      },
-    }
-  } catch (error) {
-    await remove()
-    throw error
-  }
-}
-
 function metricsOf(
   { config: { profile }, graph, overlay, maintenance, backlog, failedHooksWaiting }: Node,
   chain: ChainParts,
-  readers: ReaderPool | undefined,
 ): Metrics {
   const prefixes = routePrefixes(profile)
   const metrics = new Metrics({
     ...{ prefixes, caches: graph.caches, failedHooksWaiting, indexLag: () => maintenance.lag() },
     reevaluating: () => (backlog.isBusy ? 1 : 0),
     chain,
-    ...(readers && { others: () => readers.measure() }),
   })
   overlay.onEvent(metrics.countEvent)
   return metrics

@@ -3,7 +3,6 @@ import { createApp } from '../../src/server/app.js'
 import type { CachingStore } from '../../src/server/store/caching-store.js'
 import { RecordedChanges } from '../../src/server/store/recorded-changes.js'
 import { listening } from '../../test/support/server/connections.js'
-import { openReaders } from '../../test/support/server/readers.js'
 import { SILENT } from '../../test/support/server/test-server.js'
 import { choice, type Happening, happenings, manner } from '../histories/happenings.js'
 import { type Deed, deedOf, type History, type Shape, weighted } from '../histories/history.js'
@@ -13,8 +12,8 @@ import { ServerHost } from '../histories/server-host.js'
 import { expectRuns } from '../histories/trial.js'
 
 // Whatever is submitted, mined, reorganised, blocked or evicted, an answer from memory is the one that the store gives. After
-// each happening a server is asked for everything that it may have cached, two readers beside it are, and so is another server
-// over the same store that caches nothing.
+// each happening a server is asked for everything that it may have cached, and so is another server over the same store that caches
+// nothing.
 
 /** Some purses with few coins each, so that what places an ordinal is often not known yet; one pays for the rest. */
 const SHAPE: Shape = {
@@ -129,10 +128,8 @@ test('whatever happens, no answer from memory is another than that of the store'
       const bare = await listening(
         createApp({ config, overlay, graph: graph.store, ping, port, logger: SILENT }),
       )
-      const readers = await openReaders(run.host.node, { port })
       const paths = pathsOf(run.history)
-      const hits = (): number =>
-        [graph, ...readers.graphs].reduce((sum, { caches }) => sum + caches.answers.hits, 0)
+      const hits = (): number => graph.caches.answers.hits
       const expectSame = async (when: string): Promise<void> => {
         await run.host.untilIdle()
         const found: Differences = {}
@@ -142,10 +139,8 @@ test('whatever happens, no answer from memory is another than that of the store'
         }
         for (const path of paths) {
           const expected = lasting(await ask(bare.url, { path }))
-          for (const url of [run.host.url, ...readers.urls]) {
-            const got = lasting(await ask(url, { path }))
-            if (JSON.stringify(got) !== JSON.stringify(expected)) found[path] = { got, expected }
-          }
+          const got = lasting(await ask(run.host.url, { path }))
+          if (JSON.stringify(got) !== JSON.stringify(expected)) found[path] = { got, expected }
         }
         run.expectSame(when, found)
       }
@@ -164,7 +159,6 @@ test('whatever happens, no answer from memory is another than that of the store'
         }
       } finally {
         await bare.close()
-        await readers.close()
         await run.host.close()
       }
       return { ...run.happened, hits: hits() }

@@ -98,9 +98,7 @@ export class Lives {
   }
 
   private async begin(): Promise<Life> {
-    const { main } = this.options
-    const { WORKERS = '1' } = process.env
-    const env = { WORKERS, ...this.options.env }
+    const { main, env } = this.options
     return { server: await startServerProcess({ main, env }), isKilled: false, samples: [] }
   }
 

@@ -1,5 +1,4 @@
 import { isIP } from 'node:net'
-import { availableParallelism } from 'node:os'
 import { z } from 'zod'
 import { isContentTypePattern } from '../../../backend/src/graph/ordinals-policy.js'
 import type { CovenantVersion, Deployment, DeploymentTerms } from '../../../backend/src/protocol/mint.js'
@@ -59,9 +58,6 @@ const flag = z
 /** The order of secp256k1 (SEC 2, 2.4.1): a key is below it. */
 const KEYS = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n
 
-/** The most processes that are started unasked. */
-const MOST_WORKERS = 4
-
 function isPrivateKey(text: string): boolean {
   if (!/^[0-9a-f]{1,64}$/i.test(text)) return false
   const key = BigInt(`0x${text}`)
@@ -109,8 +105,6 @@ function isServerAddress(text: string): boolean {
 const settings = {
   port: wholeNumber(0, 65535).default(8080),
   host: z.string().default('127.0.0.1'),
-  /** How many processes answer readers, beside the one that writes; 1: that one does both. */
-  workers: wholeNumber(1, 64).default(() => Math.min(availableParallelism(), MOST_WORKERS)),
   /** The folder of the embedded store. */
   dataDir: z.string().default('./data'),
   /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
@@ -287,14 +281,14 @@ export interface Config
   chainSources: SourceAddress[]
   headersSources: SourceAddress<HeaderSourceKind>[]
   limits: Limits
-  /** Settings of other overlay hosts that are set, and that this release does not use. */
+  /** Settings of other overlay hosts and earlier versions that are set, and that this release does not use. */
   unused: string[]
   /** Warnings about other environment variables, a sentence each. */
   warnings: string[]
 }
 
-/** Settings of other overlay hosts. */
-export const UNUSED_SETTINGS: readonly string[] = ['ARC_API_KEY']
+/** Settings of other overlay hosts, and of earlier versions. */
+export const UNUSED_SETTINGS: readonly string[] = ['ARC_API_KEY', 'WORKERS']
 
 /** The names of all settings, including unused ones. */
 export const SETTINGS: readonly string[] = [

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { Semaphore } from 'async-mutex'
 import type { Request, RequestHandler } from 'express'
-import { ipKeyGenerator, MemoryStore, rateLimit, type Store } from 'express-rate-limit'
+import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
 import onHeaders from 'on-headers'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
@@ -45,8 +45,6 @@ function isOverlayPath(path: string): boolean {
 export interface GatesOptions {
   limits: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead' | 'maxClientReads'>
   index: () => IndexStatus
-  /** Counts the reads of each client; by default, those of this process. */
-  reads?: Store
 }
 
 /** What a request passes before a route: each gate is a single handler, as Express takes as long to find a handler. */
@@ -71,20 +69,16 @@ export interface Gates {
  *
  * A client is what {@link clientKey} returns. A program on this machine that connects without a proxy is not limited.
  */
-export function createGates({ limits, index, reads: counts = new MemoryStore() }: GatesOptions): Gates {
+export function createGates({ limits, index }: GatesOptions): Gates {
   const { readRate, submissionRate, transactionsPerRead, maxClientReads } = limits
-  const rate = limiter({ identifier: 'reads', rate: readRate, transactionsPerRead, store: counts })
+  const rate = limiter({ identifier: 'reads', rate: readRate, transactionsPerRead })
   const concurrency = clientConcurrency(maxClientReads, clientKey)
   const reads: RequestHandler = (request, response, next) =>
     rate(request, response, (refusal?: unknown) => {
       if (refusal === undefined) concurrency(request, response, next)
       else next(refusal)
     })
-  const submissions = limiter({
-    identifier: 'submissions',
-    rate: submissionRate,
-    store: new MemoryStore(),
-  })
+  const submissions = limiter({ identifier: 'submissions', rate: submissionRate })
   const cors = crossOrigin()
   const unlessRebuilding: RequestHandler = (_request, _response, next) => next(incompleteError(index()))
   const limitedReads: RequestHandler = (request, response, next) => {
@@ -140,14 +134,13 @@ function limiter({
   identifier,
   rate,
   transactionsPerRead = Number.POSITIVE_INFINITY,
-  store,
 }: {
   identifier: string
   rate: number
   transactionsPerRead?: number
-  store: Store
 }): RequestHandler {
   if (rate === 0) return (_request, _response, next) => next()
+  const store = new MemoryStore()
   const limit = rateLimit({
     store,
     windowMs: MINUTE,

@@ -28,7 +28,7 @@ import {
  */
 const MAX_PIPELINED = 64
 /** How long requests in flight may take when a server stops, in milliseconds. */
-export const GRACE = 10_000
+const GRACE = 10_000
 /** How often at least Node checks connections for its timeouts, in milliseconds. */
 const CHECKING = 30_000
 
@@ -37,8 +37,6 @@ export interface HttpServerOptions {
   limits: Limits
   /** Called once for each request, whether its response was sent or the client left. */
   onEnd: (ended: EndedRequest) => void
-  /** Whether `onEnd` and `log` are for a request that has ended; by default, they are for all. */
-  isCounted?: (request: IncomingMessage) => boolean
   /** Logs a line for each request; by default, only errors are logged, by the routes. */
   log?: Logger
 }
@@ -67,7 +65,7 @@ export interface HttpServer extends Server {
  * - What Node would refuse without a body, or without our headers, is refused like everything else.
  */
 export function openHttpServer(options: HttpServerOptions): HttpServer {
-  const { app, limits, onEnd, isCounted = () => true, log } = options
+  const { app, limits, onEnd, log } = options
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
   const inFlight = new InFlightRequests()
   const connections = new AddressConnections(limits)
@@ -100,7 +98,6 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
     const requestId = requestIdOf(request)
     response.setHeader('X-Request-Id', requestId)
     response.on('close', () => {
-      if (!isCounted(request)) return
       const ended = endedRequest(request, response, started)
       onEnd(ended)
       log?.info({ requestId, ...logFields(ended) }, 'answered')

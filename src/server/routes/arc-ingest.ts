@@ -25,8 +25,6 @@ export interface ArcIngestOptions {
   bodies: RequestBodies
   /** The token that callbacks must send; if undefined, anybody may send proofs, which are verified anyway. */
   token?: string | undefined
-  /** Resolves when all processes of this host have what was written. */
-  published: () => Promise<void>
 }
 
 const hex = z.string().regex(/^(?:[0-9a-fA-F]{2})+$/)
@@ -43,7 +41,7 @@ const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.s
 
 /** `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`spec/http.md`, Overlay). */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
-  const { engine, graph, proofs, token, bodies, published } = options
+  const { engine, graph, proofs, token, bodies } = options
   const guards = token === undefined ? [] : [requireBearer(token, 'the callback token')]
   const json = bodies.json({ limit: MAX_BODY_BYTES })
   return Router().post('/arc-ingest', ...guards, json, async (request, response) => {
@@ -69,7 +67,6 @@ export function arcIngestRoutes(options: ArcIngestOptions): Router {
       await proofs.disproveConflicts(spends)
       await graph.record(graphRecords({ transactions: [transaction], spends }))
     })
-    await published()
     response.json({ status: 'success', message: 'Transaction status updated' })
   })
 }

@@ -86,24 +86,11 @@ function healthShape(ready: boolean) {
       .describe(
         'Whether the index is known to match the admitted set. While it is `rebuilding`, nothing else is answered.',
       ),
-    readers: z
-      .strictObject({
-        running: count,
-        wanted: count.describe('The setting WORKERS.'),
-      } satisfies Record<keyof ReaderCount, z.ZodType>)
-      .optional()
-      .describe('The processes that answer readers, if there are any beside the one that writes.'),
     refused: z
       .record(z.string(), z.record(z.string(), z.int().min(1)))
       .describe('How often each topic has refused something since the start, by topic and code.'),
     ...chainShape.shape,
   })
-}
-
-/** How many processes answer readers, now and once all of them run. */
-export interface ReaderCount {
-  readonly running: number
-  readonly wanted: number
 }
 
 /**
@@ -144,9 +131,8 @@ export function healthOf(host: {
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
   chain?: ChainParts | undefined
-  readers?: ReaderCount | undefined
 }): Health {
-  const { ping, readiness, index, refused, chain = {}, readers } = host
+  const { ping, readiness, index, refused, chain = {} } = host
   const version = packageVersion()
   let pinging: Promise<void> | undefined
   const notReady = async (): Promise<Record<string, string>> => {
@@ -173,7 +159,6 @@ export function healthOf(host: {
         ...chainStatus(chain),
         index: index(),
         refused: refused(),
-        ...(readers && { readers: { running: readers.running, wanted: readers.wanted } }),
       } as HealthReport
     },
   }

@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Logger, pino } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
 import type { BlocklistStore } from '../../../backend/src/graph/blocklist.js'
 import {
   type Changes,
@@ -11,7 +10,6 @@ import {
   dependency,
   nameIn,
 } from '../../../backend/src/graph/dependencies.js'
-import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import {
   type Backlog,
   type CacheOptions,
@@ -47,18 +45,6 @@ const SEGMENT_WEIGHT = 256
 /** The weight of a metadata text besides its characters: a stranger may have written ten thousand empty ones. */
 const TEXT_WEIGHT = 100
 
-/**
- * How long a shared database has to say what a write outdates, in milliseconds: less than the process that writes waits for a
- * reader before it takes it for dead.
- */
-const OUTDATE_WITHIN = 1000
-
-/** How often a reader reads at most until nobody has written meanwhile. */
-const READS_AT_ONCE = 4
-
-/** What a write outdates in other processes: what depends on these things, on anything, or everything. */
-export type StoreChange = Changes | 'everything'
-
 export interface CachingStoreOptions {
   store: HostStore
   /** The most memory that cached answers and bodies take, in bytes: strangers decide how much MAP an ordinal has. */
@@ -66,8 +52,6 @@ export interface CachingStoreOptions {
   /** Whether other processes may write to the database. */
   isShared?: boolean
   onWrite?: () => Promise<void>
-  /** Whether another process of this host writes: that one opens the store, and says what to {@link CachingStore.outdate}. */
-  isReader?: boolean
   logger?: Logger
 }
 
@@ -112,8 +96,6 @@ export class CachingStore implements HostStore {
   private reorgs = 0
   /** Polls for the writes of others; undefined if there are none. */
   private readonly poller: ChangePoller | undefined
-  /** Called after each write, before its caller goes on. */
-  onChange: (change: StoreChange) => Promise<void> = async () => {}
 
   constructor(private readonly options: CachingStoreOptions) {
     const { store, isShared = false, onWrite, logger = pino({ level: 'silent' }) } = options
@@ -204,9 +186,7 @@ export class CachingStore implements HostStore {
         const before = await blocklist.list()
         await blocklist.refresh()
         // Cached responses are sent without asking the list.
-        if ((await blocklist.list()).equals(before)) return
-        this.forgetAnswers()
-        await this.onChange('everything')
+        if (!(await blocklist.list()).equals(before)) this.forgetAnswers()
       },
     })
     this.backlog = replacing(backlog, {
@@ -223,8 +203,7 @@ export class CachingStore implements HostStore {
   }
 
   async open(): Promise<void> {
-    if (this.options.isReader) await this.store.blocklist.refresh()
-    else await this.store.open()
+    await this.store.open()
     this.reorgs = await this.store.reorgCount()
     await this.poller?.start()
   }
@@ -296,43 +275,12 @@ export class CachingStore implements HostStore {
       } finally {
         this.running--
         this.clearing -= clears
-        await this.onChange(clears ? 'everything' : changed)
       }
     }
   }
 
-  /**
-   * Drops what a write of another process outdates. No answer from before it is used after that. If a shared database does not
-   * respond in time, as when the write failed for that reason, no cached answer is used until it does.
-   *
-   * @throws what the database throws, if it is not shared.
-   */
-  async outdate(change: StoreChange): Promise<void> {
-    const { poller } = this
-    if (poller === undefined) {
-      await this.outdateNow(change)
-      return
-    }
-    const error = (): Error => new Error('the database does not respond in time')
-    try {
-      await answeredWithin(OUTDATE_WITHIN, () => this.outdateNow(change), { error })
-    } catch {
-      poller.distrust()
-    }
-  }
-
-  private async outdateNow(change: StoreChange): Promise<void> {
-    if (change === 'everything') {
-      await this.store.blocklist.refresh()
-      // Only now: what was read meanwhile was checked against the old list.
-      this.forgetAnswers()
-    }
-    await this.forgetChanged(change === 'everything' ? undefined : change)
-  }
-
   consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
-    const readAll = (): Promise<Answer> =>
-      this.options.isReader ? this.readAtOnce(read) : this.readAll(read)
+    const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
     if (cache === undefined) return readAll()
     const { key, dependsOn, weightOf } = cache
     const known = this.complete(key)
@@ -347,27 +295,8 @@ export class CachingStore implements HostStore {
     return this.complete(key)?.value
   }
 
-  private readAll<Answer>(read: () => Promise<Answer>): Promise<Answer> {
-    return optimisticRead(read, () => this.reorgCount())
-  }
-
-  /** In a reader, another process may write between two statements: then it reads again, unless that happens all the time. */
-  private async readAtOnce<Answer>(read: () => Promise<Answer>): Promise<Answer> {
-    for (let tried = 0; tried < READS_AT_ONCE; tried++) {
-      const before = await this.store.writeCount()
-      const [outcome] = await Promise.allSettled([this.readAll(read)])
-      // Asking once more would take as long.
-      if (outcome.status === 'rejected' && outcome.reason instanceof StoreUnavailableError)
-        throw outcome.reason
-      if ((await this.store.writeCount()) !== before) continue
-      if (outcome.status === 'rejected') throw outcome.reason
-      return outcome.value
-    }
-    return await this.readAll(read)
-  }
-
   async reorgCount(): Promise<number> {
-    const isAlone = this.poller === undefined && !this.options.isReader
+    const isAlone = this.poller === undefined
     if (isAlone && this.running === 0) return this.reorgs
     const reorgs = await this.store.reorgCount()
     if (!isAlone) {
@@ -431,10 +360,7 @@ export class CachingStore implements HostStore {
     read: () => Promise<Value>,
     options?: Partial<CacheRules<Value>>,
   ): Promise<Value> {
-    const cached = this.running > 0 ? undefined : this.known(key)
-    // A reader learns of a write a moment later. By then, a part from before it may not be put together with one from after it.
-    const isOutdated = this.options.isReader && cached !== undefined && cached.dependsOn.length > 0
-    const known = isOutdated ? undefined : cached
+    const known = this.running > 0 ? undefined : this.known(key)
     return known === undefined ? this.read(key, read, options) : (known.promise as Promise<Value>)
   }
 

@@ -18,8 +18,6 @@ export interface ChangePollerOptions {
 export class ChangePoller {
   private seen: number | undefined
   private seenAt = Number.NEGATIVE_INFINITY
-  /** How often what was seen was given up. */
-  private distrusted = 0
   private timer: NodeJS.Timeout | undefined
   private looking: Promise<void> = Promise.resolve()
   private stopped = false
@@ -38,13 +36,6 @@ export class ChangePoller {
     this.plan()
   }
 
-  /** Nothing in memory counts until it has looked again; then it is as if somebody had written. */
-  distrust(): void {
-    this.distrusted++
-    this.seen = undefined
-    this.seenAt = Number.NEGATIVE_INFINITY
-  }
-
   async stop(): Promise<void> {
     this.stopped = true
     clearTimeout(this.timer)
@@ -60,10 +51,8 @@ export class ChangePoller {
 
   private async look(): Promise<void> {
     const at = performance.now()
-    const { distrusted } = this
     const writes = await this.options.writes()
     if (writes !== this.seen) await this.options.onWrite()
-    if (this.distrusted !== distrusted) return
     this.seen = writes
     this.seenAt = at
   }

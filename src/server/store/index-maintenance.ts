@@ -45,8 +45,6 @@ export class IndexMaintenance {
   private running: Promise<void> | undefined
   private retry: NodeJS.Timeout | undefined
   private isRunning = false
-  /** Called with each new state, and now and then with the progress. Before a rebuild empties the index, it is waited for. */
-  onStatus: (status: IndexStatus) => Promise<void> = async () => {}
 
   constructor(private readonly options: IndexMaintenanceOptions) {}
 
@@ -66,8 +64,7 @@ export class IndexMaintenance {
 
   /** Checks whether a rebuild was interrupted; {@link status} is valid from then on. */
   async open(): Promise<void> {
-    if ((await this.options.store.rebuild()) !== undefined)
-      await this.become({ state: 'rebuilding', done: 0 })
+    if ((await this.options.store.rebuild()) !== undefined) this.current = { state: 'rebuilding', done: 0 }
   }
 
   /** About how many transactions are left to compare or to rebuild. */
@@ -120,9 +117,9 @@ export class IndexMaintenance {
   async notifyWrite(): Promise<void> {
     if (this.isRunning) return
     if ((await this.options.store.rebuild()) === undefined) {
-      if (this.current.state === 'rebuilding') await this.become({ state: 'equal', done: 1 })
+      if (this.current.state === 'rebuilding') this.current = { state: 'equal', done: 1 }
     } else if (this.current.state !== 'rebuilding') {
-      await this.become({ state: 'rebuilding', done: 0 })
+      this.current = { state: 'rebuilding', done: 0 }
       this.start()
     }
   }
@@ -136,7 +133,7 @@ export class IndexMaintenance {
     }
     // Compared again after a repair, so that an attempt is not taken for a success.
     if (differ !== 'no') differ = await this.compare()
-    await this.become({ state: differ === 'no' ? 'equal' : 'unequal', done: 1 })
+    this.current = { state: differ === 'no' ? 'equal' : 'unequal', done: 1 }
   }
 
   /** Rebuilds the whole index, needed or not. */
@@ -151,7 +148,7 @@ export class IndexMaintenance {
     const found = { missing: 0, extra: 0, lost: 0 }
     let after: string | undefined
     do {
-      await this.progress('comparing', shareBefore(after))
+      this.progress('comparing', shareBefore(after))
       const part = await store.compare(after)
       found.missing += part.missing.length
       found.extra += part.extra
@@ -185,7 +182,7 @@ export class IndexMaintenance {
     const { store, graph, logger } = this.options
     let checkpoint = await store.rebuild()
     if (checkpoint === undefined) return
-    await this.progress('rebuilding', 0)
+    this.progress('rebuilding', 0)
     if (checkpoint.state === 'needed') {
       logger.info('rebuilding the index')
       await store.empty()
@@ -202,7 +199,7 @@ export class IndexMaintenance {
       await store.setRebuildCheckpoint({ state: 'under way', place: batch.place })
       done += batch.records.length
       batch = new Batch()
-      await this.progress('rebuilding', total === 0 ? 1 : Math.min(done / total, 1))
+      this.progress('rebuilding', total === 0 ? 1 : Math.min(done / total, 1))
     }
     for await (const logged of store.transactionLog(checkpoint.place)) {
       const records = this.recordsOf(logged)
@@ -228,20 +225,11 @@ export class IndexMaintenance {
     }
   }
 
-  private async become(status: IndexStatus): Promise<void> {
-    this.current = status
-    await this.onStatus(status)
-  }
-
-  private async progress(state: IndexStatus['state'], done: number): Promise<void> {
-    if (this.current.state !== state) {
-      await this.become({ state, done })
-      return
-    }
+  private progress(state: IndexStatus['state'], done: number): void {
+    const isNew = this.current.state !== state
     this.current = { state, done }
-    if (Date.now() - this.lastLog < LOG_INTERVAL) return
+    if (isNew || Date.now() - this.lastLog < LOG_INTERVAL) return
     this.lastLog = Date.now()
-    await this.onStatus(this.current)
     this.options.logger.info({ done: Math.round(done * 100) / 100 }, `${state} the index`)
   }
 

@@ -175,25 +175,21 @@ async function exists(path: string): Promise<boolean> {
 
 /**
  * One connection for writes and one for reads, so that a read sees the last committed state during a write. Without the lock:
- * for another thread of the process that has the store open, or for a process that only reads.
+ * for another thread of the process that has the store open.
  */
-export async function connectSqlite(
-  folder: string,
-  { isReader = false }: { isReader?: boolean } = {},
-): Promise<Database> {
+export async function connectSqlite(folder: string): Promise<Database> {
   const filename = join(folder, 'minetree.sqlite')
-  // Connects when it is first used: by a reader, never.
-  const writer = connectWriter(filename, isReader ? QUERY_ONLY : DURABLE)
+  const writer = connectWriter(filename)
   let reading: Connection | undefined
   const close = async (): Promise<void> => {
     reading?.close()
     await writer.destroy()
   }
   try {
-    if (!isReader) await writer.raw('pragma journal_mode = wal')
+    await writer.raw('pragma journal_mode = wal')
     const connection = new PreparingConnection(filename)
     reading = connection
-    connection.exec(`${QUERY_ONLY} pragma busy_timeout = 5000;`)
+    connection.exec('pragma query_only = on; pragma busy_timeout = 5000;')
     const reader: SqlReader = {
       isEmbedded: true,
       all: async (sql, values) => connection.prepare(sql).all(values),
@@ -236,11 +232,10 @@ function openFile(filename: string): Connection {
   }
 }
 
-const QUERY_ONLY = 'pragma query_only = on;'
 /** FULL: what was acknowledged survives a power loss; in WAL mode that costs one sync a commit. */
 const DURABLE = 'pragma synchronous = full;'
 
-function connectWriter(filename: string, setup: string): Knex {
+function connectWriter(filename: string): Knex {
   return createKnex({
     client: LibsqlClient as unknown as typeof Knex.Client,
     connection: { filename },
@@ -249,7 +244,7 @@ function connectWriter(filename: string, setup: string): Knex {
       min: 1,
       max: 1,
       afterCreate: (connection: Connection, done: (error?: unknown) => void) => {
-        connection.exec(setup)
+        connection.exec(DURABLE)
         done()
       },
     },

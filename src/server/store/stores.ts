@@ -5,7 +5,7 @@ import type { OnReorg } from '../../../backend/src/storage/write/graph-store-bas
 import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import type { Config } from '../config/config.js'
-import { connectSqlite, type Database, openDatabase, openSqlite } from './open-database.js'
+import { connectSqlite, openDatabase, openSqlite } from './open-database.js'
 import type { Stores } from './open-mongo.js'
 
 export type { Stores }
@@ -14,16 +14,11 @@ export type { Stores }
  * Connects to the database in the settings.
  *
  * @param options.isSecond Whether another thread of this process has it open already.
- * @param options.isReader Whether another process of this host has it open, and this one only reads.
  * @throws as {@link openDatabase}; StoreUnavailableError and what the driver throws if MongoDB cannot be reached.
  */
 export async function openStores(
   config: Config,
-  {
-    onReorg,
-    isSecond = false,
-    isReader = false,
-  }: { onReorg: OnReorg; isSecond?: boolean; isReader?: boolean },
+  { onReorg, isSecond = false }: { onReorg: OnReorg; isSecond?: boolean },
 ): Promise<Stores> {
   const { mongoUrl } = config
   if (mongoUrl !== undefined) {
@@ -31,8 +26,7 @@ export async function openStores(
     const { openMongo } = await import('./open-mongo.js')
     return await openMongo({ url: mongoUrl, onReorg, isWatched: !isSecond })
   }
-  const connect = (folder: string): Promise<Database> => connectSqlite(folder, { isReader })
-  const database = await openDatabase(config, isSecond || isReader ? connect : openSqlite)
+  const database = await openDatabase(config, isSecond ? connectSqlite : openSqlite)
   const { writer, reader, isShared, close } = database
   const graph = new SqlGraphStore({ writer, reader, onReorg })
   const outbox = new StoredHookOutbox(graph.database)

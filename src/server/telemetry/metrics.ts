@@ -1,14 +1,5 @@
 import type { STEAK } from '@bsv/sdk'
-import {
-  AggregatorRegistry,
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  Histogram,
-  type MetricObjectWithValues,
-  type MetricValue,
-  Registry,
-} from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
 import { answerFor } from '../../gateway/http/errors.js'
 import type { OverlayEvent } from '../submission/overlay.js'
@@ -34,12 +25,7 @@ export interface MetricsSources {
   reevaluating?: () => number
   /** The parts that know the chain and follow it. */
   chain?: ChainParts
-  /** The metrics of other processes of this host, which are added up. */
-  others?: () => Promise<ProcessMetrics[]>
 }
-
-/** The metrics of a process, as `prom-client` aggregates them. */
-export type ProcessMetrics = MetricObjectWithValues<MetricValue<string>>[]
 
 /** The paths that routers are mounted at. */
 export function routePrefixes({ gatewayPrefixes, namesPrefixes, walletPrefixes }: Profile): string[] {
@@ -84,7 +70,6 @@ export class Metrics {
   constructor({
     prefixes = [],
     chain = {},
-    others,
     ...sources
   }: MetricsSources & { prefixes?: readonly string[] } = {}) {
     const count = requestMetrics(this.registry, prefixes)
@@ -94,10 +79,7 @@ export class Metrics {
     }
     this.readSources(sources)
     addChainMetrics(this.registry, chain)
-    this.others = others
   }
-
-  private readonly others: MetricsSources['others']
 
   private readonly counters = new Map(
     Object.entries(COUNTERS).map(([name, [help, ...labelNames]]) => {
@@ -172,22 +154,10 @@ export class Metrics {
    * limited, and some numbers are counted in the store.
    */
   async text(): Promise<{ type: string; body: string }> {
-    this.collecting ??= this.collected().finally(() => {
+    this.collecting ??= this.registry.metrics().finally(() => {
       this.collecting = undefined
     })
     return { type: this.registry.contentType, body: await this.collecting }
-  }
-
-  /** The metrics of this process. */
-  async values(): Promise<ProcessMetrics> {
-    // Its type has no values in them.
-    return (await this.registry.getMetricsAsJSON()) as ProcessMetrics
-  }
-
-  private async collected(): Promise<string> {
-    if (this.others === undefined) return await this.registry.metrics()
-    const [own, others] = await Promise.all([this.values(), this.others()])
-    return await AggregatorRegistry.aggregate([own, ...others]).metrics()
   }
 
   private countAdmitted(steak: STEAK): void {
@@ -207,7 +177,7 @@ export class Metrics {
     reevaluating,
     indexLag,
     caches = {},
-  }: Omit<MetricsSources, 'chain' | 'others'>): void {
+  }: Omit<MetricsSources, 'chain'>): void {
     this.gauge('minetree_failed_hooks_waiting', 'Failed hooks recorded for a retry.', failedHooksWaiting)
     this.gauge(
       'minetree_reevaluating',

@@ -53,7 +53,7 @@ export function useBuiltCli(): {
   const start = (args: string[], env: Environment = {}): Running => {
     const child = spawn(process.execPath, [join(folder, 'dist/cli/main.js'), ...args], {
       // Nothing of the environment that the tests run in, but the way to the programs.
-      env: { PATH: process.env.PATH, WORKERS: '1', XDG_CACHE_HOME: cache, ...env },
+      env: { PATH: process.env.PATH, XDG_CACHE_HOME: cache, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     children.push(child)

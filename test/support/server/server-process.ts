@@ -46,7 +46,7 @@ export async function startServerProcess(options: {
 }): Promise<ServerProcess> {
   const { main, env, onLine } = options
   const child = spawn(process.execPath, [main, 'serve'], {
-    env: { PATH: process.env.PATH, WORKERS: '1', ...env },
+    env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stderr = ''

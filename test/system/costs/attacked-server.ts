@@ -37,7 +37,7 @@ export async function startAttackedServer(options: {
   const { main, env, profileFolder } = options
   const profiling = profileFolder === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profileFolder}`]
   const child = spawn(process.execPath, [...profiling, main, 'serve'], {
-    env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'info', WORKERS: '1', ...env },
+    env: { PATH: process.env.PATH, PORT: '0', LOG_LEVEL: 'info', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stderr = ''

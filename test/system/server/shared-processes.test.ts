@@ -2,14 +2,7 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { expectError } from '../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
-import {
-  ask,
-  type Environment,
-  posted,
-  submission,
-  treeOf,
-  useServers,
-} from '../../support/server/test-server.js'
+import { ask, type Environment, submission, treeOf, useServers } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
 import { onEachSharedEngine } from '../../support/storage/databases.js'
 import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
@@ -67,35 +60,6 @@ onEachSharedEngine('processes on one', (databases) => {
         tm_ordinals: { outputsToAdmit: [0] },
       })
       await Promise.all([stopped(one), stopped(two)])
-    },
-    PATIENCE,
-  )
-
-  test(
-    'two readers beside one that writes have what was just submitted, and refuse what was just blocked',
-    async () => {
-      const chain = new FakeChain()
-      const ADMIN_TOKEN = 'the-token-of-the-operator'
-      const host = cli.start(['serve'], { ...(await settings(chain)), WORKERS: '2', ADMIN_TOKEN })
-      const url = await host.url
-      await eventually(async () =>
-        expect((await ask(url, '/health')).json).toMatchObject({ readers: { running: 2, wanted: 2 } }),
-      )
-      const everywhere = async (path: string): Promise<number[]> => {
-        const answers = await Promise.all(Array.from({ length: 40 }, () => ask(url, path)))
-        return [...new Set(answers.map(({ status }) => status))]
-      }
-      expect((await submit(url, chain.genesis)).status).toBe(200)
-      for (const name of ['a', 'ab']) {
-        expect(await everywhere(`/svc/names/origin/${name}`)).toEqual([404])
-        expect((await submit(url, chain.mint(name))).status).toBe(200)
-        expect(await everywhere(`/svc/names/origin/${name}`)).toEqual([200])
-      }
-      const { headers, ...block } = posted({ name: 'a', reason: 'a test' })
-      const authorized = { ...block, headers: { ...headers, Authorization: `Bearer ${ADMIN_TOKEN}` } }
-      expect((await ask(url, '/admin/block', authorized)).status).toBe(200)
-      expect(await everywhere('/svc/names/origin/a')).toEqual([451])
-      await stopped(host)
     },
     PATIENCE,
   )

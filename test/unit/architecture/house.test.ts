@@ -115,13 +115,12 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     submission: ['config', 'chain', 'store', 'discovery'],
     telemetry: ['config', 'chain', 'submission'],
     http: ['config', 'store', 'telemetry'],
-    workers: ['config', 'store', 'submission', 'telemetry', 'http'],
     gasp: ['config', 'chain', 'submission'],
     routes: ['config', 'chain', 'store', 'discovery', 'submission', 'telemetry', 'http', 'gasp'],
     openapi: ['http', 'routes'],
     wiring: [
       ...['config', 'chain', 'store', 'discovery', 'submission', 'telemetry'],
-      ...['http', 'hosts', 'workers', 'gasp', 'routes', 'openapi'],
+      ...['http', 'hosts', 'gasp', 'routes', 'openapi'],
     ],
   },
 }

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../../../backend/src/protocol/covenant-limits.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
@@ -10,7 +9,6 @@ test('with nothing set it is a local network that nobody else can reach', () => 
   expect(readConfig({})).toEqual({
     port: 8080,
     host: '127.0.0.1',
-    workers: Math.min(availableParallelism(), 4),
     dataDir: './data',
     profile: PROFILES.local,
     setTerms: {},
@@ -213,6 +211,7 @@ test.each<[string, string, Partial<Config>]>([
   ['ADMIN_TOKEN', 'correct-horse/18', { adminToken: 'correct-horse/18' }],
   ['SERVER_PRIVATE_KEY', '01', { serverPrivateKey: '01'.padStart(64, '0') }],
   ['ARC_API_KEY', 'key', { unused: ['ARC_API_KEY'] }],
+  ['WORKERS', 'two', { unused: ['WORKERS'] }],
   ['SOMETHING_ELSE', 'x', {}],
 ])('%s=%s changes that and nothing else', (name, value, changed) => {
   expect(readConfig({ [name]: value })).toMatchObject(changed)

@@ -12,10 +12,8 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { varint } from '../../../support/protocol/raw-transaction.js'
 import { type OpenSocket, useSockets } from '../../../support/server/connections.js'
-import { openReaders } from '../../../support/server/readers.js'
 import {
   type Answer,
-  ask,
   posted,
   type Question,
   submission,
@@ -181,24 +179,22 @@ describe('a body', () => {
       const one = { TRUST_PROXY: '1', SUBMISSIONS_PER_MINUTE: '1' }
       const server = await servers.start({ ...one, ADMIN_TOKEN, MAX_HEADER_BYTES: '64000' })
       const over: Question = { method: 'POST', headers: { 'X-Forwarded-For': '192.0.2.1' } }
-      const readers = await openReaders(server.node, { count: 1 })
-      for (const url of [server.url, ...readers.urls]) {
-        while ((await ask(url, '/submit', over)).status !== 429);
-        stopTimeouts()
-        const socket = connect({ port: Number(new URL(url).port), host: '127.0.0.1', allowHalfOpen: true })
-        const closed = once(socket, 'close')
-        const body = Buffer.alloc(100_000)
-        socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`)
-        socket.write(`Content-Length: ${2 * body.length}\r\n\r\n`)
-        const [answer] = await once(socket.setEncoding('latin1'), 'data')
-        expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
-        socket.write(body)
-        await delay(50)
-        socket.end(body)
-        expect(await closed).toEqual([false])
-        jest.useRealTimers()
-      }
-      await readers.close()
+      while ((await server.ask('/submit', over)).status !== 429);
+      stopTimeouts()
+      const socket = connect({
+        ...{ port: Number(new URL(server.url).port), host: '127.0.0.1', allowHalfOpen: true },
+      })
+      const closed = once(socket, 'close')
+      const body = Buffer.alloc(100_000)
+      socket.write(`POST ${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`)
+      socket.write(`Content-Length: ${2 * body.length}\r\n\r\n`)
+      const [answer] = await once(socket.setEncoding('latin1'), 'data')
+      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+      socket.write(body)
+      await delay(50)
+      socket.end(body)
+      expect(await closed).toEqual([false])
+      jest.useRealTimers()
     },
   )
 

@@ -255,20 +255,3 @@ test('a comparison of many outputs lets readers have their turn', async () => {
   isDone = true
   expect(turns).toBeGreaterThan(9)
 })
-
-test('nothing of the index is emptied before everybody knows that it is rebuilt', async () => {
-  const { dataDir, rows } = await stored()
-  const server = await servers.start({ ...SETTINGS, DATA_DIR: dataDir })
-  await untilReady(server)
-  const { node } = server
-  const heard: IndexStatus['state'][] = []
-  let isThere: boolean | undefined
-  node.maintenance.onStatus = async ({ state }) => {
-    heard.push(state)
-    if (state === 'rebuilding') isThere ??= (rowsOf(dataDir).graph_names ?? []).length > 0
-  }
-  await node.maintenance.rebuild()
-  expect(isThere).toBe(true)
-  expect(heard).toEqual(['rebuilding', 'comparing', 'equal'])
-  expect(rowsOf(dataDir)).toEqual(rows)
-})
