@@ -1,5 +1,6 @@
 import { BeefError, readBeefFrame } from '../../backend/src/protocol/beef.js'
 import { sdkTransaction } from '../../backend/src/protocol/beef-transaction.js'
+import { isInnerNode } from '../../backend/src/protocol/block-rules.js'
 import { equalBytes, fromHex, reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { MerklePath } from '../../backend/src/protocol/merkle-path.js'
 import { decodeOutpoint, formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -68,6 +69,8 @@ export class Bundle {
     for (const transaction of this.transactions) {
       const { txid } = transaction
       if (this.byTxid.has(txid)) throw new ProofError('BAD_BEEF', `${txid} occurs twice in the BEEF`)
+      if (isInnerNode(transaction))
+        throw new ProofError('BAD_BEEF', `${txid} could be an inner node of a merkle tree: it has 64 bytes`)
       this.byTxid.set(txid, transaction)
     }
     this.paths = new MerklePaths(bumps, hash, this.byTxid)
@@ -109,6 +112,11 @@ export class Bundle {
 
   hasPath(txid: string): boolean {
     return this.paths.has(txid)
+  }
+
+  /** The highest block that a merkle path names; 0 without paths. */
+  get highestClaim(): number {
+    return this.paths.highest
   }
 
   /** The block that a transaction is in according to its merkle path. @throws ProofError `BAD_PATH`. */
@@ -187,6 +195,8 @@ export interface ClaimedBlock {
 /** The merkle paths (BUMP, BRC-74) of a BEEF, indexed by txid. */
 export class MerklePaths {
   private readonly byTxid = new Map<string, ClaimedBlock & { bump: Uint8Array }>()
+  /** The highest block that is named; 0 without paths. */
+  highest = 0
 
   /**
    * @param among The only transactions to index; by default, all.
@@ -200,6 +210,7 @@ export class MerklePaths {
     for (const bump of bumps) {
       const path = this.read(bump)
       const { height, root } = path
+      this.highest = Math.max(this.highest, height)
       for (const txid of path.txids)
         if (!this.byTxid.has(txid) && among?.has(txid) !== false)
           this.byTxid.set(txid, { height, root, bump })

@@ -10,6 +10,7 @@ import { TRACKER_TIMEOUT } from './verify-transactions.js'
 export type CheckRequest =
   | { kind: 'check'; task: CheckTask }
   | { kind: 'root'; isValid: boolean }
+  | { kind: 'tip'; height: number }
   | { kind: 'no root'; message: string }
 
 /** A check in the form that can be sent to another thread: without functions and signals. */
@@ -17,14 +18,16 @@ export interface CheckTask extends Omit<NameTrust, 'chainTracker' | 'hash' | 'si
   name: string
   evidence: Evidence
   earlier: KnownName | undefined
-  /** Whether the parent thread has a chain tracker to ask. */
+  /** Whether the parent thread has a chain tracker to ask, and one that says how high the chain is. */
   hasHeaders: boolean
+  hasHeight: boolean
 }
 
-/** Messages from a worker. It asks about one root at a time. */
+/** Messages from a worker. It asks one question at a time: about a root, or how high the chain is. */
 export type CheckMessage =
   | { kind: 'ready' }
   | { kind: 'ask'; root: string; height: number }
+  | { kind: 'ask tip' }
   | { kind: 'checked'; checked: CheckedEvidence }
   | { kind: 'refused'; error: { name: string; code: string; message: string } }
 
@@ -57,10 +60,15 @@ export async function checkInWorker(
       abort = () => reject(isAsking ? new HeadersError(TRACKER_TIMEOUT) : signal.reason)
       signal.addEventListener('abort', abort, { once: true })
 
-      const ask = async ({ root, height }: { root: string; height: number }): Promise<CheckRequest> => {
+      const ask = async (
+        question: Extract<CheckMessage, { kind: 'ask' | 'ask tip' }>,
+      ): Promise<CheckRequest> => {
         if (chainTracker === 'scripts only') return { kind: 'no root', message: 'there is no chain tracker' }
         isAsking = true
         try {
+          if (question.kind === 'ask tip')
+            return { kind: 'tip', height: (await chainTracker.currentHeight?.()) ?? 0 }
+          const { root, height } = question
           return { kind: 'root', isValid: await chainTracker.isValidRootForHeight(root, height) }
         } catch (error) {
           return { kind: 'no root', message: shortMessageOf(error) }
@@ -72,7 +80,7 @@ export async function checkInWorker(
         if (message.kind === 'ready') {
           isReady = true
           worker?.post({ kind: 'check', task: taskOf(check) })
-        } else if (message.kind === 'ask') {
+        } else if (message.kind === 'ask' || message.kind === 'ask tip') {
           void ask(message).then((request) => worker?.post(request))
         } else if (message.kind === 'checked') resolve(message.checked)
         else reject(errorOf(message.error))
@@ -103,8 +111,10 @@ function defaultUrl(): URL {
 
 function taskOf(check: NameTrust & SoughtName & { evidence: Evidence }): CheckTask {
   const { name, evidence, earlier, deployment, requireProofs, maxBytes, maxScriptWork, scriptTimeout } = check
+  const { chainTracker } = check
   return {
-    ...{ name, evidence, earlier, deployment, hasHeaders: check.chainTracker !== 'scripts only' },
+    ...{ name, evidence, earlier, deployment, hasHeaders: chainTracker !== 'scripts only' },
+    hasHeight: chainTracker !== 'scripts only' && chainTracker.currentHeight !== undefined,
     requireProofs,
     maxBytes,
     maxScriptWork,

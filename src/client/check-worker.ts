@@ -21,20 +21,33 @@ const send = (message: CheckMessage): void => parent.postMessage(message)
 /** Resolves with the chain tracker's answer to the question that is open. */
 let onAnswer: ((answer: CheckRequest) => void) | undefined
 
-const chainTracker = {
-  async isValidRootForHeight(root: string, height: number): Promise<boolean> {
-    const answer = await new Promise<CheckRequest>((resolve) => {
-      onAnswer = resolve
-      send({ kind: 'ask', root, height })
-    })
-    if (answer.kind === 'root') return answer.isValid
-    throw new Error(answer.kind === 'no root' ? answer.message : 'no answer')
-  },
+async function ask(question: CheckMessage): Promise<CheckRequest> {
+  return await new Promise<CheckRequest>((resolve) => {
+    onAnswer = resolve
+    send(question)
+  })
 }
 
-async function check({ hasHeaders, ...task }: CheckTask): Promise<void> {
+async function isValidRootForHeight(root: string, height: number): Promise<boolean> {
+  const answer = await ask({ kind: 'ask', root, height })
+  if (answer.kind === 'root') return answer.isValid
+  throw unanswered(answer)
+}
+
+async function currentHeight(): Promise<number> {
+  const answer = await ask({ kind: 'ask tip' })
+  if (answer.kind === 'tip') return answer.height
+  throw unanswered(answer)
+}
+
+function unanswered(answer: CheckRequest): Error {
+  return new Error(answer.kind === 'no root' ? answer.message : 'no answer')
+}
+
+async function check({ hasHeaders, hasHeight, ...task }: CheckTask): Promise<void> {
+  const tracker = { isValidRootForHeight, ...(hasHeight && { currentHeight }) }
   try {
-    const checked = await checkEvidence({ ...task, chainTracker: hasHeaders ? chainTracker : 'scripts only' })
+    const checked = await checkEvidence({ ...task, chainTracker: hasHeaders ? tracker : 'scripts only' })
     send({ kind: 'checked', checked })
   } catch (error) {
     const { name, message } = error as Error

@@ -28,6 +28,8 @@ export type ProofErrorCode =
   | 'UNVERIFIED'
   /** An unproven transaction that no block can hold: a script fails, or it pays out more than it spends. */
   | 'BAD_SCRIPT'
+  /** An unproven transaction that no block can hold yet: its lock time is ahead, or it spends a coinbase too early. */
+  | 'NOT_FINAL'
   /** Running its scripts would cost more than the caller allows (`maxScriptWork`). */
   | 'TOO_COSTLY'
   /** Its scripts ran longer than the caller allows (`scriptTimeout`). */

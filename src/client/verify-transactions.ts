@@ -1,16 +1,29 @@
+import {
+  type ChainPosition,
+  COINBASE_MATURITY,
+  isOver,
+  lockIn,
+  positionAt,
+  reasonAgainst,
+} from '../../backend/src/protocol/block-rules.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { runScripts, type ScriptSpender, TooCostlyError } from '../../backend/src/protocol/run-scripts.js'
 import { DEFAULT_SCRIPT_WORK } from '../../backend/src/protocol/script-cost.js'
 import type { ChainTracker } from '../../backend/src/protocol/sdk-types.js'
-import type { TransactionView } from '../../backend/src/protocol/transaction.js'
+import { isCoinbase, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { unlessAborted } from './bounded-fetch.js'
 import type { Bundle } from './bundle.js'
 import { HeadersError, ProofError } from './errors.js'
 import { ThreadShare } from './thread-share.js'
 
-/** Says which blocks exist. `'scripts only'`: nobody is asked, and every merkle path is accepted, as the SDK does. */
-export type Headers = Pick<ChainTracker, 'isValidRootForHeight'> | 'scripts only'
+/**
+ * Says which blocks exist. `'scripts only'`: nobody is asked, and every merkle path is accepted, as the SDK does. A chain
+ * tracker without `currentHeight` shows that the chain has come as far as the blocks that it confirms.
+ */
+export type Headers =
+  | (Pick<ChainTracker, 'isValidRootForHeight'> & Partial<Pick<ChainTracker, 'currentHeight'>>)
+  | 'scripts only'
 
 /** What the caller trusts, and what a check may cost. */
 export interface Trust {
@@ -38,7 +51,8 @@ const MAX_REASON = 200
 /**
  * Verifies that transactions of a bundle are or could be in a chain, by the rules of the SDK's `Transaction.verify`: a
  * transaction with a merkle path is in the block of its root, which the chain tracker knows; any other runs its scripts
- * against the outputs it spends, whose transactions are verified in the same way. Each is verified once.
+ * against the outputs it spends, whose transactions are verified in the same way. Each is verified once. Beyond that, what is
+ * in no block keeps the rules by which a server takes it (`block-rules.ts`): the next block could hold it.
  */
 export class TransactionVerifier {
   /** The verified transactions, each with the height of its block if it has one. */
@@ -50,6 +64,9 @@ export class TransactionVerifier {
   private readonly scriptTimeout: number
   private scriptTime = 0
   private readonly thread = new ThreadShare()
+  /** What the unproven transactions wait for: a position of the chain, with the transaction that asks for it. */
+  private readonly waits: (ChainPosition & { txid: string; why: string })[] = []
+  private tip: Promise<number> | undefined
 
   /** @param anchor A transaction that the caller trusts: its ancestors are not verified. */
   constructor(
@@ -65,8 +82,8 @@ export class TransactionVerifier {
    * Verifies a transaction and everything it depends on.
    *
    * @returns The height of its block, confirmed by the chain tracker; undefined if it is in none, or no headers are asked.
-   * @throws ProofError `BAD_PATH`, `UNVERIFIED`, `UNPROVEN`, `BAD_SCRIPT`, `TOO_COSTLY`, `SCRIPT_TIMEOUT`; HeadersError;
-   * the reason of the signal.
+   * @throws ProofError `BAD_PATH`, `UNVERIFIED`, `UNPROVEN`, `BAD_SCRIPT`, `NOT_FINAL`, `TOO_COSTLY`, `SCRIPT_TIMEOUT`;
+   * HeadersError; the reason of the signal.
    */
   async verify(txid: string): Promise<number | undefined> {
     this.thread.resume()
@@ -74,6 +91,7 @@ export class TransactionVerifier {
       const pending = [txid]
       for (let next = pending.pop(); next !== undefined; next = pending.pop())
         for (const source of await this.verifyOne(next)) pending.push(source)
+      await this.requireFinal()
     } finally {
       this.thread.pause()
     }
@@ -126,9 +144,10 @@ export class TransactionVerifier {
     const view = this.bundle.transaction(txid)
     if (view === undefined) throw new ProofError('UNVERIFIED', `${txid} is not in the proof`)
     const { inputs, outputs } = view
-    // A loop over the inputs would accept a transaction that has none.
-    if (inputs.length === 0) throw new ProofError('BAD_SCRIPT', `${txid} is in no block, and has no inputs`)
-    if (outputs.length === 0) throw new ProofError('BAD_SCRIPT', `${txid} has no outputs`)
+    const reason = reasonAgainst(view)
+    if (reason !== undefined) throw new ProofError('BAD_SCRIPT', `${txid} is in no block, and ${reason}`)
+    const lock = lockIn(view)
+    if (lock !== undefined) this.waits.push({ ...lock, txid, why: `has the lock time ${view.lockTime}` })
     const sources = inputs.map((input) => {
       const source = this.bundle.output(input)
       if (source !== undefined) return source
@@ -140,7 +159,46 @@ export class TransactionVerifier {
     if (total(outputs) > total(sources))
       throw new ProofError('BAD_SCRIPT', `${txid} pays out more than it spends`)
     await this.runScripts({ txid, raw: view.raw, spent: sources })
-    return inputs.map((input) => input.txid)
+    const spent = [...new Set(inputs.map((input) => input.txid))]
+    for (const source of spent) this.requireMature(source, txid)
+    return spent
+  }
+
+  /** A coinbase is spent when it has a number of confirmations. Without headers nobody knows how many it has. */
+  private requireMature(source: string, txid: string): void {
+    const transaction = this.bundle.transaction(source)
+    if (transaction === undefined || !isCoinbase(transaction) || this.trust.chainTracker === 'scripts only')
+      return
+    const mined = this.bundle.claimedBlock(source)
+    if (mined === undefined) return
+    // When the next block may hold it.
+    const height = mined.height + COINBASE_MATURITY - 1
+    this.waits.push({ height, time: 0, txid, why: `spends the coinbase of block ${mined.height}` })
+  }
+
+  /** @throws ProofError `NOT_FINAL`; HeadersError. */
+  private async requireFinal(): Promise<void> {
+    if (this.waits.length === 0) return
+    const position = positionAt(await this.currentHeight())
+    const early = this.waits.find((lock) => !isOver(lock, position))
+    if (early === undefined) return
+    throw new ProofError(
+      'NOT_FINAL',
+      `${early.txid} is in no block, and none can hold it yet: it ${early.why}, and the chain is at ${position.height}`,
+    )
+  }
+
+  /** The height of the chain as far as it is known. */
+  private async currentHeight(): Promise<number> {
+    const { chainTracker, signal } = this.trust
+    if (chainTracker === 'scripts only') return this.bundle.highestClaim
+    const confirmed = [...this.verified.values()].map((height = 0) => height)
+    const shown = confirmed.reduce((most, height) => Math.max(most, height), 0)
+    this.tip ??= currentHeightOf(chainTracker, signal)
+    this.thread.pause()
+    const height = await this.tip
+    this.thread.resume()
+    return Math.max(shown, height)
   }
 
   private async runScripts(spender: ScriptSpender): Promise<void> {
@@ -187,6 +245,20 @@ export async function isKnownRoot(
   } catch (cause) {
     const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
     throw new HeadersError(`no block header at height ${height}: ${reason.slice(0, MAX_REASON)}`, { cause })
+  }
+}
+
+/** The height of the chain; 0 if the chain tracker cannot say. @throws HeadersError if it does not answer. */
+async function currentHeightOf(
+  tracker: Exclude<Headers, string>,
+  signal: AbortSignal | undefined,
+): Promise<number> {
+  try {
+    const answer = tracker.currentHeight?.() ?? Promise.resolve(0)
+    return await (signal === undefined ? answer : unlessAborted(answer, signal))
+  } catch (cause) {
+    const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
+    throw new HeadersError(`no height of the chain: ${reason.slice(0, MAX_REASON)}`, { cause })
   }
 }
 

@@ -1,5 +1,5 @@
+import type { ChainPosition } from '../protocol/block-rules.js'
 import type { AdmissionOptions } from './admission-rules.js'
-import type { ChainPosition } from './block-rules.js'
 import type { GraphStore } from './graph-store.js'
 import type { HeaderChain } from './header-chain.js'
 

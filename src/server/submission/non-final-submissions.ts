@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { type ChainPosition, isOver, lockOf } from '../../../backend/src/graph/block-rules.js'
+import { lockOf } from '../../../backend/src/graph/block-rules.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import { knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
 import { type BlockHeaders, ChainTrackerError } from '../chain/chain-tracker.js'
 import { InvalidSubmissionError, SubmissionError } from './errors.js'
 import type { WriteLock } from './submission-queue.js'
@@ -14,8 +15,6 @@ import type { WriteLock } from './submission-queue.js'
 const MAX_HELD = 1000
 const MAX_HELD_BYTES = 256 * 1024
 const RELEASE_BATCH = 20
-/** About how far the median time of the last eleven blocks is behind the clock, in seconds (BIP 113). */
-const MEDIAN_TIME_LAG = 3600
 /** Between two polls, in milliseconds: blocks come every ten minutes. */
 const POLL_INTERVAL = 30_000
 
@@ -71,8 +70,7 @@ export class NonFinalSubmissions {
    */
   private async position(): Promise<ChainPosition> {
     const { headers, graph } = this.options
-    const height = (await headers?.currentHeight()) ?? (await graph.blocks.lastHeight())
-    return { height, time: Math.floor(Date.now() / 1000) - MEDIAN_TIME_LAG }
+    return positionAt((await headers?.currentHeight()) ?? (await graph.blocks.lastHeight()))
   }
 }
 

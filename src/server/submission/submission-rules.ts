@@ -3,6 +3,7 @@ import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { admittedTransactions } from '../../../backend/src/graph/transaction-records.js'
+import { isInnerNode } from '../../../backend/src/protocol/block-rules.js'
 import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { NOT_STRICT, possibleMintInputs } from '../../../backend/src/protocol/mint-outputs.js'
@@ -79,11 +80,8 @@ export function assertFewAdvertisements(
     throw new SubmissionTooLargeError(`a BEEF may have at most ${MAX_CLAIMS} advertisements of this host`)
 }
 
-/** Two hashes side by side. All of an inner node of a merkle tree but its length can be chosen with enough work. */
-const INNER_NODE_BYTES = 64
-
 function assertNoInnerNode(transaction: TransactionView | undefined): void {
-  if (transaction?.raw.length === INNER_NODE_BYTES)
+  if (transaction !== undefined && isInnerNode(transaction))
     throw new InvalidSubmissionError(
       `${transaction.txid} has 64 bytes, so it could be an inner node of a merkle tree`,
     )

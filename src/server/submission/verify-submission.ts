@@ -3,6 +3,7 @@ import { type BeefContents, pathOf } from '../../../backend/src/graph/read-beef.
 import { blockText, type Proof, type TransactionRecord } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
+import { COINBASE_MATURITY } from '../../../backend/src/protocol/block-rules.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { likelyWork, type ScriptSpender } from '../../../backend/src/protocol/run-scripts.js'
 import {
@@ -17,8 +18,6 @@ import { SubmissionTooLargeError } from './errors.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import { notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
 
-/** How many confirmations a coinbase has when the next block may spend it (consensus, `COINBASE_MATURITY`). */
-const COINBASE_MATURITY = 100
 /** How long the scripts of a submission may take by default, in milliseconds. */
 const TIMEOUT = 60_000
 

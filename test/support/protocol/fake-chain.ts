@@ -225,11 +225,17 @@ export class FakeChain {
   }
 
   /** A transaction with these coins in and these outputs out; a fake coin where there are none. */
-  spend(transaction: { inputs: readonly FakeCoin[]; outputs: readonly FakeOutput[] }): FakeTransaction {
+  spend(transaction: {
+    inputs: readonly FakeCoin[]
+    outputs: readonly FakeOutput[]
+    lockTime?: number
+    /** Of all inputs; by default final. */
+    sequence?: number
+  }): FakeTransaction {
+    const { outputs, lockTime, sequence } = transaction
     const coins = transaction.inputs.length > 0 ? transaction.inputs : [this.madeUpCoin()]
-    return this.add(
-      encodeTransaction({ inputs: coins.map((coin) => unsigned(coin)), outputs: transaction.outputs }),
-    )
+    const inputs = coins.map((coin) => ({ ...unsigned(coin), sequence }))
+    return this.add(encodeTransaction({ inputs, outputs, lockTime }))
   }
 
   /** A coin that no transaction here made, and another one each time. */

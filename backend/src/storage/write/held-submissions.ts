@@ -1,5 +1,5 @@
-import type { ChainPosition } from '../../graph/block-rules.js'
 import type { HeldSubmission, HeldSubmissions } from '../../graph/host-store.js'
+import type { ChainPosition } from '../../protocol/block-rules.js'
 import { hashColumn, hexOf } from '../rows/columns.js'
 import { heldOf, heldRow } from '../rows/record-rows.js'
 import type { RowDatabase } from '../rows/rows.js'

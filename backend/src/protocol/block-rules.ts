@@ -1,0 +1,67 @@
+import { formatOutpoint } from './outpoint.js'
+import type { TransactionView } from './transaction.js'
+
+// What consensus demands of a transaction beyond its scripts. Servers and clients believe nothing unproven that breaks a rule.
+
+/** Two hashes side by side. All of an inner node of a merkle tree but its length can be chosen with enough work. */
+const INNER_NODE_BYTES = 64
+
+/** Whether a transaction could be an inner node of a merkle tree: a path would prove it although no block holds it. */
+export function isInnerNode({ raw }: Pick<TransactionView, 'raw'>): boolean {
+  return raw.length === INNER_NODE_BYTES
+}
+
+/**
+ * Why no block can hold a transaction, though all its scripts may pass: a verifier that runs scripts input by input accepts
+ * a transaction without inputs, and counts a coin twice that is spent twice in it. Undefined if nothing is wrong.
+ */
+export function reasonAgainst({
+  inputs,
+  outputs,
+}: Pick<TransactionView, 'inputs' | 'outputs'>): string | undefined {
+  if (inputs.length === 0) return 'has no inputs'
+  if (outputs.length === 0) return 'has no outputs'
+  if (new Set(inputs.map(formatOutpoint)).size < inputs.length) return 'spends the same output twice'
+  return undefined
+}
+
+/** Below this, a lock time is a height; from here on, seconds since 1970 (consensus, `LOCKTIME_THRESHOLD`). */
+const FIRST_TIME = 500_000_000
+const FINAL_SEQUENCE = 0xffffffff
+/** About how far the median time of the last eleven blocks is behind the clock, in seconds (BIP 113). */
+const MEDIAN_TIME_LAG = 3600
+
+/** How far a chain has come: the height of its last block, and the median time of its last eleven in seconds since 1970. */
+export interface ChainPosition {
+  height: number
+  time: number
+}
+
+/** The position of a chain at a height, with its time estimated from the clock. */
+export function positionAt(height: number): ChainPosition {
+  return { height, time: Math.floor(Date.now() / 1000) - MEDIAN_TIME_LAG }
+}
+
+/** The position from which a block can hold a transaction; undefined if one always can: all its inputs are final, or no lock time is set. */
+export function lockIn({
+  lockTime,
+  inputs,
+}: {
+  lockTime: number
+  inputs: readonly { sequence?: number | undefined }[]
+}): ChainPosition | undefined {
+  const isFinal = inputs.every(({ sequence = FINAL_SEQUENCE }) => sequence === FINAL_SEQUENCE)
+  if (lockTime === 0 || isFinal) return undefined
+  return lockTime < FIRST_TIME ? { height: lockTime, time: 0 } : { height: 0, time: lockTime }
+}
+
+/**
+ * Whether the next block may hold a locked transaction. Its height is one more than that of the last block; lock times are
+ * compared with the height of the block with the transaction, and with the median time before it (BIP 113).
+ */
+export function isOver(lock: ChainPosition, { height, time }: ChainPosition): boolean {
+  return lock.height <= height && lock.time < time
+}
+
+/** How many confirmations a coinbase has when the next block may spend it (consensus). */
+export const COINBASE_MATURITY = 100
