@@ -1,7 +1,6 @@
 import { percentDecoded } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { readInscription } from '../../backend/src/protocol/inscription.js'
-import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { decodeMineNode, isName, MineNodeError } from '../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import {
@@ -471,8 +470,7 @@ class VerifiedFetcher {
       try {
         const output = await this.gateways.first(question, limits)
         const { content } = output
-        if (content !== undefined && this.chunkTypes.has(essenceOf(content.contentType)))
-          return { ...output, content }
+        if (content !== undefined && this.chunkTypes.has(content.contentType)) return { ...output, content }
         // Proven, so all would have to agree.
         return { agreedBy: of, of, at }
       } catch (error) {

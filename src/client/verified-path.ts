@@ -1,5 +1,4 @@
 import { DirectoryError, directoryEntries } from '../../backend/src/protocol/directory.js'
-import { essenceOf } from '../../backend/src/protocol/media-type.js'
 import { type ContentReference, PointerError, parsePointer } from '../../backend/src/protocol/outpoint.js'
 import { VerifiedFetchError } from './verified-error.js'
 import type { VerifiedOutput } from './verify-output.js'
@@ -24,7 +23,7 @@ export interface PathSearch {
   segments: readonly string[]
   /** Whether a directory comes as inscribed. */
   raw: boolean
-  /** The content types of directories, in lower case. */
+  /** The content types of directories, matched exactly. */
   directoryTypes: ReadonlySet<string>
   /** The largest directory that is read, and all on the path together, in bytes. */
   maxDirectoryBytes: number
@@ -58,7 +57,7 @@ class Walk {
   constructor(private readonly search: PathSearch) {}
 
   isDirectory({ content }: VerifiedFile): boolean {
-    return this.search.directoryTypes.has(essenceOf(content.contentType))
+    return this.search.directoryTypes.has(content.contentType)
   }
 
   /** What a directory without a path leads to: its default, otherwise its index. */
@@ -101,7 +100,7 @@ class Walk {
     const { maxDirectoryBytes } = this.search
     this.directories.push(directory)
     if (this.directories.length > MAX_LEVELS)
-      throw new VerifiedFetchError('NESTING_TOO_DEEP', `a path may open at most ${MAX_LEVELS} directories`, {
+      throw new VerifiedFetchError('NESTING_TOO_DEEP', 'directory nesting too deep', {
         step: 'directory',
       })
     const { body } = directory.content

@@ -1,4 +1,4 @@
-import { toHex } from '../../backend/src/protocol/bytes.js'
+import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
 import { isMediaType, UNTYPED } from '../../backend/src/protocol/media-type.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { sha256 } from '../../backend/src/protocol/transaction.js'
@@ -58,7 +58,9 @@ export async function fileResponse(
   { contentType, body }: { contentType: string; body: Uint8Array },
   { question, verification, cache }: { question: Question; verification: Verification; cache: string },
 ): Promise<VerifiedResponse> {
-  const tag = `"${await sha256Hex(body)}"`
+  const type = servedType(contentType)
+  // As of the gateway: the same bytes by another type are something else.
+  const tag = `"${await sha256Hex(utf8(`${await sha256Hex(body)} ${type}`))}"`
   const headers = headersOf(verification, { 'Cache-Control': cache, ETag: tag, 'Accept-Ranges': 'bytes' })
   const { method } = question
   if (isKnown(question.headers.get('if-none-match'), tag))
@@ -70,7 +72,7 @@ export async function fileResponse(
   }
   const { from, to } = range ?? { from: 0, to: body.length }
   if (range !== undefined) headers.set('Content-Range', `bytes ${from}-${to - 1}/${body.length}`)
-  headers.set('Content-Type', servedType(contentType))
+  headers.set('Content-Type', type)
   headers.set('Content-Length', String(to - from))
   // A copy: a view would keep the whole transaction in memory, and a response could be written through.
   const bytes = method === 'HEAD' ? null : body.slice(from, to)
@@ -164,7 +166,7 @@ function isKnown(header: string | null, tag: string): boolean {
 
 /**
  * The range that is asked for (RFC 9110 14.2), its end not included. Several ranges, and headers that are not valid, mean the
- * whole body, as does an `If-Range` with another tag.
+ * whole body, as do an `If-Range` with another tag and an empty body.
  */
 function requestedRange(
   headers: Headers,
@@ -174,6 +176,7 @@ function requestedRange(
   const [, first, last] = /^bytes=(\d*)-(\d*)$/i.exec(headers.get('range')?.trim() ?? '') ?? []
   if (first === undefined || last === undefined || first + last === '') return undefined
   if (ifRange !== null && ifRange !== tag) return undefined
+  if (length === 0) return undefined
   if (first === '') {
     const from = Math.max(0, length - Number(last))
     return from === length ? 'unsatisfiable' : { from, to: length }

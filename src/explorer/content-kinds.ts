@@ -1,3 +1,5 @@
+import { essenceOf } from '../../backend/src/protocol/media-type.js'
+
 /** What a page can show of content, by its type. */
 export type ContentKind =
   | 'name'
@@ -36,10 +38,11 @@ const IMAGES = /^image\/(?:png|jpeg|gif|webp|avif|svg\+xml|bmp|x-icon|vnd\.micro
 
 /** The kind of some content, by the type that was inscribed: a stranger's text. */
 export function kindOf(contentType: string): ContentKind {
-  const essence = (contentType.split(';', 1)[0] ?? '').trim().toLowerCase()
-  if (NAMES.has(essence)) return 'name'
-  if (DIRECTORIES.has(essence)) return 'directory'
-  if (CHUNKS.has(essence)) return 'stream'
+  // As the gateway reads them: exactly.
+  if (NAMES.has(contentType)) return 'name'
+  if (DIRECTORIES.has(contentType)) return 'directory'
+  if (CHUNKS.has(contentType)) return 'stream'
+  const essence = essenceOf(contentType)
   if (IMAGES.test(essence)) return 'image'
   if (essence.startsWith('audio/')) return 'audio'
   if (essence.startsWith('video/')) return 'video'

@@ -1,4 +1,3 @@
-import { essenceOf } from '../protocol/media-type.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { PROFILES } from '../protocol/profile.js'
 import type { Attribute } from './attributes.js'
@@ -179,7 +178,7 @@ export function heightIn(recency: number): number | undefined {
   return recency < UNPROVEN ? recency : undefined
 }
 
-/** The types of what is part of something else: names have a list of their own, and streams are listed by their first chunk. */
+/** The types, matched exactly, of what is part of something else: names have a list of their own, and streams are listed by their first chunk. */
 const PARTS: ReadonlySet<string> = new Set(
   Object.values(PROFILES).flatMap(({ nameContentType, streamChunkContentTypes }) => [
     nameContentType,
@@ -189,5 +188,5 @@ const PARTS: ReadonlySet<string> = new Set(
 
 /** Whether an output is in the list of inscriptions. Follows from the output alone. */
 export function isListed({ content, carrier }: Pick<OutputRecord, 'content' | 'carrier'>): boolean {
-  return content !== undefined && carrier !== true && !PARTS.has(essenceOf(content.contentType))
+  return content !== undefined && carrier !== true && !PARTS.has(content.contentType)
 }

@@ -1,14 +1,5 @@
 import { createHash } from 'node:crypto'
-import { essenceOf } from '../protocol/media-type.js'
 import type { StreamChunk, StreamSegment, StreamSummary } from './graph-store.js'
-
-/**
- * Whether content continues a stream: its type is one of a profile's chunk types, regardless of case and parameters
- * (protocol 1).
- */
-export function isChunkType(contentType: string, chunkTypes: readonly string[]): boolean {
-  return chunkTypes.includes(essenceOf(contentType))
-}
 
 /** How many chunks the first segments of a stream have; of that many segments, and of each next 64 twice as many. */
 const FIRST_SEGMENT = 64
@@ -24,12 +15,6 @@ export function segmentOf(chunks: StreamChunk[]): StreamSegment {
   for (const { sha256, length } of chunks) hash.update(`${sha256} ${length}\n`)
   const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
   return { chunks: chunks.length, length, sha256: hash.digest('hex') }
-}
-
-/** The summary of a stream with its type, which the hash then covers. */
-export function typed(summary: Omit<StreamSummary, 'contentType'>, contentType: string): StreamSummary {
-  const sha256 = createHash('sha256').update(`${summary.sha256} ${contentType}`).digest('hex')
-  return { ...summary, contentType, sha256 }
 }
 
 /** Summarises a stream, without its type. Holds no more chunks in memory than a segment has. */

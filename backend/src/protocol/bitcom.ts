@@ -37,6 +37,8 @@ export type MapCommand =
 export const MAX_BITCOM_PUSHES = 10_000
 
 const PIPE = 0x7c
+/** Between the commands of MAP, and allowed behind the last. */
+const COMMAND_END = ':::'
 
 /**
  * Reads what follows a top-level OP_RETURN, from offset `at` (which is after the OP_RETURN): pushes, split into
@@ -75,12 +77,28 @@ function readText(push: Uint8Array | undefined): string | undefined {
 }
 
 /**
- * Reads the pushes after a MAP marker, or those of the script in an envelope's MAP tag. Text is UTF-8 with
- * replacement. Undefined where nothing would change: another command, or one with nothing to work on. A key
- * without a value at the end of a SET is ignored.
+ * Reads the pushes after a MAP marker, or those of the script in an envelope's MAP tag: commands with `:::` between them (MAP
+ * version 2). Text is UTF-8 with replacement. Left out are those that would change nothing: other commands, and those with
+ * nothing to work on. A key without a value at the end of a SET is ignored.
  */
-export function readMapScript(pushes: readonly Uint8Array[]): MapCommand | undefined {
-  const [command, ...words] = pushes.map(readUtf8)
+export function readMapScript(pushes: readonly Uint8Array[]): MapCommand[] {
+  const commands: MapCommand[] = []
+  let words: string[] = []
+  const finish = (): void => {
+    const command = readMapCommand(words)
+    if (command !== undefined) commands.push(command)
+    words = []
+  }
+  for (const push of pushes) {
+    const word = readUtf8(push)
+    if (word === COMMAND_END) finish()
+    else words.push(word)
+  }
+  finish()
+  return commands
+}
+
+function readMapCommand([command, ...words]: readonly string[]): MapCommand | undefined {
   const [key, ...values] = words
   if (command === undefined || key === undefined) return undefined
   switch (command) {

@@ -12,23 +12,24 @@ interface EnvelopeField {
 
 /** An inscription envelope (BRC-160). Byte fields are views into the script, save a body of several pushes. */
 export interface Envelope {
-  /** Absent where the tag is, and where its value is empty, no UTF-8, or 256 bytes and more. */
+  /** Absent where the tag is, and where its last value is empty, no UTF-8, or 256 bytes and more. */
   contentType?: string
   parent?: Outpoint
-  /** Undefined where no OP_0 starts a body; empty where nothing follows the OP_0. */
+  /** Undefined where no body tag starts a body; empty where nothing follows that tag. */
   body?: Uint8Array
-  /** The values of the MAP tags in order, each a script of pushes. */
-  maps: Uint8Array[]
-  /** All tags in order, including those above. */
+  /** The value of the last MAP tag, a script of pushes. */
+  map?: Uint8Array
+  /** The other tags in order. */
   fields: EnvelopeField[]
 }
 
 const ORD = ascii('ord')
 const MAP_TAG = ascii(MAP_MARKER)
+const BODY_TAG = 0
 const CONTENT_TYPE_TAG = 1
 const PARENT_TAG = 3
 
-/** Tags past this many are passed over: tags of two bytes would else take a hundred times their size in memory. */
+/** Other tags past this many are passed over: tags of two bytes would else take a hundred times their size in memory. */
 const MAX_FIELDS = 1000
 
 /**
@@ -77,17 +78,20 @@ export function readEnvelope(script: Uint8Array): {
 function readEnvelopeAt(script: Uint8Array, at: number): { envelope: Envelope; end: number } | undefined {
   const walk = new ScriptWalk(script, at)
   if (!walk.next() || walk.data === undefined || !equalBytes(walk.data, ORD)) return undefined
-  const envelope: Envelope = { maps: [], fields: [] }
-  let count = 0
-  while (walk.next() && walk.op !== OP.FALSE) {
-    if (walk.op === OP.ENDIF) return finish(envelope, walk.end)
-    const tag = count++ < MAX_FIELDS ? walk.pushed : undefined
+  const envelope: Envelope = { fields: [] }
+  const known: KnownFields = {}
+  while (walk.next() && !isBodyTag(walk)) {
+    if (walk.op === OP.ENDIF) return finish(envelope, known, walk.end)
+    const field = knownField(walk)
+    const tag = field === undefined && envelope.fields.length < MAX_FIELDS ? walk.pushed : undefined
     if (walk.pushedLength === undefined || !walk.next()) return undefined
     // A tag without a value is ignored; what was read before it counts.
-    if (walk.op === OP.ENDIF) return finish(envelope, walk.end)
+    if (walk.op === OP.ENDIF) return finish(envelope, known, walk.end)
     if (walk.pushedLength === undefined) return undefined
-    const value = tag && walk.pushed
-    if (tag !== undefined && value !== undefined) envelope.fields.push({ tag, value })
+    const value = (tag !== undefined || field !== undefined) && walk.pushed
+    if (!value) continue
+    if (field !== undefined) known[field] = value
+    else if (tag !== undefined) envelope.fields.push({ tag, value })
   }
   const bodyStart = walk.end
   let bodyLength = 0
@@ -95,7 +99,7 @@ function readEnvelopeAt(script: Uint8Array, at: number): { envelope: Envelope; e
   while (walk.next()) {
     if (walk.op === OP.ENDIF) {
       envelope.body = readBody({ script, at: bodyStart, length: bodyLength, pushes })
-      return finish(envelope, walk.end)
+      return finish(envelope, known, walk.end)
     }
     if (walk.pushedLength === undefined) return undefined
     bodyLength += walk.pushedLength
@@ -118,18 +122,32 @@ function readBody(body: { script: Uint8Array; at: number; length: number; pushes
   return joined
 }
 
-/** Reads the known tags. If a tag occurs twice, the first counts, whatever its value. */
-function finish(envelope: Envelope, end: number): { envelope: Envelope; end: number } {
-  const contentType = firstValue(envelope, CONTENT_TYPE_TAG)
-  const parent = firstValue(envelope, PARENT_TAG)
-  envelope.contentType = contentType && readMediaType(contentType)
-  envelope.parent = parent && readParent(parent)
-  for (const { tag, value } of envelope.fields) if (equalBytes(tag, MAP_TAG)) envelope.maps.push(value)
-  return { envelope, end }
+/** The values of the fields that mean something here: each the last one, whatever it holds (BRC-160). */
+type KnownFields = Partial<Record<'contentType' | 'parent' | 'map', Uint8Array>>
+
+/** A push of nothing is what OP_0 pushes, and a push of the byte 0 is the same tag. */
+function isBodyTag({ pushedLength, data }: ScriptWalk): boolean {
+  return pushedLength === 0 || (pushedLength === 1 && data?.[0] === BODY_TAG)
 }
 
-function firstValue(envelope: Envelope, wanted: number): Uint8Array | undefined {
-  return envelope.fields.find(({ tag }) => tag.length === 1 && tag[0] === wanted)?.value
+/** The field that a tag names, an opcode or a push of any form. */
+function knownField(walk: ScriptWalk): keyof KnownFields | undefined {
+  const { pushedLength: length } = walk
+  if (length === MAP_TAG.length) return equalBytes(walk.pushed ?? MAP_TAG, MAP_TAG) ? 'map' : undefined
+  const tag = length === 1 ? walk.pushed?.[0] : undefined
+  if (tag === CONTENT_TYPE_TAG) return 'contentType'
+  return tag === PARENT_TAG ? 'parent' : undefined
+}
+
+function finish(
+  envelope: Envelope,
+  { contentType, parent, map }: KnownFields,
+  end: number,
+): { envelope: Envelope; end: number } {
+  envelope.contentType = contentType && readMediaType(contentType)
+  envelope.parent = parent && readParent(parent)
+  if (map !== undefined) envelope.map = map
+  return { envelope, end }
 }
 
 /** 36 bytes: an outpoint. 32 bytes: vout 0 of that transaction. Anything else: no parent. */
@@ -140,7 +158,7 @@ function readParent(value: Uint8Array): Outpoint | undefined {
 
 /**
  * Writes an envelope: content type, parent, further fields in order, then the body if there is one. Reading it gives
- * the same back; a body over 4 GiB or a content type that a reader drops is the caller's to avoid.
+ * the same back; a body over 4 GiB, a content type that a reader drops, and a tag that starts the body are the caller's to avoid.
  */
 export function encodeEnvelope(envelope: {
   contentType?: string
@@ -151,18 +169,12 @@ export function encodeEnvelope(envelope: {
   const { contentType, parent, fields = [], body } = envelope
   const parts = [Uint8Array.of(OP.FALSE, OP.IF), encodePush(ORD)]
   if (contentType !== undefined)
-    parts.push(encodeTag(Uint8Array.of(CONTENT_TYPE_TAG)), encodePush(utf8(contentType)))
+    parts.push(encodeMinimalPush(Uint8Array.of(CONTENT_TYPE_TAG)), encodePush(utf8(contentType)))
   if (parent !== undefined)
-    parts.push(encodeTag(Uint8Array.of(PARENT_TAG)), encodePush(encodeOutpoint(parent)))
-  for (const { tag, value } of fields) parts.push(encodeTag(tag), encodePush(value))
+    parts.push(encodeMinimalPush(Uint8Array.of(PARENT_TAG)), encodePush(encodeOutpoint(parent)))
+  for (const { tag, value } of fields) parts.push(encodeMinimalPush(tag), encodePush(value))
   if (body !== undefined) parts.push(Uint8Array.of(OP.FALSE))
   if (body !== undefined && body.length > 0) parts.push(encodePush(body))
   parts.push(Uint8Array.of(OP.ENDIF))
   return joinBytes(parts)
-}
-
-/** Tags 1 to 16 are opcodes. The empty tag is a PUSHDATA1 of nothing, as OP_0 would start the body. */
-function encodeTag(tag: Uint8Array): Uint8Array {
-  if (tag.length === 0) return Uint8Array.of(OP.PUSHDATA1, 0)
-  return encodeMinimalPush(tag)
 }

@@ -4,7 +4,7 @@ import { B_MARKER, MAP_MARKER, MAX_BITCOM_PUSHES, readB, readBitcom, readMapScri
 import { type Envelope, readEnvelope } from './envelope.js'
 import { UNTYPED } from './media-type.js'
 import type { Outpoint } from './outpoint.js'
-import { readPushes } from './script-walk.js'
+import { OP, readPushes } from './script-walk.js'
 
 /** What an output carries besides its lock, and its owner. */
 export interface Inscription {
@@ -37,16 +37,35 @@ export function ownerOf(script: Uint8Array): string | undefined {
   return readOwner(script, readEnvelope(script))
 }
 
-/** The lock is the script without the envelope and the OP_RETURN. */
+/**
+ * The lock is the script without the envelope and the OP_RETURN. Tools of the field put it on either side of the envelope, and
+ * some an OP_CODESEPARATOR between them, which has no effect on who may spend.
+ */
 function readOwner(
   script: Uint8Array,
   { span, tail }: Pick<ReturnType<typeof readEnvelope>, 'span' | 'tail'>,
 ): string | undefined {
   const end = tail === undefined ? script.length : tail - 1
-  if (span === undefined) return p2pkhOwner(script.subarray(0, end))
-  const [before, after] = [script.subarray(0, span.from), script.subarray(span.to, end)]
-  if (before.length === 0) return p2pkhOwner(after)
-  return after.length === 0 ? p2pkhOwner(before) : undefined
+  const parts =
+    span === undefined
+      ? [[0, end]]
+      : [
+          [0, span.from],
+          [span.to, end],
+        ]
+  const locks = parts
+    .map(([from, to]) => withoutSeparators(script.subarray(from, to)))
+    .filter(({ length }) => length > 0)
+  const [lock] = locks
+  return lock === undefined || locks.length > 1 ? undefined : p2pkhOwner(lock)
+}
+
+/** A lock without the OP_CODESEPARATORs at its ends. */
+function withoutSeparators(lock: Uint8Array): Uint8Array {
+  let [from, to] = [0, lock.length]
+  while (from < to && lock[from] === OP.CODESEPARATOR) from++
+  while (to > from && lock[to - 1] === OP.CODESEPARATOR) to--
+  return lock.subarray(from, to)
 }
 
 /**
@@ -74,13 +93,7 @@ function findB(protocols: readonly BitcomProtocol[]): BData | undefined {
 }
 
 function readMap(envelope: Envelope | undefined, protocols: readonly BitcomProtocol[]): MapCommand[] {
-  const commands: Array<MapCommand | undefined> = []
-  let limit = MAX_BITCOM_PUSHES
-  for (const script of envelope?.maps ?? []) {
-    const pushes = readPushes(script, { limit })
-    limit -= pushes.length
-    commands.push(readMapScript(pushes))
-  }
-  for (const { marker, pushes } of protocols) if (marker === MAP_MARKER) commands.push(readMapScript(pushes))
-  return commands.filter((command) => command !== undefined)
+  const own = envelope?.map && readPushes(envelope.map, { limit: MAX_BITCOM_PUSHES })
+  const others = protocols.flatMap(({ marker, pushes }) => (marker === MAP_MARKER ? [pushes] : []))
+  return [...(own ? [own] : []), ...others].flatMap(readMapScript)
 }

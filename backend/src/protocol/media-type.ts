@@ -17,30 +17,63 @@ export function readMediaType(push: Uint8Array): string | undefined {
 /** Type and subtype, each a token (RFC 9110 5.6.2 and 8.3.1). */
 const ESSENCE = /^[\t ]*([!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+)[\t ]*(?:;|$)/
 /**
- * What no header field carries as it is, and the comma, after which browsers read another type (Fetch, extract a MIME type). Bytes beyond ASCII are legal (RFC
- * 9110 5.5), but have no meaning in a type, and Node would send others than were inscribed.
+ * What no header field carries as it is. Bytes beyond ASCII are legal (RFC 9110 5.5), but have no meaning in a type, and Node
+ * would send others than were inscribed.
  */
-const NO_FIELD_VALUE = /[^\t\x20-\x7e]|,/
+const NO_FIELD_VALUE = /[^\t\x20-\x7e]/
+/** A part that means nothing (Fetch, "extract a MIME type"). */
+const ANY = '*/*'
 
-/** Whether a text can be sent as a `Content-Type` as it is, and means one type at most to every browser. */
-export function isFieldValue(text: string): boolean {
-  return !NO_FIELD_VALUE.test(text)
+/**
+ * The media type without parameters, in lower case: what content is served as. Text that no browser, or not every browser,
+ * reads as one type is served as {@link UNTYPED}, and so is that here.
+ */
+export function essenceOf(contentType: string): string {
+  return servedEssence(contentType) ?? UNTYPED
+}
+
+/** Whether a text is a media type to every reader, of under 256 bytes. */
+export function isMediaType(text: string): boolean {
+  return servedEssence(text) !== undefined && utf8(text).length <= MAX_MEDIA_TYPE
 }
 
 /**
- * The media type without parameters, in lower case: what content is served as. Text that is no legal field value is
- * served as {@link UNTYPED}, and so is that here.
+ * The essence that every browser reads in a `Content-Type` (Fetch, "extract a MIME type"): the one of all parts that have
+ * any. Undefined if none has, if two differ, of which some browsers take the first and others the last, and if no field
+ * carries the text.
  */
-export function essenceOf(contentType: string): string {
-  return legalEssence(contentType) ?? UNTYPED
+export function servedEssence(contentType: string): string | undefined {
+  if (NO_FIELD_VALUE.test(contentType)) return undefined
+  const [essence, ...others] = new Set(partsOf(contentType).flatMap((part) => essenceOfPart(part) ?? []))
+  return others.length === 0 ? essence : undefined
 }
 
-/** Whether a text is a media type to every reader: a legal field value of under 256 bytes. */
-export function isMediaType(text: string): boolean {
-  return legalEssence(text) !== undefined && utf8(text).length <= MAX_MEDIA_TYPE
+/**
+ * The essences in a `Content-Type` by any reading: a reader that knows no quoted strings also splits inside those. Security
+ * follows from all of them.
+ */
+export function possibleEssences(contentType: string): string[] {
+  return [...partsOf(contentType), ...contentType.split(',')].flatMap((part) => essenceOfPart(part) ?? [])
 }
 
-function legalEssence(contentType: string): string | undefined {
-  const essence = isFieldValue(contentType) ? ESSENCE.exec(contentType)?.[1] : undefined
-  return essence?.toLowerCase()
+function essenceOfPart(part: string): string | undefined {
+  const essence = ESSENCE.exec(part)?.[1]?.toLowerCase()
+  return essence === ANY ? undefined : essence
+}
+
+/** Splits at commas outside quoted strings (Fetch, "get, decode, and split"). One that is not closed goes on to the end. */
+function partsOf(value: string): string[] {
+  const parts: string[] = []
+  let start = 0
+  let isQuoted = false
+  for (let at = 0; at < value.length; at++) {
+    const sign = value[at]
+    if (sign === '"') isQuoted = !isQuoted
+    else if (isQuoted && sign === '\\') at++
+    else if (!isQuoted && sign === ',') {
+      parts.push(value.slice(start, at))
+      start = at + 1
+    }
+  }
+  return [...parts, value.slice(start)]
 }

@@ -98,11 +98,12 @@ export function decodeOutpoint(bytes: Uint8Array): Outpoint {
 
 /**
  * Reads a pointer as directories hold it: `_N`, `<txid>_<vout>`, `<txid>.<vout>`, `<txid>`, each with or
- * without one `ord://` before it.
+ * without one `ord://` before it. White space around it (what `String.prototype.trim` removes) means nothing.
  * @throws PointerError (`BAD_OUTPOINT`) for anything else.
  */
 export function parsePointer(text: string): Pointer {
-  const bare = text.startsWith(ORD_SCHEME) ? text.slice(ORD_SCHEME.length) : text
+  const trimmed = text.trim()
+  const bare = trimmed.startsWith(ORD_SCHEME) ? trimmed.slice(ORD_SCHEME.length) : trimmed
   const vout = readVout(SIBLING.exec(bare)?.[1])
   if (vout !== undefined) return { kind: 'sibling', vout }
   const pointer = matchAbsolute(bare)

@@ -14,6 +14,7 @@ export const OP = {
   NOTIF: 0x64,
   ENDIF: 0x68,
   RETURN: 0x6a,
+  CODESEPARATOR: 0xab,
 } as const
 
 /** What OP_1NEGATE pushes: minus one as a script number. */

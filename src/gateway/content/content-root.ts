@@ -33,6 +33,11 @@ function hasContent(output: OutputRecord): output is ContentOutput {
   return output.content !== undefined
 }
 
+export interface MapOptions {
+  /** Whether the request asks for MAP, and so takes a longer `X-Map`. */
+  isMapAsked: boolean
+}
+
 /** The first segment of a content path, looked up. */
 export interface ContentRoot {
   output: ContentOutput
@@ -41,7 +46,7 @@ export interface ContentRoot {
   /** With a sequence, `X-Origin` and `X-Ord-Seq` of the ordinal; files below it have them too. */
   headers: Record<string, string>
   /** Reads `X-Map` and `X-Parent`: of the output alone, or with a sequence of the ordinal up to that step. */
-  metadataHeaders: () => Promise<Record<string, string>>
+  metadataHeaders: (options: MapOptions) => Promise<Record<string, string>>
   /** `Cache-Control`, for it and for every file below it. */
   cache: string
   /** What all of this follows from and a write may change. */
@@ -58,7 +63,7 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
       output,
       outpoint: output.outpoint,
       headers: {},
-      metadataHeaders: () => outputHeaders(store, output),
+      metadataHeaders: (options) => outputHeaders(store, output, options),
       cache: CACHE.immutable,
       dependsOn: [],
     }
@@ -74,8 +79,8 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
     output: step.content,
     outpoint: step.output.outpoint,
     headers: { 'X-Origin': formatOutpoint(step.origin), 'X-Ord-Seq': String(step.sequence) },
-    metadataHeaders: async () => ({
-      ...mapHeader(await store.metadata.merged(step.output.outpoint, MAX_READ_BYTES)),
+    metadataHeaders: async (options) => ({
+      ...mapHeader(await store.metadata.merged(step.output.outpoint, MAX_READ_BYTES), options),
       ...parentHeader(step.parent),
     }),
     cache: sequence === TIP ? CACHE.revalidate : await stepCache(store, step),
@@ -83,8 +88,9 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
   }
 }
 
-/** The longest header that proxies and clients accept (`spec/http.md`, Content). */
-const MAX_HEADER_BYTES = 4096
+/** The longest `X-Map` that any proxy passes on, and the longest for a client that asks for it (docs/content.md). */
+const MAX_HEADER_BYTES = 4 * 1024
+const MAX_ASKED_HEADER_BYTES = 12 * 1024
 /** How much stored MAP is read for a header. More than this is far too long for one, unless nearly all was removed again. */
 const MAX_READ_BYTES = 64 * 1024
 
@@ -92,16 +98,17 @@ const MAX_READ_BYTES = 64 * 1024
 export async function outputHeaders(
   store: GraphReader,
   { outpoint, mapLength = 0, parent }: OutputRecord,
+  options: MapOptions,
 ): Promise<Record<string, string>> {
   const map = mapLength === 0 || mapLength > MAX_READ_BYTES ? undefined : await store.metadata.own(outpoint)
-  return { ...mapHeader(map), ...parentHeader(parent) }
+  return { ...mapHeader(map, options), ...parentHeader(parent) }
 }
 
-function mapHeader(map: MapState | undefined): Record<string, string> {
+function mapHeader(map: MapState | undefined, { isMapAsked }: MapOptions): Record<string, string> {
   // A truncated MAP is longer than any header, and half of it would look complete.
   if (map === undefined || map.size === 0 || map.truncated) return {}
   const text = asciiJson(mapRecordOf(map))
-  return text.length > MAX_HEADER_BYTES ? {} : { 'X-Map': text }
+  return text.length > (isMapAsked ? MAX_ASKED_HEADER_BYTES : MAX_HEADER_BYTES) ? {} : { 'X-Map': text }
 }
 
 function parentHeader(parent: Outpoint | undefined): Record<string, string> {

@@ -37,7 +37,7 @@ import {
   sendStored,
   whenReady,
 } from '../http/stored-response.js'
-import { type ContentRoot, contentRoot, outputHeaders } from './content-root.js'
+import { type ContentRoot, contentRoot, type MapOptions, outputHeaders } from './content-root.js'
 import { fileFinder } from './directory.js'
 
 export interface ContentOptions {
@@ -83,7 +83,7 @@ export class ContentRedirect {
 }
 
 /** A path below a root, and how it is answered. */
-export interface ContentQuestion {
+export interface ContentQuestion extends MapOptions {
   /** Decoded. A trailing slash leaves an empty one. */
   segments: string[]
   /** Whether a directory comes as inscribed. */
@@ -103,14 +103,16 @@ export type ContentAnswers = (
 export function contentAnswers(options: AnswersOptions): ContentAnswers {
   const { store } = options
   const findFile = fileFinder(options)
-  return async (root, { segments, raw, headers: others = [], policy }) => {
+  return async (root, { segments, raw, isMapAsked, headers: others = [], policy }) => {
     const found = await findFile({ root: root.output, segments, raw })
     const { dependsOn } = root
     const headers: Header[] = [['Cache-Control', root.cache], ...Object.entries(root.headers), ...others]
     if (found.kind === 'index') return new ContentRedirect(headers, dependsOn)
     const { file } = found
     const isRoot = file === root.output
-    const metadata = isRoot ? await root.metadataHeaders() : await outputHeaders(store, file)
+    const metadata = isRoot
+      ? await root.metadataHeaders({ isMapAsked })
+      : await outputHeaders(store, file, { isMapAsked })
     const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
     const representation = contentRepresentation(file.content, {
       headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
@@ -124,10 +126,13 @@ export function contentAnswers(options: AnswersOptions): ContentAnswers {
 export function contentHandler(options: ContentOptions): RequestHandler {
   const { store, policy, responses, answers, originOf } = options
   const framedPolicy = `${policy}; ${FRAMED_POLICY}`
-  const resolve = async (path: string, { raw, framed }: Flags): Promise<StoredResponse | ContentRedirect> => {
+  const resolve = async (
+    path: string,
+    { framed, ...flags }: Flags,
+  ): Promise<StoredResponse | ContentRedirect> => {
     const { reference, segments } = splitPath(path)
     const root = await contentRoot(store, parseContentReference(reference))
-    const answer = await answers(root, { segments, raw, policy: framed ? framedPolicy : policy })
+    const answer = await answers(root, { segments, ...flags, policy: framed ? framedPolicy : policy })
     const isElsewhere =
       originOf !== undefined &&
       !framed &&
@@ -201,20 +206,20 @@ function bytesOf({ content }: GraphReader, sha256: string, range: ByteRange): Re
 }
 
 /** What a query asks for. */
-interface Flags {
+interface Flags extends MapOptions {
   /** A directory as inscribed. */
   raw: boolean
   /** For a frame of a page that is to reach no other host. */
   framed: boolean
 }
 
-const NO_FLAGS: Flags = { raw: false, framed: false }
+const NO_FLAGS: Flags = { raw: false, isMapAsked: false, framed: false }
 
 /** Looks for a query first: Express parses it again for each access. */
 export function flagsOf(request: Request): Flags {
   if (!request.url.includes('?')) return NO_FLAGS
-  const { raw, framed } = request.query
-  return { raw: raw !== undefined, framed: framed !== undefined }
+  const { raw, map, framed } = request.query
+  return { raw: raw !== undefined, isMapAsked: map === 'true', framed: framed !== undefined }
 }
 
 /** The path is split as written; then each segment is decoded once. */
@@ -239,6 +244,9 @@ const answer: Operation['answer'] = {
   types: ['*/*'],
 }
 
+const map = optionalText(
+  'With `true`, an `X-Map` of up to 12 KiB is sent; otherwise one of more than 4 KiB is left out.',
+)
 const framed = optionalText(
   'If present, with any value, the policy of active content lets it reach no other host: for previews in a frame.',
 )
@@ -265,6 +273,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       params: z.object({ reference: askedReference }),
       query: z.object({
         raw: optionalText('If present, with any value, directories come as inscribed.'),
+        map,
         framed,
       }),
       headers: SERVICE_WORKER,
@@ -287,7 +296,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
           'Segments with slashes between them, each percent-encoded on its own. OpenAPI cannot describe parameters with slashes: send them unescaped.',
         ),
       }),
-      query: z.object({ framed }),
+      query: z.object({ map, framed }),
       headers: SERVICE_WORKER,
       answer,
     },

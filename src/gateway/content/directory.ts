@@ -5,7 +5,6 @@ import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
-import { essenceOf } from '../../../backend/src/protocol/media-type.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
 import { type ContentOutput, contentAt } from './content-root.js'
@@ -14,7 +13,7 @@ import { type ContentOutput, contentAt } from './content-root.js'
 const DEFAULT = '.'
 const INDEX = 'index.html'
 
-/** The most directories that one path may open, including the root (`service.md` 8). */
+/** The most directories that one path may open, including the root (`service.md` 8, which also fixes the message). */
 const MAX_LEVELS = 8
 
 /** The approximate memory of all cached maps, and of an entry beyond its characters. */
@@ -57,8 +56,8 @@ export function fileFinder({
   /** The largest total of the directories that one path opens. */
   maxPathBytes: number
 }): (question: PathQuestion) => Found | Promise<Found> {
-  const types = new Set(directoryContentTypes.map((type) => type.toLowerCase()))
-  const isDirectory = ({ content }: ContentOutput): boolean => types.has(essenceOf(content.contentType))
+  const types = new Set(directoryContentTypes)
+  const isDirectory = ({ content }: ContentOutput): boolean => types.has(content.contentType)
   const readMap = mapReader(store, maxDirectoryBytes)
   const findIn = async ({ root, segments, raw }: PathQuestion): Promise<Found> => {
     const walk = new Walk({ store, isDirectory, readMap, maxPathBytes })
@@ -136,8 +135,7 @@ class Walk {
 
   private async open(directory: ContentOutput): Promise<ReadonlyMap<string, string>> {
     this.levels++
-    if (this.levels > MAX_LEVELS)
-      throw new BadRequestError('NESTING_TOO_DEEP', `a path may open at most ${MAX_LEVELS} directories`)
+    if (this.levels > MAX_LEVELS) throw new BadRequestError('NESTING_TOO_DEEP', 'directory nesting too deep')
     const { readMap, maxPathBytes } = this.options
     this.bytes += directory.content.length
     // Before anything of it is read; a single one has a limit of its own.

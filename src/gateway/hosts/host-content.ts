@@ -18,7 +18,6 @@ import {
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, NotFoundError } from '../http/errors.js'
-import { servedType } from '../http/security-headers.js'
 import type { Header } from '../http/send-body.js'
 import {
   passingErrors,
@@ -140,7 +139,7 @@ class HostAnswer {
 export function hostContent(options: HostContentOptions): HostHandler {
   const { hosts, store, responses, answers, content, profile, policy, domains } = options
   const isNameClaim = ({ output }: ContentRoot): boolean =>
-    servedType(output.content.contentType).essence === profile.nameContentType
+    output.content.contentType === profile.nameContentType
   const namesPrefix = profile.namesPrefixes[0] ?? ''
   const gatewayPrefix = profile.gatewayPrefixes[0] ?? ''
 
@@ -166,9 +165,10 @@ export function hostContent(options: HostContentOptions): HostHandler {
       const elsewhere = new ContentRedirect(redirected, root.dependsOn, root.output.outpoint)
       return answer(elsewhere, redirected)
     }
+    const { raw, isMapAsked } = flagsOf(request)
     const question = {
       segments: decodedSegments(request.path.split('/').slice(1)),
-      raw: flagsOf(request).raw,
+      ...{ raw, isMapAsked },
       // Pages of one site could otherwise let each other in, by setting `document.domain`.
       headers: [...named, ['Origin-Agent-Cluster', '?1']] satisfies Header[],
       policy,

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
 import { PreconditionFailedError } from './errors.js'
@@ -20,9 +21,12 @@ export async function stepCache(store: GraphReader, { output }: OrdinalStep): Pr
   return height === undefined ? CACHE.unproven : CACHE.immutable
 }
 
-/** A strong entity tag (RFC 9110 8.8.3) from the SHA-256 of a body, hex. */
-export function entityTag(sha256: string): string {
-  return `"${sha256}"`
+/**
+ * A strong entity tag (RFC 9110 8.8.3) of all that a 304 does not send again: a body, by its SHA-256 in hex, and the type that
+ * it is served as. The same bytes inscribed again with another type are another representation.
+ */
+export function entityTag(sha256: string, contentType: string): string {
+  return `"${createHash('sha256').update(`${sha256} ${contentType}`).digest('hex')}"`
 }
 
 /**

@@ -9,7 +9,7 @@ const RANGES = new RegExp(String.raw`^bytes=(${SPEC}(?:[ \t]*,[ \t]*${SPEC})*)$`
 
 /**
  * The range that a request asks for (RFC 9110 14.2): one range with at least one byte of the body, `'unsatisfiable'`, or
- * undefined for the complete body. A header that is not valid, or of another unit, is ignored. So are several ranges, unless
+ * undefined for the complete body. Of an empty body there are no parts: the range is ignored. A header that is not valid, or of another unit, is ignored. So are several ranges, unless
  * they combine into one: the RFC leaves a server the choice, and many small parts cost more than the body. Ranges apply to
  * GET alone; on HEAD the header is ignored. `If-Range` has to be the tag, compared strongly. A date never matches, as content
  * has no date.
@@ -23,6 +23,7 @@ export function requestedRange(
 ): ByteRange | 'unsatisfiable' | undefined {
   const { range, 'if-range': ifRange } = headers
   if (method !== 'GET' || range === undefined || (ifRange !== undefined && ifRange !== tag)) return undefined
+  if (length === 0) return undefined
   const specs = specsOf(range)
   if (specs === undefined) return undefined
   const cut = specs.map((spec) => cutSuffix(spec, length))

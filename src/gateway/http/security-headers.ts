@@ -2,7 +2,7 @@ import cors from 'cors'
 import type { Request, RequestHandler, Response } from 'express'
 import { LRUCache } from 'lru-cache'
 import { MIMEType } from 'whatwg-mimetype'
-import { isFieldValue, UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import { possibleEssences, servedEssence, UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { BadRequestError } from './errors.js'
 
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads'
@@ -98,32 +98,32 @@ interface ServedType {
   active: boolean
   /** Whether a browser shows it as a page whose scripts run: HTML and XML, SVG included. */
   document: boolean
-  /** Type and subtype as browsers parse the inscribed text, in lower case; empty if it is not a media type. */
-  essence: string
 }
 
 /** Parsing a type takes longer than the rest of a response, and there are few types. */
 const known = new LRUCache<string, ServedType>({ max: 1000 })
 
 /**
- * The `Content-Type` for a stranger's text: as inscribed if it is one legal media type, otherwise
- * `application/octet-stream`. Parsed as browsers do, so that the type that is judged is the type that runs.
+ * The `Content-Type` for a stranger's text: as inscribed if all browsers read one type in it, otherwise
+ * `application/octet-stream`. Read as browsers do, so that the type that is judged is the type that runs.
  */
 export function servedType(inscribed: string): ServedType {
-  const type = known.get(inscribed) ?? parseType(inscribed)
+  const type = known.get(inscribed) ?? readType(inscribed)
   known.set(inscribed, type)
   return type
 }
 
-function parseType(inscribed: string): ServedType {
-  const mime = MIMEType.parse(inscribed)
-  const essence = mime?.essence ?? ''
-  if (mime === null || !isFieldValue(inscribed))
-    return { value: UNTYPED, active: false, document: false, essence }
-  return { value: inscribed, active: isActive(mime), document: mime.isHTML() || mime.isXML(), essence }
+function readType(inscribed: string): ServedType {
+  const essence = servedEssence(inscribed)
+  const mime = essence === undefined ? null : MIMEType.parse(essence)
+  if (mime === null) return { value: UNTYPED, active: false, document: false }
+  const active = possibleEssences(inscribed).some(isActive)
+  return { value: inscribed, active, document: mime.isHTML() || mime.isXML() }
 }
 
-function isActive(mime: MIMEType): boolean {
+function isActive(essence: string): boolean {
+  const mime = MIMEType.parse(essence)
+  if (mime === null) return false
   if (mime.isHTML() || mime.isXML() || mime.isJavaScript()) return true
   // A part has a type of its own: browsers open x-mixed-replace and mixed, and mail and page archives. XSL style sheets
   // run too, under a name that isXML (which covers +xml) does not know.

@@ -71,7 +71,7 @@ async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Pr
     hash.update(part)
     if (++hashed % HASHED_PER_SLICE === 0) await yieldToEventLoop()
   }
-  return entityTag(hash.digest('hex'))
+  return entityTag(hash.digest('hex'), UNTYPED)
 }
 
 /** A partial proof would prove nothing. */

@@ -33,7 +33,7 @@ export function contentRepresentation(
   { headers, policy }: { headers: readonly Header[]; policy: string | undefined },
 ): Representation {
   const { value, active } = servedType(contentType)
-  const tag = entityTag(sha256)
+  const tag = entityTag(sha256, value)
   return {
     headers: [...headers, ...securityHeaders({ active, policy }), ['ETag', tag], ['Accept-Ranges', 'bytes']],
     // As inscribed: no charset is added to it.

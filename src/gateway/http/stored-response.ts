@@ -39,7 +39,7 @@ export function jsonResponse(
 ): StoredResponse {
   const body = Buffer.from(JSON.stringify(value), 'utf8')
   const headers: Header[] = [['Cache-Control', options.cache]]
-  const tag = options.isTagged ? entityTag(sha256(body).toString('hex')) : undefined
+  const tag = options.isTagged ? entityTag(sha256(body).toString('hex'), JSON_TYPE) : undefined
   if (tag !== undefined) headers.push(['ETag', tag])
   const representation = { headers, contentType: JSON_TYPE, length: body.length, ...(tag && { tag }) }
   return new StoredResponse(representation, body, options.dependsOn)
@@ -51,7 +51,7 @@ export function textResponse(
   options: { headers: Readonly<Record<string, string>>; type: string; dependsOn: readonly Dependency[] },
 ): StoredResponse {
   const body = Buffer.from(text, 'utf8')
-  const tag = entityTag(sha256(body).toString('hex'))
+  const tag = entityTag(sha256(body).toString('hex'), options.type)
   const headers: Header[] = [...Object.entries(options.headers), ['ETag', tag]]
   return new StoredResponse(
     { headers, contentType: options.type, length: body.length, tag },

@@ -72,7 +72,7 @@ function sendProof(graph: GraphStore): RequestHandler {
     const { proof } = await askedTransaction(request.params, { graph, response })
     if (proof === undefined) throw new NotFoundError('this host has no proof that the transaction is mined')
     const body = Buffer.from(proof.merklePath)
-    const tag = entityTag(sha256(body).toString('hex'))
+    const tag = entityTag(sha256(body).toString('hex'), UNTYPED)
     setSecurityHeaders(response, { active: false })
     // A reorganisation takes a proof back.
     response.set({ 'Cache-Control': CACHE.revalidate, ETag: tag })

@@ -30,7 +30,7 @@ export type PageFiles = Readonly<Record<FileName, PageFile>>
 export function readPageFiles(folder: URL): PageFiles {
   const files = Object.entries(PAGE_FILES).map(([name, contentType]) => {
     const body = readFileSync(new URL(name, folder))
-    const tag = entityTag(createHash('sha256').update(body).digest('hex'))
+    const tag = entityTag(createHash('sha256').update(body).digest('hex'), contentType)
     return [name, { body, tag, contentType }]
   })
   return Object.fromEntries(files) as PageFiles

@@ -79,7 +79,7 @@ export function sendPage({
   const body = Buffer.from(html, 'utf8')
   response.set(headers)
   if (response.statusCode === 200) {
-    const tag = entityTag(sha256(body).toString('hex'))
+    const tag = entityTag(sha256(body).toString('hex'), HTML_TYPE)
     response.setHeader('ETag', tag)
     if (endedByPrecondition({ request, response, tag })) return
   }

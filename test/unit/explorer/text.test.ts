@@ -55,7 +55,10 @@ test.each([
   ['application/op-ns', 'name'],
   ['video/mp4; stream=gw', 'video'],
   ['', 'other'],
-  ['text/html, image/png', 'text'],
+  ['text/html, image/png', 'other'],
+  ['video/webm;codecs=vp8,opus', 'video'],
+  ['GW-FS/JSON', 'other'],
+  ['gw/stream;x', 'other'],
 ])('%j is shown as %s', (type, kind) => {
   expect(kindOf(type)).toBe(kind)
 })

@@ -15,8 +15,7 @@ import { utf8 } from '../../../backend/src/protocol/bytes.js'
 
 /** A command as it is written: `SET a 1`. */
 function commands(...lines: string[]): MapCommand[] {
-  const read = lines.map((line) => readMapScript(line.split(' ').map(utf8)))
-  return read.filter((command) => command !== undefined)
+  return lines.flatMap((line) => readMapScript(line.split(' ').map(utf8)))
 }
 
 const recordOf = (...lines: string[]) => ({ ...mapRecordOf(mergeMap(EMPTY_MAP, commands(...lines))) })

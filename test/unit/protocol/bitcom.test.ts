@@ -107,7 +107,7 @@ describe('MAP', () => {
     [['ADD', 'list', 'x', 'y'], { command: 'ADD', key: 'list', values: ['x', 'y'] }],
     [['DELETE', 'list', 'x'], { command: 'DELETE', key: 'list', values: ['x'] }],
   ])('reads %j', (pushes, command) => {
-    expect(readMapScript(words(...pushes))).toEqual(command)
+    expect(readMapScript(words(...pushes))).toEqual([command])
   })
 
   test.each([
@@ -122,14 +122,28 @@ describe('MAP', () => {
     [['SELECT', 'x', 'SET', 'a', '1']],
     [['CLEAR', 'a']],
   ])('changes nothing with %j', (pushes) => {
-    expect(readMapScript(words(...pushes))).toBeUndefined()
+    expect(readMapScript(words(...pushes))).toEqual([])
+  })
+
+  test.each([
+    ['SET a 1 ::: ADD b x y', 'SET a 1', 'ADD b x y'],
+    ['SET a 1 :::', 'SET a 1'],
+    ['::: SET a 1 ::: ::: REMOVE b :::', 'SET a 1', 'REMOVE b'],
+    ['ADD a x ::: ADD b y :::', 'ADD a x', 'ADD b y'],
+    ['FLY a 1 ::: SET b 2', 'SET b 2'],
+    ['SET a ::: SET b 2', 'SET b 2'],
+    ['SET a :::: b', 'SET a ::::'],
+    ['DELETE a x ::: REMOVE a', 'DELETE a x', 'REMOVE a'],
+  ])('of several commands: %s', (text, ...each) => {
+    const commands = each.flatMap((command) => readMapScript(words(...command.split(' '))))
+    expect(commands).toHaveLength(each.length)
+    expect(readMapScript(words(...text.split(' ')))).toEqual(commands)
   })
 
   test('replaces what is no UTF-8', () => {
-    expect(readMapScript([utf8('SET'), Uint8Array.of(0x61, 0xff), Uint8Array.of(0xc3)])).toEqual({
-      command: 'SET',
-      entries: [['a\ufffd', '\ufffd']],
-    })
+    expect(readMapScript([utf8('SET'), Uint8Array.of(0x61, 0xff), Uint8Array.of(0xc3)])).toEqual([
+      { command: 'SET', entries: [['a\ufffd', '\ufffd']] },
+    ])
   })
 
   test('takes any pushes without an error', () => {

@@ -99,8 +99,8 @@ describe('the metadata of an output', () => {
     ])
   })
 
-  test('stands in the envelope too, and comes first', () => {
-    const fields = [mapField('SET', 'a', '1'), mapField('NOT', 'x', 'y'), mapField('ADD', 'b', '2')]
+  test('stands in the last such tag of the envelope too, and comes first', () => {
+    const fields = [mapField('SET', 'x', 'y'), mapField('SET', 'a', '1', ':::', 'ADD', 'b', '2', ':::')]
     const script = concatBytes(encodeEnvelope({ contentType, fields, body }), mapTail({ c: '3' }))
     expect(readInscription(script)).toMatchObject({
       content: fromEnvelope,
@@ -109,12 +109,9 @@ describe('the metadata of an output', () => {
   })
 
   test('has an end, however much the envelope holds', () => {
-    const words = ['SET', ...new Array(7_999).fill('x')]
-    const script = encodeEnvelope({ fields: new Array(100).fill(mapField(...words)) })
+    const script = encodeEnvelope({ fields: [mapField('SET', ...new Array(20_000).fill('x'))] })
     const commands = readInscription(script).map
-    expect(commands.map((command) => command.command === 'SET' && command.entries.length)).toEqual([
-      3999, 999,
-    ])
+    expect(commands.map((command) => command.command === 'SET' && command.entries.length)).toEqual([4999])
   })
 })
 
@@ -122,6 +119,33 @@ test('a parent is read from the envelope', () => {
   const parent = { txid: '12'.repeat(32), vout: 3 }
   expect(readInscription(inscriptionScript({ parent, contentType, body })).parent).toEqual(parent)
   expect(readInscription(inscriptionScript({ contentType, body })).parent).toBeUndefined()
+})
+
+const HASH = '12'.repeat(20)
+const P2PKH = fromHex(`76a914${HASH}88ac`)
+const OWNED = encodeEnvelope({ contentType, body })
+
+test.each([
+  ['a lock alone', [P2PKH], HASH],
+  ['a lock before an envelope', [P2PKH, OWNED], HASH],
+  ['a lock behind an envelope', [OWNED, P2PKH], HASH],
+  ['a separator between an envelope and a lock', [OWNED, fromHex('ab'), P2PKH], HASH],
+  ['a separator between a lock and an envelope', [P2PKH, fromHex('ab'), OWNED], HASH],
+  ['separators on both sides', [fromHex('ab'), OWNED, fromHex('ab'), P2PKH], HASH],
+  ['a separator and MAP behind the lock', [OWNED, fromHex('ab'), P2PKH, mapTail({ a: '1' })], HASH],
+  ['MAP behind the envelope', [P2PKH, OWNED, mapTail({ a: '1' })], HASH],
+  [
+    'an envelope with a MAP tag',
+    [encodeEnvelope({ fields: [{ tag: utf8(MAP_MARKER), value: utf8('x') }], body }), P2PKH],
+    HASH,
+  ],
+  ['a lock on each side', [P2PKH, OWNED, P2PKH], undefined],
+  ['a separator inside the lock', [fromHex(`76a914${HASH}ab88ac`)], undefined],
+  ['more than a lock', [OWNED, fromHex('ab51'), P2PKH], undefined],
+  ['no lock', [OWNED], undefined],
+  ['separators alone', [fromHex('abab')], undefined],
+])('the owner of %s', (_, parts, owner) => {
+  expect(readInscription(joinBytes(parts)).owner).toBe(owner)
 })
 
 test('a node of the mine tree carries nothing', () => {

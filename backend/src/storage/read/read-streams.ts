@@ -1,6 +1,6 @@
 import type { StreamChunk, StreamQuery, StreamSummary, StreamsReader } from '../../graph/graph-store.js'
 import { UnstableReadError } from '../../graph/optimistic-read.js'
-import { isChunkType, summaryOf, typed } from '../../graph/stream.js'
+import { summaryOf } from '../../graph/stream.js'
 import { yieldToEventLoop } from '../../graph/yield-to-event-loop.js'
 import { UNTYPED } from '../../protocol/media-type.js'
 import type { Outpoint } from '../../protocol/outpoint.js'
@@ -48,7 +48,7 @@ export function streamsIn(rows: Streams): StreamsReader {
 async function streamSummary(streams: Streams, query: StreamQuery): Promise<StreamSummary | undefined> {
   const summary = await summaryOf(streamChunks(streams, query))
   if (summary.segments.length === 0) return undefined
-  return typed(summary, await streamType(streams, query))
+  return { ...summary, contentType: await streamType(streams, query) }
 }
 
 async function* streamChunks(
@@ -61,7 +61,7 @@ async function* streamChunks(
     for (const { satoshis, content } of page) {
       if (content === undefined) return
       const { contentType, ...chunk } = content
-      if (!isFirst && !isChunkType(contentType, chunkTypes)) return
+      if (!isFirst && !chunkTypes.includes(contentType)) return
       yield chunk
       if (satoshis !== 1) return
       isFirst = false
@@ -74,7 +74,7 @@ async function streamType(streams: Streams, { outpoint, chunkTypes, signal }: St
   for await (const page of stepsFrom(streams, { outpoint, direction: 'backward', signal })) {
     for (const { satoshis, content } of page) {
       if (content === undefined) return UNTYPED
-      if (!isChunkType(content.contentType, chunkTypes)) return content.contentType
+      if (!chunkTypes.includes(content.contentType)) return content.contentType
       if (satoshis !== 1) return UNTYPED
     }
   }

@@ -20,6 +20,18 @@ test.each([
   'font/woff2',
   'gw/stream',
   'model/gltf-binary',
+  // Legal (RFC 9110 5.6.4), and what MediaRecorder writes.
+  'video/mp4; codecs="avc1.42E01E, mp4a.40.2"',
+  'video/webm;codecs=vp8,opus',
+  'video/webm;codecs="vp8,opus"',
+  'audio/webm;codecs=opus,',
+  'image/png,image/png',
+  'image/png, IMAGE/PNG;x=y',
+  'image/png,*/*',
+  ',image/png',
+  'nothing, image/png',
+  'image/png;x="\\",text/plain"',
+  'image/png;x="a,b',
 ])('%s is served as inscribed, and does not run', (inscribed) => {
   expect(servedType(inscribed)).toMatchObject({ value: inscribed, active: false })
 })
@@ -51,6 +63,14 @@ test.each([
   'multipart/related',
   'multipart/byteranges',
   'message/rfc822',
+  'text/html,',
+  'text/html,text/html;charset=utf-8',
+  'nothing,text/html',
+  'text/html;x="a,image/png"',
+  'text/html,*/*',
+  // Served by its one type, in the sandbox of another that a reader without quoted strings would find.
+  'image/png;x="a,text/html;y="',
+  'image/png;x="a,text/html',
 ])('%j is served as inscribed, and runs', (inscribed) => {
   expect(servedType(inscribed)).toMatchObject({ value: inscribed, active: true })
 })
@@ -66,8 +86,10 @@ test.each([
   ['two types, the last of which would win', 'image/png,text/html'],
   ['two types with a space', 'text/plain, text/html'],
   ['a comma in a parameter', 'image/png;x=,text/html'],
-  ['a comma in quotes', 'image/png;x="a,text/html"'],
-  ['a comma and nothing', 'text/html,'],
+  ['a comma behind quotes', 'image/png;x="a",text/html'],
+  ['a comma behind an escaped quote', 'image/png;x="\\"",text/html'],
+  ['three types', 'image/png,image/png,text/html'],
+  ['types in which no browser sees any', '*/*'],
   ['a header after it', 'text/plain\r\nContent-Security-Policy: none'],
   ['a line break after it', 'text/html\r\n'],
   ['a line break before it', '\ntext/html'],

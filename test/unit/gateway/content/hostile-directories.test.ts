@@ -11,7 +11,7 @@ const server = await servers.start()
 const published = publisher({ server, chain: new FakeChain() })
 
 const NOT_FOUND = { status: 404, code: 'NOT_FOUND' }
-const TOO_DEEP = { status: 400, code: 'NESTING_TOO_DEEP', error: 'a path may open at most 8 directories' }
+const TOO_DEEP = { status: 400, code: 'NESTING_TOO_DEEP', error: 'directory nesting too deep' }
 const MiB = 1024 * 1024
 
 const path = (site: FakeTransaction, below = ''): string => `/content/${site.outpoint(0)}${below}`

@@ -302,6 +302,41 @@ describe('metadata in headers', () => {
     }
   })
 
+  test('of up to 12 KiB is sent to a client that asks for it with map=true, and to no other', async () => {
+    const room = 12 * 1024 - '{"a":""}'.length
+    const fits = await inscribed(mapTail({ a: 'x'.repeat(room) }))
+    const long = await inscribed(mapTail({ a: 'x'.repeat(room + 1) }))
+    for (const sequence of ['', ':-1', ':0']) {
+      const path = `/content/${at(fits)}${sequence}`
+      for (const method of ['GET', 'HEAD']) {
+        const { headers } = await server.ask(`${path}?map=true`, { method })
+        expect(String(headers['x-map'])).toHaveLength(12 * 1024)
+        for (const query of ['', '?map=false', '?map=1', '?map', '?raw'])
+          expect((await server.ask(path + query, { method })).headers).not.toHaveProperty('x-map')
+        const { headers: longer } = await server.ask(`/content/${at(long)}${sequence}?map=true`, { method })
+        expect(longer).not.toHaveProperty('x-map')
+      }
+    }
+  })
+
+  test('of 25 versions is complete with map=true', async () => {
+    const versions = Array.from({ length: 25 }, (_, at) => [
+      `version.${at}`,
+      `${'ab'.repeat(32)}_${at}.${'x'.repeat(100)}`,
+    ])
+    const steps = await life(
+      concatBytes(
+        inscriptionScript({ contentType: 'text/html', body: utf8('site') }),
+        mapTail({ app: 'site' }),
+      ),
+      versions.map(([key = '', value = '']) => concatBytes(p2pkh(1), mapTail({ [key]: value }))),
+    )
+    const path = `/content/${at(steps[0])}:-1`
+    expect((await server.ask(path, { method: 'HEAD' })).headers).not.toHaveProperty('x-map')
+    const { headers } = await server.ask(`${path}?map=true`, { method: 'HEAD' })
+    expect(JSON.parse(String(headers['x-map']))).toEqual({ app: 'site', ...Object.fromEntries(versions) })
+  })
+
   test('of 5 MiB is cut in the record, which says so, and left out of headers', async () => {
     const text = 'y'.repeat(5 * 1024 * 1024)
     const origin = await inscribed(mapTail({ app: 'test', text, type: 'ord' }))

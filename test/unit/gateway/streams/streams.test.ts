@@ -147,22 +147,28 @@ describe('a stream ends', () => {
 })
 
 describe('the type of a chunk', () => {
-  test.each(['gw/stream', 'ordfs/stream', 'GW/Stream', 'ordfs/stream; i=1', ' gw/stream;'])(
-    'may be %j',
-    async (type) => {
-      const steps = await life(chunk('a', TYPE), [chunk('b', type), chunk('c')])
-      expect(await streamed(steps[0])).toEqual(['abc', TYPE])
-      expect(await streamed(steps[1])).toEqual(['bc', TYPE])
-    },
-  )
+  test.each(['gw/stream', 'ordfs/stream'])('may be %j', async (type) => {
+    const steps = await life(chunk('a', TYPE), [chunk('b', type), chunk('c')])
+    expect(await streamed(steps[0])).toEqual(['abc', TYPE])
+    expect(await streamed(steps[1])).toEqual(['bc', TYPE])
+  })
 
-  test.each(['gw/streams', 'x-gw/stream', 'gw/stream, text/html', 'stream', '\u0000gw/stream'])(
-    'is not %j',
-    async (type) => {
-      const steps = await life(chunk('a', TYPE), [chunk('b', type)])
-      expect(await streamed(steps[0])).toEqual(['a', TYPE])
-    },
-  )
+  test.each([
+    ...['gw/streams', 'x-gw/stream', 'gw/stream, text/html', 'stream', '\u0000gw/stream'],
+    // Exactly (service.md 2.5): another reading would give other hosts other streams.
+    ...[
+      'GW/Stream',
+      'GW/STREAM',
+      'ordfs/stream; i=1',
+      'gw/stream;',
+      ' gw/stream',
+      'gw/stream ',
+      'gw/stream,gw/stream',
+    ],
+  ])('is not %j', async (type) => {
+    const steps = await life(chunk('a', TYPE), [chunk('b', type)])
+    expect(await streamed(steps[0])).toEqual(['a', TYPE])
+  })
 
   test('is none of a chunk that has none', async () => {
     const steps = await life(chunk('a', TYPE), [inscriptionScript({ body: utf8('b') })])

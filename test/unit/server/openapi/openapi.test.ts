@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { Validator } from '@seriousme/openapi-schema-validator'
+import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { PROFILES, type ProfileName } from '../../../../backend/src/protocol/profile.js'
 import { ERROR_STATUSES } from '../../../../src/gateway/http/errors.js'
 import { createApp } from '../../../../src/server/app.js'
@@ -188,6 +189,18 @@ describe.each(profiles)(
     test.each(heads)('HEAD is answered with the head of GET and no body: $asked', ({ got, answer }) => {
       expect(answer && lastingHeaders(answer)).toEqual(got && lastingHeaders(got))
       expect(answer?.body).toHaveLength(0)
+    })
+
+    test('no answer has a tag of its bytes alone, or of two types', () => {
+      const types = new Map<string, unknown>()
+      for (const { answer, path } of exchanges) {
+        const { etag, 'content-type': type } = answer?.headers ?? {}
+        if (answer?.status !== 200 || etag === undefined || answer.body.length === 0) continue
+        expect({ path, etag }).not.toEqual({ path, etag: `"${sha256(answer.body).toString('hex')}"` })
+        expect({ path, type: types.get(etag) ?? type }).toEqual({ path, type })
+        types.set(etag, type)
+      }
+      expect(types.size).toBeGreaterThan(10)
     })
 
     test('has every code of an error', () => {

@@ -1,0 +1,109 @@
+import { builtPages } from '../../../support/cli/built-package.js'
+import { hostedServer } from '../../../support/gateway/hosted.js'
+import { directory, type File, text } from '../../../support/gateway/site.js'
+import { useServers } from '../../../support/server/test-server.js'
+
+/**
+ * A 304 sends neither the body nor its type again (RFC 9110 15.4.5), so a tag names both: what was inscribed with the wrong type
+ * is usually inscribed again, with the same bytes.
+ */
+
+const hosted = await hostedServer(useServers(), {}, { pages: await builtPages() })
+const { server, named, show, on } = hosted
+
+const SVG = '<svg xmlns="http://www.w3.org/2000/svg"/>'
+const first = text(SVG, 'text/plain')
+const corrected = text(SVG, 'image/svg+xml')
+
+type Asked = (headers?: Record<string, string>) => ReturnType<typeof on>
+
+/** Ways to the content of a name, which `show` replaces. */
+async function inscribedAs(
+  file: File,
+  name: string,
+): Promise<{ ways: Record<string, Asked>; correct: () => Promise<void> }> {
+  const { mint, site } = await named(name, file)
+  const origin = mint.outpoint(2)
+  const at =
+    (path: string): Asked =>
+    (headers = {}) =>
+      server.ask(path, { headers })
+  return {
+    ways: {
+      content: at(`/content/${origin}:-1`),
+      host: (headers = {}) => on(`${name}.localhost`, '/', { headers }),
+    },
+    correct: async () => void (await show({ transaction: site, vout: 0 }, corrected)),
+  }
+}
+
+test.each(['content', 'host'])('the same bytes with another type are sent again: %s', async (way) => {
+  const { ways, correct } = await inscribedAs(first, way === 'host' ? 'a' : 'b')
+  const ask = ways[way] as Asked
+  const before = await ask()
+  expect(before.headers['content-type']).toBe('text/plain')
+  const known = { 'If-None-Match': String(before.headers.etag) }
+  expect((await ask(known)).status).toBe(304)
+  await correct()
+  const after = await ask(known)
+  expect({ status: after.status, type: after.headers['content-type'] }).toEqual({
+    status: 200,
+    type: 'image/svg+xml',
+  })
+  expect(after.body.equals(before.body)).toBe(true)
+  // Nor is half of one the rest of the other.
+  const range = await ask({ Range: 'bytes=1-', 'If-Range': String(before.headers.etag) })
+  expect(range.status).toBe(200)
+})
+
+test('streams of the same bytes with other types have other tags', async () => {
+  const tags = new Set<string>()
+  for (const [name, type] of [
+    ['c', 'text/plain'],
+    ['d', 'image/svg+xml'],
+  ] as const) {
+    const { site } = await named(name, text(SVG, type))
+    const { status, headers } = await server.ask(`/svc/gateway/stream/${site.outpoint(0)}`)
+    expect(status).toBe(200)
+    tags.add(String(headers.etag))
+  }
+  expect(tags.size).toBe(2)
+})
+
+test('a type that is not served as it is inscribed has the tag of what it is served as', async () => {
+  const { mint, site } = await named('e', text(SVG, 'no type'))
+  const tagged = (path: string) => server.ask(path).then(({ headers }) => headers.etag)
+  const before = await tagged(`/content/${mint.outpoint(2)}:-1`)
+  await show({ transaction: site, vout: 0 }, text(SVG, 'no type either'))
+  expect(await tagged(`/content/${mint.outpoint(2)}:-1`)).toBe(before)
+})
+
+/** Routes whose answers a stranger can inscribe byte for byte, as another type. */
+const ROUTES = [
+  '/openapi.json',
+  '/explorer/style.css',
+  '/explorer/explorer.js',
+  '/mine/main.js',
+  '/mine',
+  '/',
+  '/svc/names/f',
+  '/svc/names/proof/f',
+  '/svc/names/mine/g',
+  '/svc/names?prefix=f',
+  '/svc/gateway/newest/inscriptions',
+]
+
+test.each(ROUTES)('what %s sends has another tag as content of another type', async (route) => {
+  await named('f', directory({}))
+  const { status, headers, body } = await server.ask(route)
+  expect(status).toBe(200)
+  if (headers.etag === undefined) {
+    // Nothing that a client can revalidate.
+    expect(headers['last-modified']).toBeUndefined()
+    return
+  }
+  const { site } = await named(`f${ROUTES.indexOf(route)}`, { contentType: 'x/other', body })
+  const content = await server.ask(`/content/${site.outpoint(0)}`)
+  expect(content.body.equals(body)).toBe(true)
+  expect(content.headers.etag).not.toBe(headers.etag)
+})
