@@ -5,7 +5,7 @@ import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import { type DeploymentTerms, MINT_SATOSHIS } from '../../backend/src/protocol/mint.js'
 import { encodeOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
-import { CovenantError, DEPLOYED_VERSION, rootLock } from '../mining/covenant.js'
+import { CovenantError, rootLock } from '../mining/covenant.js'
 import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
 import { ConfigError } from '../server/config/errors.js'
 import type { DeployedTree } from '../server/store/pinned-genesis.js'
@@ -123,14 +123,11 @@ function proven(raw: Uint8Array, height: number): TransactionRecord {
 }
 
 /**
- * Deploys a tree with the given settings. Some trees can be followed but not deployed: those of covenant version 1, or of a
- * difficulty of more than 32 bits.
+ * Deploys a tree with the given settings. Trees of a difficulty of more than 32 bits can be followed but not deployed.
  *
  * @throws ConfigError if no covenant can have these terms.
  */
 export function deployHere(terms: DeploymentTerms): DeployedTree {
-  if (terms.covenantVersion !== DEPLOYED_VERSION)
-    throw new ConfigError(`COVENANT_VERSION: new trees are deployed with version ${DEPLOYED_VERSION}`)
   try {
     return deployTree(terms)
   } catch (error) {

@@ -1,6 +1,7 @@
 import { BigNumber, Curve, OP as SDK_OP } from '@bsv/sdk'
 import { ascii, concatBytes, joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
+import type { CovenantVersion } from '../../backend/src/protocol/covenant-version.js'
 import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
 import { NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import {
@@ -52,15 +53,15 @@ const TWO_BYTE_LENGTH = Uint8Array.of(0xfd)
 
 /**
  * Splits code and state off the preimage. Before the outpoint are version and two hashes, 68 bytes. ANYONECANPAY zeroes
- * the hashes, so all 68 read as a number are the version: 1, which forbids code in unlocking scripts. The length of the
- * script takes three bytes: every node of this covenant has at least 253 bytes, and at most 32,767.
+ * the hashes, so all 68 read as a number are the version: version 2 requires 1, which forbids code in unlocking scripts. The
+ * length of the script takes three bytes: every node of this covenant has at least 253 bytes, and at most 32,767.
  *
  * @param stateAt Bytes of the code and two more: where the genesis field starts, after the OP_RETURN and the first
  * field of the state, which is always the same.
  */
-export function splitPreimage(stateAt: number): ScriptPart {
+export function splitPreimage(version: CovenantVersion, stateAt: number): ScriptPart {
   return [
-    '68 SPLIT SWAP BIN2NUM 1 NUMEQUALVERIFY', //  c n l t outpoint..
+    version === 1 ? '68 SPLIT NIP' : '68 SPLIT SWAP BIN2NUM 1 NUMEQUALVERIFY', // c n l t outpoint..
     '39 SPLIT', //                               c n l t o script..
     `${stateAt} SPLIT`, //                       c n l t o k s
   ]
@@ -105,25 +106,28 @@ export function claimCharacter(): ScriptPart {
 
 /**
  * Reads the remaining state. It is followed by 5 bytes of trailer, value and sequence, the hash of outputs, and the lock
- * time, which is compared as bytes: as a number, 0x80000000 would also be 0.
+ * time, which version 2 compares as bytes: as a number, 0x80000000 would also be 0.
  */
-export function readDomainAndSeed(): ScriptPart {
+export function readDomainAndSeed(version: CovenantVersion): ScriptPart {
   return [
     'FROMALTSTACK 1 SPLIT OVER BIN2NUM SPLIT', // c n l t G v K v K M dl d s
     '1 SPLIT SWAP BIN2NUM SPLIT', //              .. M dl d seed s
     '17 SPLIT NIP 32 SPLIT', //                   .. M dl d seed H s
-    '4 SPLIT DROP 0 4 NUM2BIN EQUALVERIFY TOALTSTACK', // .. M dl d seed | H
+    version === 1 ? 'DROP TOALTSTACK' : '4 SPLIT DROP 0 4 NUM2BIN EQUALVERIFY TOALTSTACK', // .. M dl d seed | H
   ]
 }
 
 /**
- * hash256(seed, character, nonce) is the new seed of both nodes, if it meets the difficulty. The nonce starts with a
- * commitment to the domain and the owner's lock.
+ * hash256(seed, character, nonce) is the new seed of both nodes, if it meets the difficulty. In version 2 the nonce starts
+ * with a commitment to the domain, the genesis and the owner's lock.
  */
-export function proveWork(difficulty: number): ScriptPart {
+export function proveWork(version: CovenantVersion, difficulty: number): ScriptPart {
+  const commitment: ScriptPart[] = [
+    'OVER 9 PICK CAT 11 PICK SHA256 CAT SHA256 8 SPLIT DROP', // .. d seed commitment | H
+    '12 PICK 8 SPLIT DROP EQUALVERIFY', //                       .. M dl d seed | H
+  ]
   return [
-    'OVER 11 PICK SHA256 CAT SHA256 8 SPLIT DROP', // .. d seed commitment | H
-    '12 PICK 8 SPLIT DROP EQUALVERIFY', //      .. M dl d seed | H
+    ...(version === 1 ? [] : commitment),
     '12 PICK CAT 11 ROLL CAT HASH256', //       c l t G v K v K M dl d seed' | H
     [meetDifficulty(difficulty), PUSHED], //    c l t G v K v K M dl d S | H
   ]
@@ -245,10 +249,11 @@ export function authenticPreimage(): ScriptPart {
   return [
     // SPLIT cuts V off; appending the byte 02 makes it the number V + 512, which is positive and minimal for every V.
     'DUP HASH256 1 SPLIT TOALTSTACK 2 CAT', // p V+512 | z[1..31]
-    // MOD has the sign of V + 512. DIV by the same negative number distinguishes the classes: -4, -5, -6.
-    `${-CLASS_SIZE} 2DUP MOD 1ADD`, // p V+512 -114 V+T | z[1..31]
-    [signatureStart(), 'SWAP CAT FROMALTSTACK CAT', Uint8Array.of(SIGHASH_TYPE), 'CAT'], // p V+512 -114 sig
-    'ROT ROT DIV 6 ADD', // p sig j: 2 for T = 57, 1 for -57, 0 for -171
+    // DIV by the same number distinguishes the classes: 4, 5, 6. Both numbers are positive: interpreters disagree about the
+    // quotient of a negative one, which some round down.
+    `${CLASS_SIZE} 2DUP MOD 1ADD`, // p V+512 114 V+T | z[1..31]
+    [signatureStart(), 'SWAP CAT FROMALTSTACK CAT', Uint8Array.of(SIGHASH_TYPE), 'CAT'], // p V+512 114 sig
+    'ROT ROT DIV 6 SWAP SUB', // p sig j: 2 for T = 57, 1 for -57, 0 for -171
     // 57 and -57 have keys d and -d: the same X, with j + 1 as the prefix. IFDUP keeps a j only for the branch that needs
     // it; 0NOTEQUAL makes a strict boolean, as MINIMALIF requires.
     ['IFDUP 0NOTEQUAL IF 1ADD', keyOf(NEAR_SHIFT).subarray(1), 'CAT ELSE', keyOf(FAR_SHIFT), 'ENDIF'],

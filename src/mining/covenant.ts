@@ -2,7 +2,7 @@ import { joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { CodedError } from '../../backend/src/protocol/coded-error.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
 import { encodeMineNode, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
-import type { CovenantVersion, Deployment } from '../../backend/src/protocol/mint.js'
+import { COVENANT_VERSIONS, type Deployment } from '../../backend/src/protocol/mint.js'
 import {
   assemble,
   authenticPreimage,
@@ -21,9 +21,6 @@ import {
 /** What is fixed when a tree is deployed: everything but the genesis. */
 export type CovenantTerms = Omit<Deployment, 'genesis'>
 
-/** The version that {@link covenantCode} writes. */
-export const DEPLOYED_VERSION: CovenantVersion = 2
-
 /** Terms that no covenant can be built for. */
 export class CovenantError extends CodedError {
   override readonly name = 'CovenantError'
@@ -31,11 +28,11 @@ export class CovenantError extends CodedError {
 }
 
 /**
- * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7), version 2, as script up to the OP_RETURN before a
- * node's state. docs/covenant.md explains its parts.
+ * The covenant of a mine tree (service.md 4.5, protocol.md 6 and 7) as script up to the OP_RETURN before a node's state.
+ * docs/covenant.md explains its versions and its parts.
  *
  * @param terms `limits`, if given, must be those of this covenant.
- * @throws CovenantError unless the version is 2, the difficulty is a whole number from 1 to 32, the content type has 1 to
+ * @throws CovenantError unless the version is 1 or 2, the difficulty is a whole number from 1 to 32, the content type has 1 to
  * 255 bytes, the marker 1 to 75, and the TLD, if any, 1 to 73: 75 with a dot and one character.
  */
 export function covenantCode(terms: CovenantTerms): Uint8Array {
@@ -66,14 +63,15 @@ export type CovenantPart = keyof ReturnType<typeof assembleParts>
 const STATE_START = 2
 
 function assembleParts(terms: CovenantTerms, stateAt: number) {
+  const { covenantVersion: version } = terms
   return {
     preimage: assemble(authenticPreimage()),
-    split: assemble(splitPreimage(stateAt)),
+    split: assemble(splitPreimage(version, stateAt)),
     genesis: assemble(readGenesis()),
     start: assemble(startNodeOutputs()),
     character: assemble(claimCharacter()),
-    state: assemble(readDomainAndSeed()),
-    work: assemble(proveWork(terms.difficulty)),
+    state: assemble(readDomainAndSeed(version)),
+    work: assemble(proveWork(version, terms.difficulty)),
     states: assemble(writeStates(terms.tld)),
     nodes: assemble(writeNodeOutputs()),
     name: assemble(writeNameOutput(terms)),
@@ -95,9 +93,9 @@ export function rootLock(terms: CovenantTerms): Uint8Array {
 function requireTerms(terms: CovenantTerms): void {
   const { difficulty, nameContentType, marker, tld, limits } = terms
   const { nameBytes, nameScriptBytes } = COVENANT_LIMITS
-  if (terms.covenantVersion !== DEPLOYED_VERSION)
+  if (!COVENANT_VERSIONS.includes(terms.covenantVersion))
     throw new CovenantError(
-      `trees are deployed with version ${DEPLOYED_VERSION} of the covenant, not ${terms.covenantVersion}`,
+      `the version of the covenant must be ${COVENANT_VERSIONS.join(' or ')}, not ${terms.covenantVersion}`,
     )
   if (!Number.isInteger(difficulty))
     throw new CovenantError(`the difficulty ${difficulty} is not a whole number`)

@@ -98,7 +98,7 @@ export const MINT_SATOSHIS = 1
  * @throws MintError with the first rule that is broken, in this order: `BAD_UNLOCKING` (the unlocking script is not five
  * pushes or more, or the preimage is not the one of this input), `NOT_A_NODE` (the spent output is none, or holds not 1 satoshi),
  * `OTHER_TREE` (its genesis is not the deployment's), `BAD_CHARACTER`, `CLAIMED`, `TOO_LONG` (the name is beyond the
- * covenant's limits, or output 2 is), `BAD_NONCE` (it is for another owner or node), `BAD_WORK`, `BAD_OUTPUT` (output 0, 1
+ * covenant's limits, or output 2 is), `BAD_NONCE` (it is for another owner, node or tree), `BAD_WORK`, `BAD_OUTPUT` (output 0, 1
  * or 2 missing, or with another value or script), `BAD_UNLOCKING` (the trailing item is not the outputs after 2),
  * `BAD_VERSION` and `BAD_LOCK_TIME` (of the transaction).
  */
@@ -208,13 +208,13 @@ export function rulesOf<Terms extends DeploymentTerms>(
   return { ...terms, covenantVersion: versionOfCode(code) ?? covenantVersion }
 }
 
-/** Bytes of a nonce that commit to the owner. To find another lock for the commitment of somebody else takes 2^64 hashes. */
+/** Bytes of a nonce that are the commitment. To find another lock for the commitment of somebody else takes 2^64 hashes. */
 const COMMITMENT_BYTES = 8
 
 /**
- * What a nonce must start with, so that its work is for one owner at one node: the first 8 bytes of
- * sha256(domain || sha256(owner lock)); nothing in a tree of version 1. The inner hash keeps the domain `a` with a lock
- * apart from the root with `a` and that lock.
+ * What a nonce must start with, so that its work is for one owner at one node of one tree: the first 8 bytes of
+ * sha256(domain || 24 || genesis || sha256(owner lock)), the genesis as in a node's state with the length byte of its push;
+ * nothing in a tree of version 1. That byte is no character of a domain, so no two nodes share a commitment.
  *
  * @param commitment.domain That of the node to mint from.
  */
@@ -225,21 +225,22 @@ export function ownerCommitment({
 }: {
   domain: string
   ownerLock: Uint8Array
-  deployment: DeploymentTerms
+  deployment: Deployment
 }): Uint8Array {
   if (deployment.covenantVersion !== 2) return new Uint8Array()
-  return sha256(concatBytes(utf8(domain), sha256(ownerLock))).subarray(0, COMMITMENT_BYTES)
+  const genesis = encodePush(encodeOutpoint(deployment.genesis))
+  return sha256(concatBytes(utf8(domain), genesis, sha256(ownerLock))).subarray(0, COMMITMENT_BYTES)
 }
 
 function requireCommitment(solution: {
   domain: string
   ownerLock: Uint8Array
   nonce: Uint8Array
-  deployment: DeploymentTerms
+  deployment: Deployment
 }): void {
   const commitment = ownerCommitment(solution)
   if (!equalBytes(solution.nonce.subarray(0, commitment.length), commitment))
-    throw new MintError('BAD_NONCE', 'the nonce is for another owner or another node')
+    throw new MintError('BAD_NONCE', 'the nonce is for another owner, node or tree')
 }
 
 /**

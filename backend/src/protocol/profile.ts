@@ -63,7 +63,8 @@ export const PROFILES: Record<ProfileName, Profile> = {
     // A default for local networks only, where anything will do: the address of the hash of "minetree local names". A public
     // deployment chooses its own.
     nameMarker: '1NhSTuNY3ALi9QHGibKLUkhd78d5qMhLCr',
-    covenantVersion: 2,
+    // As the live tree, which a local network stands in for (service.md 4.5).
+    covenantVersion: 1,
     difficulty: 22,
     covenantLimits: COVENANT_LIMITS,
     topicAliases: {},

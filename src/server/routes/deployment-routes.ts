@@ -1,17 +1,40 @@
 import { Router } from 'express'
 import { z } from 'zod'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { readUtf8 } from '../../../backend/src/protocol/bytes.js'
-import { MAX_NAME_LENGTH } from '../../../backend/src/protocol/mine-node.js'
-import { COVENANT_VERSIONS, type CovenantVersion, longestName } from '../../../backend/src/protocol/mint.js'
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { PROFILES } from '../../../backend/src/protocol/profile.js'
+import { readUtf8, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../../backend/src/protocol/mine-node.js'
+import {
+  COVENANT_VERSIONS,
+  type CovenantVersion,
+  type Deployment,
+  longestName,
+} from '../../../backend/src/protocol/mint.js'
+import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { PROFILES, type Profile, TOPICS } from '../../../backend/src/protocol/profile.js'
 import { CACHE } from '../../gateway/http/caching.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import { outpoint, text } from '../../gateway/http/schemas.js'
 import type { Config } from '../config/config.js'
 import { advertisedHost } from '../discovery/discovery.js'
 import { versionOfTree } from '../store/pinned-genesis.js'
+
+const mintingShape = z.strictObject({
+  notation: text.describe('How the formulas below are read.'),
+  characters: text.describe('What names are made of.'),
+  values: z
+    .record(z.string(), text)
+    .describe('What the words of the formulas mean; a value in hex is the value itself.'),
+  work: text.describe('The hash that must be good, and becomes the seed of both new nodes.'),
+  isGood: text.describe('When it is.'),
+  noncePrefix: text.optional().describe('What the nonce must start with; absent if it may be anything.'),
+  transactionVersion: z.literal(1).optional().describe('Absent if any will do.'),
+  lockTime: z.literal(0).optional().describe('Absent if any will do.'),
+  nodeScript: text,
+  nameScript: text,
+  outputs: z.array(text).describe('Outputs 0, 1 and 2, of 1 satoshi each; those that follow are free.'),
+  unlockingScript: text.describe('That of the input that spends the node, whichever it is.'),
+  paths: z.strictObject({ node: text, transaction: text, submit: text }),
+})
 
 const deploymentShape = z.strictObject({
   profile: z.literal(Object.keys(PROFILES)),
@@ -33,6 +56,9 @@ const deploymentShape = z.strictObject({
     .optional()
     .describe('The longest name that the covenant of this tree can write.'),
   tld: text.optional().describe('What follows every name, after a dot.'),
+  minting: mintingShape
+    .optional()
+    .describe('How a name is minted: enough to write a mint without other documentation.'),
   advertisedAs: z
     .strictObject({ identityKey: text.describe('Its public key, hex.'), url: text })
     .optional()
@@ -66,9 +92,67 @@ export function deploymentRoutes(
     response.set('Cache-Control', CACHE.revalidate).json({
       ...{ profile: profile.name, network, ...tree },
       ...(version && { covenantVersion: version }),
+      ...(deployment && {
+        minting: mintingRules(
+          { ...deployment, covenantVersion: version ?? deployment.covenantVersion },
+          profile,
+        ),
+      }),
       ...(advertisedAs && { advertisedAs }),
     })
   })
+}
+
+/** The rules of mints (service.md 4.5, protocol.md 6 and 7) as formulas, which a test evaluates. */
+function mintingRules(deployment: Deployment, profile: Profile): z.input<typeof mintingShape> {
+  const { genesis, marker, nameContentType, tld, difficulty, covenantVersion } = deployment
+  const [namesPrefix] = profile.namesPrefixes
+  const [walletPrefix] = profile.walletPrefixes
+  const name = tld === undefined ? 'name' : `name || ".${tld}"`
+  return {
+    notation:
+      'x || y: bytes, one after the other. 0x6a: that byte. "ab": those characters. u32(n): 4 bytes, little-endian. number(n): a script number, little-endian, minimal. length(x): how many bytes x has. push(x): x behind its length, as script pushes data, also if x is empty or one byte. minimalPush(x): the shortest push, OP_0 if x is empty, and OP_1 to OP_16 for the bytes 0x01 to 0x10. first(n, x): the first n bytes of x. sha256, and hash256: sha256 twice.',
+    characters: NAME_CHARACTERS,
+    values: {
+      code: 'the script of the node that is spent, up to the 0x6a of its state: read it from the end, as nodeScript says',
+      genesis: toHex(encodeOutpoint(genesis)),
+      marker: toHex(marker),
+      contentType: toHex(utf8(nameContentType)),
+      claimed:
+        'the characters that were mined from a node: bit n (n & 7 of byte n >> 3) is the character with code n; no zero bytes at the end, but one more if the highest bit of the last byte is set; 00 if there are none',
+      domain: 'the prefix that the node stands for; empty in the root',
+      seed: 'the work of the mint that wrote the node; empty in the root as deployed, and so is the genesis there',
+      character: 'one of the characters, its bit in claimed not set',
+      nonce: covenantVersion === 2 ? 'noncePrefix, and any bytes' : 'any bytes',
+      owner: 'the locking script of the owner',
+      name: 'domain || character',
+      rest: 'the outputs after output 2, as they are in the transaction, one after the other',
+      preimage:
+        'the sighash preimage of this input for the type 0xc1 (ALL, FORKID, ANYONECANPAY); the script code is the whole script of the node',
+    },
+    work: 'hash256(seed || character || nonce)',
+    isGood: `read byte by byte from its end, it starts with ${difficulty} zero bits`,
+    ...(covenantVersion === 2 && {
+      noncePrefix: 'first(8, sha256(domain || 0x24 || genesis || sha256(owner)))',
+      transactionVersion: 1,
+      lockTime: 0,
+    }),
+    nodeScript:
+      'code || 0x6a || 0x00 || push(genesis) || push(claimed) || push(domain) || push(seed) || u32(length(0x00 || push(genesis) || push(claimed) || push(domain) || push(seed))) || 0x00',
+    nameScript: `owner || 0x00 || 0x63 || push("ord") || 0x51 || push(contentType) || 0x00 || number(length(${name})) || ${name} || 0x68 || 0x6a || push(marker) || push(genesis)`,
+    outputs: [
+      'nodeScript of the node that is spent, with the genesis, the bit of the character set in claimed, and the work as its seed',
+      'nodeScript with nothing claimed, the name as its domain, and the work as its seed',
+      'nameScript',
+    ],
+    unlockingScript:
+      'minimalPush(character) || minimalPush(nonce) || minimalPush(owner) || minimalPush(rest) || minimalPush(preimage)',
+    paths: {
+      node: `GET ${namesPrefix}/mine/{name}`,
+      transaction: `GET ${walletPrefix}/beef/{txid}/tx`,
+      submit: `POST /submit, BEEF as application/octet-stream, with the header X-Topics: ${JSON.stringify(Object.values(TOPICS))}`,
+    },
+  }
 }
 
 export const DEPLOYMENT_OPERATIONS: OperationGroup = {

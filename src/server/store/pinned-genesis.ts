@@ -1,7 +1,11 @@
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { pinnedGenesis, pinTree, treeDifference } from '../../../backend/src/graph/pinned-tree.js'
 import { storedTransaction } from '../../../backend/src/graph/stored-transaction.js'
-import { type CovenantVersion, versionOfCode } from '../../../backend/src/protocol/covenant-version.js'
+import {
+  type CovenantVersion,
+  isOutdatedCode,
+  versionOfCode,
+} from '../../../backend/src/protocol/covenant-version.js'
 import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -24,7 +28,8 @@ export type Deploy = (terms: DeploymentTerms) => DeployedTree | Promise<Deployed
  *
  * @param options.deploy Deploys a tree for an empty store if the settings name none.
  * @returns The settings with the tree, and the tree itself if it has just been deployed.
- * @throws ConfigError if the store holds the tree of another genesis or with other rules.
+ * @throws ConfigError if the store holds the tree of another genesis, with other rules, or with a covenant that is no longer
+ * followed.
  */
 export async function pinGenesis(options: {
   graph: HostStore
@@ -55,7 +60,12 @@ export async function pinGenesis(options: {
   const difference = await treeDifference(settings, { ...config.terms, genesis, place })
   if (difference !== undefined) throw new ConfigError(difference)
   const root = parseOutpoint(pinned)
-  const covenantVersion = await versionOfTree(graph, root)
+  const code = await codeOfTree(graph, root)
+  if (code !== undefined && isOutdatedCode(code))
+    throw new ConfigError(
+      `${place} holds a tree with a draft of covenant version 2, which is no longer supported: ${config.knexUrl === undefined && config.mongoUrl === undefined ? 'delete that folder' : 'empty that database'} and start again`,
+    )
+  const covenantVersion = code && versionOfCode(code)
   if (covenantVersion === undefined) return { config: withGenesis(config, root) }
   const { covenantVersion: set = covenantVersion } = config.setTerms
   if (set !== covenantVersion)
@@ -71,10 +81,19 @@ export async function versionOfTree(
   graph: Pick<HostStore, 'transactions'>,
   genesis: Outpoint,
 ): Promise<CovenantVersion | undefined> {
+  const code = await codeOfTree(graph, genesis)
+  return code && versionOfCode(code)
+}
+
+/** The covenant of a tree's root; undefined if the store does not have the root, or it is no node. */
+async function codeOfTree(
+  graph: Pick<HostStore, 'transactions'>,
+  genesis: Outpoint,
+): Promise<Uint8Array | undefined> {
   const transaction = await storedTransaction(genesis.txid, graph.transactions)
   const root = transaction && outputOf(transaction, genesis.vout)
   try {
-    return root && versionOfCode(decodeMineNode(root.lockingScript).code)
+    return root && decodeMineNode(root.lockingScript).code
   } catch (error) {
     if (error instanceof MineNodeError) return undefined
     throw error

@@ -1,13 +1,11 @@
-import { readFileSync } from 'node:fs'
 import { LockingScript, Script, Spend, UnlockingScript } from '@bsv/sdk'
-import { fromHex, readUtf8, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
 import type { MineNode } from '../../../backend/src/protocol/mine-node.js'
 import {
   type CovenantVersion,
   checkMint,
   type Deployment,
-  type DeploymentTerms,
   MintError,
 } from '../../../backend/src/protocol/mint.js'
 import type { TransactionView } from '../../../backend/src/protocol/transaction.js'
@@ -22,6 +20,8 @@ export function covenantChain(
     nameMarker?: string
     nameContentType?: string
     tld?: string
+    /** As `FakeChain` takes it. */
+    change?: number
     /** Parts of the root's state, instead of what an honest deployment has. */
     root?: Partial<MineNode>
   } = {},
@@ -29,34 +29,8 @@ export function covenantChain(
   const { difficulty = 1, nameMarker = 'a marker', nameContentType = 'application/name-claim', tld } = options
   const { covenantVersion = 2 } = options
   const terms = { covenantVersion, difficulty, nameContentType, marker: utf8(nameMarker), tld }
-  const root = { code: covenantVersion === 1 ? firstCovenant(terms) : covenantCode(terms), ...options.root }
-  return new FakeChain({ ...terms, nameMarker, root, limits: COVENANT_LIMITS })
-}
-
-/**
- * The code of a covenant of version 1, which is not deployed any more.
- *
- * @throws Error for terms that no code was kept of.
- */
-function firstCovenant({ difficulty, nameContentType, marker, tld }: DeploymentTerms): Uint8Array {
-  const kept: FirstCovenant[] = JSON.parse(readFileSync('test/vectors/covenant-1.json', 'utf8'))
-  const found = kept.find(
-    (each) =>
-      each.difficulty === difficulty &&
-      each.nameContentType === nameContentType &&
-      each.marker === readUtf8(marker) &&
-      each.tld === tld,
-  )
-  if (found === undefined) throw new Error('test/vectors/covenant-1.json has no code of these terms')
-  return fromHex(found.code)
-}
-
-interface FirstCovenant {
-  difficulty: number
-  nameContentType: string
-  marker: string
-  tld?: string
-  code: string
+  const root = { code: covenantCode(terms), ...options.root }
+  return new FakeChain({ ...terms, nameMarker, root, limits: COVENANT_LIMITS, change: options.change })
 }
 
 /** A transaction that spends a node of a covenant's tree, or tries to. */

@@ -260,14 +260,25 @@ function brokenNodes(chain: FakeChain): BrokenMint[] {
   const { genesis } = chain.deployment
   const rootless = { genesis: undefined, seed: new Uint8Array() }
   const seeded = { ...nodeWith(chain, { genesis: undefined }), outpoint: genesis }
-  const otherTree = nodeWith(chain, { genesis: { ...genesis, vout: 1 } })
+  const other = { ...genesis, vout: 1 }
+  const otherTree = nodeWith(chain, { genesis: other })
+  const otherRoot = nodeWith(chain, rootless)
+  // A nonce of version 2 is for the tree that the node says it is of.
+  const part = chain.deployment.covenantVersion === 2 ? 'work' : 'outputs'
   return [
-    { has: 'a node of another tree', code: 'OTHER_TREE', part: 'outputs', overrides: { from: otherTree } },
+    { has: 'a node of another tree', code: 'OTHER_TREE', part, overrides: { from: otherTree } },
+    { has: 'a root at another outpoint', code: 'OTHER_TREE', part, overrides: { from: otherRoot } },
     {
-      has: 'a root at another outpoint',
+      has: 'a node of another tree, and the work for that',
       code: 'OTHER_TREE',
       part: 'outputs',
-      overrides: { from: nodeWith(chain, rootless) },
+      overrides: { from: otherTree, nonceFor: other },
+    },
+    {
+      has: 'a root at another outpoint, and the work for that',
+      code: 'OTHER_TREE',
+      part: 'outputs',
+      overrides: { from: otherRoot, nonceFor: otherRoot.outpoint },
     },
     { has: 'the root with a seed', code: 'OTHER_TREE', part: 'none', overrides: { from: seeded } },
     {

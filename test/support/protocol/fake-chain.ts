@@ -70,6 +70,8 @@ export interface MintOverrides {
   from?: FakeNode
   /** The tree that the mint belongs to, if it is another one than the chain's. */
   genesis?: Outpoint
+  /** The tree that the nonce is for, if it is another one than the mint's. */
+  nonceFor?: Outpoint
 
   character?: string
   badWork?: boolean
@@ -120,6 +122,8 @@ export class FakeChain {
   readonly deployment: Deployment
   /** Output 0 is the root of the tree as deployed. */
   readonly genesis: FakeTransaction
+  /** That of the mint made last. */
+  lastNonce: Uint8Array = new Uint8Array()
   private readonly nodes = new Map<string, FakeNode>()
   private coins = 0
   private height = 800_000
@@ -130,6 +134,8 @@ export class FakeChain {
       difficulty?: number
       /** Bytes of the covenant: filler that from 2 bytes on lets every spend through. */
       codeSize?: number
+      /** Satoshis of the output beside the root: another value is another genesis. */
+      change?: number
       /** Parts of the root as deployed; its code is the covenant, instead of filler. */
       root?: Partial<MineNode>
       limits?: CovenantLimits
@@ -140,12 +146,15 @@ export class FakeChain {
     } = {},
   ) {
     const { difficulty = 4, codeSize = 64, nameMarker = 'fake marker', tld, limits } = options
-    const { nameContentType = 'application/name-claim', covenantVersion = 2 } = options
+    const { nameContentType = 'application/name-claim', covenantVersion = 2, change = 1000 } = options
     const filler = new Uint8Array(codeSize).fill(OP_NOP)
     filler.set(DROP_FOUR.slice(0, codeSize))
     const plain: MineNode = { code: filler, claimed: UNCLAIMED, domain: '', seed: new Uint8Array() }
     const output = { satoshis: 1, lockingScript: encodeMineNode({ ...plain, ...options.root }) }
-    this.genesis = this.spend({ inputs: [], outputs: [output, { satoshis: 1000, lockingScript: p2pkh(0) }] })
+    this.genesis = this.spend({
+      inputs: [],
+      outputs: [output, { satoshis: change, lockingScript: p2pkh(0) }],
+    })
     const outpoint = { txid: this.genesis.txid, vout: 0 }
     const marker = utf8(nameMarker)
     this.deployment = { genesis: outpoint, covenantVersion, difficulty, nameContentType, marker, tld, limits }
@@ -168,12 +177,17 @@ export class FakeChain {
     const character = overrides.character ?? name.slice(-1)
     const { ownerLock = p2pkh(1), trailing = [{ satoshis: 990, lockingScript: p2pkh(0) }] } = overrides
     const parent = decodeMineNode(from.lockingScript)
-    const commitment = ownerCommitment({ domain: parent.domain, ownerLock, deployment: this.deployment })
+    const deployment = { ...this.deployment, genesis: overrides.genesis ?? this.deployment.genesis }
+    const commitment = ownerCommitment({
+      domain: parent.domain,
+      ownerLock,
+      deployment: { ...deployment, genesis: overrides.nonceFor ?? deployment.genesis },
+    })
     const { badWork: bad = false } = overrides
     const nonce = overrides.nonce ?? this.findNonce({ seed: parent.seed, character, commitment, bad })
     const seed = proofOfWork({ seed: parent.seed, character, nonce })
+    this.lastNonce = nonce
 
-    const deployment = { ...this.deployment, genesis: overrides.genesis ?? this.deployment.genesis }
     const restated: MineNode = {
       code: parent.code,
       genesis: deployment.genesis,

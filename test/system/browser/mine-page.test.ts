@@ -24,7 +24,7 @@ const pages = await builtPages()
 const browser = useBrowser()
 
 async function localNetwork(): Promise<TestServer> {
-  return await servers.start({ DIFFICULTY: '4' }, { pages, deploy: deployTree })
+  return await servers.start({ DIFFICULTY: '4', COVENANT_VERSION: '2' }, { pages, deploy: deployTree })
 }
 
 /** Puts a wallet into the pages of a browser, as those do that bring one (BRC-100, `window.CWI`). */

@@ -31,8 +31,8 @@ const cli = useBuiltCli()
 const browser = useBrowser()
 
 /** A server of a local network with a tree of its own, and its page. */
-async function localNetwork(): Promise<TestServer> {
-  return await servers.start({ DIFFICULTY: '8' }, { pages, deploy: deployTree })
+async function localNetwork(version = '2'): Promise<TestServer> {
+  return await servers.start({ DIFFICULTY: '8', COVENANT_VERSION: version }, { pages, deploy: deployTree })
 }
 
 /** Mines in this process, in competition with the page. */
@@ -45,44 +45,47 @@ async function mineElsewhere({ url }: TestServer, name: string): Promise<void> {
 const hashesOf = async (page: Page): Promise<number> =>
   Number((await textOf(page, '#hashes'))?.replaceAll(',', ''))
 
-inBrowser('a name is mined by keyboard, character by character, and submitted', async () => {
-  const server = await localNetwork()
-  const { page, complaints } = await browser.open(`${server.url}/mine`)
-  await order(page, { name: 'a-9', owner: ADDRESS })
-  await says(page, '#status', 'All of a-9 is mined.')
-  expect(
-    await page.$eval('#status', (line) => {
-      const { top, bottom } = line.getBoundingClientRect()
-      return top >= 0 && bottom <= innerHeight
-    }),
-  ).toBe(true)
+inBrowser.each(['1', '2'])(
+  'a name is mined by keyboard, character by character, and submitted: version %s',
+  async (version) => {
+    const server = await localNetwork(version)
+    const { page, complaints } = await browser.open(`${server.url}/mine`)
+    await order(page, { name: 'a-9', owner: ADDRESS })
+    await says(page, '#status', 'All of a-9 is mined.')
+    expect(
+      await page.$eval('#status', (line) => {
+        const { top, bottom } = line.getBoundingClientRect()
+        return top >= 0 && bottom <= innerHeight
+      }),
+    ).toBe(true)
 
-  const { deployment } = await serverDeployment(server.url)
-  const shown = await shownMints(page)
-  expect(shown.map(({ title }) => title)).toEqual(['The mint of a-9', 'The mint of a-', 'The mint of a'])
-  for (const { transaction, fields, badge } of shown) {
-    const mint = checkMint({ transaction, input: 0, deployment })
-    expect(mint.ownerLock).toEqual(p2pkhLock(OWNER))
-    expect(fields).toMatchObject({
-      Node: formatOutpoint(transaction.inputs[0] ?? deployment.genesis),
-      Domain: mint.domain || 'the root (empty)',
-      Character: mint.character,
-      Nonce: toHex(mint.nonce),
-      'New seed': toHex(mint.seed),
-      'Transaction id': transaction.txid,
-    })
-    expect(badge).toBe(`This server has it: ${mint.name} is minted.`)
-    const { json } = await server.ask(`/svc/names/${mint.name}`)
-    expect(json).toMatchObject({ origin: `${transaction.txid}_2`, tip: { owner: ADDRESS } })
-  }
-  const letters = await page.$$eval('#letters span', (all) => all.map(({ dataset }) => dataset.state))
-  expect(letters).toEqual(['mined', 'mined', 'mined'])
-  await says(page, '#name-state', 'a-9 is mined, by you.')
-  // It looks like a success, and says what comes next.
-  expect(await page.$eval('#progress', (section) => (section as HTMLElement).dataset.kind)).toBe('done')
-  expect(await page.$eval('#next a', (link) => link.getAttribute('href'))).toBe('/name/a-9')
-  expect(complaints).toEqual([])
-})
+    const { deployment } = await serverDeployment(server.url)
+    const shown = await shownMints(page)
+    expect(shown.map(({ title }) => title)).toEqual(['The mint of a-9', 'The mint of a-', 'The mint of a'])
+    for (const { transaction, fields, badge } of shown) {
+      const mint = checkMint({ transaction, input: 0, deployment })
+      expect(mint.ownerLock).toEqual(p2pkhLock(OWNER))
+      expect(fields).toMatchObject({
+        Node: formatOutpoint(transaction.inputs[0] ?? deployment.genesis),
+        Domain: mint.domain || 'the root (empty)',
+        Character: mint.character,
+        Nonce: toHex(mint.nonce),
+        'New seed': toHex(mint.seed),
+        'Transaction id': transaction.txid,
+      })
+      expect(badge).toBe(`This server has it: ${mint.name} is minted.`)
+      const { json } = await server.ask(`/svc/names/${mint.name}`)
+      expect(json).toMatchObject({ origin: `${transaction.txid}_2`, tip: { owner: ADDRESS } })
+    }
+    const letters = await page.$$eval('#letters span', (all) => all.map(({ dataset }) => dataset.state))
+    expect(letters).toEqual(['mined', 'mined', 'mined'])
+    await says(page, '#name-state', 'a-9 is mined, by you.')
+    // It looks like a success, and says what comes next.
+    expect(await page.$eval('#progress', (section) => (section as HTMLElement).dataset.kind)).toBe('done')
+    expect(await page.$eval('#next a', (link) => link.getAttribute('href'))).toBe('/name/a-9')
+    expect(complaints).toEqual([])
+  },
+)
 
 inBrowser('what is mined of a name is said while it is typed', async () => {
   const server = await localNetwork()
@@ -108,6 +111,7 @@ inBrowser('a mint that nobody pays for is shown, and others may pay for it later
     PORT: '0',
     DATA_DIR: await servers.folder(),
     DIFFICULTY: '22',
+    COVENANT_VERSION: '2',
   })
   const url = await listening
   // The server fills its network meanwhile, and its first name moves the root.

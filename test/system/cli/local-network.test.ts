@@ -221,13 +221,18 @@ test('SEED=none leaves a server empty', async () => {
   expect(Object.values(storedRows(env.DATA_DIR ?? '')).flat()).toEqual([])
 })
 
-test('no tree is deployed with a covenant of before', async () => {
-  const { code, stdout, stderr } = await cli.run(['serve'], await settings({ COVENANT_VERSION: '1' }))
-  expect({ code, stdout, stderr }).toEqual({
-    code: 2,
-    stdout: '',
-    stderr: 'minetree: COVENANT_VERSION: new trees are deployed with version 2\n',
-  })
+test.each([
+  ['1 by default', {}, 1],
+  ['2 on request', { COVENANT_VERSION: '2' }, 2],
+])('the tree has version %s, and keeps it', async (_, version, covenantVersion) => {
+  const env = await settings({ DIFFICULTY: '8', ...version })
+  for (const restarted of [env, { ...env, COVENANT_VERSION: '' }]) {
+    const running = start(restarted)
+    await toOpen(running)
+    const { json } = await ask(await running.url, '/deployment.json')
+    expect(json).toMatchObject({ covenantVersion })
+    await stop(running)
+  }
 })
 
 test('a difficulty that no covenant can have is reported in one line, and can be changed', async () => {

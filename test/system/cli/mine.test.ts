@@ -39,7 +39,7 @@ async function tree({
   difficulty?: number
   NAME_MARKER?: string
 } = {}): Promise<TestServer> {
-  const { genesis, beef } = deployTree(termsOf(PROFILES.local, { difficulty }))
+  const { genesis, beef } = deployTree(termsOf(PROFILES.local, { covenantVersion: 2, difficulty }))
   const server = await servers.start({
     GENESIS: formatOutpoint(genesis),
     DIFFICULTY: String(difficulty),

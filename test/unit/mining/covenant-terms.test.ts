@@ -1,7 +1,7 @@
 import { joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../../backend/src/protocol/covenant-limits.js'
 import { decodeMineNode, UNCLAIMED } from '../../../backend/src/protocol/mine-node.js'
-import { deploymentOf, PROFILES } from '../../../backend/src/protocol/profile.js'
+import { PROFILES, termsOf } from '../../../backend/src/protocol/profile.js'
 import { ScriptWalk } from '../../../backend/src/protocol/script-walk.js'
 import {
   CovenantError,
@@ -55,19 +55,25 @@ const IMPOSSIBLE: [string, Partial<CovenantTerms>][] = [
   ['a marker of 76 bytes', { marker: new Uint8Array(76) }],
   ['an empty TLD', { tld: '' }],
   ['a TLD of 74 bytes', { tld: long(74) }],
-  ['version 1', { covenantVersion: 1 }],
+  ['version 3', { covenantVersion: 3 as never }],
   ['other limits', { limits: { ...COVENANT_LIMITS, nameBytes: 76 } }],
   ['another limit of output 2', { limits: { ...COVENANT_LIMITS, nameScriptBytes: 65_536 } }],
 ]
 
-test('the code for the terms of a local network has at most 450 bytes', () => {
-  const deployment = deploymentOf(PROFILES.local, { genesis: { txid: '00'.repeat(32), vout: 0 } })
-  if (deployment === undefined) throw new Error('a genesis makes a deployment')
-  expect(covenantCode(deployment)).toEqual(covenantCode(TERMS))
-  expect(covenantCode(TERMS).length).toBeLessThanOrEqual(465)
+test('the code for the terms of a local network has at most 465 bytes, of either version', () => {
+  for (const covenantVersion of [1, 2] as const) {
+    const code = covenantCode({ ...TERMS, covenantVersion })
+    expect(code).toEqual(covenantCode(termsOf(PROFILES.local, { covenantVersion })))
+    expect(code.length).toBeLessThanOrEqual(465)
+  }
 })
 
-describe.each(POSSIBLE)('a covenant with %s', (_, terms) => {
+const OF_EACH_VERSION = POSSIBLE.flatMap(([what, terms]): typeof POSSIBLE => [
+  [what, terms],
+  [`${what}, of version 1`, { ...terms, covenantVersion: 1 }],
+])
+
+describe.each(OF_EACH_VERSION)('a covenant with %s', (_, terms) => {
   const code = covenantCode({ ...TERMS, ...terms })
 
   test('is its parts, one after another, and always the same', () => {
@@ -119,6 +125,11 @@ test.each(IMPOSSIBLE)('terms with %s are refused', (_, terms) => {
 
 test.each<[string, NonNullable<Parameters<typeof covenantChain>[0]>]>([
   ['a marker of one byte', { nameMarker: 'x' }],
+  [
+    'version 1, and a marker and content type of one byte',
+    { covenantVersion: 1, nameMarker: 'x', nameContentType: 'x' },
+  ],
+  ['version 1, and a TLD', { covenantVersion: 1, tld: 'test' }],
   ['a marker of 75 bytes', { nameMarker: long(75) }],
   ['a marker that a minimal push would write as an opcode', { nameMarker: '\x05' }],
   ['a content type of one byte', { nameContentType: 'x' }],
@@ -147,7 +158,13 @@ test('a name with the longest TLD has one character', () => {
 })
 
 test('terms that differ make covenants that differ', () => {
-  const others = [{ difficulty: 21 }, { nameContentType: 'x' }, { marker: utf8('x') }, { tld: 'x' }]
+  const others: Partial<CovenantTerms>[] = [
+    { covenantVersion: 1 },
+    { difficulty: 21 },
+    { nameContentType: 'x' },
+    { marker: utf8('x') },
+    { tld: 'x' },
+  ]
   const codes = [{}, ...others].map((terms) => covenantCode({ ...TERMS, ...terms }).join())
   expect(new Set(codes).size).toBe(codes.length)
 })

@@ -1,9 +1,10 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { versionOfCode } from '../../../backend/src/protocol/covenant-version.js'
+import { isOutdatedCode, versionOfCode } from '../../../backend/src/protocol/covenant-version.js'
 import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { covenantCode } from '../../../src/mining/covenant.js'
 import { covenantChain, covenantMint, refusalByCheck } from '../../support/mining/covenant-mints.js'
+import { formerCovenants } from '../../support/mining/former-covenants.js'
 import { unboundMints } from '../../support/protocol/broken-mints.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
@@ -14,14 +15,20 @@ describe('the version of a covenant is read off its code', () => {
     ['one bit of work', { difficulty: 1 }],
     ['32 bits of work', { difficulty: 32 }],
     ['long terms', { nameContentType: 'x'.repeat(255), marker: utf8('x'.repeat(75)), tld: 'x'.repeat(73) }],
-  ])('2 for one of %s', (_, terms) => {
+  ])('1 or 2 for one of %s', (_, terms) => {
     const usual = { difficulty: 22, nameContentType: 'application/name-claim', marker: utf8('m') }
-    expect(versionOfCode(covenantCode({ covenantVersion: 2, ...usual, ...terms }))).toBe(2)
+    for (const covenantVersion of [1, 2] as const) {
+      const code = covenantCode({ covenantVersion, ...usual, ...terms })
+      expect([versionOfCode(code), isOutdatedCode(code)]).toEqual([covenantVersion, false])
+    }
   })
 
-  test('1 for what was deployed before', () => {
-    const { lockingScript } = covenantChain({ covenantVersion: 1 }).node('')
-    expect(versionOfCode(decodeMineNode(lockingScript).code)).toBe(1)
+  test.each(formerCovenants(1))('1 for what was deployed before, with $difficulty bits', ({ code }) => {
+    expect([versionOfCode(code), isOutdatedCode(code)]).toEqual([1, false])
+  })
+
+  test.each(formerCovenants(2))('none for the draft of version 2, with $difficulty bits', ({ code }) => {
+    expect([versionOfCode(code), isOutdatedCode(code)]).toEqual([undefined, true])
   })
 
   test('none for any other', () => {
@@ -30,7 +37,7 @@ describe('the version of a covenant is read off its code', () => {
     for (const other of [
       code,
       new Uint8Array(),
-      ours.subarray(0, 138),
+      ours.subarray(0, 139),
       ours.map((byte, i) => (i === 0 ? 0 : byte)),
     ])
       expect(versionOfCode(other)).toBeUndefined()

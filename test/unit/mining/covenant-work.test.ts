@@ -100,7 +100,7 @@ describe.each([1, 2, 7, 8, 9, 15, 16, 17])('at %i bits', (difficulty) => {
 
 describe.each(solutions)('a solution of $bits bits', ({ bits, nonce, hash }) => {
   const first = (difficulty: number) =>
-    covenantMint(covenantChain({ difficulty }), character, {
+    covenantMint(covenantChain({ covenantVersion: 1, difficulty }), character, {
       nonce: fromHex(nonce),
       ownerLock: fromHex(ownerLock),
     })

@@ -117,6 +117,7 @@ describe('with a genesis field of another length', () => {
   function mintFromIt(): CovenantSpend {
     const mint = covenantMint(chain, 'a', {
       from: honest,
+      nonceFor: genesis,
       outputs: ([restated, child, name, ...rest]) => [
         ...[restated, child].map((output) => ({
           satoshis: 1,

@@ -29,7 +29,7 @@ test('a local network has no tree before it has a genesis', () => {
   expect(deploymentOf(PROFILES.local, { difficulty: 8 })).toBeUndefined()
   expect(deploymentOf(PROFILES.local, { genesis })).toEqual({
     genesis,
-    covenantVersion: 2,
+    covenantVersion: 1,
     difficulty: 22,
     nameContentType: 'application/name-claim',
     marker: utf8(PROFILES.local.nameMarker),

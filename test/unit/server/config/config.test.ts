@@ -13,7 +13,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     profile: PROFILES.local,
     setTerms: {},
     terms: {
-      covenantVersion: 2,
+      covenantVersion: 1,
       difficulty: 22,
       nameContentType: 'application/name-claim',
       marker: utf8(PROFILES.local.nameMarker),
@@ -232,17 +232,17 @@ test('a tree of one’s own is what the settings say, with the rest from the pro
   const GENESIS = `${txid}_1`
   expect(readConfig({ GENESIS }).deployment).toEqual({
     genesis: { txid, vout: 1 },
-    covenantVersion: 2,
+    covenantVersion: 1,
     difficulty: 22,
     nameContentType: 'application/name-claim',
     marker: utf8(PROFILES.local.nameMarker),
     tld: undefined,
     limits: COVENANT_LIMITS,
   })
-  const all = { GENESIS, COVENANT_VERSION: '1', DIFFICULTY: '4', NAME_MARKER: 'a marker', NAME_TLD: 'test' }
+  const all = { GENESIS, COVENANT_VERSION: '2', DIFFICULTY: '4', NAME_MARKER: 'a marker', NAME_TLD: 'test' }
   expect(readConfig(all).deployment).toEqual({
     genesis: { txid, vout: 1 },
-    covenantVersion: 1,
+    covenantVersion: 2,
     difficulty: 4,
     nameContentType: 'application/name-claim',
     marker: utf8('a marker'),

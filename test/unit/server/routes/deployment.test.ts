@@ -21,6 +21,12 @@ test('a host says which tree it follows, and by what rules', async () => {
     marker: 'a marker',
     maxNameLength: 70,
     tld: 'test',
+    minting: expect.objectContaining({
+      isGood: 'read byte by byte from its end, it starts with 9 zero bits',
+      noncePrefix: 'first(8, sha256(domain || 0x24 || genesis || sha256(owner)))',
+      transactionVersion: 1,
+      lockTime: 0,
+    }),
   })
 })
 
@@ -36,6 +42,7 @@ test('a host of the live network names the live tree', async () => {
     nameContentType,
     marker,
     maxNameLength: 255,
+    minting: expect.not.objectContaining({ noncePrefix: expect.anything() }),
   })
 })
 
