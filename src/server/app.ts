@@ -81,7 +81,22 @@ export function createApp(options: AppOptions): App {
     port: options.port,
     chain: () => chainStatus(options.chain ?? {}),
   })
-  const health = healthOf({ ping, readiness, index, refused, chain: options.chain })
+  const service = () => ({
+    name: 'minetree' as const,
+    advertisableFQDN: config.hostingUrl === undefined ? '' : new URL(config.hostingUrl).hostname,
+    port: options.port?.() ?? config.port,
+    network: config.network,
+    topicManagerCount: Object.keys(engine.managers).length,
+    lookupServiceCount: Object.keys(engine.lookupServices).length,
+  })
+  const health = healthOf({
+    service,
+    ping,
+    readiness,
+    index,
+    refused,
+    chain: options.chain,
+  })
   const document = () => openapiDocument({ profile, version: packageVersion() })
   const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
   const overlay = overlayRoutes({
@@ -119,7 +134,11 @@ export function createApp(options: AppOptions): App {
     .use(
       gates.overlay,
       express.Router().use(below('/overlay'), overlay).use(overlay),
-      arcIngestRoutes({ engine, graph, proofs, token: config.arcCallbackToken, bodies }),
+      arcIngestRoutes({
+        ...{ engine, graph, proofs, bodies },
+        maxTrackerBlocks: limits.maxTrackerBlocks,
+        token: config.arcCallbackToken,
+      }),
       errorResponse({ logger, overlay: true, page }),
     )
     .use(refuseUnknown)

@@ -88,7 +88,7 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
   )
   app
     .use(beefRoutes({ graph, prefixes: below('/beef') }))
-    .use(txoRoutes({ graph, prefixes: below('/txo') }))
+    .use(txoRoutes({ ...limits, graph, prefixes: below('/txo'), bodies }))
     .use(capabilitiesRoutes(profile))
     .use(
       explorerRoutes({

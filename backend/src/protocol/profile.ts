@@ -84,8 +84,9 @@ export const PROFILES: Record<ProfileName, Profile> = {
     genesis: '58b7558ea379f24266c7e2f5fe321992ad9a724fd7a87423ba412677179ccb25_0',
     covenantVersion: 1,
     difficulty: 22,
-    topicAliases: { tm_opns: TOPICS.names },
-    lookupServiceAliases: { ls_opns: LOOKUP_SERVICES.names },
+    // opns-overlay spells them both ways.
+    topicAliases: { tm_opns: TOPICS.names, tm_OpNS: TOPICS.names },
+    lookupServiceAliases: { ls_opns: LOOKUP_SERVICES.names, ls_OpNS: LOOKUP_SERVICES.names },
   },
 }
 

@@ -99,6 +99,9 @@ export const HEADERS = {
   'Accept-Encoding': text.describe('The codings that a body may be sent in.'),
   'Accept-Ranges': z.literal('bytes').describe('The body can be requested in ranges.'),
   'Access-Control-Allow-Origin': z.literal('*').describe('Pages of any origin may send requests.'),
+  'Access-Control-Allow-Private-Network': z
+    .literal('true')
+    .describe('Also where this host is in a private network, as OverlayExpress answers it.'),
   'Access-Control-Expose-Headers': text.describe('The headers that pages of other origins may read.'),
   'Cache-Control': z
     .enum(['public, max-age=31536000, immutable', 'public, max-age=60', 'no-cache', 'no-store'])

@@ -76,10 +76,14 @@ export const EXPOSED_HEADERS = [
 /** How long a browser may cache a preflight, in seconds: a day. */
 const PREFLIGHT_AGE = 86_400
 
-/** Lets pages of every origin send requests and read the answers (CORS); answers preflights. */
+/**
+ * Lets pages of every origin send requests and read the answers (CORS), also where this host is in a private network (WICG
+ * Private Network Access); answers preflights.
+ */
 export function crossOrigin(): RequestHandler {
   const preflight = cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: PREFLIGHT_AGE })
   return (request, response, next) => {
+    response.setHeader('Access-Control-Allow-Private-Network', 'true')
     if (request.method === 'OPTIONS') {
       preflight(request, response, next)
       return

@@ -166,7 +166,7 @@ const settings = {
   arcCallbackToken: bearerToken.optional(),
   network: z
     .enum(['main', 'mainnet', 'test', 'testnet'], 'must be main or test')
-    .transform((network) => (network.startsWith('main') ? 'main' : 'test'))
+    .transform((network) => (network.startsWith('main') ? ('main' as const) : ('test' as const)))
     .default('main'),
   /** The public URL of this host. */
   hostingUrl: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),

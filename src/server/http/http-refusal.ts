@@ -77,6 +77,7 @@ function answerOf({ code, message }: Refusal): { headers: Record<string, string>
     body,
     headers: {
       'Access-Control-Allow-Origin': '*',
+      'Access-Control-Allow-Private-Network': 'true',
       'Access-Control-Expose-Headers': EXPOSED_HEADERS,
       'Cache-Control': 'no-store',
       'Content-Type': 'application/json; charset=utf-8',

@@ -10,6 +10,10 @@ export class Readiness {
     this.checks.set(name, check)
   }
 
+  get names(): string[] {
+    return [...this.checks.keys()]
+  }
+
   /** The reasons by the names of the parts; empty if the host is ready. */
   reasons(): Record<string, string> {
     const reasons = [...this.checks].map(([name, check]) => [name, check()] as const)

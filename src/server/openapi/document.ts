@@ -298,7 +298,11 @@ class DocumentWriter {
 
 /** Refers to headers, and to those of every answer. Pages of other origins may not read what is for the operator. */
 function headersOf(tag: Group['tag'], names: readonly HeaderName[]): Record<string, unknown> {
-  const shared: HeaderName[] = ['Access-Control-Allow-Origin', 'Access-Control-Expose-Headers']
+  const shared: HeaderName[] = [
+    'Access-Control-Allow-Origin',
+    'Access-Control-Allow-Private-Network',
+    'Access-Control-Expose-Headers',
+  ]
   const all: HeaderName[] = [...names, 'X-Request-Id', ...(tag === 'operator' ? [] : shared)]
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }

@@ -2,11 +2,12 @@ import { Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { readProof } from '../../../backend/src/graph/read-beef.js'
-import { graphRecords, type Proof } from '../../../backend/src/graph/records.js'
+import { blockText, graphRecords, type Proof } from '../../../backend/src/graph/records.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
+import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
+import { AnswerError, BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validate } from '../../gateway/http/schemas.js'
@@ -15,59 +16,125 @@ import { ChainTrackerError } from '../chain/chain-tracker.js'
 import { requireBearer } from '../http/admin-guard.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 
-/** The path of one transaction has some 70 characters for each level of its tree; the other fields some hundred in total. */
-const MAX_BODY_BYTES = 32 * 1024
+/** A batch of ARC has up to 500 callbacks, each of some hundred bytes, with a path if the transaction is mined. */
+const MAX_BODY_BYTES = 1024 * 1024
+const MAX_BATCH = 500
+/** The longest path in hex: that of one transaction has some 70 characters for each level of its tree. */
+const MAX_PATH_LENGTH = 32_000
 
 export interface ArcIngestOptions {
   engine: Pick<OverlayEngine, 'writeLock'>
   graph: Pick<GraphStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
+  /** The most blocks that the proofs of one request may lead to. */
+  maxTrackerBlocks: number
   /** The token that callbacks must send; if undefined, anybody may send proofs, which are verified anyway. */
   token?: string | undefined
 }
 
-const hex = z.string().regex(/^(?:[0-9a-fA-F]{2})+$/)
-/** The fields of an ARC callback that are used here; it has more. */
+const hex = z.string().regex(/^(?:[0-9a-fA-F]{2})*$/)
+/** The fields of an ARC callback that are used here; it has more. Without a path, it says what became of a transaction so far. */
 const notice = z.object({
   txid: z
     .string()
     .regex(/^[0-9a-fA-F]{64}$/)
     .transform((txid) => txid.toLowerCase()),
-  merklePath: hex,
-  blockHeight: count.optional(),
+  merklePath: hex.nullish(),
+  blockHeight: count.nullish(),
 })
+type Notice = z.output<typeof notice>
+/** The most is checked apart: exceeding it has an error code of its own. */
+const notices = z.array(notice).meta({ maxItems: MAX_BATCH })
+/** One, several, or a batch as ARC's callbacker sends it. */
+const noticesBody = z.union([notices, z.object({ callbacks: notices }), notice])
 const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.string() })
 
-/** `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`spec/http.md`, Overlay). */
+/**
+ * `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`spec/http.md`, Overlay). Its other
+ * callbacks have no path; they are acknowledged, as it would send them again.
+ */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
-  const { engine, graph, proofs, token, bodies } = options
+  const { token, bodies } = options
   const guards = token === undefined ? [] : [requireBearer(token, 'the callback token')]
   const json = bodies.json({ limit: MAX_BODY_BYTES })
   return Router().post('/arc-ingest', ...guards, json, async (request, response) => {
-    const { txid, merklePath, blockHeight } = validate(
-      notice,
-      request.body,
-      'the body must be {"txid": "<hex>", "merklePath": "<hex>", "blockHeight": <number>}',
+    const proven = noticesIn(request.body).filter(
+      ({ merklePath = null }) => merklePath !== null && merklePath !== '',
     )
-    const proof = readProof({ txid, bump: fromHex(merklePath) })
-    if (blockHeight !== undefined && blockHeight !== proof.height)
-      throw new BadRequestError(
-        'BAD_BODY',
-        `blockHeight is ${blockHeight}, but the merkle path is of a block at ${proof.height}`,
-      )
-    if (!(await graph.transactions.has(txid))) throw unknownTransaction()
-    await requireHeld(proof, proofs)
-    await engine.writeLock.run(async () => {
-      // Its bytes are read last, as they may be many.
-      const kept = await graph.transactions.get(txid)
-      if (kept === undefined) throw unknownTransaction()
-      const transaction = { txid, raw: kept.raw, proof }
-      const spends = spendsBy(readTransaction(kept.raw, { txid }))
-      await proofs.disproveConflicts(spends)
-      await graph.record(graphRecords({ transactions: [transaction], spends }))
-    })
-    response.json({ status: 'success', message: 'Transaction status updated' })
+    const failures = await ingest(proven, options)
+    // What may go well another time is sent again, and then the others are no news.
+    const failure = failures.find((each) => each instanceof ChainTrackerError) ?? failures[0]
+    if (failure !== undefined) throw failure
+    const message =
+      proven.length > 0 ? 'Transaction status updated' : 'Transaction status received without proof'
+    response.json({ status: 'success', message })
+  })
+}
+
+/** @throws BadRequestError, TooLargeError */
+function noticesIn(body: unknown): Notice[] {
+  const listed: unknown =
+    typeof body === 'object' && body !== null && 'callbacks' in body ? body.callbacks : body
+  if (Array.isArray(listed) && listed.length > MAX_BATCH)
+    throw new TooLargeError(`a batch may have at most ${MAX_BATCH} callbacks`)
+  const read = validate(
+    noticesBody,
+    body,
+    'the body must be {"txid": "<hex>", "merklePath": "<hex>", "blockHeight": <number>}, or a list of those',
+  )
+  return Array.isArray(read) ? read : 'callbacks' in read ? read.callbacks : [read]
+}
+
+/**
+ * Stores the proofs that hold.
+ *
+ * @returns Why the others are not stored.
+ */
+async function ingest(proven: Notice[], options: ArcIngestOptions): Promise<Error[]> {
+  const failures: Error[] = []
+  const blocks = new Set<string>()
+  for (const each of proven) {
+    try {
+      await ingestOne(each, { ...options, blocks })
+    } catch (error) {
+      if (!(error instanceof AnswerError || error instanceof BeefError)) throw error
+      failures.push(error)
+    }
+  }
+  return failures
+}
+
+/** @throws BadRequestError, TooLargeError, NotFoundError, BeefError, ChainTrackerError */
+async function ingestOne(
+  { txid, merklePath, blockHeight }: Notice,
+  { engine, graph, proofs, maxTrackerBlocks, blocks }: ArcIngestOptions & { blocks: Set<string> },
+): Promise<void> {
+  if ((merklePath ?? '').length > MAX_PATH_LENGTH)
+    throw new TooLargeError(`a merkle path may have at most ${MAX_PATH_LENGTH} characters`)
+  const proof = readProof({ txid, bump: fromHex(merklePath ?? '') })
+  if (blockHeight !== undefined && blockHeight !== null && blockHeight !== proof.height)
+    throw new BadRequestError(
+      'BAD_BODY',
+      `blockHeight is ${blockHeight}, but the merkle path is of a block at ${proof.height}`,
+    )
+  const stored = await graph.transactions.raw(txid)
+  if (stored === undefined) throw unknownTransaction()
+  if (stored.proof !== undefined && blockText(stored.proof) === blockText(proof)) return
+  blocks.add(blockText(proof))
+  if (blocks.size > maxTrackerBlocks)
+    throw new ChainTrackerError(
+      `the proofs lead to more than ${maxTrackerBlocks} blocks; send the others again`,
+    )
+  await requireHeld(proof, proofs)
+  await engine.writeLock.run(async () => {
+    // Its bytes are read last, as they may be many.
+    const kept = await graph.transactions.get(txid)
+    if (kept === undefined) throw unknownTransaction()
+    const transaction = { txid, raw: kept.raw, proof }
+    const spends = spendsBy(readTransaction(kept.raw, { txid }))
+    await proofs.disproveConflicts(spends)
+    await graph.record(graphRecords({ transactions: [transaction], spends }))
   })
 }
 
@@ -92,20 +159,20 @@ export const ARC_OPERATIONS: OperationGroup = {
   operations: {
     ingestProof: {
       route: 'POST /arc-ingest',
-      summary: 'Delivers the merkle path of a transaction that this host has',
+      summary: 'Delivers merkle paths of transactions that this host has',
       description:
-        'The callback of a transaction processor (ARC); other fields are ignored. If the operator has set a token for it, it is sent as `Authorization: Bearer <token>`.',
+        'The callbacks of a transaction processor (ARC), one, an array, or `{"callbacks": […]}`; other fields are ignored. One without a path is acknowledged, and nothing is stored of it. If the operator has set a token, it is sent as `Authorization: Bearer <token>`.',
       body: {
         description:
-          'The transaction, its merkle path (BUMP, BRC-74), the height of its block; up to 32 KiB.',
-        json: notice,
+          'Transactions, each with its merkle path (BUMP, BRC-74) and the height of its block if it is mined; up to 500, and up to 1 MiB.',
+        json: noticesBody,
       },
-      answer: { description: 'The proof is stored.', json: noticeAnswer },
+      answer: { description: 'The proofs are stored.', json: noticeAnswer },
       errors: {
-        BAD_BODY: 'The body has another form, or the path is of another transaction, height or chain.',
+        BAD_BODY: 'The body has another form, or a path is of another transaction, height or chain.',
         UNAUTHORIZED: 'The token is missing or wrong.',
-        NOT_FOUND: 'This host does not have the transaction.',
-        TOO_LARGE: 'The body is over 32 KiB.',
+        NOT_FOUND: 'This host does not have the transaction of a path.',
+        TOO_LARGE: 'The body, the list or a path is too long.',
         NOT_READY: 'The source of block headers did not answer, or does not know that height yet; try again.',
         STORE_FULL: 'The store has no space left.',
         ...STORE_ERRORS,

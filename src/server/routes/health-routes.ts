@@ -86,6 +86,31 @@ function healthShape(ready: boolean) {
       .describe(
         'Whether the index is known to match the admitted set. While it is `rebuilding`, nothing else is answered.',
       ),
+    service: z
+      .strictObject({
+        name: z.literal('minetree'),
+        advertisableFQDN: z.string().describe('The host of HOSTING_URL; empty if it is not set.'),
+        port: count,
+        network: z.enum(['main', 'test']),
+        uptimeMs: count,
+        topicManagerCount: count,
+        lookupServiceCount: count,
+      })
+      .describe('As OverlayExpress has it.'),
+    checks: z
+      .array(
+        z.strictObject({
+          name: z.string(),
+          scope: z.enum(['live', 'ready']),
+          critical: z.literal(true),
+          status: z.enum(['ok', 'error']),
+          message: z.string().optional(),
+          durationMs: count,
+        }),
+      )
+      .describe(
+        'What `live` and `ready` follow from, as OverlayExpress has it: `reasons` has what is wrong.',
+      ),
     refused: z
       .record(z.string(), z.record(z.string(), z.int().min(1)))
       .describe('How often each topic has refused something since the start, by topic and code.'),
@@ -124,16 +149,23 @@ export interface Health {
 
 export type HealthReport = z.output<ReturnType<typeof healthShape>>
 
+/** The part of a host that is asked, beside those that give reasons by themselves. */
+const STORE = 'store'
+
 /** What a host knows of itself. */
 export function healthOf(host: {
+  /** What the host is, without how long it has run. */
+  service: () => Omit<HealthReport['service'], 'uptimeMs'>
   ping: () => Promise<void>
   readiness: Readiness
   index: () => IndexStatus
   refused: () => Record<string, Record<string, number>>
   chain?: ChainParts | undefined
 }): Health {
-  const { ping, readiness, index, refused, chain = {} } = host
+  const { service, ping, readiness, index, refused, chain = {} } = host
   const version = packageVersion()
+  const begun = performance.now()
+  const since = (time: number): number => Math.round(performance.now() - time)
   let pinging: Promise<void> | undefined
   const notReady = async (): Promise<Record<string, string>> => {
     try {
@@ -144,7 +176,7 @@ export function healthOf(host: {
       await pinging
     } catch {
       // Other users of the store have logged the error; here only success matters.
-      return { store: 'the store does not respond' }
+      return { [STORE]: 'the store does not respond' }
     }
     const reasons = Object.entries(readiness.reasons())
     return Object.fromEntries(reasons.map(([part, reason]) => [part, publicText(reason)]))
@@ -152,13 +184,28 @@ export function healthOf(host: {
   return {
     notReady,
     async report() {
+      const asked = performance.now()
       const reasons = await notReady()
+      const durationMs = since(asked)
       const ready = Object.keys(reasons).length === 0
+      const check = (name: string): HealthReport['checks'][number] => {
+        const { [name]: message } = reasons
+        const status = message === undefined ? 'ok' : 'error'
+        return {
+          ...{ name, scope: 'ready', critical: true, status, ...(message && { message }) },
+          durationMs: name === STORE ? durationMs : 0,
+        }
+      }
       return {
         ...{ version, status: ready ? 'ok' : 'error', live: true, ready, reasons },
         ...chainStatus(chain),
         index: index(),
         refused: refused(),
+        service: { ...service(), uptimeMs: since(begun) },
+        checks: [
+          { name: 'process', scope: 'live', critical: true, status: 'ok', durationMs: 0 },
+          ...[STORE, ...readiness.names].map(check),
+        ],
       } as HealthReport
     },
   }

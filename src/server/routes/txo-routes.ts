@@ -1,17 +1,22 @@
-import { type RequestHandler, Router } from 'express'
+import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { AdmissionRecord, Proof } from '../../../backend/src/graph/records.js'
-import { storedOutput } from '../../../backend/src/graph/stored-transaction.js'
+import { readOutline, storedOutput } from '../../../backend/src/graph/stored-transaction.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { readBump } from '../../../backend/src/protocol/bump.js'
 import { equalBytes, fromHex, reversed } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../../gateway/http/caching.js'
-import { NotFoundError } from '../../gateway/http/errors.js'
+import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
+import { countTransactions } from '../../gateway/http/long-read.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
+import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { askedOutpoint, blockHeight, count, outpoint, txid, validate } from '../../gateway/http/schemas.js'
-import { sendJson } from '../../gateway/http/send-body.js'
+import { JSON_TYPE, sendChunks, sendJson } from '../../gateway/http/send-body.js'
+import type { Limits } from '../config/limits.js'
 
 const flag = z.enum(['true', 'false']).default('false')
 const outputQuery = z.object({
@@ -33,31 +38,49 @@ const outputShape = z.strictObject({
   blockIdx: count.optional().describe('The place in the block; the coinbase is 0.'),
   spend: txid.optional().describe('The transaction that spends it; absent if this host knows none.'),
 })
+const transactionParams = z.object({ txid })
 const spendShape = z.strictObject({
   spendTxid: txid.nullable().describe('The transaction that spends it; null if this host knows none.'),
 })
 
+// The most is a setting, and exceeding it has an error code of its own.
+const outpointsBody = (maxItems: number) => z.array(askedOutpoint).meta({ maxItems })
+const MOST = { outputs: 100, spends: 1000 }
+/** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
+const MAX_LIST_BYTES = 256 * 1024
+
+export interface TxoRoutesOptions
+  extends Pick<
+    Limits,
+    /** The most outputs in one list. */ 'maxPointers' | /** The most spends. */ 'maxOrigins'
+  > {
+  graph: GraphStore
+  prefixes: string[]
+  bodies: RequestBodies
+}
+
 /**
  * Outputs that a topic holds, as `TxoClient` of `@1sat/client` asks for them, below each of the prefixes. Of any other output
- * this host does not know whether it is spent: it is not found.
+ * this host does not know whether it is spent: alone it is not found, and in a list nothing is known of it.
  */
-export function txoRoutes({ graph, prefixes }: { graph: GraphStore; prefixes: string[] }): Router {
-  const routes = Router().get('/:outpoint', sendOutput(graph)).get('/:outpoint/spend', sendSpend(graph))
+export function txoRoutes(options: TxoRoutesOptions): Router {
+  const { graph, prefixes, bodies } = options
+  const list = bodies.json({ limit: MAX_LIST_BYTES })
+  const routes = Router()
+    .post('/outpoints', list, sendOutputs(options))
+    .post('/spends', list, sendSpends(options))
+    .get('/tx/:txid', sendOutputsOf(graph))
+    .get('/:outpoint', sendOutput(graph))
+    .get('/:outpoint/spend', sendSpend(graph))
   return Router().use(prefixes, routes)
 }
 
 type Handler = RequestHandler<{ outpoint: string }>
 
 function sendOutput(graph: GraphStore): Handler {
-  const filter = new BlocklistFilter(graph)
   return async ({ params, query }, response) => {
     const outpoint = parseOutpoint(params.outpoint)
-    const asked = validate(outputQuery, query, 'sats, block and spend must be true or false')
-    await filter.refuse([outpoint])
-    const record = await graph.consistent(async () => {
-      const admission = await admissionOf(outpoint, graph)
-      return admission && (await recordOf(admission, { ...asked, graph }))
-    })
+    const record = await heldOutput(outpoint, { ...askedFields(query), graph })
     if (record === undefined) throw notHeld()
     response.set('Cache-Control', CACHE.revalidate)
     sendJson(response, record)
@@ -65,20 +88,146 @@ function sendOutput(graph: GraphStore): Handler {
 }
 
 function sendSpend(graph: GraphStore): Handler {
-  const filter = new BlocklistFilter(graph)
   return async ({ params }, response) => {
-    const outpoint = parseOutpoint(params.outpoint)
-    await filter.refuse([outpoint])
-    const spendTxid = await graph.consistent(async () => {
-      if ((await admissionOf(outpoint, graph)) === undefined) return undefined
-      return (await graph.transactions.spenderOf(outpoint)) ?? null
-    })
+    const spendTxid = await spendOfHeld(parseOutpoint(params.outpoint), graph)
     if (spendTxid === undefined) throw notHeld()
     response.set('Cache-Control', CACHE.revalidate)
     sendJson(response, { spendTxid } satisfies z.output<typeof spendShape>)
   }
 }
 
+/** In a list, what is blocked or not held is null. */
+function sendOutputs({ graph, maxPointers }: TxoRoutesOptions): RequestHandler {
+  return async ({ body, query }, response) => {
+    const outpoints = listed(body, maxPointers)
+    const asked = askedFields(query)
+    await sendList(response, outpoints, async (outpoint) => {
+      return (await unlessBlocked(heldOutput(outpoint, { ...asked, graph }))) ?? null
+    })
+  }
+}
+
+function sendSpends({ graph, maxOrigins }: TxoRoutesOptions): RequestHandler {
+  return async ({ body }, response) => {
+    await sendList(response, listed(body, maxOrigins), async (outpoint) => {
+      const spendTxid = (await unlessBlocked(spendOfHeld(outpoint, graph))) ?? null
+      return { spendTxid } satisfies z.output<typeof spendShape>
+    })
+  }
+}
+
+/** What topics hold of a transaction; an empty list if that is nothing, or if it lost. */
+function sendOutputsOf(graph: GraphStore): RequestHandler<{ txid: string }> {
+  return async ({ params, query }, response) => {
+    const { txid } = validate(
+      transactionParams,
+      { txid: params.txid.toLowerCase() },
+      () => new BadRequestError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
+    )
+    const asked = askedFields(query)
+    const held = await graph.admissions.ofTransaction(txid)
+    const outpoints = new Map(held.map(({ outpoint }) => [outpoint.vout, outpoint]))
+    const values =
+      asked.sats === 'true' && held.length > 0 ? await readOutline(txid, graph.transactions) : undefined
+    await sendList(
+      response,
+      [...outpoints.values()],
+      async (outpoint) =>
+        await unlessBlocked(heldOutput(outpoint, { ...asked, graph, values: values?.outputValues })),
+    )
+  }
+}
+
+/** @throws BadRequestError, TooLargeError, PointerError */
+function listed(body: unknown, most: number): Outpoint[] {
+  const asked = validate(outpointsBody(most), body, 'the body must be a JSON array of outpoints')
+  if (asked.length > most) throw new TooLargeError(`a request may list at most ${most} outpoints`)
+  return asked.map(parseOutpoint)
+}
+
+/** A list of so many is sent with its length. */
+const FEW_OUTPUTS = 200
+/** Text is collected up to so many characters before it is sent. */
+const CHARACTERS_PER_CHUNK = 64 * 1024
+
+/** Sends what is read of each output, in order, as an array; leaves out what is undefined. */
+async function sendList(
+  response: Response,
+  outpoints: readonly Outpoint[],
+  read: (outpoint: Outpoint) => Promise<unknown>,
+): Promise<void> {
+  countTransactions(response, outpoints.length)
+  response.set({ 'Cache-Control': CACHE.revalidate, 'Content-Type': JSON_TYPE })
+  const chunks = textOf(outpoints, read)
+  if (outpoints.length > FEW_OUTPUTS) {
+    await sendChunks(response, { chunks })
+    return
+  }
+  let body = ''
+  for await (const chunk of chunks) body += chunk
+  response.setHeader('Content-Length', Buffer.byteLength(body))
+  response.end(body)
+}
+
+async function* textOf(
+  outpoints: readonly Outpoint[],
+  read: (outpoint: Outpoint) => Promise<unknown>,
+): AsyncGenerator<string> {
+  const slice = new TimeSlice()
+  let chunk = ''
+  let separator = '['
+  for (const outpoint of outpoints) {
+    const item = await read(outpoint)
+    await slice.yieldIfOver()
+    if (item === undefined) continue
+    chunk += separator + JSON.stringify(item)
+    separator = ','
+    if (chunk.length < CHARACTERS_PER_CHUNK) continue
+    yield chunk
+    chunk = ''
+  }
+  yield separator === '[' ? '[]' : `${chunk}]`
+}
+
+async function unlessBlocked<Found>(reading: Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await reading
+  } catch (error) {
+    if (error instanceof BlockedError) return undefined
+    throw error
+  }
+}
+
+function askedFields(query: unknown): z.output<typeof outputQuery> {
+  return validate(outputQuery, query, 'sats, block and spend must be true or false')
+}
+
+/**
+ * The record of an output that a topic holds; undefined if none does.
+ *
+ * @throws BlockedError
+ */
+async function heldOutput(outpoint: Outpoint, asked: RecordOptions): Promise<OutputRecord | undefined> {
+  const { graph } = asked
+  await new BlocklistFilter(graph).refuse([outpoint])
+  return await graph.consistent(async () => {
+    const admission = await admissionOf(outpoint, graph)
+    return admission && (await recordOf(admission, asked))
+  })
+}
+
+/**
+ * What spends an output that a topic holds: null if this host knows no spender, undefined if no topic holds the output.
+ *
+ * @throws BlockedError
+ */
+async function spendOfHeld(outpoint: Outpoint, graph: GraphStore): Promise<string | null | undefined> {
+  await new BlocklistFilter(graph).refuse([outpoint])
+  return await graph.consistent(async () => {
+    if ((await admissionOf(outpoint, graph)) === undefined) return undefined
+    return (await graph.transactions.spenderOf(outpoint)) ?? null
+  })
+}
 function notHeld(): NotFoundError {
   return new NotFoundError('no topic of this host holds this output')
 }
@@ -91,14 +240,22 @@ async function admissionOf(outpoint: Outpoint, graph: GraphStore): Promise<Admis
   return others.reduce((first, each) => (each.score < first.score ? each : first), admission)
 }
 
+type OutputRecord = z.output<typeof outputShape>
+
+interface RecordOptions extends z.output<typeof outputQuery> {
+  graph: GraphStore
+  /** The values of all outputs of the transaction, if the caller has them. */
+  values?: readonly number[] | undefined
+}
+
 async function recordOf(
   { outpoint, score }: AdmissionRecord,
-  { graph, sats, block, spend }: z.output<typeof outputQuery> & { graph: GraphStore },
-): Promise<z.output<typeof outputShape>> {
+  { graph, values, sats, block, spend }: RecordOptions,
+): Promise<OutputRecord> {
   const { transactions } = graph
   const proof = (await transactions.raw(outpoint.txid))?.proof
   const index = proof && indexOf(outpoint.txid, proof)
-  const satoshis = sats === 'true' ? await valueIn(outpoint, graph) : undefined
+  const satoshis = sats === 'true' ? (values?.[outpoint.vout] ?? (await valueIn(outpoint, graph))) : undefined
   const spender = spend === 'true' ? await transactions.spenderOf(outpoint) : undefined
   return {
     outpoint: formatOutpoint(outpoint),
@@ -131,14 +288,16 @@ function indexOf(txid: string, { merklePath }: Proof): number | undefined {
   return undefined
 }
 
+/** The errors of a question about one output. */
+const ALONE = {
+  BAD_OUTPOINT: 'The path has no outpoint.',
+  NOT_FOUND: 'No topic of this host holds the output.',
+  BLOCKED: 'The operator has blocked it.',
+}
+
 export const TXO_OPERATIONS: OperationGroup = {
   tag: 'transactions',
-  errors: {
-    BAD_OUTPOINT: 'The path has no outpoint.',
-    NOT_FOUND: 'No topic of this host holds the output.',
-    BLOCKED: 'The operator has blocked it.',
-    ...STORE_ERRORS,
-  },
+  errors: STORE_ERRORS,
   operations: {
     output: {
       route: 'GET /{outpoint}',
@@ -146,13 +305,59 @@ export const TXO_OPERATIONS: OperationGroup = {
       params: z.object({ outpoint: askedOutpoint }),
       query: outputQuery,
       answer: { description: 'The output, with the fields that were asked for.', json: outputShape },
-      errors: { BAD_BODY: 'A parameter is neither `true` nor `false`.' },
+      errors: { ...ALONE, BAD_BODY: 'A parameter is neither `true` nor `false`.' },
     },
     spend: {
       route: 'GET /{outpoint}/spend',
       summary: 'What spends an output',
       params: z.object({ outpoint: askedOutpoint }),
       answer: { description: 'The transaction, as far as this host knows.', json: spendShape },
+      errors: ALONE,
+    },
+    outputsOfTransaction: {
+      route: 'GET /tx/{txid}',
+      summary: 'The outputs of a transaction that topics hold',
+      params: transactionParams,
+      query: outputQuery,
+      answer: {
+        description: 'Those that are not blocked; none if the transaction lost to a conflicting one.',
+        json: z.array(outputShape),
+      },
+      errors: {
+        BAD_BODY: 'A parameter is neither `true` nor `false`.',
+        BAD_OUTPOINT: 'The path has no txid.',
+      },
+    },
+    outputs: {
+      route: 'POST /outpoints',
+      summary: 'Where outputs are in the chain, and what spends them',
+      query: outputQuery,
+      body: { description: 'At most 100 outpoints.', json: outpointsBody(MOST.outputs) },
+      answer: {
+        description:
+          'For each outpoint, in order, the output with the fields that were asked for; null if no topic holds it, or it is blocked.',
+        json: z.array(outputShape.nullable()),
+      },
+      errors: {
+        BAD_BODY: 'The body is not a JSON array of strings, or a parameter is neither `true` nor `false`.',
+        BAD_OUTPOINT: 'A string, which the error quotes, is not an outpoint.',
+        TOO_LARGE: 'There are more than 100 outpoints.',
+      },
+    },
+    spends: {
+      route: 'POST /spends',
+      summary: 'What spends outputs',
+      body: { description: 'At most 1,000 outpoints.', json: outpointsBody(MOST.spends) },
+      answer: {
+        description:
+          'For each outpoint, in order, the transaction that spends it; null if this host knows none, also where no topic holds the output.',
+        json: z.array(spendShape),
+      },
+      errors: {
+        BAD_BODY: 'The body is not a JSON array of strings.',
+        BAD_OUTPOINT: 'A string, which the error quotes, is not an outpoint.',
+        TOO_LARGE: 'There are more than 1,000 outpoints, or more than 256 KiB.',
+      },
     },
   },
 }

@@ -258,9 +258,11 @@ export function openapiRequests({
     [200, '/listTopicManagers'],
     [200, '/listLookupServiceProviders'],
     [200, '/getDocumentationForTopicManager?manager=tm_names'],
-    [404, '/getDocumentationForTopicManager'],
+    [400, '/getDocumentationForTopicManager'],
+    [404, '/getDocumentationForTopicManager?manager=x'],
     [200, '/getDocumentationForLookupServiceProvider?lookupService=ls_names'],
-    [404, '/getDocumentationForLookupServiceProvider'],
+    [400, '/getDocumentationForLookupServiceProvider'],
+    [404, '/getDocumentationForLookupServiceProvider?lookupService=x'],
     [200, '/submit', overlay],
     [409, '/submit', submission(conflicting, ['tm_ordinals'])],
     [400, '/submit', submission(new Uint8Array())],
@@ -403,6 +405,7 @@ export function openapiRequests({
     ...watched('/admin/headers'),
 
     [200, '/arc-ingest', posted(notice)],
+    [200, '/arc-ingest', posted([{ ...notice, merklePath: null, txStatus: 'SEEN_ON_NETWORK' }])],
     [400, '/arc-ingest', posted({ ...notice, merklePath: '00' })],
     [404, '/arc-ingest', posted(noticeOf('ab'.repeat(32), 800_000))],
     [413, '/arc-ingest', posted({ ...notice, merklePath: '00'.repeat(2 ** 14) })],
@@ -474,7 +477,7 @@ function walletRequests({
   wallets: string
   held: string
   blocked: string
-  lost: (path: string) => OpenapiRequest
+  lost: (path: string, asked?: Question) => OpenapiRequest
 }): OpenapiRequest[] {
   const forms = ['', '/tx', '/proof'].flatMap((form): OpenapiRequest[] => {
     const at = (txid = ''): string => `${wallets}/beef/${txid}${form}`
@@ -497,6 +500,18 @@ function walletRequests({
     ...outputs,
     [200, `${wallets}/txo/${held}?sats=true&block=true`],
     [400, `${wallets}/txo/${held}?sats=1`],
+    [200, `${wallets}/txo/tx/${held.split('_')[0]}`],
+    [400, `${wallets}/txo/tx/x`],
+    [400, `${wallets}/txo/tx/${held.split('_')[0]}?sats=1`],
+    lost(`${wallets}/txo/tx/${held.split('_')[0]}`),
+    [400, `${wallets}/txo/outpoints`, posted({})],
+    [400, `${wallets}/txo/spends`, posted({})],
+    ...['/outpoints', '/spends'].flatMap((form): OpenapiRequest[] => [
+      [200, `${wallets}/txo${form}`, posted([held, blocked])],
+      [400, `${wallets}/txo${form}`, posted(['x'])],
+      lost(`${wallets}/txo${form}`, posted([held])),
+      [413, `${wallets}/txo${form}`, posted(Array.from({ length: 1001 }, () => held))],
+    ]),
     [200, '/capabilities'],
     [200, `${wallets}/capabilities`],
   ]

@@ -9,6 +9,7 @@ const { claims, judge } = contractOf(openapiDocument({ profile: PROFILES.local, 
 const GOOD = { name: 'a', outpoint: `${'ab'.repeat(32)}_2` }
 const CORS = {
   'access-control-allow-origin': '*',
+  'access-control-allow-private-network': 'true',
   'access-control-expose-headers': 'ETag',
   'x-request-id': '3f2a',
 }

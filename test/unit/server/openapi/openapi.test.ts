@@ -220,6 +220,7 @@ describe.each(profiles)(
       // Browsers follow redirects and apply CORS before a page sees anything.
       expect(hidden).toEqual([
         'Access-Control-Allow-Origin',
+        'Access-Control-Allow-Private-Network',
         'Access-Control-Expose-Headers',
         'Location',
         // Only on the operator's routes, which CORS does not open.

@@ -99,13 +99,12 @@ describe('what is no proof of it is refused, and nothing is stored:', () => {
   const mint = world.then(admittedEarly)
   const changes: [string, (notice: Record<string, unknown>, world: HeaderWorld) => unknown][] = [
     ['no notice', () => null],
-    ['a list', (notice) => [notice]],
+    ['a list of something else', (notice) => [notice, 'x']],
+    ['a batch of something else', (notice) => ({ callbacks: notice })],
     ['no txid', ({ txid, ...notice }) => notice],
     ['a short txid', (notice) => ({ ...notice, txid: 'ab' })],
-    ['no path', ({ merklePath, ...notice }) => notice],
     ['a path that is no hex', (notice) => ({ ...notice, merklePath: 'xy' })],
     ['half a byte', (notice) => ({ ...notice, merklePath: `${notice.merklePath}0` })],
-    ['an empty path', (notice) => ({ ...notice, merklePath: '' })],
     ['half a path', (notice) => ({ ...notice, merklePath: String(notice.merklePath).slice(0, 40) })],
     ['more than a path', (notice) => ({ ...notice, merklePath: `${notice.merklePath}00` })],
     // BRC-74: a height, the levels of the tree, and how many leaves the lowest has: more than there are bytes.
@@ -150,10 +149,78 @@ describe('what is no proof of it is refused, and nothing is stored:', () => {
     expectError(answer, { code: 'BAD_BODY', status: 400, overlay: true })
   })
 
-  test('a notice that is too long', async () => {
-    const answer = await tell(await world, { txid: 'ab'.repeat(32), merklePath: 'ab'.repeat(20_000) })
+  test.each<[string, (txid: string) => unknown]>([
+    ['a path', (txid) => ({ txid, merklePath: 'ab'.repeat(20_000) })],
+    ['a batch', (txid) => Array.from({ length: 501 }, () => ({ txid }))],
+    ['a body', (txid) => ({ txid, extraInfo: 'x'.repeat(2 ** 20) })],
+  ])('%s that is too long', async (_, notice) => {
+    const answer = await tell(await world, notice('ab'.repeat(32)))
     expectError(answer, { code: 'TOO_LARGE', status: 413, overlay: true })
   })
+})
+
+describe('a callback that has no proof is acknowledged, and nothing is stored:', () => {
+  const world = worlds.start()
+  const mint = world.then(admittedEarly)
+  // As `internal/callbacker` of bitcoin-sv/arc and `/arc-ingest` of overlay-express 2.8 have it.
+  const stale = { blockHash: '', blockHeight: 0, merklePath: '' }
+  test.each<[string, object]>([
+    ['rejected', { txStatus: 'REJECTED', extraInfo: 'arc error 461', competingTxs: null, ...stale }],
+    ['seen', { txStatus: 'SEEN_ON_NETWORK' }],
+    ['mined, with a null path', { txStatus: 'MINED', merklePath: null, blockHeight: null, blockHash: null }],
+    ['mined, with an empty path', { txStatus: 'MINED', blockHeight: 800_000, merklePath: '' }],
+    ['a double spend', { txStatus: 'DOUBLE_SPEND_ATTEMPTED', competingTxs: ['ab'.repeat(32)] }],
+    ['a status that nobody knows', { txStatus: 'SOMETHING_NEW' }],
+    ['no status', {}],
+    ['a status that is none', { txStatus: 7 }],
+  ])('%s', async (_, said) => {
+    const here = await world
+    const { txid } = await mint
+    const before = here.server.rows()
+    const notice = { timestamp: '2026-11-25T17:00:00Z', txid, ...said }
+    for (const form of [
+      notice,
+      [notice],
+      { count: 1, callbacks: [notice] },
+      { ...notice, txid: 'ab'.repeat(32) },
+    ])
+      expect((await tell(here, form)).status).toBe(200)
+    expect(here.server.rows()).toEqual(before)
+  })
+})
+
+test('of a batch, the proofs that hold are kept, whatever else is in it', async () => {
+  const world = await worlds.start()
+  const mint = await admittedEarly(world)
+  world.headers.mine([mint])
+  const notice = noticeOf(mint, world.headers.branch)
+  const others = [
+    { txid: 'cd'.repeat(32), txStatus: 'REJECTED' },
+    { ...notice, txid: 'ab'.repeat(32) },
+  ]
+  // The path of another transaction.
+  expect((await tell(world, { count: 3, callbacks: [...others, notice] })).status).toBe(400)
+  expect(await heightOf(world)).toBe(world.headers.bestTip.height)
+  expect((await tell(world, [others[0], notice])).status).toBe(200)
+})
+
+test('a batch whose proofs lead to many blocks is stored in parts', async () => {
+  const world = await worlds.start({ MAX_TRACKER_BLOCKS: '2' })
+  const { chain, headers } = world
+  const purses = [0, 1, 2].map(() =>
+    chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] }),
+  )
+  headers.mine(purses)
+  const mints = ['a', 'b', 'c'].map((name, at) =>
+    chain.mint(name, { funding: [{ transaction: purses[at] as FakeTransaction, vout: 0 }] }),
+  )
+  for (const mint of mints)
+    expect((await world.submit(mint, [chain.genesis, ...purses, ...mints])).status).toBe(200)
+  for (const mint of mints) headers.mine([mint])
+  const batch = mints.map((mint) => noticeOf(mint, headers.branch))
+  expectError(await tell(world, batch), { code: 'NOT_READY', status: 503, overlay: true })
+  expect((await tell(world, batch)).status).toBe(200)
+  expect(await heightOf(world, 'c')).toBe(headers.bestTip.height)
 })
 
 test.each<Mood>(['says nothing', 'answers something else'])(

@@ -45,6 +45,7 @@ test('a host says how far it has followed the chain, and how each part of it is 
       ...{ height: 900_120, lag: 120, contradictions: 6 },
       ...said,
       ...{ index: { state: 'equal', done: 1 }, refused: {} },
+      ...{ service: expect.anything(), checks: expect.anything() },
     },
   })
 })
@@ -52,7 +53,7 @@ test('a host says how far it has followed the chain, and how each part of it is 
 test('parts that are not configured are missing from the answer', async () => {
   const get = await hostWith({})
   expect(Object.keys((await get('/health')).json as object)).toEqual([
-    ...['version', 'status', 'live', 'ready', 'reasons', 'index', 'refused'],
+    ...['version', 'status', 'live', 'ready', 'reasons', 'index', 'refused', 'service', 'checks'],
   ])
   const { parts } = saidParts()
   const follows = await hostWith({ follower: parts.follower })

@@ -24,6 +24,36 @@ test('a host that is ready says so, with no reasons', async () => {
   expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', ready: true, reasons: {} })
 })
 
+test('a host says of itself what the OpenAPI document of overlay-express has', async () => {
+  const server = await servers.start({ HOSTING_URL: 'https://names.example' })
+  const health = async (): Promise<Record<string, unknown>> =>
+    (await server.ask('/health')).json as Record<string, unknown>
+  const { service, checks, live } = await health()
+  expect({ live, service }).toEqual({
+    live: true,
+    service: {
+      ...{ name: 'minetree', advertisableFQDN: 'names.example', port: Number(new URL(server.url).port) },
+      ...{ network: 'main', uptimeMs: expect.any(Number), topicManagerCount: 2, lookupServiceCount: 2 },
+    },
+  })
+  const check = { critical: true, status: 'ok', durationMs: expect.any(Number) }
+  expect(checks).toEqual([
+    { ...check, name: 'process', scope: 'live' },
+    ...['store', 'space', 'shutdown', 'index', 'tracker'].map((name) => ({ ...check, name, scope: 'ready' })),
+  ])
+  const by = async (): Promise<never> => {
+    throw new Error('gone')
+  }
+  await whileReplaced(server.node.graph, 'ping', {
+    by,
+    during: async () => {
+      const { checks } = await health()
+      const message = 'the store does not respond'
+      expect(checks).toContainEqual({ ...check, name: 'store', scope: 'ready', status: 'error', message })
+    },
+  })
+})
+
 test('those who ask at the same time ask the store once', async () => {
   const server = await servers.start()
   let pings = 0

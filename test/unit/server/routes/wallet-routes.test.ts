@@ -149,6 +149,154 @@ describe('an output', () => {
   })
 })
 
+describe('outputs in lists', () => {
+  const unknown = `${'ab'.repeat(32)}_0`
+  const list = async (form: string, outpoints: unknown): Promise<Answer> =>
+    await server.ask(`/svc/txo${form}`, posted(outpoints))
+
+  test('are answered in order, with null where nothing is held, as each alone', async () => {
+    const asked = [pages.outpoint(1), unknown, a.outpoint(2), pages.outpoint(1).replace('_', '.')]
+    const alone = await Promise.all(
+      asked.map(async (outpoint) => {
+        const { status, json } = await server.ask(`/svc/txo/${outpoint}?sats=true&block=true`)
+        return status === 200 ? json : null
+      }),
+    )
+    expect((await list('/outpoints?sats=true&block=true', asked)).json).toEqual(alone)
+    expect(alone[1]).toBeNull()
+    expect((await list('/outpoints', [])).json).toEqual([])
+  })
+
+  test('have what spends them, and null where nothing is known', async () => {
+    const asked = [chain.genesis.outpoint(0), unknown, a.outpoint(2)]
+    expect((await list('/spends', asked)).json).toEqual([
+      { spendTxid: a.txid },
+      { spendTxid: null },
+      { spendTxid: null },
+    ])
+  })
+
+  test('are null where they are blocked', async () => {
+    await whileBlocked({ outpoint: a.outpoint(0) }, async () => {
+      expect((await list('/outpoints', [a.outpoint(0)])).json).toEqual([null])
+      expect((await list('/spends', [a.outpoint(0)])).json).toEqual([{ spendTxid: null }])
+      const { json } = await server.ask(`/svc/txo/tx/${a.txid}`)
+      expect(json).toMatchObject([{ outpoint: a.outpoint(1) }, { outpoint: a.outpoint(2) }])
+    })
+  })
+
+  test('of a transaction are those that topics hold, each once', async () => {
+    const { json } = await server.ask(`/svc/txo/tx/${a.txid.toUpperCase()}?sats=true`)
+    expect(json).toEqual(
+      [0, 1, 2].map((vout) => ({ outpoint: a.outpoint(vout), score: a.height, satoshis: 1 })),
+    )
+    expect((await server.ask(`/svc/txo/tx/${funding.txid}`)).json).toEqual([])
+    expect((await server.ask(`/svc/txo/tx/${'ab'.repeat(32)}`)).json).toEqual([])
+  })
+
+  test('of a transaction with many arrive whole', async () => {
+    const count = 600
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: count, lockingScript: OPEN_LOCK }] })
+    const many = chain.spend({
+      inputs: [{ transaction: coin, vout: 0 }],
+      outputs: Array.from({ length: count }, (_, at) => ({
+        satoshis: 1,
+        lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(`${at}`), lock: OPEN_LOCK }),
+      })),
+    })
+    expect((await server.submit(beefOf(many, { with: [coin] }), ['tm_ordinals'])).status).toBe(200)
+    const found = (await server.ask(`/svc/txo/tx/${many.txid}`)).json as { outpoint: string }[]
+    expect(found.map(({ outpoint }) => outpoint)).toEqual(
+      Array.from({ length: count }, (_, at) => many.outpoint(at)),
+    )
+  })
+
+  test.each([
+    ['/outpoints', 101],
+    ['/spends', 1001],
+  ])('%s takes a bounded list of outpoints', async (form, tooMany) => {
+    expectError(await list(form, ['x']), { status: 400, code: 'BAD_OUTPOINT' })
+    expectError(await list(form, { outpoints: [unknown] }), { status: 400, code: 'BAD_BODY' })
+    expectError(
+      await list(
+        form,
+        Array.from({ length: tooMany }, () => unknown),
+      ),
+      {
+        status: 413,
+        code: 'TOO_LARGE',
+      },
+    )
+  })
+})
+
+describe('X-Topics', () => {
+  const text = chain.spend({
+    inputs: [{ transaction: pages, vout: 1 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(3) }],
+  })
+  const submit = async (path: string, topics: string): Promise<Answer> =>
+    await server.ask(path, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/octet-stream', 'X-Topics': topics },
+      body: beefOf(text),
+    })
+
+  test.each([
+    'tm_ordinals',
+    'tm_ordinals,tm_names',
+    ' tm_names , tm_ordinals ',
+    'tm_ordinals,',
+    ',tm_ordinals',
+    '["tm_ordinals"]',
+    ' ["tm_names", "tm_ordinals"]',
+  ])('%p is accepted below the prefixes for wallets', async (topics) => {
+    const { status, json } = await submit('/svc/overlay/submit', topics)
+    expect({ status, json }).toEqual({
+      status: 200,
+      json: expect.objectContaining({ tm_ordinals: { outputsToAdmit: [0], coinsToRetain: [0] } }),
+    })
+  })
+
+  test.each(['', ',', ' , ', '["tm_ordinals"', '"tm_ordinals"', 'tm_other', 'tm_ordinals tm_names', '[]'])(
+    '%p is refused there',
+    async (topics) => {
+      const answer = await submit('/svc/overlay/submit', topics)
+      expectError(answer, { status: 400, code: 'BAD_BODY', overlay: true })
+    },
+  )
+
+  test.each(['tm_ordinals', 'tm_ordinals,tm_names', 'tm_ordinals,'])(
+    '%p is refused at the root, as the published vectors of the engines want it',
+    async (topics) => {
+      expectError(await submit('/submit', topics), { status: 400, code: 'BAD_BODY', overlay: true })
+    },
+  )
+})
+
+test.each(['/getDocumentationForTopicManager', '/getDocumentationForLookupServiceProvider'])(
+  '%s needs its parameter',
+  async (path) => {
+    expectError(await server.ask(path), { status: 400, code: 'BAD_BODY', overlay: true })
+    expectError(await server.ask(`${path}?manager=x&lookupService=x`), {
+      ...{ status: 404, code: 'NOT_FOUND', overlay: true },
+    })
+  },
+)
+
+test('pages may send requests to a host in a private network, and the answers say so', async () => {
+  const headers = {
+    Origin: 'https://app.example',
+    'Access-Control-Request-Method': 'POST',
+    'Access-Control-Request-Private-Network': 'true',
+  }
+  for (const path of ['/lookup', '/submit', '/svc/names/a', `/content/${pages.outpoint(0)}`])
+    for (const method of ['OPTIONS', 'GET'])
+      expect((await server.ask(path, { method, headers })).headers).toMatchObject({
+        ...{ 'access-control-allow-origin': '*', 'access-control-allow-private-network': 'true' },
+      })
+})
+
 test('a local network has no routes for content below the prefix of wallets', async () => {
   expect((await server.ask('/capabilities')).json).toEqual(['beef', 'txo', 'overlay'])
 })
