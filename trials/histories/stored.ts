@@ -59,7 +59,7 @@ export async function storedDifferences({ graph, database }: Store, model: Model
     expected[`transaction ${txid}`] = model.isKnown(txid)
       ? { height: proof?.height, root: proof?.root }
       : undefined
-    got[`inactive ${txid}`] = (await graph.transactions.winnerOver(txid)) !== undefined
+    got[`inactive ${txid}`] = (await graph.transactions.reasonAgainst(txid)) !== undefined
     expected[`inactive ${txid}`] = model.isKnown(txid) && !counts.has(txid)
   }
   for (const topic of [TOPICS.names, TOPICS.ordinals] as const) {

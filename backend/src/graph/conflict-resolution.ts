@@ -3,8 +3,8 @@ import { yieldBetweenStatements } from './yield-to-event-loop.js'
 /**
  * Conflict resolution: which transactions are active (`spec/overlay.md`, One spender, one name; `docs/conflicts.md`).
  *
- * Of all transactions that spend one outpoint, one is active at any time: the best-ranked one whose parents are all active.
- * The others are inactive, and so is everything built on them. Ranks are a total order in which a transaction ranks below
+ * Of all transactions that spend one outpoint, one is active at any time: the best-ranked one whose parents are all active and
+ * that was not rejected. The others are inactive, and so is everything built on them. Ranks are a total order in which a transaction ranks below
  * whatever it spends. So the result does not depend on the order of insertion, and a transaction that conflicts with its own
  * ancestors is never active.
  */
@@ -14,9 +14,29 @@ export interface TransactionStatus {
   txid: string
   /** The lowest height of a block that proves it or a descendant; undefined if there is none. */
   mined: number | undefined
+  /** Whether the network is known to have it or a descendant. Whatever is mined was seen. */
+  seen: boolean
+  /** Whether the network refused it, as far as was last heard. It counts nevertheless if it is seen or mined by a descendant. */
+  rejected: boolean
   /** Its place in insertion order: before all its children, even those inserted first. */
   insertionOrder: number
   isInactive: boolean
+}
+
+/** What the network said last of a transaction itself (`docs/conflicts.md`, Sightings). */
+export type Sighting = 'seen' | 'rejected'
+
+/** How far a transaction is known to the network, by itself or by a descendant: what ranks it before its insertion order. */
+export type Tier = 'proven' | 'seen' | 'unseen'
+
+export function tierOf({ mined, seen }: Pick<TransactionStatus, 'mined' | 'seen'>): Tier {
+  if (mined !== undefined) return 'proven'
+  return seen ? 'seen' : 'unseen'
+}
+
+/** Whether a transaction counts for nothing, and neither does what is built on it. */
+export function isRejected({ rejected, seen }: Pick<TransactionStatus, 'rejected' | 'seen'>): boolean {
+  return rejected && !seen
 }
 
 /** What a decision reads from a store. Transactions that the store does not know count as active. */
@@ -43,6 +63,8 @@ export const PARTS_OF_ONE = 20
 export interface RankedView extends ConflictView {
   /** The height that the transaction's own proof gives it. */
   heightOf(txid: string): Promise<number | undefined>
+  /** What the network said last of the transaction itself. */
+  sightingOf(txid: string): Promise<Sighting | undefined>
   setRank(status: TransactionStatus): Promise<void>
 }
 
@@ -51,19 +73,20 @@ function minedBy({ mined }: TransactionStatus): number {
   return mined ?? Number.POSITIVE_INFINITY
 }
 
-/** Below 0 if the first ranks better: mined before unproven, by height; then by insertion order. */
+/** Below 0 if the first ranks better: mined by height, then seen, then unseen; of equals, by insertion order. */
 export function compareRanks(one: TransactionStatus, other: TransactionStatus): number {
   const [mined, otherMined] = [minedBy(one), minedBy(other)]
   if (mined !== otherMined) return mined - otherMined
   return (
+    Number(other.seen) - Number(one.seen) ||
     one.insertionOrder - other.insertionOrder ||
     (one.txid < other.txid ? -1 : one.txid === other.txid ? 0 : 1)
   )
 }
 
 /**
- * Updates the ranks of transactions and of their ancestors, after a proof was added or removed, or after a parent was
- * inserted later than its child.
+ * Updates the ranks of transactions and of their ancestors, after a proof or a sighting was added or changed, or after a parent
+ * was inserted later than its child.
  *
  * @returns Those whose rank has changed.
  */
@@ -76,22 +99,33 @@ export async function updateRanks(txids: string[], view: RankedView): Promise<st
     const [status] = await view.statuses([txid])
     if (status === undefined) continue
     const ranked = child === undefined ? await rankOf(status, view) : improvedBy(status, child)
-    if (ranked.mined === status.mined && ranked.insertionOrder === status.insertionOrder) continue
+    if (isSameRank(ranked, status)) continue
     await view.setRank(ranked)
     changed.add(txid)
     // If it improved, its parents need not look at all their other children.
-    const isBetter = minedBy(ranked) <= minedBy(status)
+    const isBetter = minedBy(ranked) <= minedBy(status) && (ranked.seen || !status.seen)
     for (const parent of await view.parents(txid))
       waiting.push({ txid: parent, ...(isBetter && { child: ranked }) })
   }
   return [...changed]
 }
 
-/** The rank that follows from its own proof and from all its children. */
+function isSameRank(one: TransactionStatus, other: TransactionStatus): boolean {
+  return (
+    one.mined === other.mined &&
+    one.seen === other.seen &&
+    one.rejected === other.rejected &&
+    one.insertionOrder === other.insertionOrder
+  )
+}
+
+/** The rank that follows from its own proof and sighting, and from all its children. */
 async function rankOf(status: TransactionStatus, view: RankedView): Promise<TransactionStatus> {
   const children = await view.statuses(await view.children(status.txid))
-  const own = await view.heightOf(status.txid)
-  return children.reduce(improvedBy, { ...status, mined: own })
+  const mined = await view.heightOf(status.txid)
+  const sighting = await view.sightingOf(status.txid)
+  const seen = mined !== undefined || sighting === 'seen'
+  return children.reduce(improvedBy, { ...status, mined, seen, rejected: sighting === 'rejected' })
 }
 
 /** Its rank, raised above that of a child. */
@@ -100,6 +134,7 @@ function improvedBy(status: TransactionStatus, child: TransactionStatus): Transa
   return {
     ...status,
     mined: heights.length === 0 ? undefined : Math.min(...heights),
+    seen: status.seen || child.seen,
     insertionOrder: Math.min(status.insertionOrder, child.insertionOrder - 1),
   }
 }
@@ -151,18 +186,22 @@ export async function decide({
 }
 
 /**
- * The transaction that an inactive one lost to: the active double spend, of itself or of an inactive ancestor.
+ * Why a transaction is inactive: the active double spend that it or an inactive ancestor lost to, or the one of these that the
+ * network rejected.
  *
- * @returns Its txid; undefined if the transaction is active.
+ * @returns The status of that transaction; undefined if the transaction is active.
  */
-export async function winnerOver(txid: string, view: ConflictView): Promise<string | undefined> {
+export async function reasonAgainst(
+  txid: string,
+  view: ConflictView,
+): Promise<TransactionStatus | undefined> {
   const resolution = new Resolution(view)
-  const seen = new Set<string>()
+  const visited = new Set<string>()
   for (let [loser] = await view.statuses([txid]); loser?.isInactive; ) {
     const reason = await resolution.reasonAgainst(loser)
-    if (reason === undefined || seen.has(loser.txid)) return undefined
-    if (!reason.isInactive) return reason.txid
-    seen.add(loser.txid)
+    if (reason === undefined || visited.has(loser.txid)) return undefined
+    if (!reason.isInactive || reason.txid === loser.txid) return reason
+    visited.add(loser.txid)
     loser = reason
   }
   return undefined
@@ -267,8 +306,12 @@ class Resolution {
     return true
   }
 
-  /** What makes a transaction inactive: an inactive parent, or the best active double spend that ranks above it. */
+  /**
+   * What makes a transaction inactive: itself, if it was rejected; an inactive parent; or the best active double spend that ranks
+   * above it.
+   */
   async reasonAgainst(status: TransactionStatus): Promise<TransactionStatus | undefined> {
+    if (isRejected(status)) return status
     const spent = await this.view.parents(status.txid)
     this.effort += spent.length / PARTS_OF_ONE
     const parents = await this.statuses(spent)

@@ -15,6 +15,8 @@ export const dependency = {
   spend: (outpoint: Outpoint): Dependency => `spend ${formatOutpoint(outpoint)}`,
   /** The proof of a transaction. */
   proof: (txid: string): Dependency => `proof ${txid}`,
+  /** How far a transaction is known to the network, by itself or by what spends it. */
+  tier: (txid: string): Dependency => `tier ${txid}`,
   /** Where stored outputs are in their ordinals, beside what continues them at the end. */
   lineages: 'lineages',
   /** Whether a name is claimed. */

@@ -1,16 +1,29 @@
 import { CodedError } from '../protocol/coded-error.js'
+import type { Tier } from './conflict-resolution.js'
 
-/** A transaction that does not count: it, or an ancestor, spends what another one spends. Both are txids. */
+/**
+ * Why a transaction is inactive: the one that counts instead of it or of one that it is built on, and how far that is known to
+ * the network; or the one of these that the network rejected.
+ */
+export interface Reason {
+  txid: string
+  tier: Tier | 'rejected'
+}
+
+/** A transaction that does not count: it, or an ancestor, spends what another one spends, or was rejected. */
 export class LostConflictError extends CodedError {
   override readonly name = 'LostConflictError'
   readonly code = 'CONFLICT'
 
   constructor(
     readonly txid: string,
-    readonly winner: string,
+    readonly reason: Reason,
   ) {
+    const { txid: other, tier } = reason
     super(
-      `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
+      tier === 'rejected'
+        ? `${txid} does not count: the network rejected ${other === txid ? 'it' : `${other}, which it is built on`}`
+        : `${txid} conflicts with ${other}, which counts: they, or transactions they build on, spend the same output`,
     )
   }
 }

@@ -2,7 +2,9 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import type { OnRefusal } from './admission-rules.js'
 import type { Attribute } from './attributes.js'
 import type { BlocklistStore } from './blocklist.js'
+import type { Sighting, Tier } from './conflict-resolution.js'
 import type { Dependency } from './dependencies.js'
+import type { Reason } from './errors.js'
 import type { ListingsReader } from './listings.js'
 import type { MapState } from './map-merge.js'
 import type {
@@ -73,10 +75,42 @@ export interface TransactionsReader {
   heightOf(txid: string): Promise<number | undefined>
   /** The transaction that spends an outpoint and counts. There is one at most. */
   spenderOf(outpoint: Outpoint): Promise<string | undefined>
+  /** Why a stored transaction does not count; undefined if it counts or is not known. */
+  reasonAgainst(txid: string): Promise<Reason | undefined>
+  /** How far these are known to the network, by themselves or by a descendant; of stored ones only. */
+  tiers(txids: string[]): Promise<Map<string, Tier>>
+}
+
+/** What the network said last of a transaction. */
+export interface SightingRecord {
+  txid: string
+  status: Sighting
+}
+
+/** What a write of sightings came to. */
+export interface RecordedSightings {
+  /** Those that are new, or say something else than before. */
+  changed: SightingRecord[]
+  /** The transactions that became active or inactive because of them. */
+  restored: string[]
+  deactivated: string[]
+}
+
+/**
+ * What the network said of transactions: answers to questions of this host, and callbacks that carry its token
+ * (`docs/conflicts.md`, Sightings). Not derived from anything else, and kept for good.
+ */
+export interface SightingsStore {
   /**
-   * The transaction that an inactive one lost to, directly or through an ancestor; undefined if it counts or is not known.
+   * Records what was said last of transactions, also of such as are not stored: then it counts when they come. Conflicts are
+   * decided in the same write. What is known already is not written again.
    */
-  winnerOver(txid: string): Promise<string | undefined>
+  record(
+    records: readonly SightingRecord[],
+    options?: Pick<RecordOptions, 'onDerived'>,
+  ): Promise<RecordedSightings>
+  /** What was recorded of these transactions themselves. */
+  of(txids: string[]): Promise<Map<string, Sighting>>
 }
 
 /** Where transactions are read from: a store, or what arrived with a submission. */
@@ -347,6 +381,7 @@ export interface GraphReader extends ConsistentReader {
 
 export interface GraphStore extends GraphReader, GraphWriter {
   readonly blocks: BlocksReader
+  readonly sightings: SightingsStore
   readonly frontier: FrontierReader
   readonly admissions: AdmissionsReader
   readonly blocklist: BlocklistStore

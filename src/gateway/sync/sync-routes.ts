@@ -65,7 +65,7 @@ function notOffered(): NotFoundError {
 /** Whether a topic has admitted an output, and its transaction is active. */
 async function isOffered({ txid, vout }: Outpoint, graph: GraphStore): Promise<boolean> {
   const admissions = await graph.admissions.of({ txid, vout })
-  return admissions.length > 0 && (await graph.transactions.winnerOver(txid)) === undefined
+  return admissions.length > 0 && (await graph.transactions.reasonAgainst(txid)) === undefined
 }
 
 /** Whether a graph can contain an output: it is offered, or spent by a stored transaction. */

@@ -211,7 +211,7 @@ async function unspentOf(
   topics: string[],
   { admissions, transactions }: DiscoveryStore,
 ): Promise<AdmissionRecord[]> {
-  if ((await transactions.winnerOver(txid)) !== undefined) return []
+  if ((await transactions.reasonAgainst(txid)) !== undefined) return []
   const unspent: AdmissionRecord[] = []
   for (const admission of await admissions.ofTransaction(txid)) {
     const isSpent = (await transactions.spenderOf(admission.outpoint)) !== undefined

@@ -280,6 +280,6 @@ export async function isApplied(
 ): Promise<boolean> {
   return (
     (await store.admissions.isApplied(topic, txid)) &&
-    (await store.transactions.winnerOver(txid)) === undefined
+    (await store.transactions.reasonAgainst(txid)) === undefined
   )
 }

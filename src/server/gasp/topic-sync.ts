@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
@@ -228,8 +229,8 @@ export class TopicSync {
       await this.takeCollected({ outpoint, score }, round)
       if (!(await graph.admissions.isApplied(topic, txid)))
         throw new UnwantedGraphError('its topic admits none of the offered outputs')
-      const winner = await graph.transactions.winnerOver(txid)
-      if (winner !== undefined) throw new ConflictError({ txid, winner })
+      const reason = await graph.transactions.reasonAgainst(txid)
+      if (reason !== undefined) throw new ConflictError(new LostConflictError(txid, reason))
       this.open.close(txid)
       this.count('taken', tally)
       this.failures = 0

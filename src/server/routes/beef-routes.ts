@@ -103,7 +103,7 @@ async function askedTransaction(params: unknown, asked: Asked): Promise<RawTrans
   // What no topic holds is a stranger's to store, and not for this host to publish.
   const held = await graph.admissions.ofTransaction(txid)
   const transaction = held.length === 0 ? undefined : await graph.transactions.raw(txid)
-  if (transaction === undefined || (await graph.transactions.winnerOver(txid)) !== undefined)
+  if (transaction === undefined || (await graph.transactions.reasonAgainst(txid)) !== undefined)
     throw new NotFoundError('this host does not have this transaction')
   await refuseBlocked(txid, { ...asked, held })
   return transaction

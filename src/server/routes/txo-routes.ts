@@ -235,7 +235,7 @@ function notHeld(): NotFoundError {
 /** The first admission of an output; undefined if no topic holds it, or its transaction does not count. */
 async function admissionOf(outpoint: Outpoint, graph: GraphStore): Promise<AdmissionRecord | undefined> {
   const [admission, ...others] = await graph.admissions.of(outpoint)
-  if (admission === undefined || (await graph.transactions.winnerOver(outpoint.txid)) !== undefined)
+  if (admission === undefined || (await graph.transactions.reasonAgainst(outpoint.txid)) !== undefined)
     return undefined
   return others.reduce((first, each) => (each.score < first.score ? each : first), admission)
 }

@@ -19,6 +19,7 @@ import {
   type OrdinalsReader,
   type RecordOptions,
   SHORT_BODY,
+  type SightingsStore,
   type StreamsReader,
   type TransactionsReader,
 } from '../../../backend/src/graph/graph-store.js'
@@ -70,6 +71,7 @@ export class CachingStore implements HostStore {
   readonly streams: StreamsReader
   readonly blocklist: BlocklistStore
   readonly backlog: Backlog
+  readonly sightings: SightingsStore
   readonly attributes
   readonly listings
   readonly blocks
@@ -112,7 +114,7 @@ export class CachingStore implements HostStore {
       }
       this.poller = new ChangePoller({ writes: () => store.writeCount(), onWrite: forget, logger })
     }
-    const { transactions, names, ordinals, metadata, content, streams, blocklist, backlog } = store
+    const { transactions, names, ordinals, metadata, content, streams, blocklist, backlog, sightings } = store
     this.attributes = store.attributes
     this.listings = store.listings
     this.blocks = store.blocks
@@ -187,6 +189,19 @@ export class CachingStore implements HostStore {
         await blocklist.refresh()
         // Cached responses are sent without asking the list.
         if (!(await blocklist.list()).equals(before)) this.forgetAnswers()
+      },
+    })
+    this.sightings = replacing(sightings, {
+      record: (records, options) => {
+        let derived: readonly Dependency[] = []
+        const onDerived: RecordOptions['onDerived'] = (changed) => {
+          derived = changed
+          options?.onDerived?.(changed)
+        }
+        return this.writing(
+          () => sightings.record(records, { onDerived }),
+          ({ changed }) => (changed.length === 0 ? [] : [dependency.all, ...derived]),
+        )
       },
     })
     this.backlog = replacing(backlog, {

@@ -27,6 +27,10 @@ export class RecordedChanges {
       },
       evict: (outpoint) => unknown(store.evict(outpoint)),
       disprove: (block) => unknown(store.disprove(block)),
+      sightings: {
+        of: (txids) => store.sightings.of(txids),
+        record: (records, options) => unknown(store.sightings.record(records, options)),
+      },
     }
     return Object.assign(Object.create(store) as HostStore, noting)
   }

@@ -1,5 +1,6 @@
 import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
+import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
@@ -62,8 +63,11 @@ async function admit(node: AdmittingNode, txid: string, submit: () => Promise<ST
     const before = (await node.graph.admissions.ofTransaction(txid)).length
     const steak = await submit()
     await node.backlog?.done()
-    const winner = await node.graph.transactions.winnerOver(txid)
-    if (winner !== undefined) return { kind: 'refused', why: `CONFLICT: it is stored, but ${winner} counts` }
+    const reason = await node.graph.transactions.reasonAgainst(txid)
+    if (reason !== undefined) {
+      const { message } = new LostConflictError(txid, reason)
+      return { kind: 'refused', why: `CONFLICT: it is stored, but ${message}` }
+    }
     const outputs = admittedCount(steak)
     if (outputs > before) return { kind: 'admitted', outputs: outputs - before }
     if (outputs > 0) return { kind: 'known' }

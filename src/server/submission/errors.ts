@@ -1,3 +1,4 @@
+import type { LostConflictError, Reason } from '../../../backend/src/graph/errors.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { AnswerError, NotReadyError } from '../../gateway/http/errors.js'
 
@@ -29,18 +30,19 @@ export class UnknownTopicError extends SubmissionError {
   }
 }
 
-/** A submission spends what an admitted transaction already spends. */
+/** A submission spends what an admitted transaction already spends, or the network rejected it. */
 export class ConflictError extends SubmissionError {
   override readonly name = 'ConflictError'
   readonly code = 'CONFLICT'
   declare readonly data: { txid: string }
 
-  /** @param options.winner The transaction that counts. */
-  constructor({ txid, winner }: { txid: string; winner: string }) {
-    super(
-      `${txid} conflicts with ${winner}, which counts: they, or transactions they build on, spend the same output`,
-      { data: { txid: winner } },
-    )
+  /** How far the winner is known to the network. */
+  readonly tier: Reason['tier']
+
+  /** @param lost The transaction that counts is sent as the `txid` of the answer; of a rejected one, its own. */
+  constructor(lost: Pick<LostConflictError, 'message' | 'reason'>) {
+    super(lost.message, { data: { txid: lost.reason.txid } })
+    this.tier = lost.reason.tier
   }
 }
 

@@ -51,7 +51,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await store.admissions.unspentOfTopic({ topic: 'tm_names', since: 0 })).toEqual([])
       expect(await store.admissions.isApplied('tm_names', txid(1))).toBe(false)
       expect(await store.transactions.spenderOf(at(1))).toBeUndefined()
-      expect(await store.transactions.winnerOver(txid(2))).toBeUndefined()
+      expect(await store.transactions.reasonAgainst(txid(2))).toBeUndefined()
       expect(await store.backlog.workBehind({ txids: [txid(1)], limit: 10 })).toBe(0)
       expect(await store.blocks.from({ from: 0 })).toEqual([])
       expect(await store.blocks.ofConflicts([spend(at(1), 2)])).toEqual([])
@@ -639,8 +639,8 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       await store.record(graphRecords({ spends: [spend(at(1), 2), spend(at(1, 1), 4)] }))
       expect(await store.transactions.spenderOf(at(1))).toBe(txid(3))
       expect(await store.transactions.spenderOf(at(1, 1))).toBe(txid(4))
-      expect(await store.transactions.winnerOver(txid(2))).toBe(txid(3))
-      expect(await store.transactions.winnerOver(txid(3))).toBeUndefined()
+      expect(await store.transactions.reasonAgainst(txid(2))).toMatchObject({ txid: txid(3) })
+      expect(await store.transactions.reasonAgainst(txid(3))).toBeUndefined()
     })
 
     test('are distinguished from conflicting transactions among more outpoints than one statement takes', async () => {
@@ -648,7 +648,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       await store.record(graphRecords({ spends: [spend(at(1, 999), 2)] }))
       const outpoints = Array.from({ length: 1000 }, (_, vout) => at(1, vout))
       await store.record(graphRecords({ spends: outpoints.map((outpoint) => spend(outpoint, 3)) }))
-      expect(await store.transactions.winnerOver(txid(3))).toBe(txid(2))
+      expect(await store.transactions.reasonAgainst(txid(3))).toMatchObject({ txid: txid(2) })
       expect(await store.transactions.spenderOf(at(1))).toBeUndefined()
     })
   })

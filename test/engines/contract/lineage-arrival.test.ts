@@ -148,7 +148,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       expect(await carriersOf(opened)).toBe(0)
       await record(opened, { transaction: moved, height: 120 })
       expect(await carriersOf(opened)).toBe(0)
-      expect(await opened.store.transactions.winnerOver(moved.txid)).toBeUndefined()
+      expect(await opened.store.transactions.reasonAgainst(moved.txid)).toBeUndefined()
     })
   })
 

@@ -124,8 +124,13 @@ export const COLLECTIONS = {
     ],
   },
   graph_pending: {
+    nullable: ['client'],
     idOf: ({ txid }) => txid,
-    indexes: [['proven', 'arrival', 'txid']],
+    indexes: [['waiting', 'proven', 'arrival', 'txid']],
+  },
+  graph_sightings: {
+    idOf: ({ txid }) => txid,
+    indexes: [],
   },
   graph_backlog: {
     idOf: ({ kind, txid, vout }) => Buffer.concat([txid, place(vout), utf8(kind)]),

@@ -88,6 +88,7 @@ export class MongoGraphStore extends GraphStoreBase {
       await this.writer.write(async (pending) => {
         for (const spends of SPENDS)
           await pending.delete(spends, { txid: Buffer.alloc(32), vout: 0xffffffff })
+        await pending.update('graph_pending', {}, { waiting: false, client: null })
       })
       await this.settings.set(REBUILD_CHECKPOINT, formatCheckpoint({ state: 'needed' }))
     }

@@ -98,7 +98,7 @@ export class MongoIndexMaintenance extends StoredIndex {
       })
       await this.onEach(lease, { name: 'graph_transactions', fields: ['_id'] }, async (docs) => {
         // Statuses are decided again; insertion order and proofs stay.
-        const undecided = { $set: { mined: null, silent: false } }
+        const undecided = { $set: { mined: null, seen: false, rejected: false, silent: false } }
         const transactions = collectionIn(this.db, 'graph_transactions')
         await withTimeout((options) =>
           transactions.updateMany(idsOf(docs), undecided, { ...DURABLE, ...options }),

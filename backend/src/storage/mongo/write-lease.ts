@@ -22,7 +22,7 @@ export interface WriterState {
 }
 
 /** Increment it if the index changes: collections have no migrations. */
-export const SCHEMA = 4
+export const SCHEMA = 5
 
 /** A committed journal entry. */
 export interface CommittedEntry {

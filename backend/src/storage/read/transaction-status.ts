@@ -1,4 +1,12 @@
-import { type ConflictView, type TransactionStatus, winnerOver } from '../../graph/conflict-resolution.js'
+import {
+  type ConflictView,
+  reasonAgainst,
+  type Sighting,
+  type Tier,
+  type TransactionStatus,
+  tierOf,
+} from '../../graph/conflict-resolution.js'
+import type { Reason } from '../../graph/errors.js'
 import type { SpendRecord } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, inParts, numberIn, type OutpointRow, outpointOf, parts } from '../rows/columns.js'
@@ -127,13 +135,15 @@ const SEVERAL = Symbol('several')
 const A_PART = 1000
 
 export async function statuses(rows: RowReader, txids: string[]): Promise<TransactionStatus[]> {
-  const fields = ['txid', 'mined', 'arrival', 'silent']
+  const fields = ['txid', 'mined', 'seen', 'rejected', 'arrival', 'silent']
   const found = await inParts([...new Set(txids)], (part) =>
     rows.all('graph_transactions', { txid: anyOf(part) }, { fields }),
   )
-  return found.map(({ txid, mined, arrival, silent }) => ({
+  return found.map(({ txid, mined, seen, rejected, arrival, silent }) => ({
     txid: hexOf(txid),
     mined: numberIn(mined),
+    seen: numberIn(mined) !== undefined || Number(seen) === 1,
+    rejected: Number(rejected) === 1,
     insertionOrder: Number(arrival),
     isInactive: Number(silent) === 1,
   }))
@@ -167,13 +177,28 @@ export function spendOf(row: OutpointRow & { spender: unknown; satoshis?: unknow
   }
 }
 
-/** See `TransactionsReader.winnerOver`. */
-export async function winnerIn(
+/** See `TransactionsReader.reasonAgainst`. */
+export async function reasonIn(
   rows: RowReader,
   conflicts: ConflictLookups,
   txid: string,
-): Promise<string | undefined> {
-  return await winnerOver(txid, conflictView(rows, conflicts))
+): Promise<Reason | undefined> {
+  const found = await reasonAgainst(txid, conflictView(rows, conflicts))
+  if (found === undefined) return undefined
+  return { txid: found.txid, tier: found.isInactive ? 'rejected' : tierOf(found) }
+}
+
+/** See `TransactionsReader.tiers`. */
+export async function tiersIn(rows: RowReader, txids: string[]): Promise<Map<string, Tier>> {
+  return new Map((await statuses(rows, txids)).map((status) => [status.txid, tierOf(status)]))
+}
+
+/** See `SightingsStore.of`. */
+export async function sightingsIn(rows: RowReader, txids: string[]): Promise<Map<string, Sighting>> {
+  const found = await inParts([...new Set(txids)], (part) =>
+    rows.all('graph_sightings', { txid: anyOf(part) }, { fields: ['txid', 'seen'] }),
+  )
+  return new Map(found.map(({ txid, seen }) => [hexOf(txid), Number(seen) === 1 ? 'seen' : 'rejected']))
 }
 
 /** See `TransactionsReader.heightOf`. */

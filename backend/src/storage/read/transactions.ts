@@ -9,7 +9,7 @@ import { bytesOf, hashColumn, hexOf, inParts, numberIn } from '../rows/columns.j
 import { anyOf, type Row, type RowReader } from '../rows/rows.js'
 import type { Lookups } from './lookups.js'
 import { chunksIn, readChunks } from './read-blobs.js'
-import { conflictsOf, heightOf, statuses, winnerIn } from './transaction-status.js'
+import { conflictsOf, heightOf, reasonIn, statuses, tiersIn } from './transaction-status.js'
 
 /** The transactions of a store. @param derives Whether the store derives admissions by itself. */
 export function transactionsIn(
@@ -26,7 +26,8 @@ export function transactionsIn(
     },
     heightOf: (txid) => heightOf(rows, txid),
     spenderOf: (outpoint) => lookups.spenderOf(outpoint),
-    winnerOver: (txid) => winnerIn(rows, { lookups, derives: derives() }, txid),
+    reasonAgainst: (txid) => reasonIn(rows, { lookups, derives: derives() }, txid),
+    tiers: (txids) => tiersIn(rows, txids),
   }
 }
 

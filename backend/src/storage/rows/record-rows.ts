@@ -77,10 +77,22 @@ export interface PendingRecord {
   proven: boolean
   insertionOrder: number
   bytes: number
+  /** Whether it waits because it, or what came with it, lost a conflict. */
+  waiting: boolean
+  /** A hash of who submitted it, in hex, if it waits and that is known. */
+  client?: string | undefined
 }
 
-export function pendingRow({ txid, proven, insertionOrder, bytes }: PendingRecord): RecordRow {
-  return { txid: hashColumn(txid), proven, arrival: insertionOrder, bytes }
+export function pendingRow({
+  txid,
+  proven,
+  insertionOrder,
+  bytes,
+  waiting,
+  client,
+}: PendingRecord): RecordRow {
+  const submittedBy = client === undefined ? null : Buffer.from(client, 'hex')
+  return { txid: hashColumn(txid), proven, arrival: insertionOrder, bytes, waiting, client: submittedBy }
 }
 
 export function admissionRow({ outpoint, topic, score }: AdmissionRecord): RecordRow {
@@ -92,12 +104,14 @@ export function appliedRow({ txid, topic }: AppliedRecord): RecordRow {
   return { txid: hashColumn(txid), topic }
 }
 
-export function pendingOf({ txid, proven, arrival, bytes }: Row): PendingRecord {
+export function pendingOf({ txid, proven, arrival, bytes, waiting, client }: Row): PendingRecord {
   return {
     txid: hexOf(txid),
     proven: Number(proven) === 1,
     insertionOrder: Number(arrival),
     bytes: Number(bytes),
+    waiting: Number(waiting) === 1,
+    client: client === null ? undefined : hexOf(client),
   }
 }
 

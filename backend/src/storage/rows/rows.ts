@@ -22,6 +22,7 @@ export const KEYS = {
   graph_applied: ['txid', 'topic'],
   graph_blocked: ['kind', 'value'],
   graph_pending: ['txid'],
+  graph_sightings: ['txid'],
   graph_backlog: ['kind', 'txid', 'vout'],
   graph_held: ['txid'],
   graph_ancestors: ['txid', 'vout'],

@@ -75,7 +75,12 @@ export class SqlIndexMaintenance extends StoredIndex {
     })
     await this.uncount()
     // Statuses are decided again; insertion order and proofs stay.
-    await this.writer('graph_transactions').update({ mined: null, silent: false })
+    await this.writer('graph_transactions').update({
+      mined: null,
+      seen: false,
+      rejected: false,
+      silent: false,
+    })
   }
 
   /** Deletes the rows of the owners that `pick` selects, a page at a time in order. */

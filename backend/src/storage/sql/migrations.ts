@@ -11,6 +11,7 @@ import { headers } from './migrations/007-headers.js'
 import { ancestors } from './migrations/008-ancestors.js'
 import { unproven } from './migrations/009-unproven.js'
 import { listings } from './migrations/010-listings.js'
+import { sightings } from './migrations/011-sightings.js'
 
 export interface Migration {
   name: string
@@ -30,6 +31,7 @@ const migrations: Migration[] = [
   ancestors,
   unproven,
   listings,
+  sightings,
 ]
 
 const source: Knex.MigrationSource<Migration> = {

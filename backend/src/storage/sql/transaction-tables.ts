@@ -6,9 +6,9 @@ import { anyOf, type SqlWriter } from './database.js'
 /** The setting that counts reorganisations: reads belong to one state if there was none between them. */
 export const REORG_COUNT = { name: 'turns' }
 
-/** The inactive ones of transactions, the spenders of inactive ones, and those that spend what others spend, too. */
+/** The inactive and the rejected ones of transactions, the spenders of inactive ones, and those that spend what others spend, too. */
 const QUESTIONABLE = [
-  'select txid as found from graph_transactions where txid in (:txids) and silent = 1',
+  'select txid as found from graph_transactions where txid in (:txids) and (silent = 1 or rejected = 1)',
   ...SPENDS.map(
     (spends) => `select spends.spender as found from ${spends} as spends
       join graph_transactions as parents on parents.txid = spends.txid and parents.silent = 1

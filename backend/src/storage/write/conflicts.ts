@@ -1,5 +1,6 @@
 import { type Decision, decide, updateRanks } from '../../graph/conflict-resolution.js'
 import { LostConflictError } from '../../graph/errors.js'
+import type { SightingRecord } from '../../graph/graph-store.js'
 import { isListed } from '../../graph/listings.js'
 import { UnstableReadError } from '../../graph/optimistic-read.js'
 import type { Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
@@ -58,20 +59,42 @@ export async function resolveConflicts(
 /**
  * Deletes the proofs that lead to a block, and resolves conflicts without them.
  *
- * @returns The decision, and how many transactions had such a proof.
+ * @returns The decision, how many transactions had such a proof, and those whose rank changed.
  */
 export async function takeProofs(
   tables: TransactionTables,
   block: Block,
   limit: number,
-): Promise<{ decision: Resolution; count: number }> {
+): Promise<{ decision: Resolution; count: number; ranked: string[] }> {
   const txids = await tables.takeProofs(block)
-  if (txids.length === 0) return { decision: NOTHING, count: 0 }
+  if (txids.length === 0) return { decision: NOTHING, count: 0, ranked: [] }
   const ranked = await updateRanks(txids, tables.rankedView())
   return {
     decision: await resolveConflicts(tables, { txids, ranked, limit }),
     count: txids.length,
+    ranked,
   }
+}
+
+/**
+ * Records what the network said of transactions, and resolves conflicts by it.
+ *
+ * @returns The decision, the sightings that are new or changed, and the transactions whose rank changed.
+ */
+export async function recordSightings(
+  tables: TransactionTables,
+  records: readonly SightingRecord[],
+  limit: number,
+): Promise<{ decision: Resolution; changed: SightingRecord[]; ranked: string[] }> {
+  const last = new Map(records.map((record) => [record.txid, record]))
+  const known = await tables.sightingsOf([...last.keys()])
+  const changed = [...last.values()].filter(({ txid, status }) => known.get(txid) !== status)
+  for (const record of changed) await tables.setSighting(record)
+  const txids = changed.map(({ txid }) => txid)
+  const ranked = await updateRanks(txids, tables.rankedView())
+  const decision =
+    ranked.length === 0 ? NOTHING : await resolveConflicts(tables, { txids: [], ranked, limit })
+  return { decision, changed, ranked }
 }
 
 /** @param left The transactions that are not decided yet after this write. */
@@ -87,8 +110,8 @@ export async function requireActive(
       throw new UnstableReadError(
         'conflicts of this transaction are still being resolved; submit it again in a moment',
       )
-    const winner = await tables.winnerOver(txid)
-    if (winner !== undefined) throw new LostConflictError(txid, winner)
+    const reason = await tables.reasonAgainst(txid)
+    if (reason !== undefined) throw new LostConflictError(txid, reason)
   }
 }
 

@@ -1,6 +1,6 @@
 import type { AdmissionOptions } from '../../graph/admission-rules.js'
 import type { BlocklistStore } from '../../graph/blocklist.js'
-import type { Backlog, CacheOptions, RecordOptions } from '../../graph/graph-store.js'
+import type { Backlog, CacheOptions, RecordOptions, SightingsStore } from '../../graph/graph-store.js'
 import type { HostStore } from '../../graph/host-store.js'
 import { optimisticRead } from '../../graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../../graph/records.js'
@@ -17,12 +17,13 @@ import { metadataIn, ordinalsIn } from '../read/ordinals.js'
 import { contentIn } from '../read/read-blobs.js'
 import { streamsIn } from '../read/read-streams.js'
 import { interactionsIn, settingsIn } from '../read/settings.js'
+import { sightingsIn } from '../read/transaction-status.js'
 import { blocksIn, transactionsIn } from '../read/transactions.js'
 import type { RowDatabase } from '../rows/rows.js'
 import type { GraphTables } from './graph-tables.js'
 import { headerChainIn } from './header-chain.js'
 import { writeBlocked, writeEviction, writeUnblocked } from './index-ordinals.js'
-import { writeBacklog, writeDisproof, writeRecords } from './write-records.js'
+import { writeBacklog, writeDisproof, writeRecords, writeSightings } from './write-records.js'
 
 /** Called after every reorganisation with how many transactions became inactive or active again. */
 export type OnReorg = (transactions: number) => void
@@ -52,6 +53,7 @@ export abstract class GraphStoreBase implements HostStore {
   readonly headers
   readonly blocklist: BlocklistStore
   readonly backlog: Backlog
+  readonly sightings: SightingsStore
   /** For what a host stores beside the graph. */
   readonly database: RowDatabase
   protected admission: AdmissionOptions | undefined
@@ -79,6 +81,7 @@ export abstract class GraphStoreBase implements HostStore {
     this.onReorg = onReorg
     this.blocklist = this.blocklistRole()
     this.backlog = this.backlogRole(lookups)
+    this.sightings = this.sightingsRole()
   }
 
   abstract open(): Promise<void>
@@ -111,6 +114,21 @@ export abstract class GraphStoreBase implements HostStore {
     const { count, reorganised } = await this.write((tables) => writeDisproof(tables, block, { admission }))
     this.reportReorg(reorganised)
     return count
+  }
+
+  private sightingsRole(): SightingsStore {
+    return {
+      of: (txids) => sightingsIn(this.database, txids),
+      record: async (records, options) => {
+        const { admission } = this
+        const { reorganised, derived, ...recorded } = await this.write((tables) =>
+          writeSightings(tables, records, { admission }),
+        )
+        this.reportReorg(reorganised)
+        options?.onDerived?.(derived)
+        return recorded
+      },
+    }
   }
 
   async evict(outpoint: Outpoint): Promise<void> {

@@ -68,6 +68,7 @@ export async function keepPending(
         proven: proof !== undefined,
         insertionOrder: order.get(txid) ?? 0,
         bytes: raw.length,
+        waiting: false,
       }),
     )
     const listed = again ? await tables.pendingAmong(pending.map(({ txid }) => txid)) : []

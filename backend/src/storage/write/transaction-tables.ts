@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { BlockedRecord, BlockedSubject } from '../../graph/blocklist.js'
-import type { RankedView, TransactionStatus } from '../../graph/conflict-resolution.js'
-import type { RawTransaction } from '../../graph/graph-store.js'
+import type { RankedView, Sighting, TransactionStatus } from '../../graph/conflict-resolution.js'
+import type { Reason } from '../../graph/errors.js'
+import type { RawTransaction, SightingRecord } from '../../graph/graph-store.js'
 import type { AdmissionRecord, Block, SpendRecord, TransactionRecord } from '../../graph/records.js'
 import { blockText } from '../../graph/records.js'
 import { yieldBetweenStatements } from '../../graph/yield-to-event-loop.js'
@@ -16,10 +17,11 @@ import {
   conflictsOf,
   conflictView,
   heightOf,
+  reasonIn,
+  sightingsIn,
   spendOf,
   spendsOf,
   statuses,
-  winnerIn,
 } from '../read/transaction-status.js'
 import { rawTransaction, transactionRecord } from '../read/transactions.js'
 import {
@@ -111,7 +113,7 @@ export abstract class TransactionTables {
   /** Those of the transactions that spend an admitted output. */
   abstract spendingAdmitted(txids: string[]): Promise<string[]>
   /**
-   * Those of the transactions that need a decision: inactive ones, children of inactive ones, and double spends. May include
+   * Those of the transactions that need a decision: inactive and rejected ones, children of inactive ones, and double spends. May include
    * others.
    */
   abstract questionable(txids: string[]): Promise<string[]>
@@ -233,9 +235,18 @@ export abstract class TransactionTables {
     })
   }
 
-  /** See `TransactionsReader.winnerOver`. */
-  winnerOver(txid: string): Promise<string | undefined> {
-    return winnerIn(this.rows, this.conflicts, txid)
+  /** See `TransactionsReader.reasonAgainst`. */
+  reasonAgainst(txid: string): Promise<Reason | undefined> {
+    return reasonIn(this.rows, this.conflicts, txid)
+  }
+
+  /** See `SightingsStore.of`. */
+  sightingsOf(txids: string[]): Promise<Map<string, Sighting>> {
+    return sightingsIn(this.rows, txids)
+  }
+
+  async setSighting({ txid, status }: SightingRecord): Promise<void> {
+    await this.rows.put('graph_sightings', { txid: hashColumn(txid), seen: status === 'seen' })
   }
 
   /**
@@ -247,9 +258,10 @@ export abstract class TransactionTables {
     return {
       ...conflictView(this.rows, this.conflicts, judged),
       heightOf: (txid) => heightOf(this.rows, txid),
-      setRank: ({ txid, mined, insertionOrder }) => {
+      sightingOf: async (txid) => (await this.sightingsOf([txid])).get(txid),
+      setRank: ({ txid, mined, seen, rejected, insertionOrder }) => {
         this.listings.move([txid])
-        return this.update(txid, { mined: mined ?? null, arrival: insertionOrder })
+        return this.update(txid, { mined: mined ?? null, seen, rejected, arrival: insertionOrder })
       },
     }
   }
@@ -357,7 +369,7 @@ export abstract class TransactionTables {
   /** The pending transactions to delete first: unproven before proven, in insertion order. */
   async firstPending(limit: number): Promise<PendingRecord[]> {
     const sort = { proven: 1, arrival: 1, txid: 1 } as const
-    return (await this.rows.all('graph_pending', {}, { sort, limit })).map(pendingOf)
+    return (await this.rows.all('graph_pending', { waiting: false }, { sort, limit })).map(pendingOf)
   }
 
   async setPendingProven(txid: string): Promise<void> {

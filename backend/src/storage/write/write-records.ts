@@ -1,5 +1,6 @@
 import type { Decision } from '../../graph/conflict-resolution.js'
 import { type Dependency, dependency } from '../../graph/dependencies.js'
+import type { RecordedSightings, SightingRecord } from '../../graph/graph-store.js'
 import {
   type AdmissionRecord,
   type Block,
@@ -20,7 +21,14 @@ import {
 } from '../rows/record-rows.js'
 import { type BacklogItems, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeChunks } from './blob-chunks.js'
-import { deactivate, restore, takeProofs, writeInactive } from './conflicts.js'
+import {
+  deactivate,
+  type Resolution,
+  recordSightings,
+  restore,
+  takeProofs,
+  writeInactive,
+} from './conflicts.js'
 import type { GraphTables } from './graph-tables.js'
 import { indexFirstAttributes, indexLineages, queueAncestors } from './index-ordinals.js'
 import { linkLineages, resolvePredecessors, writeCarriers, writeOutputs } from './link-lineages.js'
@@ -56,7 +64,8 @@ export async function writeRecords(
   options: WriteOptions = {},
 ): Promise<Recorded> {
   const { admission, earlier = emptyBacklog() } = options
-  const { decision, records, inserted, left } = await writeTransactions(tables, newRecords, options)
+  const written = await writeTransactions(tables, newRecords, options)
+  const { decision, ranked, records, inserted, left } = written
   const { outputs, names, admissions, contents, maps, applied } = records
   const wanted = new Set(outputs.map((output) => output.content?.sha256))
   await writeChunks(tables.transactions, [
@@ -77,29 +86,52 @@ export async function writeRecords(
     ...(admission && { inserted }),
   })
   await leaveBacklog(tables.transactions, { ...left, ...others })
-  return { reorganised, derived, admitted: options.again ? [] : admissions }
+  return {
+    reorganised,
+    derived: [...derived, ...ranked.map(dependency.tier)],
+    admitted: options.again ? [] : admissions,
+  }
 }
 
-/** Deletes the proofs that lead to a block. Returns how many, and how many transactions became inactive or active again. */
+/** Deletes the proofs that lead to a block. Returns how many, and what became of conflicts. */
 export async function writeDisproof(
   tables: GraphTables,
   block: Block,
-  { admission }: Pick<WriteOptions, 'admission'> = {},
-): Promise<{ count: number; reorganised: number }> {
-  const limit = reevaluationsOf(admission)
-  const { decision, count } = await takeProofs(tables.transactions, block, limit)
+  options: Pick<WriteOptions, 'admission'> = {},
+): Promise<{ count: number } & Redecided> {
+  const limit = reevaluationsOf(options.admission)
+  const { count, ...resolved } = await takeProofs(tables.transactions, block, limit)
+  return { count, ...(await writeDecision(tables, resolved, options)) }
+}
+
+/** Records what the network said of transactions. Returns what was new, and what became of conflicts. */
+export async function writeSightings(
+  tables: GraphTables,
+  records: readonly SightingRecord[],
+  options: Pick<WriteOptions, 'admission'> = {},
+): Promise<RecordedSightings & Redecided> {
+  const limit = reevaluationsOf(options.admission)
+  const { changed, ...resolved } = await recordSightings(tables.transactions, records, limit)
+  const { restored, deactivated } = resolved.decision
+  return { changed, restored, deactivated, ...(await writeDecision(tables, resolved, options)) }
+}
+
+type Redecided = Omit<Recorded, 'admitted'>
+
+/** Writes what was decided about stored transactions whose rank changed. */
+async function writeDecision(
+  tables: GraphTables,
+  { decision, ranked }: { decision: Resolution; ranked: string[] },
+  { admission }: Pick<WriteOptions, 'admission'>,
+): Promise<Redecided> {
   const records = graphRecords({})
-  const {
-    reorganised,
-    derived: _,
-    ...others
-  } = await writeFacts(tables, {
+  const { reorganised, derived, ...others } = await writeFacts(tables, {
     ...{ facts: records, records, decision },
-    ...{ earlier: emptyBacklog(), limit },
+    ...{ earlier: emptyBacklog(), limit: reevaluationsOf(admission) },
     ...(admission && { inserted: new Map() }),
   })
   await leaveBacklog(tables.transactions, { ...emptyBacklog(), ...others, decide: decision.left })
-  return { count, reorganised }
+  return { reorganised, derived: [...derived, ...ranked.map(dependency.tier)] }
 }
 
 /** Turns the carriers among admitted outputs into admitted outputs. */

@@ -38,6 +38,8 @@ export interface WriteOptions extends RecordOptions {
 
 interface WrittenTransactions {
   decision: Resolution
+  /** Those whose rank changed. */
+  ranked: string[]
   /** The records passed in, and those derived from them. */
   records: GraphRecords
   /** The raw transactions that are new, or all if they are recorded again. */
@@ -119,7 +121,7 @@ export async function writeTransactions(
   left.decide = decision.left
   const questioned = changed.length > 0 ? subjects : subjects.filter((subject) => !fresh.has(subject))
   await requireActive(tables, questioned, left.decide)
-  return { decision, records, inserted, left }
+  return { decision, ranked, records, inserted, left }
 }
 
 /** Writes nodes. Returns the transactions that spend them, and so may conflict now. */
@@ -160,6 +162,7 @@ async function writeSorted(
     known.size === 0 &&
     mined !== undefined &&
     children.length === 0 &&
+    (await tables.sightingsOf(txids)).size === 0 &&
     (await tables.conflictsOf(spends)).length === 0 &&
     !isSpentTwice(spends)
   await insertTransactions(tables, {
@@ -198,6 +201,8 @@ async function insertTransactions(
       txid: hashColumn(txid),
       ...proofColumns(fresh.get(txid)?.proof),
       mined: mined?.get(txid) ?? null,
+      seen: mined?.has(txid) ?? false,
+      rejected: false,
       arrival: first + at,
       silent: false,
     })),

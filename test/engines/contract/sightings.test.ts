@@ -1,0 +1,141 @@
+import { LostConflictError } from '../../../backend/src/graph/errors.js'
+import type { HostStore } from '../../../backend/src/graph/host-store.js'
+import { graphRecords } from '../../../backend/src/graph/records.js'
+import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
+import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
+import { recordOf } from '../../support/protocol/block.js'
+import { FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import { rebuild, rowsOf } from '../../support/storage/arrival.js'
+import { onEachEngine } from '../../support/storage/stores.js'
+
+// What the network says of unproven transactions, and what that decides.
+
+const PENDING = { maxTransactions: 100, maxBytes: 1024 * 1024 }
+
+/** Records a transaction as one that nobody submitted, so that it is stored though it loses. */
+async function know(store: HostStore, transaction: FakeTransaction, height?: number): Promise<void> {
+  const spends = spendsBy(viewOf(transaction))
+  await store.record(graphRecords({ transactions: [recordOf(transaction, height)], spends }))
+}
+
+/** Records a transaction as one that was submitted. Returns why it is refused. */
+async function submit(store: HostStore, transaction: FakeTransaction, height?: number) {
+  const spends = spendsBy(viewOf(transaction))
+  const records = graphRecords({ transactions: [recordOf(transaction, height)], spends })
+  try {
+    await store.record(records, { subjects: [transaction.txid] })
+    return undefined
+  } catch (error) {
+    if (!(error instanceof LostConflictError)) throw error
+    return error.reason
+  }
+}
+
+onEachEngine(({ openStore, closeStores }) => {
+  afterEach(closeStores)
+
+  /** A tree whose root is squatted by a mint, and an honest mint of the same node with one built on it. */
+  async function squatted() {
+    const opened = await openStore()
+    const { store } = opened
+    const chain = new FakeChain()
+    const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
+    store.deriveBy({ rules, pending: PENDING })
+    await know(store, chain.genesis, 100)
+    const root = chain.node('')
+    const squat = chain.mint('s', { from: root })
+    const honest = chain.mint('h')
+    const further = chain.mint('ho')
+    return { opened, store, chain, squat, honest, further }
+  }
+
+  async function claimed(store: HostStore): Promise<string[]> {
+    return (await store.names.claimed(['s', 'h', 'ho'])).map(({ name }) => name).sort()
+  }
+
+  test('a seen mint beats an unseen one that came first, and what is seen of its children counts as seen of it', async () => {
+    const { store, squat, honest, further } = await squatted()
+    for (const each of [squat, honest, further]) await know(store, each)
+    expect(await claimed(store)).toEqual(['s'])
+    expect(await store.transactions.reasonAgainst(further.txid)).toEqual({
+      txid: squat.txid,
+      tier: 'unseen',
+    })
+    const seen = { txid: further.txid, status: 'seen' } as const
+    const recorded = await store.sightings.record([seen])
+    expect(recorded.changed).toEqual([seen])
+    expect(recorded.restored.toSorted()).toEqual([honest.txid, further.txid].sort())
+    expect(recorded.deactivated).toEqual([squat.txid])
+    expect(await claimed(store)).toEqual(['h', 'ho'])
+    expect(await store.transactions.tiers([squat.txid, honest.txid, further.txid, 'ab'.repeat(32)])).toEqual(
+      new Map([
+        [squat.txid, 'unseen'],
+        [honest.txid, 'seen'],
+        [further.txid, 'seen'],
+      ]),
+    )
+    expect(await store.sightings.of([squat.txid, honest.txid, further.txid])).toEqual(
+      new Map([[further.txid, 'seen']]),
+    )
+    expect(await store.sightings.record([seen])).toEqual({ changed: [], restored: [], deactivated: [] })
+  })
+
+  test('what the network rejected counts for nothing until it is seen or proven', async () => {
+    const { store, squat, honest } = await squatted()
+    await know(store, squat)
+    await store.sightings.record([{ txid: squat.txid, status: 'rejected' }])
+    expect(await claimed(store)).toEqual([])
+    expect(await submit(store, squat)).toEqual({ txid: squat.txid, tier: 'rejected' })
+    expect(await submit(store, honest)).toBeUndefined()
+    expect(await claimed(store)).toEqual(['h'])
+    await store.sightings.record([{ txid: squat.txid, status: 'seen' }])
+    expect(await claimed(store)).toEqual(['s'])
+    await store.sightings.record([{ txid: squat.txid, status: 'rejected' }])
+    expect(await claimed(store)).toEqual(['h'])
+    await know(store, squat, 101)
+    expect(await claimed(store)).toEqual(['s'])
+    expect(await store.transactions.tiers([squat.txid])).toEqual(new Map([[squat.txid, 'proven']]))
+  })
+
+  test('a proof beats what was seen, and when it is taken back, what was seen counts again', async () => {
+    const { store, squat, honest } = await squatted()
+    await know(store, squat)
+    await know(store, honest)
+    await store.sightings.record([{ txid: squat.txid, status: 'seen' }])
+    const { proof } = recordOf(honest, 101)
+    await know(store, honest, 101)
+    expect(await claimed(store)).toEqual(['h'])
+    if (proof === undefined) throw new Error('it has a proof')
+    await store.disprove(proof)
+    expect(await claimed(store)).toEqual(['s'])
+  })
+
+  test('what was said of a transaction that is not stored counts when it comes', async () => {
+    const { store, squat, honest, further } = await squatted()
+    await store.sightings.record([
+      { txid: squat.txid, status: 'rejected' },
+      { txid: further.txid, status: 'seen' },
+    ])
+    await know(store, squat)
+    expect(await claimed(store)).toEqual([])
+    await know(store, honest)
+    expect(await store.transactions.tiers([honest.txid])).toEqual(new Map([[honest.txid, 'unseen']]))
+    await know(store, further)
+    expect(await claimed(store)).toEqual(['h', 'ho'])
+    expect(await store.transactions.tiers([honest.txid])).toEqual(new Map([[honest.txid, 'seen']]))
+  })
+
+  test('a rebuild of the index leaves each row as it is', async () => {
+    const { opened, store, squat, honest, further } = await squatted()
+    for (const each of [squat, honest, further]) await know(store, each)
+    await store.sightings.record([
+      { txid: honest.txid, status: 'seen' },
+      { txid: further.txid, status: 'rejected' },
+    ])
+    const before = await rowsOf(opened)
+    expect(before.graph_sightings).toHaveLength(2)
+    await rebuild(opened)
+    expect(await rowsOf(opened)).toEqual(before)
+  })
+})
