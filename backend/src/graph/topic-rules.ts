@@ -1,7 +1,7 @@
 import { decodeMineNode, isName, MineNodeError } from '../protocol/mine-node.js'
 import { type Deployment, MintError } from '../protocol/mint.js'
 import { followMint, followUnprovenMint, possibleMintInputs } from '../protocol/mint-outputs.js'
-import { isStrictUnlocking } from '../protocol/mint-unlocking.js'
+import { isStrictSpend } from '../protocol/mint-unlocking.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { outputOf, type TransactionView } from '../protocol/transaction.js'
@@ -101,13 +101,13 @@ export function admittedNames({
 }
 
 /**
- * Whether a transaction may be a mint whose unlocking script is not five minimal pushes. While it is not mined, nodes disagree
- * about it, and it must not be stored.
+ * Whether a transaction may be a mint that not every node relays. While it is not mined, nodes disagree about it, and it must
+ * not be stored.
  */
 export function isLooseMint(transaction: TransactionView, deployment: Deployment): boolean {
   return possibleMintInputs({ transaction, deployment, hash: nativeHash256 }).some((input) => {
     const { unlockingScript } = transaction.inputs[input] ?? {}
-    return unlockingScript !== undefined && !isStrictUnlocking(unlockingScript)
+    return unlockingScript !== undefined && !isStrictSpend(transaction, unlockingScript)
   })
 }
 

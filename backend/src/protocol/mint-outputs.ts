@@ -17,7 +17,7 @@ import {
   requireShortScript,
   rulesOf,
 } from './mint.js'
-import { hasCode, isStrictUnlocking, readMintUnlocking } from './mint-unlocking.js'
+import { hasCode, isStrictSpend, readMintUnlocking } from './mint-unlocking.js'
 import { type Hash256, outputOf, type SpentOutput, type TransactionView } from './transaction.js'
 
 /** A spend of a node, as `checkMint` takes it. */
@@ -42,20 +42,21 @@ export function followMint(spend: NodeSpend): FollowedMint {
 }
 
 /**
- * The name claimed by a mint that is in no known block. Its unlocking script has to be five minimal pushes: under
- * any other, nodes may disagree about the mint, so that a block may never hold it.
+ * The name claimed by a mint that is in no known block. Every node has to relay it ({@link isStrictSpend}); about any other
+ * nodes may disagree, so that a block may never hold it.
  *
  * @throws MintError `NOT_STRICT`; as `checkMint`.
  */
 export function followUnprovenMint(spend: NodeSpend): FollowedMint {
   const script = spend.transaction.inputs[spend.input]?.unlockingScript
-  if (script !== undefined && !isStrictUnlocking(script)) throw new MintError('NOT_STRICT', NOT_STRICT)
+  if (script !== undefined && !isStrictSpend(spend.transaction, script))
+    throw new MintError('NOT_STRICT', NOT_STRICT)
   return checkMint(spend)
 }
 
-/** The message for an unproven spend of a node whose unlocking script is not five minimal pushes. */
+/** The message for an unproven spend of a node that is not strict. */
 export const NOT_STRICT =
-  'the unlocking script of an unproven mint must be five minimal pushes; with a merkle proof any mint is accepted'
+  'an unproven mint must be what every node relays: five minimal pushes of at most 500,000 bytes, the first of one byte, in a transaction of version 1 or 2 and at most 10,000,000 bytes; with a merkle proof any mint is accepted'
 
 /**
  * The inputs of a transaction that could be the spend of a node, if nothing is known of what they spend: those with code in

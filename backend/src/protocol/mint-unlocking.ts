@@ -8,6 +8,7 @@ import {
   serialisedOutputs,
   type TransactionInput,
   type TransactionOutput,
+  type TransactionView,
 } from './transaction.js'
 
 /** The five items that unlock a node, in the order in which they are pushed (service.md 4.5). */
@@ -69,15 +70,40 @@ export function readMintUnlocking(script: Uint8Array): MintUnlocking<Uint8Array>
   return { character, nonce, ownerLock, trailing, preimage }
 }
 
+/** What a node relays unless its operator sets more: `maxscriptsizepolicy`, `maxtxsizepolicy` (Bitcoin SV, `policy/policy.h`). */
+const MAX_RELAYED_SCRIPT = 500_000
+const MAX_RELAYED_TRANSACTION = 10_000_000
+/** The versions that it takes for standard (`IsStandardTx` in `policy/policy.cpp`). */
+const RELAYED_VERSIONS: readonly number[] = [1, 2]
+
 /**
- * Whether a script is exactly the five minimal pushes that {@link encodeMintUnlocking} writes. Every version of every
- * node accepts these, whatever it enforces; any other script may be valid to one node and invalid to the next.
+ * Whether a transaction spends a node as every node of the network relays it: by exactly the five minimal pushes that
+ * {@link encodeMintUnlocking} writes, the character in one byte, and within the default policy for sizes and versions. Any
+ * other spend may be valid to one node and invalid to the next, or wait for a miner who takes it.
+ *
+ * @param script The unlocking script of the input that may spend a node.
  */
-export function isStrictUnlocking(script: Uint8Array): boolean {
+export function isStrictSpend(
+  { raw, version }: Pick<TransactionView, 'raw' | 'version'>,
+  script: Uint8Array,
+): boolean {
+  return (
+    script.length <= MAX_RELAYED_SCRIPT &&
+    raw.length <= MAX_RELAYED_TRANSACTION &&
+    RELAYED_VERSIONS.includes(version) &&
+    isStrictUnlocking(script)
+  )
+}
+
+function isStrictUnlocking(script: Uint8Array): boolean {
   const walk = new ScriptWalk(script)
   let count = 0
   let end = 0
-  for (; walk.next(); end = walk.end) if (++count > 5 || !isMinimalPush(walk)) return false
+  for (; walk.next(); end = walk.end) {
+    if (++count > 5 || !isMinimalPush(walk)) return false
+    // The live covenant reads the character as a number, and relaying nodes want numbers minimal: no zero bytes behind it.
+    if (count === 1 && walk.pushedLength !== 1) return false
+  }
   return count === 5 && end === script.length
 }
 

@@ -4,7 +4,7 @@ The mine tree and nothing else: a Strict overlay (BRC-183), in which every host 
 
 - Admitted: the genesis output; outputs 0, 1 and 2 of a transaction that spends an admitted node and is a mint
   (character free and in the set, proof of work, the three outputs restated exactly, 1 satoshi each).
-- A mint with a merkle path counts whatever its unlocking script is. Without one, the script must be five minimal pushes.
+- A mint with a merkle path counts whatever its unlocking script is. Without one, it must be what every node relays: five minimal pushes of at most 500,000 bytes, the first of one byte, in a transaction of version 1 or 2 and at most 10,000,000 bytes.
 - Output 0 is the restated node, output 1 the new node, output 2 the name. The name comes from the tree, never from the
   text of an envelope.
 - Transfers of a name are not admitted here; \`tm_ordinals\` follows them.

@@ -7,7 +7,7 @@ import { isInnerNode } from '../../../backend/src/protocol/block-rules.js'
 import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { NOT_STRICT, possibleMintInputs } from '../../../backend/src/protocol/mint-outputs.js'
-import { isStrictUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
+import { isStrictSpend } from '../../../backend/src/protocol/mint-unlocking.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import {
   countParts,
@@ -145,7 +145,7 @@ export function unprovenDepth(beef: BeefContents, transactions: TransactionRecor
 }
 
 /**
- * Whether a transaction spends a node of the tree with an unlocking script other than five minimal pushes. A block may hold
+ * Whether a transaction spends a node of the tree in a way that not every node relays ({@link isStrictSpend}). A block may hold
  * such a mint, and then it counts; but nodes disagree about it, so an unproven one is refused before it is stored. What is
  * stored can then be judged by its bytes alone.
  *
@@ -170,7 +170,9 @@ export function spendsNodeNonStrictly(
   },
 ): boolean {
   if (deployment === undefined) return false
-  const nonStrict = transaction.inputs.filter(({ unlockingScript }) => !isStrictUnlocking(unlockingScript))
+  const nonStrict = transaction.inputs.filter(
+    ({ unlockingScript }) => !isStrictSpend(transaction, unlockingScript),
+  )
   const unknown = new Set<Outpoint>()
   for (const input of nonStrict) {
     const source = sources?.transaction(input.txid)

@@ -4,11 +4,13 @@ import { readPushes } from '../../../backend/src/protocol/script-walk.js'
 import { assemble, type ScriptPart } from '../../../src/mining/covenant-parts.js'
 import type { MintOverrides } from './fake-chain.js'
 
-/** An unlocking script that leaves the five items of a mint, or that some node says does, and is not five minimal pushes. */
+/** A mint that a block may hold and not every node relays, mostly by its unlocking script. */
 export interface NonStrictUnlocking {
   has: string
   version: number
   script(right: Uint8Array): Uint8Array
+  /** What else is different about it. */
+  overrides?: MintOverrides
 }
 
 const PUBLIC_KEY = Uint8Array.from(new PrivateKey(7).toPublicKey().toDER() as number[])
@@ -50,9 +52,16 @@ export const NON_STRICT: readonly NonStrictUnlocking[] = [
     version: 2,
     script: (right) => concatBytes(right, new Uint8Array(100_000).fill(0x61)),
   },
+  { has: 'a transaction of version 3', version: 3, script: (right) => right },
+  {
+    has: 'more than 500,000 bytes of pushes',
+    version: 1,
+    script: (right) => right,
+    overrides: { trailing: [{ satoshis: 1, lockingScript: new Uint8Array(500_000).fill(0x51) }] },
+  },
 ]
 
 /** What makes a mint of a fake chain have such an unlocking script. */
-export function nonStrictlyUnlocked({ version, script }: NonStrictUnlocking): MintOverrides {
-  return { version, unlockingScript: script }
+export function nonStrictlyUnlocked({ version, script, overrides }: NonStrictUnlocking): MintOverrides {
+  return { version, unlockingScript: script, ...overrides }
 }

@@ -1,11 +1,12 @@
 import { LockingScript, TransactionSignature, UnlockingScript } from '@bsv/sdk'
 import { concatBytes, equalBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 import { checkMint, encodeMintUnlocking, mintPreimage } from '../../../backend/src/protocol/mint.js'
-import { isStrictUnlocking } from '../../../backend/src/protocol/mint-unlocking.js'
+import { isStrictSpend } from '../../../backend/src/protocol/mint-unlocking.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 
 const chain = new FakeChain()
 chain.mintAll('ab')
+const PLAIN = { version: 1, raw: new Uint8Array(1000) }
 
 describe('the preimage', () => {
   test.each([[60], [252 - 81], [253 - 81], [70_000]])(
@@ -74,7 +75,7 @@ describe('an unlocking script is strict', () => {
     [Uint8Array.of(0x81)],
     [new Uint8Array(76)],
   ])('as it is written, with the nonce %p', (nonce) =>
-    expect(isStrictUnlocking(right('c', nonce))).toBe(true),
+    expect(isStrictSpend(PLAIN, right('c', nonce))).toBe(true),
   )
 
   const script = right('c', Uint8Array.of(1, 2))
@@ -91,5 +92,19 @@ describe('an unlocking script is strict', () => {
     ['a small number that is pushed as a byte', concatBytes(Uint8Array.of(1, 5), script.subarray(2))],
     ['minus one that is pushed as a byte', concatBytes(Uint8Array.of(1, 0x81), script.subarray(2))],
     ['nothing that is pushed with a length', concatBytes(Uint8Array.of(0x4c, 0), script.subarray(2))],
-  ])('and not with %s', (_, other) => expect(isStrictUnlocking(other)).toBe(false))
+    ['a zero byte behind the character', right('c\0', Uint8Array.of(1, 2))],
+    ['many of them', right('c\0\0\0\0\0\0\0\0', Uint8Array.of(1, 2))],
+    ['no character', right('', Uint8Array.of(1, 2))],
+    ['more bytes than nodes relay', right('c', new Uint8Array(430_000))],
+  ])('and not with %s', (_, other) => expect(isStrictSpend(PLAIN, other)).toBe(false))
+
+  test('and up to the size that nodes relay', () => {
+    const most = right('c', new Uint8Array(500_000 - right('c', new Uint8Array(70_000)).length + 70_000))
+    expect(most.length).toBe(500_000)
+    expect(isStrictSpend(PLAIN, most)).toBe(true)
+    expect(isStrictSpend({ version: 2, raw: new Uint8Array(10_000_000) }, most)).toBe(true)
+    expect(isStrictSpend({ version: 2, raw: new Uint8Array(10_000_001) }, script)).toBe(false)
+    for (const version of [0, 3, 0x80000000, 0xffffffff])
+      expect(isStrictSpend({ ...PLAIN, version }, script)).toBe(false)
+  })
 })
