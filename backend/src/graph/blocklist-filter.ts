@@ -72,14 +72,14 @@ export class BlocklistFilter implements GraphReader {
         return await this.unlessBlocked(await names.originOf(name))
       },
       claimed: async (asked) => await this.served(await names.claimed(asked)),
-      liveNode: async (domain) => {
+      liveNode: async (domain, filter) => {
         await this.refuseName(domain)
-        return await this.unlessBlocked(await names.liveNode(domain))
+        return await this.unlessBlocked(await names.liveNode(domain, filter))
       },
       // A prefix that is blocked as a name still has its node: longer names are not blocked with it.
-      longestNode: async (name) => {
+      longestNode: async (name, filter) => {
         await this.refuseName(name)
-        const node = await names.longestNode(name)
+        const node = await names.longestNode(name, filter)
         await this.unlessBlocked(node?.outpoint)
         return node
       },

@@ -140,15 +140,21 @@ export interface Backlog {
   workBehind(query: { txids: string[]; limit: number }): Promise<number>
 }
 
+/** Which mints count for a question about live nodes. */
+export interface NodeFilter {
+  /** Only those that are proven or seen: an unseen one neither makes a node nor spends one. */
+  seen?: boolean
+}
+
 export interface NamesReader {
   /** The origin of a claimed name. */
   originOf(name: string): Promise<Outpoint | undefined>
   /** Those of the names that are claimed, in no order. */
   claimed(names: string[]): Promise<NameRecord[]>
   /** The node of a domain that no admitted mint has spent. */
-  liveNode(domain: string): Promise<Outpoint | undefined>
+  liveNode(domain: string, filter?: NodeFilter): Promise<Outpoint | undefined>
   /** The live node whose domain is the longest prefix of `name`, including `name` itself. */
-  longestNode(name: string): Promise<NodeRecord | undefined>
+  longestNode(name: string, filter?: NodeFilter): Promise<NodeRecord | undefined>
   /** Those of the outpoints that are genuine nodes, spent or live, in no order. */
   genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]>
   /** Those of the outpoints that are origins of genuine names, in no order. */

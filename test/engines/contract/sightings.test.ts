@@ -4,6 +4,7 @@ import { graphRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { rebuild, rowsOf } from '../../support/storage/arrival.js'
@@ -124,6 +125,33 @@ onEachEngine(({ openStore, closeStores }) => {
     await know(store, further)
     expect(await claimed(store)).toEqual(['h', 'ho'])
     expect(await store.transactions.tiers([honest.txid])).toEqual(new Map([[honest.txid, 'seen']]))
+  })
+
+  test('mining goes on from the nodes of what is proven or seen, as if there were no others', async () => {
+    const { store, chain, squat, honest, further } = await squatted()
+    const longest = async (name: string, seen = true): Promise<string | undefined> => {
+      const node = await store.names.longestNode(name, { seen })
+      return node && `${node.domain} ${formatOutpoint(node.outpoint)}`
+    }
+    const live = async (domain: string): Promise<string | undefined> => {
+      const outpoint = await store.names.liveNode(domain, { seen: true })
+      return outpoint && formatOutpoint(outpoint)
+    }
+    expect(await longest('hot')).toBe(` ${chain.genesis.outpoint(0)}`)
+    await know(store, squat)
+    expect(await longest('sun', false)).toBe(`s ${squat.outpoint(1)}`)
+    expect(await longest('sun')).toBe(` ${chain.genesis.outpoint(0)}`)
+    expect(await live('')).toBe(chain.genesis.outpoint(0))
+    expect(await live('s')).toBeUndefined()
+    await know(store, honest)
+    await store.sightings.record([{ txid: honest.txid, status: 'seen' }])
+    await know(store, further)
+    for (const name of ['hot', 'h']) expect(await longest(name)).toBe(`h ${honest.outpoint(1)}`)
+    expect(await longest('hot', false)).toBe(`ho ${further.outpoint(1)}`)
+    expect(await longest('sun')).toBe(` ${honest.outpoint(0)}`)
+    await know(store, further, 101)
+    expect(await longest('hot')).toBe(`ho ${further.outpoint(1)}`)
+    expect(await live('h')).toBe(further.outpoint(0))
   })
 
   test('a rebuild of the index leaves each row as it is', async () => {

@@ -1,3 +1,4 @@
+import type { NodeFilter } from '../../graph/graph-store.js'
 import type { AdmissionRecord, Block } from '../../graph/records.js'
 import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
@@ -5,7 +6,7 @@ import { admissionOf } from '../read/admissions.js'
 import { Lineages, SHORT, SHORT_LINEAGE, shortLineage, unblocked } from '../read/lineages.js'
 import { LINEAGE_STEP, type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
 import type { StreamPageQuery } from '../read/read-streams.js'
-import { spendsOf } from '../read/transaction-status.js'
+import { spendsOf, statuses } from '../read/transaction-status.js'
 import { heightsOf, PROOF } from '../read/transactions.js'
 import {
   countInParts,
@@ -68,9 +69,16 @@ export function lookupsIn(rows: RowReader): Lookups {
       const mints = await withNodes(rows, spenders)
       return spenders.find((spender) => mints.has(spender))
     },
-    async liveNode(domain) {
-      const nodes = (await rows.all('graph_nodes', { domain }, { fields: OUTPOINT })).map(outpointOf)
-      const spent = await minted(rows, nodes)
+    async liveNode(domain, { seen = false } = {}) {
+      const all = (await rows.all('graph_nodes', { domain }, { fields: OUTPOINT })).map(outpointOf)
+      const made = seen
+        ? await seenAmong(
+            rows,
+            all.map(({ txid }) => txid),
+          )
+        : undefined
+      const nodes = all.filter(({ txid }) => made?.has(txid) ?? true)
+      const spent = await minted(rows, nodes, { seen })
       return nodes.find((outpoint) => !spent.has(formatOutpoint(outpoint)))
     },
     async nodesOf(domains) {
@@ -200,14 +208,25 @@ function outpointSet(docs: Row[]): Set<string> {
 }
 
 /** Those of the nodes that a mint has spent, as text. */
-async function minted(rows: RowReader, nodes: Outpoint[]): Promise<Set<string>> {
+async function minted(
+  rows: RowReader,
+  nodes: Outpoint[],
+  { seen = false }: NodeFilter = {},
+): Promise<Set<string>> {
   const fields = [...OUTPOINT, 'spender']
   const spends = await inParts(nodes, (part) => rows.all('graph_spends', anyOutpoint(part), { fields }))
   const mints = await withNodes(
     rows,
     spends.map(({ spender }) => hexOf(spender)),
   )
-  return outpointSet(spends.filter(({ spender }) => mints.has(hexOf(spender))))
+  const counting = seen ? await seenAmong(rows, [...mints]) : mints
+  return outpointSet(spends.filter(({ spender }) => counting.has(hexOf(spender))))
+}
+
+/** Those of the transactions that are proven or seen. */
+async function seenAmong(rows: RowReader, txids: string[]): Promise<Set<string>> {
+  const found = await statuses(rows, txids)
+  return new Set(found.filter(({ seen }) => seen).map(({ txid }) => txid))
 }
 
 /** Those of the transactions that are active and have a node. */

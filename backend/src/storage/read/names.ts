@@ -1,5 +1,5 @@
 import type { NamesReader } from '../../graph/graph-store.js'
-import type { NameRecord } from '../../graph/records.js'
+import type { NameRecord, NodeRecord } from '../../graph/records.js'
 import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { inParts, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
@@ -23,7 +23,8 @@ export function namesIn(rows: RowReader, { liveNode }: Pick<Lookups, 'liveNode'>
       ).map(nameOf)
     },
     liveNode,
-    async longestNode(name) {
+    async longestNode(name, filter) {
+      if (filter?.seen) return await longestSeenNode(rows, liveNode, name)
       // The greatest domain that sorts at or before the name is its longest mined prefix, or shares that prefix with it: in
       // a tree that holds all its prefixes, the shared prefix is itself a domain, and the longest. If it is not, try the next.
       for (let bound = name; ; ) {
@@ -51,6 +52,28 @@ export function namesIn(rows: RowReader, { liveNode }: Pick<Lookups, 'liveNode'>
       return (await rows.all('graph_names', within, { sort: { name: 1 }, limit, fields })).map(nameOf)
     },
   }
+}
+
+/** The tiers pass to what a mint is built on: if a domain has a seen node, so does each of its prefixes. */
+async function longestSeenNode(
+  rows: RowReader,
+  liveNode: Lookups['liveNode'],
+  name: string,
+): Promise<NodeRecord | undefined> {
+  const upTo = { domain: { $lte: name } }
+  const last = await rows.first('graph_nodes', upTo, { sort: { domain: -1 }, fields: ['domain'] })
+  if (last === undefined) return undefined
+  let longest: NodeRecord | undefined
+  let [shortest, most] = [0, sharedPrefix(last.domain, name).length]
+  for (let length = most; shortest <= most; length = (shortest + most) >> 1) {
+    const domain = name.slice(0, length)
+    const outpoint = await liveNode(domain, { seen: true })
+    if (outpoint !== undefined) {
+      longest = { outpoint, domain }
+      shortest = length + 1
+    } else most = length - 1
+  }
+  return longest
 }
 
 function sharedPrefix(a: string, b: string): string {

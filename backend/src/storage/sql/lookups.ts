@@ -23,7 +23,8 @@ import { conditionOf, listedRows, rowReader } from './rows.js'
 /** See {@link Lookups}. @param isMysql Whether the database plans each subquery of a statement again whenever it runs. */
 export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
   // As below: where there is such an order, the live one comes last.
-  const liveNode = `${LIVE_NODE} ${reader.isEmbedded ? 'order by nodes.rowid desc' : ''} limit 1`
+  const last = `${reader.isEmbedded ? 'order by nodes.rowid desc' : ''} limit 1`
+  const [liveNode, seenNode] = [`${LIVE_NODE} ${last}`, `${LIVE_SEEN_NODE} ${last}`]
   return {
     transactionHead: (owner) =>
       reader.first(
@@ -55,8 +56,8 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
       const row = await reader.first(SPENDER, outpointPair(outpoint))
       return row && hexOf(row.spender)
     },
-    async liveNode(domain) {
-      const row = await reader.first(liveNode, [domain])
+    async liveNode(domain, { seen = false } = {}) {
+      const row = await reader.first(seen ? seenNode : liveNode, [domain])
       return row && outpointOf(row)
     },
     async nodesOf(domains) {
@@ -140,6 +141,15 @@ const IS_LIVE = `not exists (
 )`
 
 const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? and ${IS_LIVE}`
+
+/** As if there were no mints that nobody has seen. */
+const LIVE_SEEN_NODE = `select nodes.txid, nodes.vout from graph_nodes as nodes
+  join graph_transactions as own on own.txid = nodes.txid and own.seen = 1
+  where domain = ? and not exists (
+    select 1 from graph_spends as spends join graph_nodes as spending on spending.txid = spends.spender
+    join graph_transactions as minting on minting.txid = spends.spender and minting.seen = 1
+    where spends.txid = nodes.txid and spends.vout = nodes.vout
+  )`
 
 /**
  * Each mint of a node leaves one more with its domain. SQLite looks for the live one among the last written first, where it
