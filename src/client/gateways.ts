@@ -1,7 +1,6 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { FetchBudget, type FetchedAnswer, field, LONGEST_TIMER, readJson } from './bounded-fetch.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
-import { Resting } from './resting.js'
 import {
   type GatewayReport,
   type VerificationStep,
@@ -62,8 +61,11 @@ export type Answered<Proven> =
   | { kind: 'proven'; gateway: string; value: Proven }
   | { kind: Failure; gateway: string; error: Error }
 
-/** From what says most about why nothing was proven to what says least. */
-const FAILURES = ['refuted', 'no headers', 'blocked', 'absent', 'failed'] as const
+/**
+ * From what says most about why nothing was proven to what says least. One that shows what does not hold takes nothing from
+ * what the others say: beside an honest denial, it is a denial.
+ */
+const FAILURES = ['no headers', 'absent', 'blocked', 'refuted', 'failed'] as const
 type Failure = (typeof FAILURES)[number]
 
 const CODES: Record<Failure, VerifiedFetchErrorCode> = {
@@ -76,11 +78,7 @@ const CODES: Record<Failure, VerifiedFetchErrorCode> = {
 
 /** Asks gateways for proofs, and checks each before it counts. */
 export class Gateways {
-  /**
-   * Those that showed nothing that holds. They are asked after the others: a page may have a hundred files, and each would wait
-   * for them.
-   */
-  private readonly resting = new Resting<Gateway>()
+  private readonly past = new GatewayHistory()
 
   constructor(
     readonly all: readonly Gateway[],
@@ -99,7 +97,7 @@ export class Gateways {
     const { all } = this
     const failed: Exclude<Answered<Proven>, { kind: 'proven' }>[] = []
     if (this.options.order === 'in order') {
-      for (const [index, { each: gateway }] of this.resting.inTurn(all).entries()) {
+      for (const [index, gateway] of this.past.bestFirst(all).entries()) {
         // One that is slow or endless leaves the others their share.
         const answer = await this.ask(gateway, question, { limits, share: limits.share(all.length - index) })
         if (answer.kind === 'proven') return answer.value
@@ -151,6 +149,7 @@ export class Gateways {
     const signals = [limits.signal, others, late.signal].filter((each) => each !== undefined)
     const signal = AbortSignal.any(signals)
     const { fetch } = this.options
+    const began = performance.now()
     const budget = new FetchBudget({ ...share, signal, ...(fetch && { fetch }) })
     try {
       let answer = await attempt(gateway, question, { budget, limits, signal })
@@ -158,9 +157,9 @@ export class Gateways {
       if (answer.kind === 'refuted' && (answer.error as ProofError).code === 'BAD_PATH')
         answer = await attempt(gateway, question, { budget, limits, signal, cache: 'reload' })
       limits.signal?.throwIfAborted()
-      if (answer.kind === 'proven') this.resting.delete(gateway)
-      else if (['failed', 'refuted'].includes(answer.kind) && others?.aborted !== true)
-        this.resting.add(gateway)
+      const isProven = answer.kind === 'proven'
+      if (isProven || (COUNTED.includes(answer.kind) && others?.aborted !== true))
+        this.past.add(gateway, { isProven, took: performance.now() - began })
       return answer
     } finally {
       clearTimeout(timer)
@@ -214,6 +213,50 @@ interface Attempt {
   limits: FetchLimits
   signal: AbortSignal
   cache?: 'reload'
+}
+
+/** Failures that speak against a gateway. */
+const COUNTED: readonly Answered<unknown>['kind'][] = ['failed', 'refuted']
+/** How long it matters what a gateway did, in milliseconds. */
+const MEMORY = 60_000
+/** Gateways that take less time than this for an answer are equally good, and so is one that was not asked lately. */
+const FAST = 500
+/** Of how many answers the time is averaged, about. */
+const AVERAGED = 8
+
+/**
+ * What gateways did lately: how much time each took for an answer that holds, failures included. A page may have a hundred
+ * files, and each would wait for one that fails, or is right but late.
+ */
+class GatewayHistory {
+  private readonly past = new WeakMap<Gateway, { took: number; proven: number; until: number }>()
+
+  add(gateway: Gateway, { isProven, took }: { isProven: boolean; took: number }): void {
+    const now = performance.now()
+    const known = this.past.get(gateway)
+    const before = known !== undefined && known.until > now ? known : { took: 0, proven: 0 }
+    const kept = 1 - 1 / AVERAGED
+    this.past.set(gateway, {
+      took: before.took * kept + took,
+      proven: before.proven * kept + Number(isProven),
+      until: now + MEMORY,
+    })
+  }
+
+  /** In their order, but slower ones after faster ones by powers of two, and those that only failed at the end. */
+  bestFirst(all: readonly Gateway[]): Gateway[] {
+    return all
+      .map((gateway) => ({ gateway, level: this.level(gateway) }))
+      .sort((one, other) => (one.level === other.level ? 0 : one.level - other.level))
+      .map(({ gateway }) => gateway)
+  }
+
+  private level(gateway: Gateway): number {
+    const known = this.past.get(gateway)
+    if (known === undefined || known.until <= performance.now()) return 0
+    if (known.proven === 0) return Number.POSITIVE_INFINITY
+    return Math.max(0, Math.ceil(Math.log2(known.took / known.proven / FAST)))
+  }
 }
 
 /** All have the same time, and share the bytes. */

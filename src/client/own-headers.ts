@@ -4,6 +4,7 @@ import {
   headerCount,
   previousOf,
   rootOf,
+  timeOf,
 } from '../../backend/src/protocol/block-header.js'
 import { concatBytes, equalBytes, fromHex, joinBytes, reversed } from '../../backend/src/protocol/bytes.js'
 import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js'
@@ -67,6 +68,8 @@ const PAGE = 2000
 const DEPTHS = [1, 10, 100, 1000]
 /** A root near the tip may have been replaced. */
 const NEAR_TIP = 100
+/** Blocks come every 600 seconds: over a day, never twice as often. */
+const SHORTEST_SPACING = 300
 /** How many pages below the chain are fetched before they are joined to it, which copies all of it. */
 const PAGES_AT_ONCE = 25
 /** A source that brings less than a page in this time is not waited for, in milliseconds. */
@@ -117,10 +120,35 @@ export class OwnHeaders {
    */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
     if (this.chain === undefined) await this.above.run(() => this.open())
-    if (height < this.from) await this.below.run(() => this.extendBelow(height))
+    if (height < this.from) {
+      if (height < this.from - PAGE && !(await this.isShown(root, height))) return false
+      await this.below.run(() => this.extendBelow(height))
+    }
     // A question about such a block does not wait for questions about others.
-    if (!this.isFinal(height)) await this.above.run(() => this.extendTo(height))
+    if (!this.isFinal(height) && !(await this.above.run(() => this.reaches(height)))) return false
     return this.rootAt(height) === root
+  }
+
+  /**
+   * Whether any source has this root in its header at a height far below. A proof may name any height: the headers down to it
+   * are fetched only if there is something to verify.
+   *
+   * @throws OwnHeadersError if none answers.
+   */
+  private async isShown(root: string, height: number): Promise<boolean> {
+    const failures: string[] = []
+    let hasAnswer = false
+    for (const { each: source } of this.resting.inTurn(this.sources)) {
+      try {
+        const header = await this.attempt(source, () => this.fetched(source, height, 1))
+        if (headerCount(header) === 1 && rootOf(header, 0) === root) return true
+        hasAnswer = true
+      } catch (error) {
+        failures.push(`${source.name}: ${messageOf(error)}`)
+      }
+    }
+    if (hasAnswer) return false
+    throw unanswered(`no block header at ${height}`, failures)
   }
 
   async currentHeight(): Promise<number> {
@@ -136,18 +164,31 @@ export class OwnHeaders {
     return height <= this.tip - NEAR_TIP && (height <= this.checkpoint.height || this.hasEnoughWork)
   }
 
-  private async extendTo(height: number): Promise<void> {
+  /**
+   * Extends the chain to a height, if it has that.
+   *
+   * @returns False if the height is one that no chain can have by now, according to what sources show.
+   * @throws OwnHeadersError if it may have it, and no source shows it.
+   */
+  private async reaches(height: number): Promise<boolean> {
     // A block near the tip may have been replaced; what is known of it stands as long as no source answers.
     if (height > this.tip - NEAR_TIP)
       await this.syncIfOld().catch((error: unknown) => {
         if (height > this.tip) throw error
       })
+    if (height > this.highestPossible && this.hasEnoughWork) return false
     if (height > this.tip)
       throw new OwnHeadersError(`no source shows a block at ${height}; the highest is ${this.tip}`)
-    if (height <= this.checkpoint.height || this.hasEnoughWork) return
+    if (height <= this.checkpoint.height || this.hasEnoughWork) return true
     await this.syncIfOld()
-    if (!this.hasEnoughWork)
-      throw new OwnHeadersError(`the chain up to ${this.tip} has too little work: sources withhold the rest`)
+    if (this.hasEnoughWork) return true
+    throw new OwnHeadersError(`the chain up to ${this.tip} has too little work: sources withhold the rest`)
+  }
+
+  /** Above this no block can be: sources may be behind, but not further than the time since their last block allows. */
+  private get highestPossible(): number {
+    const behind = Math.max(0, this.now() / 1000 - timeOf(this.headerAt(this.tip)))
+    return this.tip + NEAR_TIP + Math.floor(behind / SHORTEST_SPACING)
   }
 
   private get from(): number {

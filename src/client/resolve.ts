@@ -143,8 +143,8 @@ export interface ResolveOptions extends NameTrust {
  * Resolves a name by BRC-174 section 4: asks every index, checks each answer, follows the best one, and verifies the identity
  * binding in the name's output.
  * Answers that do not hold are set aside and reported. Of those that hold, a confirmed origin or step wins over an
- * unconfirmed one, and otherwise the tip that is furthest along; a name that one index proves is claimed, even if others
- * deny it. If two tips or two origins contradict each other on equal terms, nothing is chosen.
+ * unconfirmed one, and otherwise the tip that is furthest along; a name that one index proves, or that was proven earlier, is
+ * claimed, even if others deny it. If two tips or two origins contradict each other on equal terms, nothing is chosen.
  *
  * All indexes are asked and checked at once, each within its own limits of time and bytes. An index that is slow, endless
  * or costly to check uses up only its own limits, and is reported.
@@ -161,8 +161,9 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   const outcomes = await askSources(sources, { ...options, memory })
 
   const shown = outcomes.filter(isChecked).map(({ history }) => history)
-  // An index may be behind what was verified earlier. If none shows the name, neither does what is remembered.
-  const own = shown.length > 0 && memory ? knownHistory(options, await memory.lately()) : undefined
+  // What was verified earlier counts against an index that is behind, and against one that denies the name.
+  const isAnswered = outcomes.some((each) => isChecked(each) || each.verdict === 'denies')
+  const own = isAnswered && memory ? knownHistory(options, await memory.lately()) : undefined
   const heights = provenHeights(own ? [...shown, own] : shown)
   const merged = outcomes.map((each) =>
     isChecked(each) ? { ...each, history: withHeights(each.history, heights) } : each,
@@ -172,7 +173,7 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   const leading = leadingHistories(own ? [...histories, own] : histories)
   const reports = merged.map((each) => (isChecked(each) ? reportOn(each, leading) : each))
   const [best, ...others] = leading
-  if (best === undefined) throw unresolved(name, reports)
+  if (best === undefined) throw memory?.failure ?? unresolved(name, reports)
   if (others.length > 0) {
     const tips = leading.map(({ tip }) => formatOutpoint(tip.tip)).join(' and ')
     throw new ResolutionError('DISAGREEMENT', `the indexes disagree about ${name}: ${tips}`, reports)
@@ -244,9 +245,8 @@ function reportOn({ index, history }: CheckedReply, leading: readonly VerifiedHi
 function unresolved(name: string, reports: IndexReport[]): ResolutionError | HeadersError {
   const unchecked = reports.find((report) => report.verdict === 'unchecked')
   if (unchecked !== undefined) return unchecked.error
-  const isDenied = reports.some(({ verdict }) => verdict === 'denies')
-  // If one index showed an invalid proof, another's denial proves nothing.
-  if (isDenied && reports.every(({ verdict }) => verdict !== 'refuted'))
+  // An index whose proof does not hold is left out, like one that fails: it takes nothing from what the others say.
+  if (reports.some(({ verdict }) => verdict === 'denies'))
     return new ResolutionError('NOT_CLAIMED', `${name} is not claimed, according to the indexes`, reports)
   const reasons = reports.map((report) => `${report.index}: ${'message' in report ? report.message : ''}`)
   const shown = reasons.length > 0 ? reasons.join('; ') : 'no index was asked'

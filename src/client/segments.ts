@@ -62,6 +62,8 @@ export class Segments {
 export class NameMemory {
   /** The blocks that this resolution has asked the chain tracker about, or has verified. */
   private readonly blocks = new Map<string, boolean>()
+  /** Why it is not known whether what was verified earlier still holds, if that is so. */
+  failure: HeadersError | undefined
 
   constructor(
     private readonly asked: Asked,
@@ -109,10 +111,13 @@ export class NameMemory {
       return answer
     }
     try {
-      return await unlessAborted(this.segments.known(name, isInChain), signal)
+      const known = await unlessAborted(this.segments.known(name, isInChain), signal)
+      this.failure = undefined
+      return known
     } catch (error) {
-      if (error instanceof HeadersError) return undefined
-      throw error
+      if (!(error instanceof HeadersError)) throw error
+      this.failure = error
+      return undefined
     }
   }
 

@@ -121,7 +121,10 @@ export class TreeSegments {
       () => undefined,
     )
     this.read.set(key, reading)
-    return await reading
+    const segment = await reading
+    // The store may have failed, or another program may put it there later.
+    if (segment === undefined && this.read.get(key) === reading) this.read.delete(key)
+    return segment
   }
 
   private async put(outpoint: Outpoint, segment: NodeSegment | OrdinalSegment): Promise<void> {

@@ -243,9 +243,20 @@ export async function isKnownRoot(
     const answer = tracker.isValidRootForHeight(root, height)
     return await (signal === undefined ? answer : unlessAborted(answer, signal))
   } catch (cause) {
+    // A proof may name any height; of one that is far above the chain, there is nothing to know.
+    if (!signal?.aborted && height > (await tipOf(tracker, signal)) + FAR_ABOVE) return false
     const reason = signal?.aborted ? TRACKER_TIMEOUT : messageOf(cause)
     throw new HeadersError(`no block header at height ${height}: ${reason.slice(0, MAX_REASON)}`, { cause })
   }
+}
+
+/** How many blocks a chain tracker may be behind. */
+const FAR_ABOVE = 100
+
+/** The height of the chain; infinite if the chain tracker does not say. */
+async function tipOf(tracker: Exclude<Headers, string>, signal: AbortSignal | undefined): Promise<number> {
+  if (tracker.currentHeight === undefined) return Number.POSITIVE_INFINITY
+  return await currentHeightOf(tracker, signal).catch(() => Number.POSITIVE_INFINITY)
 }
 
 /** The height of the chain; 0 if the chain tracker cannot say. @throws HeadersError if it does not answer. */

@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { HEADER_BYTES, hashNumber, rootOf } from '../../../backend/src/protocol/block-header.js'
+import { HEADER_BYTES, hashNumber, rootOf, timeOf } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { hash256 } from '../../../backend/src/protocol/transaction.js'
 import { FileSegmentStore } from '../../../src/client/file-segment-store.js'
@@ -244,6 +244,43 @@ test('a block that is known is answered for while others are fetched, however fa
     tracker.isValidRootForHeight(root, height).then((isValid) => outcomes.push(String(isValid))),
   ])
   expect(outcomes).toEqual(['true', 'NO_HEADERS'])
+})
+
+test('a height that a proof makes up fetches no chain of headers, above or below', async () => {
+  const chain = new HeaderChain(FIRST)
+  chain.grow(2300)
+  const asked: number[] = []
+  let headers = 0
+  const honest = sourceOf(chain, { asked })
+  const counting: HeaderSource = {
+    name: 'a source',
+    headers: async (query) => {
+      const bytes = await honest.headers(query)
+      headers += bytes.length / HEADER_BYTES
+      return bytes
+    },
+  }
+  const down: HeaderSource = { name: 'down', headers: async () => Promise.reject(new Error('down')) }
+  const time = timeOf(chain.branch.block(chain.bestTip.height)?.header.bytes ?? new Uint8Array(80))
+  const tracker = new OwnHeaders({
+    sources: [down, counting],
+    checkpoint: checkpointAt(chain, FIRST + 2250),
+    now: () => time * 1000,
+  })
+  const madeUp = 'ab'.repeat(32)
+  await tracker.currentHeight()
+  headers = 0
+  expect(await tracker.isValidRootForHeight(madeUp, FIRST + 1)).toBe(false)
+  expect(headers).toBe(1)
+  for (const height of [chain.bestTip.height + 101, 2_000_000, 0xffffffff])
+    expect(await tracker.isValidRootForHeight(madeUp, height)).toBe(false)
+  expect(headers).toBe(1)
+  await expect(tracker.isValidRootForHeight(madeUp, chain.bestTip.height + 5)).rejects.toMatchObject({
+    code: 'NO_HEADERS',
+  })
+  // What a source shows is fetched and verified.
+  expect(await tracker.isValidRootForHeight(chain.rootAt(FIRST + 1) ?? '', FIRST + 1)).toBe(true)
+  expect(await tracker.isValidRootForHeight(madeUp, FIRST + 1)).toBe(false)
 })
 
 test('a gateway whose headers are changed proves nothing: the fetch fails at the headers', async () => {

@@ -165,6 +165,13 @@ describe('several indexes', () => {
     expect(resolved.tip.tip).toEqual(tip)
     expect(verdicts(resolved)).toEqual(['unchecked', 'agrees'])
     await expect(resolve([claimed(stray), denied], { chainTracker })).rejects.toBeInstanceOf(HeadersError)
+    // One that says how high the chain is knows nothing of a block far above it: nobody need ask.
+    const knowing = { ...chainTracker, currentHeight: async () => 900_000 }
+    for (const sources of [
+      [claimed(stray), denied],
+      [denied, claimed(stray), denied],
+    ])
+      expect(await refusal(sources, { chainTracker: knowing })).toMatchObject({ code: 'NOT_CLAIMED' })
   })
 
   test('do not make up for each other: a proof of one and a tip of another', async () => {
@@ -283,9 +290,14 @@ describe('a name that is not resolved', () => {
     expect(await refusal([denied, failed])).toMatchObject({ code: 'NOT_CLAIMED' })
   })
 
-  test('where one denies it and another shows what does not hold, nothing is known', async () => {
+  test('where one denies it and another shows what does not hold, it is not claimed', async () => {
     const cut = { ...current, proof: proofOf(line.slice(1)) } as Evidence
-    expect(await refusal([denied, claimed(cut)])).toMatchObject({ code: 'NO_PROOF' })
+    for (const sources of [
+      [denied, claimed(cut)],
+      [claimed(cut), denied],
+      [denied, claimed(cut), denied],
+    ])
+      expect(await refusal(sources)).toMatchObject({ code: 'NOT_CLAIMED' })
   })
 
   test('where none answers, or none is asked', async () => {

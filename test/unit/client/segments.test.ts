@@ -325,6 +325,20 @@ describe('a name that has moved', () => {
       spendStatus: 'unknown',
       reports: [{ verdict: 'stale' }],
     })
+    // Nor by one that denies the name, beside what does not hold or fails, while a block still holds it.
+    const denying = await indexes.start({})
+    const garbage = await indexes.start({ [paths.record]: { body: answer }, [paths.proof]: { body: 'no' } })
+    for (const segments of [store.segments, store.reopened().segments])
+      for (const urls of [[denying.url], [denying.url, garbage.url], [garbage.url, denying.url, denying.url]])
+        expect(await resolve(segments, new Asked(), urls)).toMatchObject({
+          ...{ tip: { tip, sequence: 2 }, proven: true, spendStatus: 'unknown' },
+          reports: expect.arrayContaining([expect.objectContaining({ verdict: 'denies' })]),
+        })
+    headers.gone.add(mints.abc.txid).add(first.txid).add(second.txid)
+    await expect(resolve(store.reopened().segments, new Asked(), [denying.url])).rejects.toMatchObject({
+      code: 'NOT_CLAIMED',
+    })
+    headers.gone.clear()
     // Nor is what is known forgotten.
     const asked = new Asked()
     await resolve(store.reopened().segments, asked)

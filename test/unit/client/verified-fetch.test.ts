@@ -396,6 +396,44 @@ describe('a gateway that lies', () => {
     expect(hanging.asked).toEqual([proof(hello.txid)])
   })
 
+  test('is right but late is asked first once, and not for every file', async () => {
+    const bytes = Uint8Array.from((await server.ask(proof(hello.txid))).body)
+    const late = await indexes.start(
+      {
+        [proof(hello.txid)]: {
+          does: (response) => void setTimeout(() => response.writeHead(200).end(bytes), 2000),
+        },
+      },
+      server.url,
+    )
+    const verified = fetcher([late.url, server.url], { cacheBytes: 0 })
+    expect(await (await verified(hello.txid)).text()).toBe('hello, world')
+    for (const { txid } of [other, deep, hello]) expect((await verified(txid)).status).toBe(200)
+    expect(late.asked).toEqual([proof(hello.txid)])
+  })
+
+  test('fails once after many good answers is not the last to be asked', async () => {
+    let isFailing = false
+    const failing = await indexes.start(
+      {
+        [proof(hello.txid)]: {
+          does: (response) => {
+            isFailing = true
+            response.writeHead(500).end()
+          },
+        },
+      },
+      server.url,
+    )
+    const verified = fetcher([failing.url, server.url], { cacheBytes: 0 })
+    for (let left = 8; left > 0; left--) await verified(other.txid)
+    await verified(hello.txid)
+    expect(isFailing).toBe(true)
+    failing.asked.length = 0
+    await verified(other.txid)
+    expect(failing.asked).toEqual([proof(other.txid)])
+  })
+
   test('shows another mint of a name, in no block, so that a genuine mint would start no lineage', async () => {
     const tree = new FakeChain()
     const coin = { satoshis: 1, lockingScript: p2pkh(0) }
