@@ -5,6 +5,7 @@ import type { GraphReader } from './graph-store.js'
 import type { HostStore, Settings } from './host-store.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import type { OrdinalsPolicy } from './ordinals-policy.js'
+import type { SubmitMode } from './overlay-interfaces.js'
 import { pinnedGenesis, pinTree, treeDifference } from './pinned-tree.js'
 import type { BeefContents } from './read-beef.js'
 import { admissionRules } from './topic-rules.js'
@@ -65,9 +66,6 @@ export class OtherTreeError extends CodedError {
   override readonly name = 'OtherTreeError'
   readonly code = 'OTHER_TREE'
 }
-
-/** How an engine from 0.6 on says that a transaction came to it. */
-export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
 
 /**
  * Whether an engine may be asking if a peer has to send what a transaction spends: it asks that of mined ones, which nobody

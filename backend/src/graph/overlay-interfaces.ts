@@ -7,10 +7,27 @@ export interface TopicManager {
   identifyAdmissibleOutputs(
     beef: number[] | Uint8Array,
     previousCoins: number[],
+    offChainValues?: number[],
+    mode?: SubmitMode,
+    context?: AdmittanceContext,
   ): Promise<AdmittanceInstructions>
-  identifyNeededInputs?(beef: number[] | Uint8Array): Promise<{ txid: string; outputIndex: number }[]>
+  /** From 2.6 on: a transaction that was judged is not admitted after all, as it could not be broadcast. */
+  abortAdmissibleOutputs?(beef: number[] | Uint8Array): void
+  identifyNeededInputs?(
+    beef: number[] | Uint8Array,
+    offChainValues?: number[],
+  ): Promise<{ txid: string; outputIndex: number }[]>
   getDocumentation(): Promise<string>
   getMetaData(): Promise<ServiceMetadata>
+}
+
+/** How an engine from 0.6 on says that a transaction came to it. */
+export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
+
+/** What an engine from 2.6 on says besides. */
+export interface AdmittanceContext {
+  /** Nothing is admitted yet, so nothing may be remembered. */
+  dryRun?: boolean
 }
 
 export interface AdmittanceInstructions {

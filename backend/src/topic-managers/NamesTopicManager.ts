@@ -5,12 +5,17 @@ import {
   hostRules,
   type IndexReader,
   ifAvailable,
-  type SubmitMode,
   sharedIndex,
   unlessOtherTree,
 } from '../graph/host-index.js'
 import { nativeHash256 } from '../graph/native-hash.js'
-import type { AdmittanceInstructions, ServiceMetadata, TopicManager } from '../graph/overlay-interfaces.js'
+import type {
+  AdmittanceContext,
+  AdmittanceInstructions,
+  ServiceMetadata,
+  SubmitMode,
+  TopicManager,
+} from '../graph/overlay-interfaces.js'
 import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
@@ -60,6 +65,7 @@ export default class NamesTopicManager implements TopicManager {
   /**
    * @param previousCoins The inputs that spend what this topic has admitted.
    * @param mode How the transaction came; 0.4.6 does not say.
+   * @param context With `dryRun`, nothing is remembered or reported.
    * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
@@ -67,15 +73,15 @@ export default class NamesTopicManager implements TopicManager {
     previousCoins: number[],
     _offChainValues?: number[],
     mode?: SubmitMode,
+    { dryRun: isDry = false }: AdmittanceContext = {},
   ): Promise<AdmittanceInstructions> {
     const contents = readBeef(beef)
     // Before the first await: hooks are called for each output, and record one BEEF once.
-    if (this.index !== undefined && !asksForInputs(contents, mode)) seenBeefs.add(beef)
-    const outputsToAdmit = await unlessOtherTree(() => this.outputsToAdmit(contents, previousCoins), {
-      topic: TOPICS.names,
-      txid: contents.subject.txid,
-      onRefusal: this.onRefusal,
-    })
+    if (this.index !== undefined && !isDry && !asksForInputs(contents, mode)) seenBeefs.add(beef)
+    const onRefusal: OnRefusal = isDry ? () => {} : this.onRefusal
+    const admitted = (): Promise<number[]> => this.outputsToAdmit(contents, { previousCoins, onRefusal })
+    const { txid } = contents.subject
+    const outputsToAdmit = await unlessOtherTree(admitted, { topic: TOPICS.names, txid, onRefusal })
     return {
       outputsToAdmit,
       // History is the product: every spent coin is retained.
@@ -83,11 +89,14 @@ export default class NamesTopicManager implements TopicManager {
     }
   }
 
-  private async outputsToAdmit(beef: BeefContents, previousCoins: number[]): Promise<number[]> {
+  private async outputsToAdmit(
+    beef: BeefContents,
+    { previousCoins, onRefusal }: { previousCoins: number[]; onRefusal: OnRefusal },
+  ): Promise<number[]> {
     const { deployment, index } = this
     const { subject } = beef
     const refuse = (code: string, message: string): number[] => {
-      this.onRefusal({ topic: TOPICS.names, txid: subject.txid, code, message })
+      onRefusal({ topic: TOPICS.names, txid: subject.txid, code, message })
       return []
     }
     const unsound = unsoundness(beef)
@@ -113,7 +122,7 @@ export default class NamesTopicManager implements TopicManager {
         if (admitted.length > 0) return admitted
       }
     }
-    return judge(known, this.onRefusal)
+    return judge(known, onRefusal)
   }
 
   /** The inputs that could be the spend of a node, genuine or not. */
@@ -165,6 +174,10 @@ export default class NamesTopicManager implements TopicManager {
     const needed = this.possibleNodes(subject).flatMap((input) => subject.inputs[input] ?? [])
     if (needed.length === 0) throw new Error('no input can spend a node')
     return needed.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
+  }
+
+  abortAdmissibleOutputs(beef: number[] | Uint8Array): void {
+    seenBeefs.forget(readBeef(beef).subject.txid)
   }
 
   async getDocumentation(): Promise<string> {

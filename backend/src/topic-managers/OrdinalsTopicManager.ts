@@ -6,7 +6,6 @@ import {
   hostRules,
   type IndexReader,
   ifAvailable,
-  type SubmitMode,
   sharedIndex,
   unlessOtherTree,
 } from '../graph/host-index.js'
@@ -17,10 +16,16 @@ import {
   type PolicyCheck,
   policyCheck,
 } from '../graph/ordinals-policy.js'
-import type { AdmittanceInstructions, ServiceMetadata, TopicManager } from '../graph/overlay-interfaces.js'
+import type {
+  AdmittanceContext,
+  AdmittanceInstructions,
+  ServiceMetadata,
+  SubmitMode,
+  TopicManager,
+} from '../graph/overlay-interfaces.js'
 import { type BeefContents, readBeef, type SeenBeefs, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
-import { decodeSyncHint } from '../graph/sync-hint.js'
+import { decodeSyncHint, type SyncHint } from '../graph/sync-hint.js'
 import { isLooseMint } from '../graph/topic-rules.js'
 import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
 import { encodeBeef } from '../graph/write-beef.js'
@@ -45,6 +50,11 @@ export interface OrdinalsTopicManagerOptions {
   seen?: SeenBeefs | undefined
 }
 
+interface NeededInput {
+  txid: string
+  outputIndex: number
+}
+
 /** How many transactions of a sync are remembered until the engine asks which inputs they need. */
 const MOST_ASKED = 10_000
 
@@ -64,7 +74,7 @@ export default class OrdinalsTopicManager implements TopicManager {
   private readonly seen: SeenBeefs | undefined
   private readonly synced: SeenBeefs | undefined
   /** What peers have to send of the transactions that engines asked about last, by txid. */
-  private readonly asked = new LRUCache<string, { txid: string; outputIndex: number }[]>({ max: MOST_ASKED })
+  private readonly asked = new LRUCache<string, NeededInput[]>({ max: MOST_ASKED })
 
   /** @throws PolicyError if the policy is invalid. */
   constructor(options: OrdinalsTopicManagerOptions = {}) {
@@ -88,6 +98,7 @@ export default class OrdinalsTopicManager implements TopicManager {
    * @param previousCoins The inputs that spend what this topic has admitted.
    * @param offChainValues With `historical-tx`, what a peer says of the transaction (`sync-hint.ts`).
    * @param mode With `historical-tx`, an engine asks whether a peer has to send what the transaction spends.
+   * @param context With `dryRun`, nothing is remembered or reported: an engine asks as often as it likes.
    * @throws BeefError if the BEEF cannot be read.
    */
   async identifyAdmissibleOutputs(
@@ -95,33 +106,36 @@ export default class OrdinalsTopicManager implements TopicManager {
     previousCoins: number[],
     offChainValues?: number[],
     mode?: SubmitMode,
+    { dryRun: isDry = false }: AdmittanceContext = {},
   ): Promise<AdmittanceInstructions> {
     const received = readBeef(beef)
     const { subject } = received
+    const onRefusal: OnRefusal = isDry ? () => {} : this.onRefusal
     const unsound = unsoundness(received) ?? this.looseness(received)
     if (unsound !== undefined) {
       const message = `the transaction is invalid: ${unsound}`
-      this.onRefusal({ topic: TOPICS.ordinals, txid: subject.txid, code: 'UNSOUND', message })
+      onRefusal({ topic: TOPICS.ordinals, txid: subject.txid, code: 'UNSOUND', message })
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     }
     // Before the first await: lookup services may be called about spends meanwhile.
     const isAsking = asksForInputs(received, mode)
-    if (isAsking) this.synced?.add(beef)
-    else this.seen?.add(beef)
-    if (isAsking && (await this.isAskedFor(subject, offChainValues)))
+    if (!isDry) (isAsking ? this.synced : this.seen)?.add(beef)
+    if (isAsking && (await this.isAskedFor(subject, { offChainValues, isDry })))
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     const contents = this.synced?.withSources(received) ?? received
     // What a peer of ours sent is complete; the index decides what it was.
-    const isDecided = isAsking && !this.asked.has(subject.txid)
+    const isSent = this.asked.has(subject.txid)
+    // A dry run of a whole graph comes with the coins that the run itself has found so far, and without their transactions.
+    const isDecided = isAsking && !isSent && !(isDry && previousCoins.length > 0)
     const found = new Set(ownOutputs(subject))
-    const receiving = (): Promise<number[]> => this.receiving(contents, { previousCoins, isDecided })
-    const { onRefusal } = this
+    const receiving = (): Promise<number[]> =>
+      this.receiving(contents, { previousCoins, isDecided, onRefusal })
     const about = { topic: TOPICS.ordinals, txid: subject.txid, onRefusal }
     for (const vout of await unlessOtherTree(receiving, about)) found.add(vout)
-    const admitted = this.permitted(subject, found)
-    if (admitted.length === 0 && previousCoins.length === 0) this.seen?.forget(subject.txid)
+    const admitted = this.permitted(subject, { outputs: found, onRefusal })
+    if (!isDry && admitted.length === 0 && previousCoins.length === 0) this.seen?.forget(subject.txid)
     if (found.size === 0) {
-      this.onRefusal({
+      onRefusal({
         topic: TOPICS.ordinals,
         txid: subject.txid,
         code: 'NO_ORDINAL',
@@ -132,13 +146,16 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   /** The outputs that the policy admits, in order; each of the others is reported. */
-  private permitted(transaction: TransactionView, outputs: Iterable<number>): number[] {
+  private permitted(
+    transaction: TransactionView,
+    { outputs, onRefusal }: { outputs: Iterable<number>; onRefusal: OnRefusal },
+  ): number[] {
     const { txid } = transaction
     return [...outputs]
       .sort((a, b) => a - b)
       .filter((vout) => {
         const refusal = this.refusalOf(transaction, vout)
-        if (refusal !== undefined) this.onRefusal({ topic: TOPICS.ordinals, txid, ...refusal })
+        if (refusal !== undefined) onRefusal({ topic: TOPICS.ordinals, txid, ...refusal })
         return refusal === undefined
       })
   }
@@ -154,7 +171,11 @@ export default class OrdinalsTopicManager implements TopicManager {
   /** The outputs that receive an admitted ordinal by the ordinal arithmetic, or may do so. */
   private async receiving(
     beef: BeefContents,
-    { previousCoins, isDecided }: { previousCoins: number[]; isDecided: boolean },
+    {
+      previousCoins,
+      isDecided,
+      onRefusal,
+    }: { previousCoins: number[]; isDecided: boolean; onRefusal: OnRefusal },
   ): Promise<number[]> {
     const { index } = this
     if (index === undefined && previousCoins.length === 0) return []
@@ -174,7 +195,7 @@ export default class OrdinalsTopicManager implements TopicManager {
       .filter((input) => unknown !== -1 && input >= unknown)
       .map((input) => inputs[input])
     for (const coin of lost.filter((each) => each !== undefined)) {
-      this.onRefusal({
+      onRefusal({
         topic: TOPICS.ordinals,
         txid,
         code: 'UNKNOWN_VALUES',
@@ -198,19 +219,36 @@ export default class OrdinalsTopicManager implements TopicManager {
     return held
   }
 
-  /** Takes in the coins of a hint. Returns whether the engine has to ask the peer for ordinals first. */
-  private async isAskedFor(subject: TransactionView, offChainValues?: number[]): Promise<boolean> {
-    const { index } = this
+  /**
+   * Whether the engine has to ask the peer for ordinals first. Takes in the coins of a hint; a dry run, which must not, has the
+   * engine ask for the needed inputs, with the hint once more.
+   */
+  private async isAskedFor(
+    subject: TransactionView,
+    { offChainValues, isDry }: { offChainValues: number[] | undefined; isDry: boolean },
+  ): Promise<boolean> {
     const hint = decodeSyncHint(offChainValues)
-    if (hint === undefined || index === undefined) return false
+    if (hint === undefined || this.index === undefined) return false
+    if (!isDry) return (await this.ask(subject, hint)).length > 0
+    return hint.coins.length > 0 || (await this.missing(subject, hint)).length > 0
+  }
+
+  /** Remembers a hint. Returns the inputs that the peer has to send. */
+  private async ask(subject: TransactionView, hint: SyncHint): Promise<NeededInput[]> {
     for (const coin of hint.coins) this.addCoin(subject, coin)
-    const missing: { txid: string; outputIndex: number }[] = []
-    for (const { txid, vout } of hint.inputs.flatMap((input) => subject.inputs[input] ?? [])) {
-      const isHeld = async () => (await index.ordinals.output({ txid, vout })) !== undefined
+    const missing = await this.missing(subject, hint)
+    this.asked.set(subject.txid, missing)
+    return missing
+  }
+
+  private async missing({ inputs }: TransactionView, hint: SyncHint): Promise<NeededInput[]> {
+    const { index } = this
+    const missing: NeededInput[] = []
+    for (const { txid, vout } of hint.inputs.flatMap((input) => inputs[input] ?? [])) {
+      const isHeld = async () => (await index?.ordinals.output({ txid, vout })) !== undefined
       if (!(await ifAvailable(isHeld, false))) missing.push({ txid, outputIndex: vout })
     }
-    this.asked.set(subject.txid, missing)
-    return missing.length > 0
+    return missing
   }
 
   /** What a transaction spends names it by its hash; anything else that a peer sends is dropped. */
@@ -231,10 +269,13 @@ export default class OrdinalsTopicManager implements TopicManager {
    * in them: up to the one that covers the last such output, where each counts as one satoshi at least. A host asks for all of
    * them, and gives up if one is missing.
    *
+   * @param offChainValues What a peer says of the transaction, from an engine that asked in a dry run.
    * @throws Error if no output can be an ordinal.
    */
-  async identifyNeededInputs(beef: number[] | Uint8Array): Promise<{ txid: string; outputIndex: number }[]> {
+  async identifyNeededInputs(beef: number[] | Uint8Array, offChainValues?: number[]): Promise<NeededInput[]> {
     const { subject } = readBeef(beef)
+    const hint = decodeSyncHint(offChainValues)
+    if (hint !== undefined && this.index !== undefined) return await this.ask(subject, hint)
     const asked = this.asked.get(subject.txid)
     if (asked !== undefined) return asked
     const own = new Set(ownOutputs(subject))
@@ -245,6 +286,10 @@ export default class OrdinalsTopicManager implements TopicManager {
     if (last === -1) throw new Error('no output can be an ordinal that this host accepts')
     const place = outputs.slice(0, last).reduce((sum, { satoshis }) => sum + satoshis, 0)
     return subject.inputs.slice(0, place + 1).map(({ txid, vout }) => ({ txid, outputIndex: vout }))
+  }
+
+  abortAdmissibleOutputs(beef: number[] | Uint8Array): void {
+    this.seen?.forget(readBeef(beef).subject.txid)
   }
 
   async getDocumentation(): Promise<string> {

@@ -1,20 +1,24 @@
 import { Engine, type LookupService, type Output, type Storage, type TopicManager } from '@bsv/overlay'
 import { type AdmittanceInstructions, type STEAK, type TaggedBEEF, Transaction } from '@bsv/sdk'
 
-/** The engines that operators run. 0.4.6 is the real one; the others are in no registry that tests may ask. */
-export const ENGINE_VERSIONS = ['0.4.6', '0.6.0', '2.0.2'] as const
+/**
+ * The engines that operators run. 0.4.6 is the real one; the others are in no registry that tests may ask. LARS installs 0.5.4,
+ * from which 0.6.0 differs in one thing: it does not broadcast what is mined.
+ */
+export const ENGINE_VERSIONS = ['0.4.6', '0.5.4', '2.0.2', '2.6.3'] as const
 export type EngineVersion = (typeof ENGINE_VERSIONS)[number]
 
-/** How a transaction comes to an engine from 0.6 on. */
+/** How a transaction comes to an engine from 0.5 on. */
 export type SubmitMode = 'historical-tx' | 'current-tx' | 'historical-tx-no-spv'
 
-/** A topic manager as engines from 0.6 on call it: 0.4.6 passes no mode. */
+/** A topic manager as engines from 0.5 on call it: 0.4.6 passes no mode, and those before 2.6 no context. */
 interface ModalTopicManager extends Omit<TopicManager, 'identifyAdmissibleOutputs'> {
   identifyAdmissibleOutputs(
     beef: number[],
     previousCoins: number[],
     offChainValues: number[] | undefined,
     mode: SubmitMode,
+    context?: { dryRun: boolean },
   ): Promise<AdmittanceInstructions>
 }
 
@@ -31,8 +35,9 @@ interface Judgement {
 const NOTHING: AdmittanceInstructions = { outputsToAdmit: [], coinsToRetain: [] }
 
 /**
- * Behaves as the engine from 0.6 on: it judges for all topics first, answers, and then writes. A topic manager that throws
- * keeps 2.0.2 from marking the transaction as applied; 0.6.0 marks it all the same.
+ * Behaves as the engine from 0.5 on: it judges for all topics first, answers, and then writes. A topic manager that throws
+ * keeps 2.0.2 from marking the transaction as applied; 0.5.4 marks it all the same. 2.6.3 asks in a dry run first, and lists as
+ * previous coins the unspent ones only.
  */
 export class PhasedEngine extends Engine {
   version: EngineVersion = '2.0.2'
@@ -74,19 +79,22 @@ export class PhasedEngine extends Engine {
     if (await this.storage.doesAppliedTransactionExist({ txid, topic })) return skipped
     const previousCoins: number[] = []
     const previousOutputs: Output[] = []
+    const isNewest = this.version === '2.6.3'
     for (const [input, { sourceTXID = '', sourceOutputIndex }] of transaction.inputs.entries()) {
       const output = await this.storage.findOutput(sourceTXID, sourceOutputIndex, topic)
-      if (output === null) continue
+      if (output === null || (isNewest && output.spent)) continue
       previousCoins.push(input)
       previousOutputs.push(output)
     }
     const manager = this.managers[topic] as unknown as ModalTopicManager
     const judgement = { topic, isSkipped: false, previousCoins, previousOutputs }
     try {
+      if (isNewest)
+        await manager.identifyAdmissibleOutputs(beef, previousCoins, offChainValues, mode, { dryRun: true })
       const instructions = await manager.identifyAdmissibleOutputs(beef, previousCoins, offChainValues, mode)
       return { ...judgement, instructions }
     } catch {
-      return this.version === '0.6.0' ? { ...judgement, instructions: NOTHING } : skipped
+      return this.version === '0.5.4' ? { ...judgement, instructions: NOTHING } : skipped
     }
   }
 

@@ -270,7 +270,7 @@ export default class OverlayExpress {
       return String(body.value)
     }
     admin('/admin/evictOutpoint', ({ txid, outputIndex }) => evict(String(txid), Number(outputIndex)))
-    if (this.engineVersion !== '2.0.2') return
+    if (!this.engineVersion.startsWith('2.')) return
     admin('/admin/ban', async (body) => {
       const value = await banned(body)
       const [txid = '', vout] = value.split('.')

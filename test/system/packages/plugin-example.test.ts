@@ -29,7 +29,7 @@ const HOSTS = {
 }
 
 /** And which engine. */
-const ENGINES: Record<string, string> = { '0.8': '0.6.0', '2.2': '2.0.2' }
+const ENGINES: Record<string, string> = { '0.8': '0.5.4', '2.2': '2.0.2' }
 
 const installations: [host: string, installed: Installation][] = []
 for (const [host, versions] of Object.entries(HOSTS)) {

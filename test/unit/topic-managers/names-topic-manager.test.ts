@@ -1,4 +1,5 @@
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
+import { seenBeefs } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { namesRecords } from '../../../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -397,4 +398,35 @@ test('the topic says what it is', async () => {
   const manager = new NamesTopicManager({ deployment: undefined })
   expect(await manager.getMetaData()).toMatchObject({ name: 'Mined names' })
   expect(await manager.getDocumentation()).toContain('no genesis is configured')
+})
+
+test('a dry run of an engine decides the same, remembers nothing and reports nothing', async () => {
+  const chain = new FakeChain()
+  const mint = chain.mint('a')
+  const refusals: TopicRefusal[] = []
+  const manager = new NamesTopicManager({
+    ...{ deployment: chain.deployment, store: (await openStore()).store },
+    onRefusal: (refusal) => refusals.push(refusal),
+  })
+  const plain = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(1) }] })
+  // Other tests have submitted the same mint.
+  seenBeefs.forget(mint.txid)
+  const isSeen = (subject: FakeTransaction): boolean => {
+    const bare = beefOf(subject, { proven: false })
+    return seenBeefs.complete(bare) !== bare
+  }
+  const judge = async (subject: FakeTransaction, dryRun: boolean): Promise<number[]> => {
+    const beef = Array.from(beefOf(subject, { with: [chain.genesis] }))
+    const said = await manager.identifyAdmissibleOutputs(beef, [], undefined, 'current-tx', { dryRun })
+    return said.outputsToAdmit
+  }
+  expect(await judge(mint, true)).toEqual([0, 1, 2])
+  expect(await judge(plain, true)).toEqual([])
+  expect([isSeen(mint), isSeen(plain), refusals]).toEqual([false, false, []])
+  expect(await judge(mint, false)).toEqual([0, 1, 2])
+  expect(isSeen(mint)).toBe(true)
+  expect(await judge(mint, true)).toEqual([0, 1, 2])
+  expect(isSeen(mint)).toBe(true)
+  manager.abortAdmissibleOutputs(beefOf(mint))
+  expect(isSeen(mint)).toBe(false)
 })

@@ -1,4 +1,5 @@
 import type { IndexReader } from '../../../backend/src/graph/host-index.js'
+import { SeenBeefs, syncedBeefs } from '../../../backend/src/graph/read-beef.js'
 import { decodeSyncHint, encodeSyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
@@ -112,4 +113,84 @@ test('a hint is read as it was written, and anything else is none', () => {
     expect(decodeSyncHint(Array.from(utf8(text)))).toBeUndefined()
   expect(decodeSyncHint(new Array<number>(600_000).fill(48))).toBeUndefined()
   expect(decodeSyncHint(undefined)).toBeUndefined()
+})
+
+describe('a dry run of the engine', () => {
+  const dry = { dryRun: true }
+  type Mode = 'historical-tx' | 'current-tx'
+
+  /** What a manager and the lookup services of its process remember of these transactions. */
+  function remembered(seen: SeenBeefs, ...transactions: FakeTransaction[]): boolean[] {
+    return transactions.flatMap((each) => {
+      const bare = beefOf(each, { proven: false })
+      return [seen, syncedBeefs].map((beefs) => beefs.complete(bare) !== bare)
+    })
+  }
+
+  test.each<Mode>(['historical-tx', 'current-tx'])(
+    'with %s remembers nothing and reports nothing',
+    async (mode) => {
+      const seen = new SeenBeefs()
+      const refusals: unknown[] = []
+      const manager = new OrdinalsTopicManager({
+        ...{ store: indexWith(), seen, onRefusal: (refusal) => refusals.push(refusal) },
+      })
+      const plain = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(1) }] })
+      const fresh = chain.inscribe({ contentType: 'text/plain', body: utf8(`dry with ${mode}`) })
+      for (const subject of [fresh, plain, moved])
+        for (const says of [undefined, hint])
+          await manager.identifyAdmissibleOutputs(Array.from(beefOf(subject)), [], says, mode, dry)
+      expect(remembered(seen, fresh, plain)).toEqual([false, false, false, false])
+      expect(refusals).toEqual([])
+      // Not what a peer said either.
+      expect(await manager.identifyNeededInputs(beefOf(moved))).toHaveLength(2)
+    },
+  )
+
+  test('forgets nothing that was submitted', async () => {
+    const seen = new SeenBeefs()
+    const manager = new OrdinalsTopicManager({ seen })
+    const fresh = chain.inscribe({ contentType: 'text/plain', body: utf8('submitted') })
+    await manager.identifyAdmissibleOutputs(Array.from(beefOf(fresh)), [])
+    await manager.identifyAdmissibleOutputs(Array.from(beefOf(fresh)), [], undefined, 'current-tx', dry)
+    expect(remembered(seen, fresh)[0]).toBe(true)
+    manager.abortAdmissibleOutputs(beefOf(fresh))
+    expect(remembered(seen, fresh)[0]).toBe(false)
+  })
+
+  test('has the engine ask for what the peer serves, and then admit the graph', async () => {
+    const manager = new OrdinalsTopicManager({ store: indexWith() })
+    const judged = async (subject: FakeTransaction, coins: number[], says?: number[]): Promise<number[]> => {
+      const beef = Array.from(beefOf(subject))
+      const { outputsToAdmit } = await manager.identifyAdmissibleOutputs(
+        beef,
+        coins,
+        says,
+        'historical-tx',
+        dry,
+      )
+      return outputsToAdmit
+    }
+    // As `OverlayGASPStorage` does: first each node, then the whole graph with the coins that it found in it.
+    expect(await judged(moved, [], hint)).toEqual([])
+    expect(await manager.identifyNeededInputs(beefOf(moved), hint)).toEqual([
+      { txid: origin.txid, outputIndex: 0 },
+    ])
+    expect(await judged(origin, [])).toEqual([0])
+    expect(await judged(origin, [])).toEqual([0])
+    expect(await judged(moved, [1])).toEqual([1])
+  })
+
+  test('admits a transfer whose ordinal is in the graph, also without a hint', async () => {
+    const manager = new OrdinalsTopicManager({ store: indexWith() })
+    const transfer = chain.spend({
+      inputs: [{ transaction: origin, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: p2pkh(8) }],
+    })
+    const beef = Array.from(beefOf(transfer))
+    const judge = async (coins: number[]): Promise<number[]> =>
+      (await manager.identifyAdmissibleOutputs(beef, coins, undefined, 'historical-tx', dry)).outputsToAdmit
+    expect(await judge([])).toEqual([])
+    expect(await judge([0])).toEqual([0])
+  })
 })
