@@ -89,7 +89,7 @@ export interface NameRecord {
   name: string
 }
 
-/** An output that a topic holds. `score` orders them for GASP: milliseconds since 1970. */
+/** An output that a topic holds. `score` is its place in the order in which peers are offered outputs (`docs/sync.md`). */
 export interface AdmissionRecord {
   topic: string
   outpoint: Outpoint

@@ -12,38 +12,46 @@ const CHUNK = 500
 const NAME_OUTPUT = 2
 
 /**
- * The outputs of a topic that this host offers its peers: unspent, and not blocked; from a score on, by score. Names are offered
- * also after a transfer, which is nothing to `tm_names`: an engine's GASP serves only what is offered, so that its hosts would
- * not get a mint all of whose outputs are spent, nor the names below it.
- *
- * A full page may end within a score, and the peer continues with that score. So a page always has an output with a higher
- * score, however many have the first one: else the next page would be the same. A short page is the last one, so blocked
+ * The outputs of a topic that this host offers its peers: unspent, and not blocked; from a score on, by score, each score once.
+ * Names are offered also after a transfer, which is nothing to `tm_names`: an engine's GASP serves only what is offered, so that
+ * its hosts would not get a mint all of whose outputs are spent, nor the names below it. A short page is the last one, so blocked
  * outputs must leave no page short.
  *
  * @param query.limit At most {@link MAX_OFFERED}, which is the default.
  */
 export async function offeredOutputs(
   query: { topic: string; since: number; limit?: number | undefined },
-  { graph, guard }: { graph: Pick<GraphStore, 'admissions'>; guard: Pick<BlocklistFilter, 'served'> },
+  store: { graph: Pick<GraphStore, 'admissions' | 'blocklist'>; guard: Pick<BlocklistFilter, 'served'> },
 ): Promise<OfferedOutput[]> {
-  const { topic, since } = query
+  const { topic } = query
   const always = topic === TOPICS.names ? { always: NAME_OUTPUT } : {}
   const limit = Math.min(query.limit ?? MAX_OFFERED, MAX_OFFERED)
-  for (let requested = limit; ; requested *= 2) {
-    const unspent = await graph.admissions.unspentOfTopic({ topic, since, limit: requested, ...always })
-    const served: AdmissionRecord[] = []
+  const page: AdmissionRecord[] = []
+  for (let { since } = query; page.length < limit; ) {
+    const unspent = await store.graph.admissions.unspentOfTopic({ topic, since, limit, ...always })
     for (let at = 0; at < unspent.length; at += CHUNK) {
-      served.push(...(await guard.served(unspent.slice(at, at + CHUNK))))
+      page.push(...(await unblocked(unspent.slice(at, at + CHUNK), store)))
       await yieldToEventLoop()
     }
-    const page = served.slice(0, Math.max(limit, pastFirstScore(served)))
-    if (unspent.length < requested || (page.length >= limit && page.at(-1)?.score !== page[0]?.score))
-      return page.map(({ outpoint, score }) => ({ txid: outpoint.txid, outputIndex: outpoint.vout, score }))
+    const last = unspent.at(-1)
+    if (last === undefined || unspent.length < limit) break
+    since = last.score + 1
   }
+  return page
+    .slice(0, limit)
+    .map(({ outpoint, score }) => ({ txid: outpoint.txid, outputIndex: outpoint.vout, score }))
 }
 
-/** How many have the score of the first, plus one if there are more. */
-function pastFirstScore(served: AdmissionRecord[]): number {
-  const other = served.findIndex(({ score }) => score !== served[0]?.score)
-  return other === -1 ? served.length : other + 1
+/**
+ * What another process has unblocked has a new score at once, but is blocked for this one until it reads the blocklist again:
+ * left out now, it would be passed for good.
+ */
+async function unblocked(
+  records: AdmissionRecord[],
+  { graph, guard }: Parameters<typeof offeredOutputs>[1],
+): Promise<AdmissionRecord[]> {
+  const served = await guard.served(records)
+  if (served.length === records.length) return served
+  await graph.blocklist.refresh()
+  return await guard.served(records)
 }

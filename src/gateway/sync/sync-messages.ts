@@ -9,7 +9,7 @@ export const GASP_VERSION = 1
 /** The most outputs that are offered at once: what the engine's own sync asks for. */
 export const MAX_OFFERED = 10_000
 
-/** Milliseconds since 1970. */
+/** A place in the order of a host: higher for what it offered later. Engines take the time in milliseconds for it. */
 const score = z.int().nonnegative()
 export const outputIndex = z.int().min(0).max(0xffffffff)
 

@@ -118,7 +118,7 @@ export const SYNC_OPERATIONS: OperationGroup = {
       },
       answer: {
         description:
-          'The outputs in order of their scores, which are milliseconds since 1970: at most 10,000, unless more have the first score.',
+          'The outputs in order of their scores, each of which only one output has: at most as many as asked, and at most 10,000.',
         json: syncAnswer,
       },
       errors: { BAD_BODY: 'There is no such topic, or the body has another form or version.' },

@@ -5,6 +5,7 @@ import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
 import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
@@ -38,8 +39,6 @@ const LONG_PAGE = 10_000
 const AHEAD = 4
 /** Bytes of transactions that are cached, as a graph often shares some with the one before. */
 const CACHE_BYTES = 64 * 1024 * 1024
-/** How far the clock of a peer may be ahead, in milliseconds: a higher score would skip everything before it. */
-const CLOCK_SKEW = 60 * 60 * 1000
 /** How many graphs that are not taken are logged in one round. */
 const MAX_LINES = 20
 /** How many graphs in a row may be invalid before the round ends. */
@@ -123,10 +122,7 @@ export class TopicSync {
       if (page.some(({ score }) => score < since))
         throw new PeerAwayError(`the peer offers outputs of ${topic} that were not requested`)
       await this.takePage(page, { tally, signal })
-      const last = page.reduce(
-        (highest, { score }) => (isScore(score) ? Math.max(highest, score) : highest),
-        since,
-      )
+      const last = page.reduce((highest, { score }) => Math.max(highest, score), since)
       if (last > since) {
         since = last
         limit = PAGE
@@ -287,10 +283,6 @@ function isTooMuch(error: unknown): error is UnwantedGraphError | SubmissionTooL
   return error instanceof UnwantedGraphError || error instanceof SubmissionTooLargeError
 }
 
-function isScore(score: number): boolean {
-  return score <= Date.now() + CLOCK_SKEW
-}
-
 export interface TakeOptions {
   topics: string[]
   engine: Pick<OverlayEngine, 'verify' | 'admit'>
@@ -371,7 +363,7 @@ const MAX_OPEN = 1000
 export class OpenGraphs {
   private readonly graphs = new Map<string, { score: number; since: number; tries: number }>()
 
-  constructor(private readonly now: () => number = Date.now) {}
+  constructor(private readonly now: () => number = monotonic) {}
 
   /** Marks a graph as open; {@link startFrom} drops it when it has been open for too long. */
   leave(txid: string, score: number): void {

@@ -31,7 +31,7 @@ const outputShape = z.strictObject({
   score: z
     .number()
     .describe(
-      'Orders outputs: the height, and the place in the block in billionths; seconds since 1970 if not mined.',
+      'Orders outputs: the height, and the place in the block in billionths; if not mined, in order of admission above all heights.',
     ),
   satoshis: count.optional(),
   blockHeight: blockHeight.optional(),

@@ -152,7 +152,7 @@ async function comparable({ rows }: OpenedStore): Promise<Record<string, string[
   return Object.fromEntries(
     all.map(([table, held]) => [
       table,
-      held.map((row) => row.replace(/"score":\d+|"turns","value":"\d+"/, '')).sort(),
+      held.map((row) => row.replace(/"score":\d+|"(?:turns|scores)","value":"\d+"/, '')).sort(),
     ]),
   )
 }

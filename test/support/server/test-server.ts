@@ -154,6 +154,7 @@ export function storedRows(dataDir: string): Record<string, string[]> {
         .filter((name) => name !== 'arrival')
     const objectsOf = (table: string): object[] => {
       const all = database.prepare(`select ${columnsOf(table)} from ${table}`).all() as object[]
+      if (table === 'graph_settings') return all.filter((row) => (row as { name: string }).name !== 'scores')
       return table === 'graph_outputs' ? withCanonicalLineages(all) : all
     }
     const rowsOf = (table: string): string[] =>

@@ -1,11 +1,13 @@
 import type { Db } from 'mongodb'
 import { afterOpening, deriveInHost, hostRules, once, pinHostTree } from '../../graph/host-index.js'
 import { memoizeByObject } from '../../graph/memoize-by-object.js'
+import { lastScore } from '../read/admissions.js'
 import { allBlocked, BlocklistFollower } from '../read/blocklist-copy.js'
 import { Lineages } from '../read/lineages.js'
-import { settingsIn } from '../read/settings.js'
-import { formatCheckpoint, REBUILD_CHECKPOINT } from '../rebuild/index-maintenance.js'
+import { REBUILD_CHECKPOINT, settingsIn } from '../read/settings.js'
+import { formatCheckpoint } from '../rebuild/index-maintenance.js'
 import { SPENDS } from '../rows/rows.js'
+import { replaceTimes } from '../write/admission-tables.js'
 import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
 import type { GraphTables } from '../write/graph-tables.js'
 import { withTimeout } from './documents.js'
@@ -50,6 +52,8 @@ export class MongoGraphStore extends GraphStoreBase {
   async open(): Promise<void> {
     await this.writer.open()
     await this.requireSchema()
+    if ((await lastScore(this.database)) === undefined && !(await this.isEmpty()))
+      await this.writer.write(replaceTimes)
     await this.blocklist.refresh()
   }
 

@@ -2,7 +2,7 @@ import type { NodeFilter } from '../../graph/graph-store.js'
 import type { AdmissionRecord, Block } from '../../graph/records.js'
 import { TimeSlice } from '../../graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
-import { admissionOf } from '../read/admissions.js'
+import { admissionOf, lastScore } from '../read/admissions.js'
 import { Lineages, SHORT, SHORT_LINEAGE, shortLineage, unblocked } from '../read/lineages.js'
 import { LINEAGE_STEP, type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
 import type { StreamPageQuery } from '../read/read-streams.js'
@@ -93,14 +93,16 @@ export function lookupsIn(rows: RowReader): Lookups {
     async unspentOfTopic({ topic, since, limit = Number.POSITIVE_INFINITY, always }) {
       const sort = { score: 1, txid: 1, vout: 1 } as const
       const found: AdmissionRecord[] = []
-      for (let filter: Filter = { topic, score: { $gte: since } }; found.length < limit; ) {
+      // A write is applied document by document: what is above this may not be all that comes before what else there is.
+      const given = { $lte: (await lastScore(rows)) ?? 0 }
+      for (let filter: Filter = { topic, score: { $gte: since, ...given } }; found.length < limit; ) {
         const page = await rows.all('graph_admissions', filter, { sort, limit: PAGE })
         found.push(...(await unspent(rows, page, always)).map(admissionOf))
         const last = page.at(-1)
         if (last === undefined || page.length < PAGE) break
         const { score, txid, vout } = last
         const isAfter = [{ score: { $gt: score } }, { txid: { $gt: txid } }, { txid, vout: { $gt: vout } }]
-        filter = { topic, score: { $gte: score }, $or: isAfter }
+        filter = { topic, score: { $gte: score, ...given }, $or: isAfter }
       }
       return found.slice(0, limit)
     },

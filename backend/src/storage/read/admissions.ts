@@ -43,3 +43,12 @@ export async function admissionsAmong(rows: RowReader, outpoints: Outpoint[]): P
 export function admissionOf(row: Row): AdmissionRecord {
   return { outpoint: outpointOf(row), topic: row.topic, score: Number(row.score) }
 }
+
+/** The setting that holds the last score that was given. */
+export const SCORES = { name: 'scores' }
+
+/** The last score that a store has given; undefined if it has given none. Where writes are applied step by step, it comes last. */
+export async function lastScore(rows: RowReader): Promise<number | undefined> {
+  const row = await rows.first('graph_settings', SCORES, { fields: ['value'] })
+  return row === undefined ? undefined : Number(row.value)
+}

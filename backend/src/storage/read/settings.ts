@@ -1,6 +1,6 @@
 import type { Interactions } from '../../graph/graph-store.js'
 import type { Settings } from '../../graph/host-store.js'
-import type { RowDatabase } from '../rows/rows.js'
+import type { RowDatabase, RowReader } from '../rows/rows.js'
 
 /** The settings of a store. */
 export function settingsIn(database: RowDatabase): Settings {
@@ -25,4 +25,15 @@ export function interactionsIn(database: RowDatabase): Interactions {
       await database.write((rows) => rows.put('graph_interactions', { host, topic, since }))
     },
   }
+}
+
+/** The name of the setting that holds the checkpoint while the index is incomplete. */
+export const REBUILD_CHECKPOINT = 'reindex'
+/** What its value starts with once the index is empty and transactions are recorded again. */
+export const REBUILT_FROM = 'from '
+
+/** Whether transactions are recorded again, so that conflicts are resolved as they were before. */
+export async function isRebuilding(rows: RowReader): Promise<boolean> {
+  const setting = await rows.first('graph_settings', { name: REBUILD_CHECKPOINT }, { fields: ['value'] })
+  return String(setting?.value).startsWith(REBUILT_FROM)
 }

@@ -10,6 +10,7 @@ import type {
 import { TOPICS } from '../../protocol/profile.js'
 import { COUNTS, storedCounts } from '../read/listings.js'
 import type { Lookups } from '../read/lookups.js'
+import { REBUILD_CHECKPOINT, REBUILT_FROM } from '../read/settings.js'
 import { transactionRecord } from '../read/transactions.js'
 import { groupBy, hashColumn, hexOf, inParts, outpointOf } from '../rows/columns.js'
 import { anyOf, type Filter, type RowDatabase, type RowWriter } from '../rows/rows.js'
@@ -46,17 +47,16 @@ export const COMPARED_PART = 2000
 /** How many blobs, or transactions, a rebuild handles at once. */
 export const REBUILD_PAGE = 500
 
-/** The name of the setting that holds the checkpoint while the index is incomplete. */
-export const REBUILD_CHECKPOINT = 'reindex'
 const NEEDED = 'needed'
-const FROM = 'from '
 
 export function formatCheckpoint(checkpoint: RebuildCheckpoint): string {
-  return checkpoint.state === 'needed' ? NEEDED : FROM + checkpoint.place
+  return checkpoint.state === 'needed' ? NEEDED : REBUILT_FROM + checkpoint.place
 }
 
 function parseCheckpoint(text: string): RebuildCheckpoint {
-  return text.startsWith(FROM) ? { state: 'under way', place: text.slice(FROM.length) } : { state: 'needed' }
+  return text.startsWith(REBUILT_FROM)
+    ? { state: 'under way', place: text.slice(REBUILT_FROM.length) }
+    : { state: 'needed' }
 }
 
 /** A position in insertion order: the number of the write that inserted a transaction, and its txid. */

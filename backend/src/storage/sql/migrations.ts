@@ -12,6 +12,7 @@ import { ancestors } from './migrations/008-ancestors.js'
 import { unproven } from './migrations/009-unproven.js'
 import { listings } from './migrations/010-listings.js'
 import { sightings } from './migrations/011-sightings.js'
+import { scores } from './migrations/012-scores.js'
 
 export interface Migration {
   name: string
@@ -32,6 +33,7 @@ const migrations: Migration[] = [
   unproven,
   listings,
   sightings,
+  scores,
 ]
 
 const source: Knex.MigrationSource<Migration> = {

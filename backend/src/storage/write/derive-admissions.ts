@@ -177,7 +177,6 @@ class Judge {
   private readonly flows = new Map<string, Flow | undefined>()
   /** What is stored of what each of these transactions spends, or more: the topics by outpoint. */
   private readonly known = new Map<string, Map<string, string[]>>()
-  private readonly score = Date.now()
 
   constructor(
     private readonly tables: TransactionTables,
@@ -202,6 +201,7 @@ class Judge {
       ...(await this.ordinals(transaction, { before, spent, again })),
       ...this.others(transaction, before),
     ]
+    for (const each of found) each.score = await this.tables.scores.next()
     if (before.length > 0 || spent.size > 0 || found.length > 0) this.kept.add(txid)
     await this.addRecords(transaction, again ? [...before, ...found] : found)
     this.found.set(txid, [...(this.found.get(txid) ?? []), ...found])
@@ -277,7 +277,7 @@ class Judge {
       if (rules.assumesGenesis === true && isSameOutpoint(outpoint, genesis)) continue
       nodeInputs.push({ input, spent: await this.output(outpoint) })
     }
-    return rules.names(transaction, nodeInputs).map((vout) => this.admission(TOPICS.names, transaction, vout))
+    return rules.names(transaction, nodeInputs).map((vout) => admission(TOPICS.names, transaction, vout))
   }
 
   /** A spent node; of a stored transaction, only the node is read. */
@@ -312,7 +312,7 @@ class Judge {
       const receives = predecessor?.kind === 'input' && ordinals.has(predecessor.input)
       if (!receives && !holdsOrdinal(output)) continue
       candidates++
-      if (rules.permits(transaction, vout)) found.push(this.admission(TOPICS.ordinals, transaction, vout))
+      if (rules.permits(transaction, vout)) found.push(admission(TOPICS.ordinals, transaction, vout))
     }
     if (candidates === 0 && !again) {
       const unknown = flow?.inputValues.indexOf(undefined) ?? -1
@@ -329,7 +329,7 @@ class Judge {
     const held = new Set(before.map(({ topic, outpoint }) => `${topic} ${outpoint.vout}`))
     return (this.options.rules.others?.(transaction) ?? [])
       .filter(({ topic, vout }) => !held.has(`${topic} ${vout}`))
-      .map(({ topic, vout }) => this.admission(topic, transaction, vout))
+      .map(({ topic, vout }) => admission(topic, transaction, vout))
   }
 
   /** Adds the records of admitted outputs. */
@@ -354,10 +354,11 @@ class Judge {
     for (const admission of admissions) records.admissions.push(admission)
     for (const topic of new Set(admissions.map((each) => each.topic))) records.applied.push({ topic, txid })
   }
+}
 
-  private admission(topic: string, { txid }: TransactionView, vout: number): AdmissionRecord {
-    return { topic, outpoint: { txid, vout }, score: this.score }
-  }
+/** Gets its score when the transaction is judged. */
+function admission(topic: string, { txid }: TransactionView, vout: number): AdmissionRecord {
+  return { topic, outpoint: { txid, vout }, score: 0 }
 }
 
 /** Whether an output may receive one of the ordinals that are spent, and has nothing else to be admitted for. */

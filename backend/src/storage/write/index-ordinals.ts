@@ -317,7 +317,10 @@ export async function writeBlocked(tables: GraphTables, record: BlockedRecord): 
 export async function writeUnblocked(tables: GraphTables, subject: BlockedSubject): Promise<boolean> {
   const wasBlocked = await tables.transactions.deleteBlocked(subject)
   await reindexOrdinal(tables, subject)
-  return wasBlocked
+  if (!wasBlocked) return false
+  await tables.transactions.scores.renewOutputs(await tables.outputs.blockedBy(subject))
+  await tables.transactions.scores.write()
+  return true
 }
 
 /** Blocks an output that the engine evicts; an earlier block by the operator keeps its reason. */

@@ -1,6 +1,7 @@
 import type { AttributeKind } from '../../graph/attributes.js'
+import type { BlockedSubject } from '../../graph/blocklist.js'
 import type { NameRecord } from '../../graph/records.js'
-import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../protocol/outpoint.js'
 import type { LineageChange } from '../read/lineages.js'
 import type { Lookups } from '../read/lookups.js'
 import { genuineOrigins } from '../read/names.js'
@@ -106,6 +107,16 @@ export abstract class OutputTables {
   abstract moveSteps(moved: MovedSteps): Promise<void>
   /** The heads whose fields have one of the outpoints. At the origin of a name, a lineage starts whatever it received. */
   protected abstract heads(outpoints: Outpoint[], fields: readonly [string, string]): Promise<Head[]>
+
+  /** The outputs that an entry of the blocklist blocks. */
+  async blockedBy({ kind, value }: BlockedSubject): Promise<Outpoint[]> {
+    if (kind === 'outpoint') return [parseOutpoint(value)]
+    const rows =
+      kind === 'name'
+        ? await this.rows.all('graph_names', { name: value }, { fields: OUTPOINT })
+        : await this.rows.all(OUTPUTS, { content_sha256: hashColumn(value) }, { fields: OUTPOINT })
+    return rows.map(outpointOf)
+  }
 
   /** Those of the outputs whose predecessor is unresolved. */
   unresolvedAmong(outpoints: Outpoint[]): Promise<Outpoint[]> {

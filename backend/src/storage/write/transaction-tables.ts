@@ -53,6 +53,7 @@ import {
   SPENDS,
   type Table,
 } from '../rows/rows.js'
+import { Scores } from './admission-tables.js'
 import { ListingChanges, recenciesOf } from './listings.js'
 
 export type Spends = (typeof SPENDS)[number]
@@ -91,6 +92,7 @@ const OF_SPENDS = new Set<Table>(SPENDS)
 export abstract class TransactionTables {
   /** What the write changes in lists. */
   readonly listings: ListingChanges
+  readonly scores: Scores
   protected readonly rows: RowWriter
   private readonly lookups: Lookups
   private readonly conflicts: ConflictLookups
@@ -106,6 +108,7 @@ export abstract class TransactionTables {
   constructor({ rows, lookups, derives }: TransactionTablesOptions) {
     this.rows = rows
     this.listings = new ListingChanges(rows)
+    this.scores = new Scores(rows)
     this.lookups = lookups
     this.conflicts = { lookups, derives }
   }

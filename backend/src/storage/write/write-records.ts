@@ -74,6 +74,7 @@ export async function writeRecords(
       .map(({ sha256, bytes }) => ({ owner: hashColumn(sha256), bytes })),
     ...maps.map(({ outpoint, bytes }) => ({ owner: mapOwner({ outpoint, merged: false }), bytes })),
   ])
+  await tables.transactions.scores.note(admissions)
   await tables.transactions.insertNew('graph_admissions', admissions.map(admissionRow))
   await tables.transactions.insertNew('graph_applied', applied.map(appliedRow))
   const { reorganised, derived, ...others } = await writeFacts(tables, {
@@ -174,6 +175,9 @@ async function writeFacts(
 ): Promise<Omit<Recorded, 'admitted'> & Pick<BacklogItems, 'resolve' | 'carry' | 'link'>> {
   const { left, gone, spent: freed } = await deactivate(tables, decision.deactivated)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
+  // Offered again are the outputs of what is restored, and those that nothing spends any more.
+  await tables.transactions.scores.renewTransactions(decision.restored)
+  await tables.transactions.scores.renewOutputs(freed)
   const inactive = await tables.transactions.inactiveAmong(
     [...facts.outputs, ...facts.names].map(({ outpoint }) => outpoint.txid),
   )
@@ -248,6 +252,7 @@ async function writeFacts(
   const reorganised =
     decision.restored.length + decision.deactivated.filter((txid) => !submitted.has(txid)).length
   if (reorganised > 0) await tables.transactions.countReorg()
+  await tables.transactions.scores.write()
   await tables.transactions.listings.write()
   const relinked = [...resolved, ...former, ...begun].some(({ txid }) => !inserted?.has(txid))
   const derived = [...(relinked ? [dependency.lineages] : []), ...tables.transactions.listings.outdated]
