@@ -11,6 +11,7 @@ import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
+import { feeOf } from '../mining/sign-with-wallet.js'
 import type { Config } from '../server/config/config.js'
 import {
   ADVERTISEMENTS,
@@ -24,7 +25,6 @@ import { advertisedHost, wantedAdvertisements } from '../server/discovery/discov
 import {
   type AdvertisementPayer,
   FAKE_ADVERTISEMENT_PAYER,
-  feeOf,
   payFromKey,
   payFromWallet,
   type Token,

@@ -7,11 +7,11 @@ import {
   Transaction,
   UnlockingScript,
 } from '@bsv/sdk'
-import { readBeefTransaction } from '../../backend/src/protocol/beef-transaction.js'
 import { randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
 import { type Coin, DEFAULT_FEE_RATE } from '../mining/fund-with-key.js'
-import { type MintWallet, sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
+import { sendWithWallet, WalletSendError } from '../mining/fund-with-wallet.js'
 import { MiningError } from '../mining/mining-error.js'
+import { feeOf, type MintWallet, signWithWallet } from '../mining/sign-with-wallet.js'
 import { type AdvertisementProtocol, advertisementUnlock } from '../server/discovery/advertisement.js'
 import type { SendOutcome } from './mint-services.js'
 
@@ -113,44 +113,28 @@ export function payFromWallet(wallet: MintWallet): AdvertisementPayer {
       const { locks, revoked } = draft
       const sources = new Beef()
       for (const { transaction } of revoked) sources.mergeTransaction(transaction)
-      const { signableTransaction } = await wallet.createAction({
-        description: 'Advertise this overlay host',
-        ...(revoked.length > 0 && {
-          inputBEEF: sources.toBinary(),
-          inputs: revoked.map(({ transaction, vout, protocol }) => ({
-            outpoint: `${transaction.id('hex')}.${vout}`,
-            inputDescription: `A ${protocol} token that is revoked`,
-            unlockingScriptLength: UNLOCKING_BYTES,
+      await signWithWallet({
+        wallet,
+        action: {
+          description: 'Advertise this overlay host',
+          ...(revoked.length > 0 && {
+            inputBEEF: sources.toBinary(),
+            inputs: revoked.map(({ transaction, vout, protocol }) => ({
+              outpoint: `${transaction.id('hex')}.${vout}`,
+              inputDescription: `A ${protocol} token that is revoked`,
+              unlockingScriptLength: UNLOCKING_BYTES,
+            })),
+          }),
+          outputs: locks.map((lock) => ({
+            satoshis: TOKEN_VALUE,
+            lockingScript: lock.toHex(),
+            outputDescription: 'A token that advertises this host',
           })),
-        }),
-        outputs: locks.map((lock) => ({
-          satoshis: TOKEN_VALUE,
-          lockingScript: lock.toHex(),
-          outputDescription: 'A token that advertises this host',
-        })),
-        options: { randomizeOutputs: false, noSend: true, signAndProcess: false },
+        },
+        check: (transaction) => requireDrafted(transaction, draft),
+        unlock: (drafted) => unlocked(drafted, draft),
+        keep,
       })
-      if (signableTransaction === undefined)
-        throw new MiningError('BAD_WALLET', 'the wallet returned no transaction to sign')
-      const { reference } = signableTransaction
-      try {
-        const drafted = readBeefTransaction(Uint8Array.from(signableTransaction.tx))
-        requireDrafted(drafted, draft)
-        const signed = await wallet.signAction({
-          reference,
-          spends: await unlocked(drafted, draft),
-          options: { noSend: true },
-        })
-        if (signed.tx === undefined)
-          throw new MiningError('BAD_WALLET', 'the wallet returned no signed transaction')
-        const transaction = readBeefTransaction(Uint8Array.from(signed.tx))
-        requireDrafted(transaction, draft)
-        await keep(transaction)
-      } catch (error) {
-        // Nothing was sent: the wallet can use the reserved coins again.
-        await wallet.abortAction({ reference }).catch(() => {})
-        throw error
-      }
     },
   }
 }
@@ -228,17 +212,4 @@ function requireFee(transaction: Transaction, { maxFee }: AdvertisementDraft): v
     'OVER_BUDGET',
     `the advertisements need a fee of ${fee} satoshis, and ${maxFee} are allowed`,
   )
-}
-
-/** In satoshis. */
-export function feeOf({ inputs, outputs }: Transaction): number {
-  let fee = 0
-  for (const { sourceTransaction, sourceOutputIndex } of inputs) {
-    const spent = sourceTransaction?.outputs[sourceOutputIndex]?.satoshis
-    if (spent === undefined)
-      throw new MiningError('BAD_WALLET', 'the wallet omitted a transaction that it spends from')
-    fee += spent
-  }
-  for (const { satoshis = 0 } of outputs) fee -= satoshis
-  return fee
 }

@@ -18,16 +18,9 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type * as sdk from '../../backend/src/protocol/sdk-types.js'
 import { NOBODY, randomTxid, singleTransactionPath } from '../mining/fake-funding.js'
 import { addCoins, type Coin, DEFAULT_FEE_RATE, p2pkhLockOf } from '../mining/fund-with-key.js'
-import {
-  described,
-  feeOf,
-  type MintWallet,
-  NAME_BASKET,
-  nameKey,
-  readTransactionOf,
-  requireSigned,
-} from '../mining/fund-with-wallet.js'
+import { NAME_BASKET, nameKey } from '../mining/fund-with-wallet.js'
 import { MiningError } from '../mining/mining-error.js'
+import { described, feeOf, type MintWallet, signWithWallet } from '../mining/sign-with-wallet.js'
 import { type BindingSigner, bindingIn } from './binding-lock.js'
 import { IdentityError } from './identity-error.js'
 import { bindingOf, type NameCoin } from './name-coin.js'
@@ -162,53 +155,37 @@ export async function moveWithWallet(
   const wallet = askedOnce(options.wallet)
   const unlock = await walletUnlock(coin, wallet)
   const kept = await keptBy(wallet, options)
-  const { signableTransaction } = await wallet.createAction({
-    description: described(`Move the name ${coin.name}`),
-    inputBEEF: Array.from(writeBeef(coin.transaction)),
-    inputs: [
-      {
-        outpoint: formatOutpoint(coin.outpoint).replace('_', '.'),
-        inputDescription: described(`The name ${coin.name}`),
-        unlockingScriptLength: unlock.length,
-      },
-    ],
-    outputs: [
-      {
-        satoshis: NAME_SATOSHIS,
-        lockingScript: toHex(lock),
-        outputDescription: described(`The name ${coin.name}`),
-        ...(kept && { basket: NAME_BASKET, customInstructions: JSON.stringify(kept) }),
-      },
-    ],
-    // Ordinals follow the order of inputs and outputs.
-    options: { randomizeOutputs: false, noSend: true },
+  return await signWithWallet({
+    wallet,
+    action: {
+      description: described(`Move the name ${coin.name}`),
+      inputBEEF: Array.from(writeBeef(coin.transaction)),
+      inputs: [
+        {
+          outpoint: formatOutpoint(coin.outpoint).replace('_', '.'),
+          inputDescription: described(`The name ${coin.name}`),
+          unlockingScriptLength: unlock.length,
+        },
+      ],
+      outputs: [
+        {
+          satoshis: NAME_SATOSHIS,
+          lockingScript: toHex(lock),
+          outputDescription: described(`The name ${coin.name}`),
+          ...(kept && { basket: NAME_BASKET, customInstructions: JSON.stringify(kept) }),
+        },
+      ],
+    },
+    check(transaction) {
+      requireMove(transaction, options)
+      requireFee(feeOf(transaction), options)
+    },
+    async unlock(drafted) {
+      const input = requireMove(drafted, options)
+      return { [input]: { unlockingScript: (await unlock.sign(drafted, input)).toHex() } }
+    },
+    ...(keep && { keep }),
   })
-  if (signableTransaction === undefined)
-    throw new MiningError('BAD_WALLET', 'the wallet returned no transaction to sign')
-  const { reference } = signableTransaction
-  try {
-    const drafted = readTransactionOf(signableTransaction.tx)
-    const input = requireMove(drafted, options)
-    requireFee(feeOf(drafted), options)
-    const unlockingScript = (await unlock.sign(drafted, input)).toHex()
-    const signed = await wallet.signAction({
-      reference,
-      spends: { [input]: { unlockingScript } },
-      options: { noSend: true },
-    })
-    if (signed.tx === undefined)
-      throw new MiningError('BAD_WALLET', 'the wallet returned no signed transaction')
-    const transaction = readTransactionOf(signed.tx)
-    requireMove(transaction, options)
-    requireFee(feeOf(transaction), options)
-    requireSigned(transaction)
-    await keep?.(transaction)
-    return transaction
-  } catch (error) {
-    // Nothing was sent: the wallet can use the reserved coins again.
-    await wallet.abortAction({ reference }).catch(() => {})
-    throw error
-  }
 }
 
 /** The lock that keeps a name with a wallet, unbound. */

@@ -1,12 +1,10 @@
 import { PublicKey } from '@bsv/sdk'
-import { BeefError } from '../../backend/src/protocol/beef.js'
-import { readBeefTransaction, writeBeef } from '../../backend/src/protocol/beef-transaction.js'
+import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { MintError, requireFinal, rulesOf } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { runScripts } from '../../backend/src/protocol/run-scripts.js'
 import type { Transaction, WalletInterface } from '../../backend/src/protocol/sdk-types.js'
 import { NAME_VOUT } from '../client/verify-name.js'
 import { requireFee } from './budget.js'
@@ -22,9 +20,7 @@ import {
   solvePlan,
   unlockNode,
 } from './mint-transaction.js'
-
-/** The part of a wallet (BRC-100) that a mint needs. */
-export type MintWallet = Pick<WalletInterface, 'createAction' | 'signAction' | 'abortAction'>
+import { described, feeOf, type MintWallet, signWithWallet } from './sign-with-wallet.js'
 
 /**
  * A wallet must be given the length of an unlocking script before it decides how many change outputs it adds, and the
@@ -58,58 +54,45 @@ export async function fundWithWallet(options: {
   const { node, mint } = plan
   const { name } = mint
   const descriptions = [`The node of ${mint.domain || 'the root'}`, `The node of ${name}`, `The name ${name}`]
-  const { signableTransaction } = await wallet.createAction({
-    description: described(`Mint the name ${name}`),
-    inputBEEF: Array.from(writeBeef(source)),
-    inputs: [
-      {
-        outpoint: formatOutpoint(node.outpoint).replace('_', '.'),
-        inputDescription: described(`The node to mine ${name} from`),
-        unlockingScriptLength: lengthWithoutChange(plan) + ROOM_FOR_CHANGE,
-      },
-    ],
-    outputs: plan.outputs.map(({ satoshis, lockingScript }, vout) => ({
-      satoshis,
-      lockingScript: toHex(lockingScript),
-      outputDescription: described(descriptions[vout] ?? ''),
-      ...(vout === NAME_VOUT &&
-        basket && { basket: basket.name, customInstructions: basket.customInstructions }),
-    })),
-    // A covenant of version 2 accepts no other version or lock time.
-    version: 1,
-    lockTime: 0,
-    // Outputs 0 to 2 are identified by their index.
-    options: { randomizeOutputs: false, noSend: true },
+  let paid: PaidMint | undefined
+  await signWithWallet({
+    wallet,
+    action: {
+      description: described(`Mint the name ${name}`),
+      inputBEEF: Array.from(writeBeef(source)),
+      inputs: [
+        {
+          outpoint: formatOutpoint(node.outpoint).replace('_', '.'),
+          inputDescription: described(`The node to mine ${name} from`),
+          unlockingScriptLength: lengthWithoutChange(plan) + ROOM_FOR_CHANGE,
+        },
+      ],
+      outputs: plan.outputs.map(({ satoshis, lockingScript }, vout) => ({
+        satoshis,
+        lockingScript: toHex(lockingScript),
+        outputDescription: described(descriptions[vout] ?? ''),
+        ...(vout === NAME_VOUT &&
+          basket && { basket: basket.name, customInstructions: basket.customInstructions }),
+      })),
+    },
+    check(transaction) {
+      inputOf(transaction, plan)
+      requireOutputs(transaction, plan)
+      requireMintable(transaction, plan)
+      requireFee({ name, fee: feeOf(transaction), maxFee })
+    },
+    async unlock(drafted) {
+      const input = inputOf(drafted, plan)
+      const unlockingScript = unlockNode({ plan, transaction: preimageView(drafted), input })
+      return { [input]: { unlockingScript: toHex(unlockingScript) } }
+    },
+    async keep(transaction) {
+      const signed = finishMint({ plan, transaction, input: inputOf(transaction, plan) })
+      paid = { ...signed, beef: writeBeef(transaction), fee: feeOf(transaction) }
+      await keep?.(paid)
+    },
   })
-  if (signableTransaction === undefined)
-    throw new MiningError('BAD_WALLET', 'the wallet returned no transaction to sign')
-  const { tx, reference } = signableTransaction
-  let paid: PaidMint
-  try {
-    const drafted = readTransactionOf(tx)
-    const input = inputOf(drafted, plan)
-    requireOutputs(drafted, plan)
-    requireMintable(drafted, plan)
-    requireFee({ name, fee: feeOf(drafted), maxFee })
-    const unlockingScript = unlockNode({ plan, transaction: preimageView(drafted), input })
-    const signed = await wallet.signAction({
-      reference,
-      spends: { [input]: { unlockingScript: toHex(unlockingScript) } },
-      options: { noSend: true },
-    })
-    if (signed.tx === undefined)
-      throw new MiningError('BAD_WALLET', 'the wallet returned no signed transaction')
-    const transaction = readTransactionOf(signed.tx)
-    const fee = feeOf(transaction)
-    requireFee({ name, fee, maxFee })
-    requireSigned(transaction)
-    paid = { ...finishMint({ plan, transaction, input }), beef: writeBeef(transaction), fee }
-    await keep?.(paid)
-  } catch (error) {
-    // Nothing was sent: the wallet can use the reserved coins again.
-    await wallet.abortAction({ reference }).catch(() => {})
-    throw error
-  }
+  if (paid === undefined) throw new Error(`the mint of ${name} was not checked`)
   await sendWithWallet(wallet, { txid: paid.transaction.id('hex'), name })
   return paid
 }
@@ -165,57 +148,6 @@ export async function sendWithWallet(
 function reviewsOf(error: unknown): { txid?: unknown; status?: unknown }[] {
   const results = (error as { reviewActionResults?: unknown } | undefined)?.reviewActionResults
   return Array.isArray(results) ? results.filter((each) => typeof each === 'object' && each !== null) : []
-}
-
-/** In the units of `runScripts`: about a hundred signatures. */
-const MAX_SCRIPT_WORK = 50_000_000
-
-/** @throws MiningError `BAD_WALLET` if the script of any input fails. */
-export function requireSigned(transaction: Transaction): void {
-  const spent = transaction.inputs.map(({ sourceTransaction, sourceOutputIndex }) => {
-    const { satoshis = 0, lockingScript } = sourceTransaction?.outputs[sourceOutputIndex] ?? {}
-    return { satoshis, lockingScript: Uint8Array.from(lockingScript?.toUint8Array() ?? []) }
-  })
-  const raw = Uint8Array.from(transaction.toUint8Array())
-  try {
-    for (const _ of runScripts([{ txid: transaction.id('hex'), raw, spent }], { maxWork: MAX_SCRIPT_WORK }));
-  } catch (cause) {
-    const reason = messageOf(cause)
-    throw new MiningError('BAD_WALLET', `the wallet signed a transaction that miners reject: ${reason}`, {
-      cause,
-    })
-  }
-}
-
-/** What a wallet drafted or signed. @throws MiningError `BAD_WALLET` if it cannot be read. */
-export function readTransactionOf(beef: number[] | Uint8Array): Transaction {
-  try {
-    return readBeefTransaction(Uint8Array.from(beef))
-  } catch (cause) {
-    if (!(cause instanceof BeefError)) throw cause
-    throw new MiningError('BAD_WALLET', `the wallet returned an unreadable transaction: ${cause.message}`, {
-      cause,
-    })
-  }
-}
-
-/** In satoshis. @throws MiningError `BAD_WALLET` if it is unknown or negative. */
-export function feeOf(transaction: Transaction): number {
-  let fee = 0
-  for (const { sourceTransaction, sourceOutputIndex } of transaction.inputs) {
-    const spent = sourceTransaction?.outputs[sourceOutputIndex]?.satoshis
-    if (spent === undefined)
-      throw new MiningError('BAD_WALLET', 'the wallet omitted a transaction that it spends')
-    fee += spent
-  }
-  for (const { satoshis = 0 } of transaction.outputs) fee -= satoshis
-  if (fee < 0) throw new MiningError('BAD_WALLET', `the wallet pays out ${-fee} satoshis more than it spends`)
-  return fee
-}
-
-/** BRC-100: descriptions have 5 to 50 bytes. */
-export function described(text: string): string {
-  return text.length > 50 ? `${text.slice(0, 47)}...` : text
 }
 
 function lengthWithoutChange(plan: SolvedPlan): number {

@@ -20,7 +20,6 @@ export { FAKE_FUNDING_PAYER, fakeFundedMint } from './fake-funding.js'
 export { type Coin, DEFAULT_FEE_RATE, fundWithKey } from './fund-with-key.js'
 export {
   fundWithWallet,
-  type MintWallet,
   type NameWallet,
   payWithWallet,
   sendWithWallet,
@@ -58,3 +57,4 @@ export {
 } from './search/search-nonce.js'
 export type { LiveNode } from './server-answers.js'
 export { type ExpectedDeployment, type ServerDeployment, serverDeployment } from './server-deployment.js'
+export type { MintWallet } from './sign-with-wallet.js'

@@ -1,4 +1,4 @@
-import { formatOutpoint } from './outpoint.js'
+import { formatOutpoint, type Outpoint } from './outpoint.js'
 import type { TransactionView } from './transaction.js'
 
 // What consensus demands of a transaction beyond its scripts. Servers and clients believe nothing unproven that breaks a rule.
@@ -18,7 +18,10 @@ export function isInnerNode({ raw }: Pick<TransactionView, 'raw'>): boolean {
 export function reasonAgainst({
   inputs,
   outputs,
-}: Pick<TransactionView, 'inputs' | 'outputs'>): string | undefined {
+}: {
+  inputs: readonly Outpoint[]
+  outputs: readonly unknown[]
+}): string | undefined {
   if (inputs.length === 0) return 'has no inputs'
   if (outputs.length === 0) return 'has no outputs'
   if (new Set(inputs.map(formatOutpoint)).size < inputs.length) return 'spends the same output twice'

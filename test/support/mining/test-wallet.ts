@@ -17,7 +17,7 @@ import {
   Validation,
 } from '@bsv/sdk'
 import type { Coin } from '../../../src/mining/fund-with-key.js'
-import type { MintWallet } from '../../../src/mining/fund-with-wallet.js'
+import type { MintWallet } from '../../../src/mining/sign-with-wallet.js'
 
 /** What a wallet under test does otherwise than it should. */
 export interface WalletFaults {

@@ -229,8 +229,8 @@ describe('a mint paid by a wallet', () => {
   test.each<[string, TestWallet['faults'], string]>([
     ['drafts another version', { draft: asVersion2 }, 'BAD_WALLET'],
     ['drafts a lock time', { draft: locked }, 'BAD_WALLET'],
-    ['signs another version', { sign: asVersion2 }, 'BAD_UNLOCKING'],
-    ['signs a lock time', { sign: locked }, 'BAD_UNLOCKING'],
+    ['signs another version', { sign: asVersion2 }, 'BAD_WALLET'],
+    ['signs a lock time', { sign: locked }, 'BAD_WALLET'],
   ])('is not sent where the wallet %s', async (_, faults, code) => {
     const payer = wallet()
     payer.faults = faults

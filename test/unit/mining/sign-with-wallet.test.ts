@@ -1,0 +1,129 @@
+import { P2PKH, PrivateKey, type Transaction } from '@bsv/sdk'
+import { concatBytes } from '../../../backend/src/protocol/bytes.js'
+import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
+import { meetsDifficulty, ownerCommitment, proofOfWork } from '../../../backend/src/protocol/mint.js'
+import { payFromWallet } from '../../../src/cli/advertisement-payers.js'
+import { moveWithWallet, walletLock } from '../../../src/identity/index.js'
+import { fundWithWallet } from '../../../src/mining/fund-with-wallet.js'
+import { advertisementLock } from '../../../src/server/discovery/advertisement.js'
+import { TestWallet } from '../../support/mining/test-wallet.js'
+import { FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
+import { coinsFor, sdkTransaction } from '../../support/protocol/transactions.js'
+
+// Everything that a wallet drafts and signs here, and what it may not do with it.
+
+type Keep = () => Promise<void>
+
+const chain = new FakeChain({ covenantVersion: 1, difficulty: 3 })
+const root = chain.node('')
+const { deployment } = chain
+
+async function mint(wallet: TestWallet, keep: Keep): Promise<unknown> {
+  const { seed } = decodeMineNode(root.lockingScript)
+  const ownerLock = p2pkh(9)
+  const commitment = ownerCommitment({ domain: '', ownerLock, deployment })
+  let nonce = commitment
+  for (let tried = 0; !meetsDifficulty(proofOfWork({ seed, character: 'q', nonce }), 3); tried++)
+    nonce = concatBytes(commitment, Uint8Array.of(tried))
+  const plan = { node: root, deployment, character: 'q', nonce, ownerLock }
+  return await fundWithWallet({ plan, source: sdkTransaction(chain.genesis), wallet, keep })
+}
+
+async function move(wallet: TestWallet, keep: Keep): Promise<unknown> {
+  const minted = chain.mint('a', { from: root, ownerLock: await walletLock(wallet, 'a') })
+  const lockingScript = minted.transaction.outputs[2]?.lockingScript ?? new Uint8Array()
+  const coin = {
+    ...{ name: 'a', outpoint: { txid: minted.txid, vout: 2 }, lockingScript, bindingInputs: [] },
+    transaction: sdkTransaction(minted),
+  }
+  return await moveWithWallet({ coin, lock: p2pkh(4), wallet, keep })
+}
+
+async function advertise(wallet: TestWallet, keep: Keep): Promise<unknown> {
+  const key = new PrivateKey(77)
+  const lock = await advertisementLock(key, {
+    ...{ protocol: 'SHIP', topicOrService: 'tm_names', url: 'https://names.example' },
+  })
+  return await payFromWallet(wallet).pay({ key, locks: [lock], revoked: [], maxFee: 5000 }, keep)
+}
+
+const mine = new P2PKH().lock(new PrivateKey(7).toAddress())
+const change = ({ outputs }: Transaction): { satoshis?: number } => outputs.at(-1) ?? {}
+
+const DRAFTED: [what: string, fault: (transaction: Transaction) => void][] = [
+  ['with another version', (transaction) => void Object.assign(transaction, { version: 2 })],
+  [
+    'that waits for a height',
+    (transaction) => {
+      transaction.lockTime = 2_000_000
+      for (const input of transaction.inputs) input.sequence = 0
+    },
+  ],
+  [
+    'that waits for a time, by one input',
+    (transaction) => {
+      transaction.lockTime = 1_900_000_000
+      const input = transaction.inputs.at(-1)
+      if (input !== undefined) input.sequence = 0xfffffffe
+    },
+  ],
+  ['that makes money', (transaction) => void Object.assign(change(transaction), { satoshis: 10_000_000 })],
+  [
+    'that spends a coin twice',
+    ({ inputs }) => void inputs.push({ ...(inputs.at(-1) as (typeof inputs)[0]) }),
+  ],
+  ['without outputs', ({ outputs }) => void outputs.splice(0)],
+]
+
+const SIGNED: [what: string, fault: (transaction: Transaction) => void][] = [
+  ['with another version', (transaction) => void Object.assign(transaction, { version: 2 })],
+  ['with a lock time', (transaction) => void Object.assign(transaction, { lockTime: 1 })],
+  [
+    'with other sequence numbers',
+    ({ inputs }) => {
+      for (const input of inputs) input.sequence = 5
+    },
+  ],
+  ['with another change', (transaction) => void Object.assign(change(transaction), { satoshis: 1 })],
+  ['with one output more', ({ outputs }) => void outputs.push({ satoshis: 1, lockingScript: mine })],
+  ['with one output less', ({ outputs }) => void outputs.pop()],
+]
+
+describe.each([
+  ['a mint', mint],
+  ['a move of a name', move],
+  ['advertisements', advertise],
+])('%s', (_, pay) => {
+  const payWith = async (faults: TestWallet['faults']) => {
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 20_000))
+    wallet.faults = faults
+    let kept = 0
+    const error = await pay(wallet, async () => void kept++).then(
+      () => undefined,
+      (reason: unknown) => reason,
+    )
+    return { error, kept, aborted: wallet.aborted.length, sent: wallet.sent.length }
+  }
+
+  test('is asked for with version 1 and no lock time, and kept', async () => {
+    const wallet = new TestWallet(coinsFor(new PrivateKey(7), 20_000))
+    await pay(wallet, async () => {})
+    expect(wallet.actions[0]).toMatchObject({ version: 1, lockTime: 0 })
+    expect(await payWith({})).toMatchObject({ error: undefined, kept: 1, aborted: 0 })
+  })
+
+  test.each(DRAFTED)('is not signed where the wallet drafts a transaction %s', async (_, draft) => {
+    let isSigned = false
+    const sign = (): void => {
+      isSigned = true
+    }
+    const came = await payWith({ draft, sign })
+    expect(came).toMatchObject({ error: { code: 'BAD_WALLET' }, kept: 0, aborted: 1, sent: 0 })
+    expect(isSigned).toBe(false)
+  })
+
+  test.each(SIGNED)('is not kept where the wallet signs a transaction %s', async (_, sign) => {
+    const came = await payWith({ sign })
+    expect(came).toMatchObject({ error: expect.any(Error), kept: 0, aborted: 1, sent: 0 })
+  })
+})
