@@ -71,6 +71,7 @@ export function createApp(options: AppOptions): App {
   const {
     app,
     bodies,
+    transfers,
     answerStored,
     hosted,
     render,
@@ -144,7 +145,7 @@ export function createApp(options: AppOptions): App {
     .use(refuseUnknown)
     .use(errors)
   return aheadOfRoutes(app, {
-    ...{ handlers: [gates.gateway, answerStored], errors },
+    ...{ handlers: [gates.gateway, answerStored], errors, transfers },
     hosted: hosted && { ...hosted, gate: gates.hosted },
   })
 }

@@ -14,7 +14,7 @@ import type { Config } from './config/config.js'
 import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
 import { clientKey } from './http/gates.js'
 import type { HostedApp } from './http/hot-path.js'
-import { Uploads } from './http/uploads.js'
+import { Transfers } from './http/transfers.js'
 import { beefRoutes } from './routes/beef-routes.js'
 import { capabilitiesRoutes } from './routes/capabilities-routes.js'
 import { explorerRoutes } from './routes/explorer-routes.js'
@@ -38,6 +38,7 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
   app: Express
   /** Reads the bodies of requests, for further routes as well. */
   bodies: RequestBodies
+  transfers: Transfers
   /** Sends a stored response, ahead of the routes. */
   answerStored: RequestHandler
   /** The hosts that show content, but for their gate; undefined if there are none. */
@@ -50,10 +51,10 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
   const { profile, network, limits, deployment, contentSecurityPolicy } = config
   const { gatewayHost, serviceHosts, customDomains, dnsServers } = config
   const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
-  const uploads = new Uploads({ ...limits, clientOf: clientKey })
+  const transfers = new Transfers({ ...limits, clientOf: clientKey })
   const bodies = new RequestBodies({
     inflate: config.acceptCompressedBodies,
-    beginUpload: (request) => uploads.begin(request),
+    beginUpload: (request) => transfers.begin(request),
   })
   const app = express()
     .disable('x-powered-by')
@@ -102,5 +103,5 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
     )
   const read = (request: Request): HostedRequest | undefined => contentHosts.read(request)
   const hosted = answer && { read, answer, errors }
-  return { app, bodies, answerStored: responses.handler, hosted, render, errorPage }
+  return { app, bodies, transfers, answerStored: responses.handler, hosted, render, errorPage }
 }

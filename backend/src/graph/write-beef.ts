@@ -52,11 +52,15 @@ export interface ListedTransaction {
 }
 
 const PROOFS_A_SLICE = 64
+/** About what a listed transaction takes in memory, in bytes. */
+export const HELD_BY_ENTRY = 256
 
 /** A BEEF whose raw transactions are read when it is sent. */
 export interface ListedBeef {
   /** Its length in bytes. */
   length: number
+  /** About how many bytes are in memory until all are sent, beside a chunk. */
+  held: number
   /** The bytes before the first transaction, in parts. With the txids they identify the body. */
   head: Uint8Array[]
   /**
@@ -93,8 +97,10 @@ export async function listedBeef(options: {
   }
   const lengths = entries.map(({ transaction, tail }) => transaction.length + tail.length)
   const total = (sum: number, length: number): number => sum + length
+  const headLength = head.map((piece) => piece.length).reduce(total, 0)
   return {
-    length: head.map((piece) => piece.length).reduce(total, 0) + lengths.reduce(total, 0),
+    length: headLength + lengths.reduce(total, 0),
+    held: headLength + entries.length * HELD_BY_ENTRY,
     head,
     async *bytes() {
       yield* head

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 import { createGunzip, createInflate } from 'node:zlib'
-import type { Request, RequestHandler } from 'express'
+import type { Request, RequestHandler, Response } from 'express'
 import pLimit from 'p-limit'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { AnswerError, BadRequestError, TooLargeError } from './errors.js'
@@ -27,6 +27,18 @@ export interface Upload {
   hold(bytes: number): void
   /** The body was received, refused or abandoned, and its memory is free. */
   end(): void
+}
+
+/** The place of a request among those of its client that are worked on. */
+interface Place {
+  leave(): void
+  /** Resolves when there is a place again. */
+  enter(): Promise<void>
+}
+
+/** Has a request leave its place while its body comes. */
+export function whileReceiving(response: Response, place: Place): void {
+  response.locals.place = place
 }
 
 export interface RequestBodiesOptions {
@@ -77,12 +89,12 @@ export class RequestBodies {
   }
 
   private reader({ limit, parse }: { limit: number; parse: (bytes: Buffer) => unknown }): RequestHandler {
-    return (request, _response, next) => {
+    return (request, response, next) => {
       if (!hasBody(request) || request.readableEnded) {
         next()
         return
       }
-      this.read(request, limit)
+      this.read(request, { limit, place: response.locals.place as Place | undefined })
         .then(async (bytes) => {
           // A long body takes long to handle: those that arrived together are handled one after another.
           if (bytes.length > SHORT_BODY) await yieldToEventLoop()
@@ -92,13 +104,18 @@ export class RequestBodies {
     }
   }
 
-  private async read(request: Request, limit: number): Promise<Buffer> {
+  private async read(
+    request: Request,
+    { limit, place }: { limit: number; place: Place | undefined },
+  ): Promise<Buffer> {
     const upload = this.options.beginUpload?.(request) ?? unbounded()
     try {
       const coding = this.codingOf(request)
       if (Number(request.headers['content-length']) > limit) throw overLimit(limit)
       const announced = Number(request.headers['content-length']) || undefined
+      place?.leave()
       const bytes = await gather(request, { limit, upload, announced })
+      await place?.enter()
       if (coding === 'identity') return bytes
       return await this.inflating(() => inflate(bytes, coding, { limit, upload }))
     } catch (error) {

@@ -17,7 +17,7 @@ import { sendChunks } from './send-body.js'
 
 /** A BEEF that is ready to send, with its entity tag. */
 export interface BeefAnswer {
-  body: Pick<ListedBeef, 'length' | 'bytes'>
+  body: Pick<ListedBeef, 'length' | 'held' | 'bytes'>
   tag: string
 }
 
@@ -58,7 +58,7 @@ export async function sendBeef(options: {
     response.end()
     return
   }
-  await sendChunks(response, { chunks: body.bytes(), length: body.length })
+  await sendChunks(response, { chunks: body.bytes(), length: body.length, held: body.held })
 }
 
 const HASHED_PER_SLICE = 2000

@@ -80,11 +80,13 @@ export function sendHead({
  * first chunk is the complete body, nothing is streamed.
  *
  * @param body.length In bytes, if known.
+ * @param body.held Bytes that are in memory until all is sent, beside a chunk.
  */
 export async function sendChunks<Chunk extends Uint8Array | string>(
   response: Response,
-  { chunks, length }: { chunks: AsyncGenerator<Chunk>; length?: number },
+  { chunks, length, held = 0 }: { chunks: AsyncGenerator<Chunk>; length?: number; held?: number },
 ): Promise<void> {
+  response.locals.held = held
   const first = await chunks.next()
   const isAll = first.done || first.value.length === length
   if (response.destroyed || isAll) await chunks.return(undefined)
@@ -105,6 +107,12 @@ export async function sendChunks<Chunk extends Uint8Array | string>(
     response.destroy()
     throw error
   }
+}
+
+/** The `held` that {@link sendChunks} was given, in bytes. */
+export function heldFor({ locals }: Response): number {
+  // A request that is refused has no locals.
+  return (locals?.held as number | undefined) ?? 0
 }
 
 /** Resolves when a response takes more, or its client has left. */

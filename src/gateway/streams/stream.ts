@@ -59,6 +59,9 @@ async function originOf(outpoint: Outpoint, store: GraphReader): Promise<Outpoin
   }
 }
 
+/** About what a segment takes in memory, in bytes. */
+const HELD_BY_SEGMENT = 64
+
 /** How often a stream is started again that changes before its first byte is sent. */
 const TRIES = 5
 
@@ -98,6 +101,7 @@ function sendStream({ store, chunkTypes, policy }: StreamRouteOptions): RequestH
     await sendChunks(response, {
       chunks: streamBody({ store, query, stream, range }),
       length: range.length,
+      held: stream.segments.length * HELD_BY_SEGMENT,
     })
   }
 }

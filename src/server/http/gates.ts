@@ -5,6 +5,7 @@ import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
 import onHeaders from 'on-headers'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
+import { whileReceiving } from '../../gateway/http/request-body.js'
 import { crossOrigin } from '../../gateway/http/security-headers.js'
 import type { Limits } from '../config/limits.js'
 import { type IndexStatus, incompleteError } from '../store/index-maintenance.js'
@@ -173,26 +174,29 @@ function limiter({
  * Limits how many requests of one client are worked on at a time; its others wait, first come first served. A client that
  * sends many requests on many connections waits for itself: others queue behind so many of its requests, not behind all.
  *
- * A request is worked on until the head of its response is sent. The body takes as long as its reader does.
+ * A request is worked on until the head of its response is sent, but for the time in which its body comes: that and the body of
+ * the response take as long as the client does.
  */
 export function clientConcurrency(most: number, clientOf: (request: Request) => string): RequestHandler {
   const clients = new Map<string, Semaphore>()
   return (request, response, next) => {
     const client = clientOf(request)
-    const semaphore = clients.get(client) ?? new Semaphore(most)
-    clients.set(client, semaphore)
-    void semaphore.acquire().then(([, release]) => {
-      const leave = (): void => {
+    let leave = (): void => {}
+    const enter = async (): Promise<void> => {
+      const semaphore = clients.get(client) ?? new Semaphore(most)
+      clients.set(client, semaphore)
+      const [, release] = await semaphore.acquire()
+      leave = () => {
         release()
         if (semaphore.getValue() === most && clients.get(client) === semaphore) clients.delete(client)
       }
-      if (response.destroyed) {
-        leave()
-        return
-      }
-      onHeaders(response, leave)
-      response.once('close', leave)
-      next()
+      if (response.destroyed) leave()
+    }
+    onHeaders(response, () => leave())
+    response.once('close', () => leave())
+    whileReceiving(response, { leave: () => leave(), enter })
+    void enter().then(() => {
+      if (!response.destroyed) next()
     })
   }
 }

@@ -2,12 +2,15 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express'
 import type { HostedRequest } from '../../gateway/hosts/content-hosts.js'
 import type { HostHandler } from '../../gateway/hosts/host-content.js'
+import type { Transfers } from './transfers.js'
 
 /** An app that answers most requests before Express sees them. */
 export interface App {
   (request: IncomingMessage, response: ServerResponse): void
   /** Its routes. */
   readonly express: Express
+  /** Counts the bodies that it reads; a server adds the answers that wait to be read. */
+  readonly transfers?: Transfers
 }
 
 /** Hosts that show content, which have none of the routes. */
@@ -32,10 +35,12 @@ export function aheadOfRoutes(
     handlers: [gate, answer],
     errors,
     hosted: hosts,
+    transfers,
   }: {
     handlers: [RequestHandler, RequestHandler]
     errors: ErrorRequestHandler
     hosted?: HostedApp | undefined
+    transfers?: Transfers
   },
 ): App {
   const app = (request: IncomingMessage, response: ServerResponse): void => {
@@ -61,7 +66,7 @@ export function aheadOfRoutes(
     answered.locals.host = hosted.host
     ask(hosts.gate, () => hosts.answer(hosted, asked, answered, fail))
   }
-  return Object.assign(app, { express })
+  return Object.assign(app, { express, ...(transfers && { transfers }) })
 }
 
 /** A path that has no route. */

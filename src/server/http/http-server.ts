@@ -3,30 +3,18 @@ import { once } from 'node:events'
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { performance } from 'node:perf_hooks'
-import type { Duplex } from 'node:stream'
 import type { Express, Request, Response } from 'express'
 import type { Logger } from 'pino'
 import type { ErrorCode } from '../../gateway/http/errors.js'
-import { discardBody } from '../../gateway/http/request-body.js'
 import { StartError } from '../config/errors.js'
 import type { Limits } from '../config/limits.js'
 import type { EndedRequest } from '../telemetry/request-metrics.js'
-import { addressKey } from './gates.js'
+import { Connection } from './connection.js'
+import { addressKey, clientKey } from './gates.js'
 import type { App } from './hot-path.js'
-import {
-  type Refusal,
-  refusalOf,
-  refusalOfHead,
-  sendRefusal,
-  UNMET_EXPECTATION,
-  writeRefusal,
-} from './http-refusal.js'
+import { refusalOf, refusalOfHead, sendRefusal, UNMET_EXPECTATION } from './http-refusal.js'
+import { Transfers } from './transfers.js'
 
-/**
- * The most requests in flight on one connection, of a client that does not wait for responses. Those are sent in the order of
- * the requests, so all but one of them wait in memory; and one packet may hold hundreds of requests.
- */
-const MAX_PIPELINED = 64
 /** How long requests in flight may take when a server stops, in milliseconds. */
 const GRACE = 10_000
 /** How often at least Node checks connections for its timeouts, in milliseconds. */
@@ -59,18 +47,19 @@ export interface HttpServer extends Server {
  * - Headers and requests that take too long to arrive are answered 408, and the connection ends.
  * - A stalled connection ends, if the client is the one to send or to read. While the server works on a response, nothing
  *   needs to move.
- * - An address has a limited number of connections, and a connection a limited number of requests in flight. One more ends
- *   the connection.
+ * - An address has a limited number of connections, and a connection has one request at a time ({@link Connection}).
+ * - What waits to be read by clients is counted, with the bodies that they send.
  * - A response that ends its connection is not lost to a client that still sends.
  * - What Node would refuse without a body, or without our headers, is refused like everything else.
  */
 export function openHttpServer(options: HttpServerOptions): HttpServer {
   const { app, limits, onEnd, log } = options
   const { headersTimeout, requestTimeout, keepAliveTimeout, stallTimeout } = limits
-  const inFlight = new InFlightRequests()
-  const connections = new AddressConnections(limits)
+  const connections = new Map<Socket, Connection>()
+  const addresses = new AddressConnections(limits)
+  const { transfers = new Transfers({ ...limits, clientOf: clientKey }) } = app
   const server = createServer({
-    ...classesOf(app.express),
+    ...classesOf(app.express, connections),
     maxHeaderSize: limits.maxHeaderBytes,
     headersTimeout,
     requestTimeout,
@@ -85,11 +74,9 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
   }
   /** Whether to answer the request. One pass, as it precedes every response. */
   const begin = (request: IncomingMessage, response: ServerResponse): boolean => {
-    if (request.socket.destroyed) return false
-    if (inFlight.add(response) > MAX_PIPELINED) {
-      connections.end(request.socket)
-      return false
-    }
+    const connection = connections.get(request.socket)
+    if (connection === undefined || request.socket.destroyed) return false
+    connection.begin(request, response)
     if (!server.listening) {
       response.shouldKeepAlive = false
       endAfter(response)
@@ -98,6 +85,7 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
     const requestId = requestIdOf(request)
     response.setHeader('X-Request-Id', requestId)
     response.on('close', () => {
+      connection.ended()
       const ended = endedRequest(request, response, started)
       onEnd(ended)
       log?.info({ requestId, ...logFields(ended) }, 'answered')
@@ -113,36 +101,29 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
   server.on('checkExpectation', (request, response) => {
     if (begin(request, response)) sendRefusal(response, UNMET_EXPECTATION)
   })
-  const refused = new WeakSet<Duplex>()
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
-    // Until the connection has ended, whatever follows cannot be parsed either.
-    if (refused.has(socket)) return
-    refused.add(socket)
     const bodiless = error.rawPacket?.subarray(0, 5).toString('latin1') === 'HEAD '
-    refuse(socket, { inFlight, refusal: refusalOf(error), bodiless })
+    connections.get(socket as Socket)?.refuse(refusalOf(error), { bodiless })
   })
   server.on('connection', (socket) => {
-    if (!connections.admit(socket)) {
+    if (!addresses.admit(socket)) {
       socket.destroy()
       return
     }
-    inFlight.open(socket)
-    endAfterBodies(socket, inFlight)
+    connections.set(socket, new Connection(socket, transfers))
+    socket.once('close', () => connections.delete(socket))
   })
   server.setTimeout(stallTimeout, (socket) => {
-    if (inFlight.isWorkedOn(socket)) socket.setTimeout(stallTimeout)
+    if (connections.get(socket)?.isWorkedOn === true) socket.setTimeout(stallTimeout)
     else socket.destroy()
   })
   return Object.assign(server, {
     async finish() {
       const closed = once(server, 'close')
       server.close()
-      for (const socket of inFlight.sockets()) {
-        const due = inFlight.on(socket)
-        for (const response of due) endAfter(response)
-        // Not on those before it: Node ends the connection after the first that says so.
-        const last = due.at(-1)
-        if (last?.headersSent === false) last.shouldKeepAlive = false
+      for (const [socket, { due }] of connections) {
+        if (due !== undefined) endAfter(due)
+        if (due?.headersSent === false) due.shouldKeepAlive = false
         if (socket.bytesRead === 0) socket.destroy()
       }
       const deadline = setTimeout(() => server.closeAllConnections(), GRACE)
@@ -167,9 +148,21 @@ export async function listen(server: Server, { port, host }: { port: number; hos
  * makes it slow to use: on Node 20 that is three quarters of the time of a small response. Made of these classes, an object
  * has its prototype from the start.
  */
-function classesOf(app: Express) {
+function classesOf(app: Express, connections: Map<Socket, Connection>) {
   class AppRequest extends IncomingMessage {}
-  class AppResponse extends ServerResponse {}
+  class AppResponse extends ServerResponse {
+    override write(...given: unknown[]): boolean {
+      const hasRoom = super.write(...(given as Parameters<ServerResponse['write']>))
+      if (this.socket !== null) connections.get(this.socket)?.count()
+      return hasRoom
+    }
+
+    override end(...given: unknown[]): this {
+      super.end(...(given as Parameters<ServerResponse['end']>))
+      if (this.socket !== null) connections.get(this.socket)?.count()
+      return this
+    }
+  }
   app.request = Object.setPrototypeOf(AppRequest.prototype, app.request)
   app.response = Object.setPrototypeOf(AppResponse.prototype, app.response)
   return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
@@ -215,46 +208,9 @@ function logFields({
   return { ...target, status, code, milliseconds, ...(!complete && { aborted: true }) }
 }
 
-/** The open connections, each with the responses that are due on it: several, if a client does not wait for them. */
-class InFlightRequests {
-  private readonly responses = new Map<Duplex, ServerResponse[]>()
-
-  open(socket: Socket): void {
-    this.responses.set(socket, [])
-    socket.once('close', () => this.responses.delete(socket))
-  }
-
-  sockets(): Iterable<Socket> {
-    return this.responses.keys() as Iterable<Socket>
-  }
-
-  /** @returns How many requests are in flight on the connection now. */
-  add(response: ServerResponse): number {
-    const responses = this.responses.get(response.req.socket) ?? []
-    // Removing them here costs nearly nothing, where a listener for each would.
-    while (responses[0]?.closed) responses.shift()
-    return responses.push(response)
-  }
-
-  /** In the order of the requests, which is that of the responses. */
-  on(socket: Duplex): ServerResponse[] {
-    return this.responses.get(socket)?.filter(({ closed }) => !closed) ?? []
-  }
-
-  /** Whether the server is to move next: a request has arrived completely, and nothing of its response waits to be read. */
-  isWorkedOn(socket: Duplex): boolean {
-    const [first] = this.on(socket)
-    return first?.req.complete === true && socket.writableLength === 0
-  }
-}
-
-/** How long connections of an offending address are refused, in milliseconds. */
-const PENALTY = 10_000
-
 /** The connections of each address. Behind a proxy all are the proxy's, and not counted. */
 class AddressConnections {
   private readonly open = new Map<string, Set<Socket>>()
-  private readonly banned = new Set<string>()
   private readonly most: number
 
   constructor({ maxClientConnections, trustedProxies }: Limits) {
@@ -262,11 +218,11 @@ class AddressConnections {
       maxClientConnections === 0 || trustedProxies > 0 ? Number.POSITIVE_INFINITY : maxClientConnections
   }
 
-  /** Counts a connection until it closes; false if its address is banned or has as many as it may. */
+  /** Counts a connection until it closes; false if its address has as many as it may. */
   admit(socket: Socket): boolean {
     const address = addressKey(socket.remoteAddress ?? '')
     const open = this.open.get(address) ?? new Set()
-    if (open.size >= this.most || this.banned.has(address)) return false
+    if (open.size >= this.most) return false
     this.open.set(address, open.add(socket))
     socket.once('close', () => {
       open.delete(socket)
@@ -274,50 +230,4 @@ class AddressConnections {
     })
     return true
   }
-
-  /**
-   * Ends a connection with all others of its address, and bans the address for a while: if hundreds of connections send the
-   * same, parsing what has arrived on each takes seconds.
-   */
-  end(socket: Socket): void {
-    const address = addressKey(socket.remoteAddress ?? '')
-    socket.destroy()
-    if (this.most === Number.POSITIVE_INFINITY) return
-    this.banned.add(address)
-    setTimeout(() => this.banned.delete(address), PENALTY).unref()
-    for (const other of this.open.get(address) ?? []) other.destroy()
-  }
-}
-
-/**
- * Has a connection that is to end with a response end only after the body of its request has come, or the client had time to
- * read the response: closed before, it would be reset, and the response lost (RFC 9112 9.6).
- */
-function endAfterBodies(socket: Socket, inFlight: InFlightRequests): void {
-  const end = socket.destroySoon.bind(socket)
-  // What Node calls after a response that ends the connection.
-  socket.destroySoon = () => {
-    const unfinished = inFlight.on(socket).find(({ req }) => !req.complete)?.req
-    if (unfinished === undefined) {
-      end()
-      return
-    }
-    discardBody(unfinished)
-    unfinished.once('end', end)
-    socket.end()
-  }
-}
-
-/** Refuses after the responses that are due on the connection, and never within one that has begun. */
-function refuse(
-  socket: Duplex,
-  options: { inFlight: InFlightRequests; refusal: Refusal | undefined; bodiless: boolean },
-): void {
-  const { inFlight, refusal, bodiless } = options
-  const due = inFlight.on(socket)
-  const next = due.find(({ req }) => req.complete)
-  if (refusal === undefined || !socket.writable) socket.destroy()
-  else if (next !== undefined) next.once('close', () => refuse(socket, options))
-  else if (due.some(({ headersSent }) => headersSent)) socket.destroy()
-  else writeRefusal(socket, refusal, { bodiless })
 }

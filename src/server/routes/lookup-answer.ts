@@ -2,7 +2,12 @@ import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
 import type { TransactionSource } from '../../../backend/src/graph/graph-store.js'
 import { Collection } from '../../../backend/src/graph/provenance.js'
-import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
+import {
+  HELD_BY_ENTRY,
+  type ListedBeef,
+  type ListedTransaction,
+  listedBeef,
+} from '../../../backend/src/graph/write-beef.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import type { AnsweringOutput, Reading } from '../../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
@@ -42,10 +47,10 @@ export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
     const { binary: beef } = prepared
     response.setHeader('Content-Type', UNTYPED)
     response.setHeader('Content-Length', beef.length)
-    await sendChunks(response, { chunks: beef.bytes(), length: beef.length })
+    await sendChunks(response, { chunks: beef.bytes(), length: beef.length, held: beef.held })
   } else {
     response.setHeader('Content-Type', 'application/json; charset=utf-8')
-    await sendChunks(response, { chunks: jsonChunks(prepared, graph) })
+    await sendChunks(response, { chunks: jsonChunks(prepared, graph), held: heldBy(prepared.outputs) })
   }
 }
 
@@ -113,6 +118,12 @@ function outputList(outputs: { txid: string; outputIndex: number }[]): Uint8Arra
 interface ListedOutput {
   outputIndex: number
   transactions: ListedTransaction[]
+}
+
+/** About how many bytes the lists keep in memory. */
+function heldBy(outputs: ListedOutput[]): number {
+  const all = outputs.flatMap(({ transactions }) => transactions)
+  return all.reduce((sum, { proof }) => sum + HELD_BY_ENTRY + (proof?.merklePath.length ?? 0), 0)
 }
 
 /** The same as `response.json` would send, without holding the number for each byte in memory. */

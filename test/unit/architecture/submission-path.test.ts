@@ -28,7 +28,7 @@ const NO_STEP = [
   /^backend\/src\/graph\/(ancestry|attributes|blocklist|dependencies|listings|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.
   /^src\/gateway\/(http\/(?!request-body)|hosts\/content-hosts)/,
-  /^src\/server\/(telemetry\/|http\/(hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database))/,
+  /^src\/server\/(telemetry\/|http\/(connection|hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database))/,
   // Not of the server: timers that clients of earlier tests in this process have left.
   /^src\/client\//,
   // Parts that are put together, and work in the background.

@@ -1,5 +1,3 @@
-import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
@@ -142,32 +140,4 @@ test('what cannot be read is refused behind the answers that are due, and not in
 
 test('after all that, a plain request is answered', async () => {
   expect((await server.ask(FILE)).body.toString('utf8')).toBe('0123456789')
-})
-
-test('a connection has so many requests under way and no more', async () => {
-  const asked = `GET ${FILE} HTTP/1.1\r\n${HEAD}\r\n`
-  const few = await open(server.url)
-  few.send(asked.repeat(64))
-  while (few.heard().split('HTTP/1.1 200 ').length < 65) await once(few.socket, 'data')
-  // Another address than that of all others here, as it is banned for a while.
-  const stranger = (): Socket => {
-    const socket = connect({
-      host: '127.0.0.1',
-      port: Number(new URL(server.url).port),
-      localAddress: '127.0.0.77',
-    })
-    // Reads whatever arrives, so that it notices the end.
-    return socket.on('error', () => {}).resume()
-  }
-  const [one, other] = [stranger(), stranger()]
-  other.write(asked)
-  await once(other, 'data')
-  one.write(asked.repeat(65))
-  await Promise.all([one, other].map((socket) => new Promise((resolve) => socket.once('close', resolve))))
-  await new Promise((resolve) => stranger().once('close', resolve))
-  // Who waits for answers may go on for as long as it likes.
-  for (let at = 0; at < 40; at++) {
-    few.send(asked)
-    await once(few.socket, 'data')
-  }
 })

@@ -7,7 +7,7 @@ import { jest } from '@jest/globals'
 import express from 'express'
 import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
 import { RequestBodies } from '../../../../src/gateway/http/request-body.js'
-import { Uploads } from '../../../../src/server/http/uploads.js'
+import { Transfers } from '../../../../src/server/http/transfers.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { varint } from '../../../support/protocol/raw-transaction.js'
@@ -326,15 +326,15 @@ describe('bodies that are being read', () => {
   })
 
   test('are counted as what they take, and one alone is always taken', () => {
-    const uploads = new Uploads({
+    const transfers = new Transfers({
       maxUploadBytes: 100,
       maxClientUploadBytes: 60,
       clientOf: ({ ip }) => String(ip),
     })
-    const begin = (ip: string) => uploads.begin({ ip } as never)
+    const begin = (ip: string) => transfers.begin({ ip } as never)
     const alone = begin('a')
     alone.hold(1000)
-    expect({ held: uploads.held, aborted: alone.signal.aborted }).toEqual({ held: 1000, aborted: false })
+    expect({ held: transfers.held, aborted: alone.signal.aborted }).toEqual({ held: 1000, aborted: false })
     const other = begin('b')
     other.hold(50)
     // The one that held the most made room.
@@ -342,11 +342,11 @@ describe('bodies that are being read', () => {
     const more = begin('b')
     more.hold(20)
     expect([other, more].map(({ signal }) => signal.aborted)).toEqual([true, false])
-    expect(uploads.held).toBe(20)
+    expect(transfers.held).toBe(20)
     more.end()
     more.end()
     alone.hold(5)
-    expect(uploads.held).toBe(0)
+    expect(transfers.held).toBe(0)
   })
 })
 

@@ -1,0 +1,100 @@
+import type { Request } from 'express'
+import { NotReadyError } from '../../gateway/http/errors.js'
+import type { Upload } from '../../gateway/http/request-body.js'
+import type { Limits } from '../config/limits.js'
+
+/** A body was abandoned halfway, because bodies of all clients, or of its own, take too much memory together. */
+class UploadsFullError extends NotReadyError {
+  override readonly headers = { 'Retry-After': '5' }
+
+  constructor() {
+    super('too many bytes are being uploaded; try again')
+  }
+}
+
+/** The bytes that one transfer keeps in memory. */
+class Transfer implements Upload {
+  private readonly leaving = new AbortController()
+  readonly signal: AbortSignal = this.leaving.signal
+  bytes = 0
+
+  constructor(
+    private readonly transfers: Transfers,
+    readonly client: string,
+  ) {}
+
+  hold(bytes: number): void {
+    this.transfers.add(this, bytes)
+  }
+
+  end(): void {
+    this.transfers.remove(this)
+  }
+
+  giveUp(): void {
+    this.transfers.remove(this)
+    this.leaving.abort(new UploadsFullError())
+  }
+}
+
+export type { Transfer }
+
+/**
+ * Limits the memory of what goes at the pace of clients: bodies that are being received, and answers that wait to be read; of all
+ * connections, and of one client. Over the limit, the largest of the client with the most bytes is abandoned. So clients that send
+ * much and read slowly compete with each other only, and whatever is short gets through. A single one is always accepted.
+ */
+export class Transfers {
+  private bytes = 0
+  private count = 0
+  private readonly clients = new Map<string, { bytes: number; transfers: Set<Transfer> }>()
+
+  constructor(
+    private readonly options: Pick<Limits, 'maxUploadBytes' | 'maxClientUploadBytes'> & {
+      clientOf: (request: Request) => string
+    },
+  ) {}
+
+  /** The bytes of all of them. */
+  get held(): number {
+    return this.bytes
+  }
+
+  begin(request: Request): Transfer {
+    return new Transfer(this, this.options.clientOf(request))
+  }
+
+  /** @param bytes Fewer than none if some are no longer held. */
+  add(transfer: Transfer, bytes: number): void {
+    if (transfer.signal.aborted) return
+    const client = this.clients.get(transfer.client) ?? { bytes: 0, transfers: new Set() }
+    this.clients.set(transfer.client, client)
+    if (!client.transfers.has(transfer)) this.count++
+    client.transfers.add(transfer)
+    transfer.bytes += bytes
+    client.bytes += bytes
+    this.bytes += bytes
+    const { maxUploadBytes, maxClientUploadBytes } = this.options
+    while (client.bytes > maxClientUploadBytes && client.transfers.size > 1)
+      largest(client.transfers).giveUp()
+    while (this.bytes > maxUploadBytes && this.count > 1)
+      largest(largest(this.clients.values()).transfers).giveUp()
+  }
+
+  /** May be called repeatedly. */
+  remove(transfer: Transfer): void {
+    const client = this.clients.get(transfer.client)
+    if (!client?.transfers.delete(transfer)) return
+    this.count--
+    client.bytes -= transfer.bytes
+    this.bytes -= transfer.bytes
+    if (client.transfers.size === 0) this.clients.delete(transfer.client)
+  }
+}
+
+/** The largest of a few: there are no more of them than connections, and it is only needed over the limit. */
+function largest<Held extends { bytes: number }>(held: Iterable<Held>): Held {
+  const [first, ...others] = held
+  if (first === undefined) throw new RangeError('there are no transfers')
+  return others.reduce((most, each) => (each.bytes > most.bytes ? each : most), first)
+}

@@ -1,0 +1,266 @@
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { whileReplaced } from '../../../support/gateway/faults.js'
+import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { type OpenSocket, useSockets } from '../../../support/server/connections.js'
+import { treeOf, useServers } from '../../../support/server/test-server.js'
+import { loopTurns, until } from '../../../support/server/waiting.js'
+
+// A connection has one request at a time: what a client sends without waiting stays in order, and holds no more.
+
+const MiB = 1024 * 1024
+const servers = useServers()
+const open = useSockets()
+const chain = new FakeChain()
+/** Every client has two places for reads. */
+const server = await servers.start({
+  ...treeOf(chain.deployment),
+  TRUST_PROXY: '1',
+  MAX_READING_PER_CLIENT: '2',
+  READS_PER_MINUTE: '0',
+})
+await server.submit(beefOf(chain.genesis), ['tm_names'])
+const mint = chain.mint('a')
+await server.submit(beefOf(mint), ['tm_names', 'tm_ordinals'])
+/** Longer than what systems hold between the ends of a connection. */
+const LONG = 12 * MiB
+const film = chain.inscribe({ contentType: 'video/mp4', body: new Uint8Array(LONG).fill(7) })
+await server.submit(beefOf(film), ['tm_ordinals'])
+const note = chain.inscribe({ contentType: 'text/plain', body: utf8('note') })
+await server.submit(beefOf(note), ['tm_ordinals'])
+
+const CLIENT = 'X-Forwarded-For: 192.0.2.1\r\n'
+
+interface Sent {
+  method?: string
+  path: string
+  headers?: string
+  body?: string
+}
+
+function written({ method = 'GET', path, headers = '', body }: Sent, id: string): string {
+  const length = body === undefined ? '' : `Content-Length: ${Buffer.byteLength(body)}\r\n`
+  const head = `${method} ${path} HTTP/1.1\r\nHost: x\r\nX-Request-Id: ${id}\r\n${CLIENT}${headers}${length}\r\n`
+  return head + (body ?? '')
+}
+
+const post = (path: string, body: unknown, headers = ''): Sent => ({
+  ...{ method: 'POST', path, body: typeof body === 'string' ? body : JSON.stringify(body) },
+  headers: `Content-Type: application/json\r\n${headers}`,
+})
+
+/** One of every kind: of this process, of the store, from memory, with a body, refused, without a route. */
+const ROUTES: Sent[] = [
+  { path: '/health/live' },
+  { path: '/health' },
+  { path: '/metrics' },
+  { path: '/deployment.json' },
+  { path: '/svc/names/origin/a' },
+  { path: `/content/${note.outpoint(0)}` },
+  { path: `/content/${note.outpoint(0)}`, headers: 'Range: bytes=1-2\r\n' },
+  { method: 'HEAD', path: `/svc/gateway/metadata/${note.outpoint(0)}` },
+  { method: 'OPTIONS', path: '/svc/names/origins' },
+  post('/svc/names/origins', [note.outpoint(0)]),
+  post('/svc/gateway/metadata', [note.outpoint(0)]),
+  post('/svc/gateway/preview', '<p>'),
+  post('/lookup', { service: 'ls_names', query: { name: 'a' } }),
+  post('/requestSyncResponse', { version: 1, since: 0 }, 'x-bsv-topic: tm_names\r\n'),
+  post('/submit', 'no BEEF', 'X-Topics: ["tm_names"]\r\n'),
+  post('/svc/names/home', ''),
+  { path: '/nothing' },
+  { path: '/name/a', headers: 'Accept: text/html\r\n' },
+]
+
+const idsOf = (heard: string): string[] =>
+  [...heard.matchAll(/^X-Request-Id: (\S+)\r$/gm)].map(([, id]) => id ?? '')
+
+test('pairs of requests of all kinds that a client sends at once are answered, in order', async () => {
+  for (const first of ROUTES) {
+    const sockets = await Promise.all(ROUTES.map(() => open(server.url)))
+    for (const [at, second] of ROUTES.entries())
+      sockets[at]?.send(
+        written(first, 'first') + written(second, 'second') + written(ROUTES[0] as Sent, 'third'),
+      )
+    await until(() => sockets.every(({ heard }) => idsOf(heard()).length >= 3), `answers after ${first.path}`)
+    for (const { socket, heard } of sockets) {
+      expect(idsOf(heard())).toEqual(['first', 'second', 'third'])
+      socket.destroy()
+    }
+  }
+})
+
+/** Asks for something long and reads none of it, and then for something that shows in the store. */
+async function unread(long: Sent): Promise<OpenSocket & { marker: string }> {
+  const marker = `${(++marked).toString(16).padStart(64, '9')}_0`
+  const client = await open(server.url)
+  client.socket.pause()
+  client.send(written(long, 'long') + written({ path: `/content/${marker}` }, 'next'))
+  return { ...client, marker }
+}
+let marked = 0
+
+const LONG_ANSWERS: [what: string, sent: Sent][] = [
+  ['content', { path: `/content/${film.outpoint(0)}` }],
+  ['a range of it', { path: `/content/${film.outpoint(0)}`, headers: `Range: bytes=1-${LONG - 2}\r\n` }],
+  ['several ranges', { path: `/content/${film.outpoint(0)}`, headers: `Range: bytes=0-1,2-${LONG}\r\n` }],
+  ['a stream', { path: `/svc/gateway/stream/${film.outpoint(0)}` }],
+  ['a proof', { path: `/svc/gateway/proof/${film.outpoint(0)}` }],
+  ['a BEEF', { path: `/svc/beef/${film.txid}` }],
+  ['a transaction', { path: `/svc/beef/${film.txid}/tx` }],
+  ['a lookup', post('/lookup', { service: 'ls_ordinals', query: { outpoint: film.outpoint(0) } })],
+  [
+    'a lookup in binary',
+    post(
+      '/lookup',
+      { service: 'ls_ordinals', query: { outpoint: film.outpoint(0) } },
+      'X-Aggregation: yes\r\n',
+    ),
+  ],
+  [
+    'a node for a peer',
+    post(
+      '/requestForeignGASPNode',
+      { graphID: `${film.txid}.0`, txid: film.txid, outputIndex: 0 },
+      'x-bsv-topic: tm_ordinals\r\n',
+    ),
+  ],
+]
+
+test.each(LONG_ANSWERS)(
+  'while nobody reads %s, the next request of the connection is not begun',
+  async (_, sent) => {
+    const asked = new Set<string>()
+    const { ordinals } = server.node.graph
+    const output = ordinals.output.bind(ordinals)
+    await whileReplaced(ordinals, 'output', {
+      by: (outpoint) => {
+        asked.add(`${outpoint.txid}_${outpoint.vout}`)
+        return output(outpoint)
+      },
+      during: async () => {
+        const { socket, heard, marker } = await unread(sent)
+        // Bytes of the answer are there, and the store was read as far as they go.
+        await until(() => socket.bytesRead > 0 || socket.readableLength > 0)
+        await loopTurns()
+        expect(asked.has(marker)).toBe(false)
+        socket.resume()
+        await until(() => idsOf(heard()).length === 2)
+        expect(idsOf(heard())).toEqual(['long', 'next'])
+        expect(asked.has(marker)).toBe(true)
+        socket.destroy()
+      },
+    })
+  },
+)
+
+test('of what is asked for at once and not read, one answer is in memory, and the next requests are not parsed', async () => {
+  const ranges = Array.from({ length: 63 }, (_, at) =>
+    written({ path: `/content/${film.outpoint(0)}`, headers: `Range: bytes=${at}-\r\n` }, `range-${at}`),
+  )
+  const { content } = server.node.graph
+  const chunks = content.chunks.bind(content)
+  let begun = 0
+  await whileReplaced(content, 'chunks', {
+    by: (...given) => {
+      begun++
+      return chunks(...given)
+    },
+    during: async () => {
+      const clients = await Promise.all(Array.from({ length: 8 }, () => open(server.url)))
+      for (const { socket, send } of clients) {
+        socket.pause()
+        send(ranges.join(''))
+      }
+      await until(() => begun >= clients.length)
+      await loopTurns()
+      expect(begun).toBe(clients.length)
+      for (const { socket } of clients) socket.destroy()
+    },
+  })
+})
+
+test('bodies that never end keep no place of those that their client has for reads', async () => {
+  const { paths } = (await server.ask('/openapi.json')).json as { paths: Record<string, object> }
+  const posts = Object.entries(paths).filter(([, operations]) => 'post' in operations)
+  expect(posts.length).toBeGreaterThan(9)
+  for (const [path] of [...posts, ['/nothing'], [`/content/${note.outpoint(0)}`]] as [string][]) {
+    const endless = await Promise.all(Array.from({ length: 6 }, () => open(server.url)))
+    for (const { send } of endless)
+      send(`POST ${path} HTTP/1.1\r\nHost: x\r\n${CLIENT}x-bsv-topic: tm_names\r\nContent-Length: 9\r\n\r\n[`)
+    const { send, heard } = await open(server.url)
+    send(written({ path: `/content/${note.outpoint(0)}` }, 'read'))
+    await until(() => heard().endsWith('note'), `a read beside bodies to ${path}`)
+    for (const { socket } of endless) socket.destroy()
+  }
+})
+
+test('hundreds of requests at once are answered one after another, and nobody else of the address is shut out', async () => {
+  const many = 500
+  const [flood, other] = [await open(server.url), await open(server.url)]
+  const sent = Array.from({ length: many }, (_, at) => written({ path: '/health/live' }, `n${at}`))
+  flood.send(sent.join(''))
+  other.send(written({ path: '/health/live' }, 'other'))
+  await until(() => idsOf(other.heard()).length === 1)
+  await until(() => idsOf(flood.heard()).length === many)
+  expect(idsOf(flood.heard())).toEqual(sent.map((_, at) => `n${at}`))
+  expect((await server.ask('/health/live')).status).toBe(200)
+})
+
+test.each([1, 2, 3, 7, 64])('requests that come in pieces of %d bytes are answered as well', async (size) => {
+  const { send, socket, heard } = await open(server.url)
+  socket.setNoDelay(true)
+  const chunked =
+    'POST /svc/names/origins HTTP/1.1\r\nHost: x\r\nX-Request-Id: chunked\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const body = JSON.stringify([note.outpoint(0)])
+  const bytes =
+    written({ path: '/health/live' }, 'first') +
+    `${chunked}${body.length.toString(16)}\r\n${body}\r\n0\r\nX: y\r\n\r\n` +
+    written(post('/svc/gateway/preview', '\r\n\r\n<p>\r\n\r\n'), 'third') +
+    `\r\n${written({ path: '/svc/names/origin/a' }, 'fourth')}`
+  for (let at = 0; at < bytes.length; at += size) {
+    send(bytes.slice(at, at + size))
+    if (size < 64) await new Promise((resolve) => setImmediate(resolve))
+  }
+  await until(() => idsOf(heard()).length === 4)
+  expect(idsOf(heard())).toEqual(['first', 'chunked', 'third', 'fourth'])
+  expect(heard()).toContain(`{"${note.outpoint(0)}":`)
+  expect(heard()).toContain('\r\n\r\n\r\n\r\n<p>\r\n\r\n')
+})
+
+test('a server stops while clients have sent much and read nothing', async () => {
+  const stopping = await servers.start({ ...treeOf(chain.deployment) })
+  await stopping.submit(beefOf(film), ['tm_ordinals'])
+  const sent = written({ path: `/content/${film.outpoint(0)}` }, 'x').repeat(63)
+  const clients = await Promise.all(Array.from({ length: 4 }, () => open(stopping.url)))
+  for (const { socket, send } of clients) {
+    socket.pause()
+    send(sent)
+  }
+  await until(() => clients.every(({ socket }) => socket.bytesRead > 0))
+  await stopping.stop()
+  for (const { socket } of clients) socket.destroy()
+})
+
+test('over the limit for all, the connection that holds the most ends, and others are answered', async () => {
+  const small = await servers.start({
+    ...treeOf(chain.deployment),
+    TRUST_PROXY: '1',
+    MAX_CLIENT_UPLOAD_BYTES: String(MiB + 100_000),
+  })
+  await small.submit(beefOf(film), ['tm_ordinals'])
+  await small.submit(beefOf(note), ['tm_ordinals'])
+  const deaf = await Promise.all(Array.from({ length: 12 }, () => open(small.url)))
+  let ended = 0
+  for (const { socket, send } of deaf) {
+    socket.pause()
+    socket.once('close', () => ended++)
+    send(written({ path: `/content/${film.outpoint(0)}` }, 'x'))
+  }
+  // Each keeps 256 KiB of the store in memory.
+  await until(() => ended >= 8)
+  const { send, heard } = await open(small.url)
+  send(written({ path: `/content/${note.outpoint(0)}` }, 'read'))
+  await until(() => heard().endsWith('note'))
+  await loopTurns()
+  expect(ended).toBe(8)
+  for (const { socket } of deaf) socket.destroy()
+})
