@@ -30,7 +30,10 @@ export interface LookupNameSourceOptions extends FetchOptions {
   resolver?: Omit<LookupResolverConfig, 'facilitator'>
   /** The lookup service; `ls_names` by default. */
   service?: string
-  /** The most hosts to ask, those with the best record first; 8 by default. */
+  /**
+   * How many hosts to ask at once, those with the best record first, and at random among equals; 8 by default. The next ones are
+   * asked while none shows the name.
+   */
   maxHosts?: number
 }
 
@@ -58,7 +61,7 @@ export class LookupNameSource implements NameSource {
     this.resolver = new LookupResolver({ ...resolver, facilitator: this.facilitator })
   }
 
-  /** Asks all hosts at once; each gets an equal share of `maxBytes`. */
+  /** Asks hosts until one shows the name; each gets an equal share of `maxBytes`. */
   async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
     const { timeout, maxBytes, signal } = withBounds(this.options, bounds)
     const start = performance.now()
@@ -67,12 +70,20 @@ export class LookupNameSource implements NameSource {
       throw error
     })
     if (found instanceof SourceError) return [{ index: this.index, kind: 'failed', error: found }]
-    const each: AskBounds = {
-      timeout: Math.max(0, timeout - (performance.now() - start)),
-      maxBytes: Math.floor(maxBytes / found.length),
-      signal,
+    const replies: IndexReply[] = []
+    const left = (): number => Math.max(0, timeout - (performance.now() - start))
+    for (let at = 0; at < found.length && left() > 0; at += this.maxIndexes) {
+      const rounds = Math.ceil((found.length - at) / this.maxIndexes)
+      const each: AskBounds = {
+        timeout: left() / rounds,
+        maxBytes: Math.floor(maxBytes / found.length),
+        signal,
+      }
+      const next = found.slice(at, at + this.maxIndexes).map((host) => host.ask(name, each))
+      replies.push(...(await Promise.all(next)).flat())
+      if (replies.some(({ kind }) => kind === 'claimed')) break
     }
-    return (await Promise.all(found.map((host) => host.ask(name, each)))).flat()
+    return replies
   }
 
   /**
@@ -90,10 +101,7 @@ export class LookupNameSource implements NameSource {
     )
     const isFirst = (source: LookupHost, at: number): boolean =>
       sources.findIndex(({ index }) => index === source.index) === at
-    return sources
-      .filter(isFirst)
-      .sort((one, other) => Number(other.isAskable) - Number(one.isAskable))
-      .slice(0, this.maxIndexes)
+    return sources.filter(isFirst).sort((one, other) => Number(other.isAskable) - Number(one.isAskable))
   }
 
   private async hosts(): Promise<FoundHost[]> {
@@ -184,7 +192,8 @@ class Trackers {
       body: JSON.stringify(question),
     })
     if (answer.status !== 200) throw badAnswer(url, `status ${answer.status}`)
-    const records = listOf(url, answer).slice(0, MAX_RECORDS)
+    // The resolver keeps the order of equals, and whoever pays for many records could come first in it.
+    const records = shuffled(listOf(url, answer)).slice(0, MAX_RECORDS)
     return {
       type: 'output-list',
       outputs: records.flatMap((record) => {
@@ -194,6 +203,16 @@ class Trackers {
       }),
     }
   }
+}
+
+/** In random order (Fisher and Yates). */
+function shuffled<Item>(items: readonly Item[]): Item[] {
+  const all = [...items]
+  for (let left = all.length; left > 1; left--) {
+    const at = Math.floor(Math.random() * left)
+    ;[all[left - 1], all[at]] = [all[at] as Item, all[left - 1] as Item]
+  }
+  return all
 }
 
 /** The longest URL of a host; longer ones are not hosts, and too long to quote. */

@@ -63,12 +63,12 @@ export interface NameSource {
    */
   ask(name: string, bounds?: AskBounds): Promise<IndexReply[]>
   /**
-   * Discovers the indexes behind this source, each of which is then asked within its own bounds.
+   * Discovers the indexes behind this source, the best first, each of which is then asked within its own bounds.
    *
    * @throws SourceError if there is none.
    */
   find?(bounds?: AskBounds): Promise<NameSource[]>
-  /** The most indexes that it discovers; 1 by default. */
+  /** How many of the indexes that it discovers are asked at once; 1 by default. The next ones are asked while none shows the name. */
   readonly maxIndexes?: number
 }
 

@@ -34,6 +34,8 @@ export class ResolutionError extends MultiCodeError<ResolutionErrorCode> {
     code: ResolutionErrorCode,
     message: string,
     readonly reports: IndexReport[] = [],
+    /** How many indexes that sources found were not asked. */
+    readonly notAsked = 0,
   ) {
     super(code, message)
   }
@@ -82,8 +84,10 @@ export interface ResolvedName {
   /** When the indexes were asked, in milliseconds since 1970: use a result only while it is fresh (BRC-174 6). */
   checkedAt: number
   freshness: Freshness
-  /** One report per index, in the order of the sources. */
+  /** One report per index that was asked, in the order of the sources. */
   reports: IndexReport[]
+  /** How many indexes that sources found were not asked. */
+  notAsked: number
 }
 
 /** Whether a result may be acted on; see {@link isFresh}. */
@@ -158,7 +162,7 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   const sources = options.sources.map(nameSource)
   const checkedAt = Date.now()
   const memory = options.segments?.recall(options)
-  const outcomes = await askSources(sources, { ...options, memory })
+  const { outcomes, notAsked } = await askSources(sources, { ...options, memory })
 
   const shown = outcomes.filter(isChecked).map(({ history }) => history)
   // What was verified earlier counts against an index that is behind, and against one that denies the name.
@@ -173,10 +177,15 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   const leading = leadingHistories(own ? [...histories, own] : histories)
   const reports = merged.map((each) => (isChecked(each) ? reportOn(each, leading) : each))
   const [best, ...others] = leading
-  if (best === undefined) throw memory?.failure ?? unresolved(name, reports)
+  if (best === undefined) throw memory?.failure ?? unresolved(name, { reports, notAsked })
   if (others.length > 0) {
     const tips = leading.map(({ tip }) => formatOutpoint(tip.tip)).join(' and ')
-    throw new ResolutionError('DISAGREEMENT', `the indexes disagree about ${name}: ${tips}`, reports)
+    throw new ResolutionError(
+      'DISAGREEMENT',
+      `the indexes disagree about ${name}: ${tips}`,
+      reports,
+      notAsked,
+    )
   }
   const { tip } = best
   const status = spendStatus(checked, best)
@@ -200,6 +209,7 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
       asked: reports.length,
     },
     reports,
+    notAsked,
   }
 }
 
@@ -242,15 +252,24 @@ function reportOn({ index, history }: CheckedReply, leading: readonly VerifiedHi
     : { index, verdict: 'overruled', message: `it shows the name at ${tip}, by transactions in no block` }
 }
 
-function unresolved(name: string, reports: IndexReport[]): ResolutionError | HeadersError {
+function unresolved(
+  name: string,
+  { reports, notAsked }: { reports: IndexReport[]; notAsked: number },
+): ResolutionError | HeadersError {
   const unchecked = reports.find((report) => report.verdict === 'unchecked')
   if (unchecked !== undefined) return unchecked.error
+  const others = notAsked > 0 ? `; ${notAsked} more were not asked` : ''
   // An index whose proof does not hold is left out, like one that fails: it takes nothing from what the others say.
   if (reports.some(({ verdict }) => verdict === 'denies'))
-    return new ResolutionError('NOT_CLAIMED', `${name} is not claimed, according to the indexes`, reports)
+    return new ResolutionError(
+      'NOT_CLAIMED',
+      `${name} is not claimed, according to the indexes${others}`,
+      reports,
+      notAsked,
+    )
   const reasons = reports.map((report) => `${report.index}: ${'message' in report ? report.message : ''}`)
   const shown = reasons.length > 0 ? reasons.join('; ') : 'no index was asked'
-  return new ResolutionError('NO_PROOF', `no index proved ${name}: ${shown}`, reports)
+  return new ResolutionError('NO_PROOF', `no index proved ${name}: ${shown}${others}`, reports, notAsked)
 }
 
 function spendStatus(checked: readonly CheckedReply[], best: VerifiedHistory): SpendStatus {
@@ -278,7 +297,7 @@ function isChecked(outcome: Outcome): outcome is CheckedReply {
 const DEFAULT_MAX_AGE = 60_000
 const DEFAULT_TOTAL_BYTES = 128 * 1024 * 1024
 const DEFAULT_AT_ONCE = 32
-/** Limits on the indexes of one source and the replies of one index, whatever a source claims about itself. */
+/** Limits on the indexes of one source that are asked, and the replies of one index, whatever a source claims about itself. */
 const MAX_INDEXES = 64
 const MAX_REPLIES = 16
 /** The share of its time for an index that a resolution waits for others to fetch from it what both lack. */
@@ -288,12 +307,15 @@ const PATIENCE = 0.5
  * Asks all sources about a name and checks each index's answer. Each index gets an equal share of the bytes, and all of
  * the time if all indexes can be asked at once.
  *
- * @returns The outcome for each index, in the order of the sources, after `timeout` at the latest (plus one step of a check).
+ * Of the indexes that a source finds, as many are asked at once as it says (`maxIndexes`), and the next ones as long as none
+ * has shown the name: anybody can list an index that denies it.
+ *
+ * @returns The outcome for each index that was asked, in the order of the sources, after `timeout` at the latest (plus one step of a check).
  */
 async function askSources(
   sources: readonly NameSource[],
   options: ResolveOptions & { memory: NameMemory | undefined },
-): Promise<Outcome[]> {
+): Promise<{ outcomes: Outcome[]; notAsked: number }> {
   const { name, deployment, memory } = options
   const { timeout = DEFAULT_TIMEOUT, maxTotalBytes = DEFAULT_TOTAL_BYTES } = options
   const { maxAtOnce = DEFAULT_AT_ONCE } = options
@@ -303,14 +325,19 @@ async function askSources(
   const share = timeout / Math.max(1, Math.ceil(most / maxAtOnce))
   const slots = new Slots(maxAtOnce)
 
-  const askIndex = async (source: NameSource, index: string): Promise<Outcome[]> =>
+  let notAsked = 0
+
+  const askIndex = async (
+    source: NameSource,
+    { index, time = share, bytes = maxBytes }: { index: string; time?: number; bytes?: number },
+  ): Promise<Outcome[]> =>
     await slots.run(async () => {
-      const left = Math.min(share, end - performance.now())
+      const left = Math.min(time, share, end - performance.now())
       return await withDeadline(left, index, async (bounds) => {
         const { signal } = bounds
         const ask = async (known?: KnownName): Promise<Outcome[]> => {
           const places = known && { known: placesIn(known, { name, deployment }) }
-          const asking = listFrom(index, () => source.ask(name, { ...bounds, maxBytes, ...places }))
+          const asking = listFrom(index, () => source.ask(name, { ...bounds, maxBytes: bytes, ...places }))
           const replies = await unlessAborted(asking, signal)
           const check = { ...options, earlier: known, signal }
           return await Promise.all(replies.slice(0, MAX_REPLIES).map((reply) => checkReply(reply, check)))
@@ -322,7 +349,7 @@ async function askSources(
     })
   const askSource = async (source: NameSource, at: number): Promise<Outcome[]> => {
     const { index = `source ${at + 1}` } = source
-    if (source.find === undefined) return await askIndex(source, index)
+    if (source.find === undefined) return await askIndex(source, { index })
     // Discovery takes no slot: while one source looks for its indexes, others are asked.
     const found: NameSource[] = []
     const failed = await withDeadline(timeout, index, async (bounds) => {
@@ -330,10 +357,24 @@ async function askSources(
       found.push(...(await unlessAborted(finding, bounds.signal)))
       return []
     })
-    const asked = found.slice(0, maxIndexesOf(source)).map((each) => askIndex(each, each.index ?? index))
-    return [...failed, ...(await Promise.all(asked)).flat()]
+    const outcomes = [...failed]
+    const atOnce = maxIndexesOf(source)
+    const candidates = found.slice(0, MAX_INDEXES)
+    const bytes = Math.floor(maxBytes * Math.min(1, atOnce / Math.max(1, candidates.length)))
+    let asked = 0
+    while (asked < candidates.length && !outcomes.some(isChecked) && performance.now() < end) {
+      // Slow ones leave time for those that are asked after them.
+      const time = (end - performance.now()) / Math.ceil((candidates.length - asked) / atOnce)
+      const next = candidates.slice(asked, asked + atOnce)
+      asked += next.length
+      const replies = next.map((each) => askIndex(each, { index: each.index ?? index, time, bytes }))
+      outcomes.push(...(await Promise.all(replies)).flat())
+    }
+    notAsked += found.length - asked
+    return outcomes
   }
-  return (await Promise.all(sources.map(askSource))).flat()
+  const outcomes = (await Promise.all(sources.map(askSource))).flat()
+  return { outcomes, notAsked }
 }
 
 function maxIndexesOf({ maxIndexes = 1 }: NameSource): number {

@@ -301,20 +301,24 @@ describe('sources share', () => {
   })
 })
 
-test('a source that finds more indexes than it says is not asked all of them', async () => {
+test('of a source that finds indexes without end, a few are asked at once, and no more than 64', async () => {
   const asked: string[] = []
+  let [open, most] = [0, 0]
   const source: NameSource = {
     maxIndexes: 2,
     ask: async () => [],
     find: async () =>
-      ['A', 'B', 'C'].map((index) => ({
-        index,
+      Array.from({ length: 1000 }, (_, at) => ({
+        index: `index ${at}`,
         ask: async () => {
-          asked.push(index)
-          return [{ index, kind: 'not-claimed' }]
+          asked.push(`index ${at}`)
+          most = Math.max(most, ++open)
+          await new Promise((resolve) => setImmediate(resolve))
+          open--
+          return [{ index: `index ${at}`, kind: 'not-claimed' as const }]
         },
       })),
   }
-  await expect(resolve([source])).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
-  expect(asked).toEqual(['A', 'B'])
+  await expect(resolve([source])).rejects.toMatchObject({ code: 'NOT_CLAIMED', notAsked: 936 })
+  expect([new Set(asked).size, asked.length, most]).toEqual([64, 64, 2])
 })

@@ -176,21 +176,49 @@ test('where no host is found, that is the answer', async () => {
 })
 
 describe('hosts without end', () => {
-  test('of 500, the eight are asked that rank best', async () => {
+  test('of 500, those are asked first that rank best, and no more than 64 in all', async () => {
     const front = await indexes.start({})
     const hosts = Array.from({ length: 500 }, (_, at) => `${front.url}/${at}`)
     await expect(resolve(hosts)).rejects.toMatchObject({
-      reports: hosts.slice(0, 8).map((index) => ({ index, verdict: 'failed' })),
+      message: expect.stringMatching(/; 436 more were not asked$/),
+      reports: hosts.slice(0, 64).map((index) => ({ index, verdict: 'failed' })),
+      notAsked: 436,
     })
-    expect(front.asked.toSorted()).toEqual(Array.from({ length: 8 }, (_, at) => `/${at}/lookup`).toSorted())
+    expect(front.asked.toSorted()).toEqual(Array.from({ length: 64 }, (_, at) => `/${at}/lookup`).toSorted())
     // Those that failed are passed over: the resolver has heard of it.
     front.asked.length = 0
     await expect(resolve(hosts, { maxHosts: 3 })).rejects.toMatchObject({ code: 'NO_PROOF' })
-    expect(front.asked).toHaveLength(3)
-    expect(front.asked.every((path) => Number(path.split('/')[1]) >= 8)).toBe(true)
+    expect(front.asked).toHaveLength(64)
+    expect(front.asked.every((path) => Number(path.split('/')[1]) >= 64)).toBe(true)
   })
 
-  test('of 20 with long answers, eight are read, and each as far as its share goes', async () => {
+  test.each([
+    ['deny the name', { body: { type: 'output-list', outputs: [] } }],
+    ['fail', { status: 500, body: {} }],
+    ['show what does not hold', { body: aggregate(tip, beef(tip, way)) }],
+  ])('thirty strangers that %s do not hide it from one honest host', async (_, answer) => {
+    const strangers = await indexes.start(new Proxy<Record<string, RouteAnswer>>({}, { get: () => answer }))
+    const honest = await host({ body: aggregate(tip, whole) })
+    const hosts = Array.from({ length: 30 }, (_, at) => `${strangers.url}/${at}`)
+    for (const all of [
+      [...hosts, honest],
+      [...hosts.slice(0, 9), honest, ...hosts.slice(9)],
+    ])
+      expect(await resolve(all)).toMatchObject({ tip: { tip } })
+  })
+
+  test('strangers that say nothing leave time for the honest host after them', async () => {
+    const strangers = await indexes.start(
+      new Proxy<Record<string, RouteAnswer>>({}, { get: () => ({ does: () => {} }) }),
+    )
+    const honest = await host({ body: aggregate(tip, whole) })
+    const hosts = Array.from({ length: 30 }, (_, at) => `${strangers.url}/${at}`)
+    const sources = [source([...hosts, honest])]
+    const question = { name: 'abc', deployment, chainTracker: headers, sources, timeout: 4000 }
+    expect(await resolveName(question)).toMatchObject({ tip: { tip }, notAsked: 0 })
+  })
+
+  test('of 20 with long answers, each is read as far as its share goes', async () => {
     const MiB = 1024 * 1024
     let bytes = 0
     const fetching: typeof fetch = async (url, init) => {
@@ -215,10 +243,10 @@ describe('hosts without end', () => {
     ]
     const trust = { name: 'abc', deployment, chainTracker: headers, maxTotalBytes: 8 * MiB }
     await expect(resolveName({ ...trust, sources })).rejects.toMatchObject({
-      reports: Array.from({ length: 8 }, () => ({ verdict: 'failed', error: { code: 'TOO_LARGE' } })),
+      reports: Array.from({ length: 20 }, () => ({ verdict: 'failed', error: { code: 'TOO_LARGE' } })),
     })
-    expect(fronts.filter(({ asked }) => asked.length > 0)).toHaveLength(8)
-    expect(bytes).toBeLessThan(8 * MiB + 8 * 3 * 64 * 1024)
+    expect(fronts.filter(({ asked }) => asked.length > 0)).toHaveLength(20)
+    expect(bytes).toBeLessThan(8 * MiB + 20 * 3 * 64 * 1024)
   })
 
   test('hosts that may not be asked do not take the place of others', async () => {
@@ -256,7 +284,7 @@ describe('trackers', () => {
     const token = world.chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
     return { beef: Array.from(beefOf(token)), outputIndex: 0 }
   }
-  const resolveBy = async (slapTrackers: string[], more: Parameters<typeof source>[1] = {}) => {
+  const sourceBy = (slapTrackers: string[], more: Parameters<typeof source>[1] = {}) => {
     // No test has TLS: what the resolver takes for that is asked without.
     const fetching: typeof fetch = async (url, init) =>
       await fetch(String(url).replace('https:', 'http:'), init)
@@ -264,8 +292,13 @@ describe('trackers', () => {
       networkPreset: 'testnet' as const,
       slapTrackers: slapTrackers.map((url) => url.replace('http:', 'https:')),
     }
-    return await resolve([], { resolver, fetch: fetching, ...more })
+    return source([], { resolver, fetch: fetching, ...more })
   }
+  const resolveBy = async (slapTrackers: string[], more: Parameters<typeof source>[1] = {}) =>
+    await resolveName({
+      ...{ name: 'abc', deployment, chainTracker: headers },
+      sources: [sourceBy(slapTrackers, more)],
+    })
   const refused = (code: string) => ({
     code: 'NO_PROOF',
     reports: [{ index: 'ls_names', verdict: 'failed', error: { code } }],
@@ -300,6 +333,19 @@ describe('trackers', () => {
     })
     await expect(resolveBy([tracker.url])).rejects.toMatchObject(refused('UNREACHABLE'))
     expect(inside.asked).toEqual([])
+  })
+
+  test('order equal hosts at random, however many strangers they list first', async () => {
+    const honest = (await host({ body: aggregate(tip, whole) })).replace('http:', 'https:')
+    const strangers = Array.from({ length: 300 }, (_, at) => record(`https://127.0.0.1:1/${at}`))
+    const outputs = [...strangers, record(honest)]
+    const tracker = await indexes.start({ '/lookup': { body: { type: 'output-list', outputs } } })
+    const firsts = new Set<string>()
+    for (let left = 20; left > 0; left--) {
+      const [first] = await sourceBy([tracker.url]).find()
+      firsts.add(first?.index ?? '')
+    }
+    expect(firsts.size).toBeGreaterThan(5)
   })
 
   test('that say nothing are waited for half of the time', async () => {
