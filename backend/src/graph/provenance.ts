@@ -92,13 +92,46 @@ function listed({ txid, length, proof }: TransactionOutline): ListedTransaction 
   return { txid, length, ...(proof && { proof }) }
 }
 
+/** Transactions that prove an output, parents before children, that of the output last. */
+export interface Part {
+  /** What they prove: what was asked for, or as much of the way to it as fits. */
+  end: Outpoint
+  transactions: ListedTransaction[]
+}
+
+/**
+ * The start of a list of transactions that is a proof by itself: up to the last of its stops that fits, and at least to the
+ * first. So no stranger can make an answer longer than one step and what proves it.
+ *
+ * @param stops What the transactions on the way prove, by txid.
+ */
+function firstPart(
+  transactions: ListedTransaction[],
+  {
+    stops,
+    end,
+    maxBytes = Number.POSITIVE_INFINITY,
+  }: { stops: Map<string, Outpoint>; maxBytes: number | undefined } & Pick<Part, 'end'>,
+): Part {
+  let bytes = 0
+  let last: { count: number; end: Outpoint } | undefined
+  for (const [at, { txid, length, proof }] of transactions.entries()) {
+    bytes += length + (proof?.merklePath.length ?? 0)
+    if (bytes > maxBytes && last !== undefined)
+      return { end: last.end, transactions: transactions.slice(0, last.count) }
+    const stop = stops.get(txid)
+    if (stop !== undefined) last = { count: at + 1, end: stop }
+  }
+  return { end, transactions }
+}
+
 export type ProvenanceStore = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
 
 /** Everything needed to check where an ordinal comes from, or why it is not available. */
 export type Provenance =
   | {
       kind: 'complete'
-      /** Where the ordinal is now, as far as the store knows. */
+      /** Where the ordinal is now, as far as the store knows; of a part, the place to which it shows the way. */
       tip: Outpoint
       /** Parents before children, the transaction of the tip last. */
       transactions: ListedTransaction[]
@@ -120,23 +153,34 @@ export type Provenance =
  *
  * @param known Outpoints that the caller has verified. What comes up to the last of them on this lineage is left out, as far as
  * no unproven transaction needs it; the transaction of the tip never is. Others are ignored.
+ * @param maxBytes How much of it is enough: then a part is listed, as {@link firstPart}.
  */
 export async function provenanceOf(
   outpoint: Outpoint,
   store: ProvenanceStore,
-  known: readonly Outpoint[] = [],
+  { known = [], maxBytes }: PartOptions = {},
 ): Promise<Provenance> {
   const collection = new Collection(store.transactions)
+  const stops = new Map<string, Outpoint>()
   let tip: Outpoint | undefined
   for await (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(outpoint))) {
     tip = hop
     if (place.isKnown) continue
+    stops.set(hop.txid, hop)
     const missing = await addHop({ hop, ...place, collection, store })
     if (missing !== undefined) return { kind: 'incomplete', txid: missing }
   }
   if (tip === undefined) return { kind: 'unknown' }
   await collection.addAncestry(tip.txid)
-  return { kind: 'complete', tip, transactions: await collection.parentsFirst() }
+  const part = firstPart(await collection.parentsFirst(), { stops, end: tip, maxBytes })
+  return { kind: 'complete', tip: part.end, transactions: part.transactions }
+}
+
+/** What a caller has verified, and how much more is enough. */
+export interface PartOptions {
+  known?: readonly Outpoint[] | undefined
+  /** In bytes of transactions and merkle paths. */
+  maxBytes?: number | undefined
 }
 
 /** One hop of a lineage, and the hop before. */
@@ -270,6 +314,7 @@ type NodesStore = { transactions: TransactionSource; names: Pick<NamesReader, 'g
 export type NameProof =
   | {
       kind: 'complete'
+      /** Of the name; of a part, that of the last name on the way. */
       origin: Outpoint
       /** Parents before children, the mint of the name last. */
       transactions: ListedTransaction[]
@@ -287,30 +332,38 @@ export type NameProof =
  *
  * @param options.known Outputs of mints that the caller has verified. The way is shown from the last of them on; others are
  * ignored. The mint of the name is always shown.
+ * @param options.maxBytes How much is enough: then a part is listed, as {@link firstPart}.
  */
 export async function nameProof(
   name: string,
   options: {
     store: Pick<GraphReader, 'transactions' | 'names'>
     genesis: Outpoint
-    known?: readonly Outpoint[]
-  },
+  } & PartOptions,
 ): Promise<NameProof> {
-  const { store } = options
+  const { store, maxBytes } = options
   const origin = await store.names.originOf(name)
   if (origin === undefined) return { kind: 'unclaimed' }
   const collection = new Collection(store.transactions)
-  const end = await addDescent(mintedBeside(origin, name), { ...options, collection })
-  return end === undefined
-    ? { kind: 'complete', origin, transactions: await collection.parentsFirst() }
-    : { kind: 'incomplete', txid: end }
+  const stops = new Map<string, Outpoint>()
+  const end = await addDescent(mintedBeside(origin, name), { ...options, collection, stops })
+  if (end !== undefined) return { kind: 'incomplete', txid: end }
+  const part = firstPart(await collection.parentsFirst(), { stops: namesAt(stops), end: origin, maxBytes })
+  return { kind: 'complete', origin: part.end, transactions: part.transactions }
 }
 
-export interface HistoryOptions {
+/** The names of the mints that created nodes. */
+function namesAt(stops: Map<string, Outpoint>): Map<string, Outpoint> {
+  return new Map([...stops.keys()].map((txid) => [txid, { txid, vout: MINTED_VOUT }]))
+}
+
+/** Which output of a mint holds its name (service.md 2.7). */
+const MINTED_VOUT = 2
+
+/** As for {@link nameProof} and {@link provenanceOf}. */
+export interface HistoryOptions extends PartOptions {
   store: ProvenanceStore
   genesis: Outpoint
-  /** As for {@link nameProof} and {@link provenanceOf}. */
-  known?: readonly Outpoint[]
 }
 
 /**
@@ -319,27 +372,45 @@ export interface HistoryOptions {
  */
 export async function nameHistory(
   { name, origin, tip }: { name: string; origin: Outpoint; tip: Outpoint },
-  { store, genesis, known = [] }: HistoryOptions,
-): Promise<ListedTransaction[]> {
+  { store, genesis, known = [], maxBytes }: HistoryOptions,
+): Promise<Part> {
   const collection = new Collection(store.transactions)
+  const nodes = new Map<string, Outpoint>()
   if (!known.some(({ txid }) => txid === origin.txid))
-    await addDescent(mintedBeside(origin, name), { collection, store, genesis, known })
+    await addDescent(mintedBeside(origin, name), { collection, store, genesis, known, stops: nodes })
+  const stops = namesAt(nodes)
   for await (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(origin))) {
-    if (!place.isKnown) await addHop({ hop, ...place, collection, store })
+    if (!place.isKnown) {
+      stops.set(hop.txid, hop)
+      await addHop({ hop, ...place, collection, store })
+    }
     if (isSameOutpoint(hop, tip)) break
   }
   await collection.addAncestry(tip.txid)
-  return await collection.parentsFirst()
+  return firstPart(await collection.parentsFirst(), { stops, end: tip, maxBytes })
 }
 
-/** Everything from a node back to genesis, its transaction last, as in {@link nameHistory}. */
+/**
+ * Everything from a node back to genesis, its transaction last, as in {@link nameHistory}. A part of it ends with an earlier
+ * node on the way.
+ */
 export async function nodeHistory(
   node: NodeRecord,
-  { store, genesis }: { store: NodesStore; genesis: Outpoint },
-): Promise<ListedTransaction[]> {
+  { store, genesis, known, maxBytes }: { store: NodesStore; genesis: Outpoint } & PartOptions,
+): Promise<Part> {
   const collection = new Collection(store.transactions)
-  await addDescent(node, { collection, store, genesis })
-  return await collection.parentsFirst()
+  const stops = new Map<string, Outpoint>()
+  await addDescent(node, { collection, store, genesis, known, stops })
+  return firstPart(await collection.parentsFirst(), { stops, end: node.outpoint, maxBytes })
+}
+
+/** Everything from the origin of a name back to genesis. A part of it ends with the origin of an earlier name on the way. */
+export async function originHistory(
+  { name, origin }: { name: string; origin: Outpoint },
+  options: { store: NodesStore; genesis: Outpoint } & PartOptions,
+): Promise<Part> {
+  const { end, transactions } = await nodeHistory(mintedBeside(origin, name), options)
+  return { end: { txid: end.txid, vout: MINTED_VOUT }, transactions }
 }
 
 /** The node that a mint created beside the name in output 2: one is genuine if the other is. */
@@ -356,9 +427,15 @@ export function mintedBeside(origin: Outpoint, name: string): NodeRecord {
  */
 async function addDescent(
   node: NodeRecord,
-  options: { collection: Collection; store: NodesStore; genesis: Outpoint; known?: readonly Outpoint[] },
+  options: {
+    collection: Collection
+    store: NodesStore
+    genesis: Outpoint
+    /** Gets the node that each mint on the way created, by its txid. */
+    stops: Map<string, Outpoint>
+  } & PartOptions,
 ): Promise<string | undefined> {
-  const { collection, store, genesis, known = [] } = options
+  const { collection, store, genesis, known = [], stops } = options
   const knownTxids = new Set(known.map(({ txid }) => txid))
   const way: { next: NodeRecord | undefined; end?: string } = { next: node }
   // Nodes are visited first, so that no mint is skipped because another one spends its change.
@@ -366,7 +443,9 @@ async function addDescent(
     const created = way.next
     if (created?.outpoint.txid !== txid) return undefined
     way.next = undefined
-    if (isSameOutpoint(created.outpoint, genesis) || knownTxids.has(txid)) return undefined
+    if (isSameOutpoint(created.outpoint, genesis)) return undefined
+    stops.set(txid, created.outpoint)
+    if (knownTxids.has(txid)) return undefined
     const spent = await spentNode(created, inputs, store)
     if (spent === undefined) way.end = txid
     else if (!knownTxids.has(spent.outpoint.txid)) way.next = spent

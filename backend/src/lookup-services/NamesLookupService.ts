@@ -6,11 +6,10 @@ import type {
   OutputAdmittedByTopic,
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
-import { mintedBeside, nameHistory, nodeHistory } from '../graph/provenance.js'
+import { nameHistory, nodeHistory, originHistory, type Part, type PartOptions } from '../graph/provenance.js'
 import { mergeRecords, type NameRecord, type NodeRecord } from '../graph/records.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
 import { namesRecords, transactionRecords } from '../graph/transaction-records.js'
-import type { ListedTransaction } from '../graph/write-beef.js'
 import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, meansTopic, TOPICS } from '../protocol/profile.js'
@@ -39,7 +38,7 @@ export interface NamesLookupServiceOptions {
 /** An answering output, and how its history is read. */
 interface Found {
   outpoint: Outpoint
-  history: (genesis: Outpoint, reading: Reading) => Promise<ListedTransaction[]>
+  history: (genesis: Outpoint, reading: Reading, part: PartOptions) => Promise<Part>
 }
 
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
@@ -103,7 +102,7 @@ export class NamesLookupService implements LookupService {
     const answer = answering(found.outpoint)
     const { deployment, assemblesHistories = true } = this.options
     if (!asked.history || deployment === undefined || !assemblesHistories) return [answer]
-    return [withHistory(answer, (reading) => found.history(deployment.genesis, reading))]
+    return [withHistory(answer, (reading) => found.history(deployment.genesis, reading, partIn(asked)))]
   }
 
   private async findOne(asked: Extract<NamesQuery, { history: boolean }>): Promise<Found | undefined> {
@@ -126,9 +125,9 @@ export class NamesLookupService implements LookupService {
     const name = 'name' in asked ? asked.name : asked.origin
     const origin = await reader.names.originOf(name)
     if (origin === undefined) return undefined
-    if ('origin' in asked) return { ...this.foundNode(mintedBeside(origin, name)), outpoint: origin }
+    if ('origin' in asked) return this.foundOrigin({ name, outpoint: origin })
     const tip = await reader.ordinals.currentOutput(origin)
-    return tip && this.foundName({ name, outpoint: origin }, tip, 'known' in asked ? asked.known : undefined)
+    return tip && this.foundName({ name, outpoint: origin }, tip)
   }
 
   /** An output that holds a node or a name, spent or not. */
@@ -147,12 +146,21 @@ export class NamesLookupService implements LookupService {
     return name
   }
 
-  private foundName({ name, outpoint: origin }: NameRecord, tip: Outpoint, known: Outpoint[] = []): Found {
+  private foundName({ name, outpoint: origin }: NameRecord, tip: Outpoint): Found {
     const { reader } = this.options
     return {
       outpoint: tip,
-      history: (genesis, reading) =>
-        nameHistory({ name, origin, tip }, { store: reading(reader), genesis, known }),
+      history: (genesis, reading, part) =>
+        nameHistory({ name, origin, tip }, { store: reading(reader), genesis, ...part }),
+    }
+  }
+
+  private foundOrigin({ name, outpoint }: NameRecord): Found {
+    const { reader } = this.options
+    return {
+      outpoint,
+      history: (genesis, reading, part) =>
+        originHistory({ name, origin: outpoint }, { store: reading(reader), genesis, ...part }),
     }
   }
 
@@ -160,7 +168,7 @@ export class NamesLookupService implements LookupService {
     const { reader } = this.options
     return {
       outpoint: node.outpoint,
-      history: (genesis, reading) => nodeHistory(node, { store: reading(reader), genesis }),
+      history: (genesis, reading, part) => nodeHistory(node, { store: reading(reader), genesis, ...part }),
     }
   }
 
@@ -183,6 +191,13 @@ export class NamesLookupService implements LookupService {
 
   async getMetaData(): Promise<ServiceMetadata> {
     return LOOKUP_SERVICE_METADATA.names
+  }
+}
+
+function partIn(asked: NamesQuery): PartOptions {
+  return {
+    ...('known' in asked && { known: asked.known }),
+    ...('maxBytes' in asked && { maxBytes: asked.maxBytes }),
   }
 }
 

@@ -1,12 +1,12 @@
 import type { LookupFormula } from '../graph/overlay-interfaces.js'
+import type { Part } from '../graph/provenance.js'
 import { readBeef } from '../graph/read-beef.js'
-import type { ListedTransaction } from '../graph/write-beef.js'
 
 /** Wraps a store for one answer: the host may yield between reads, or abort them when the client has left. */
 export type Reading = <Store extends object>(store: Store) => Store
 
-/** Lists everything for the BEEF of an output, parents first, the output's own transaction last. */
-export type ReadHistory = (reading: Reading) => Promise<ListedTransaction[]>
+/** Lists everything for the BEEF of an output, or of an earlier one on the way to it if a part is asked for. */
+export type ReadHistory = (reading: Reading) => Promise<Part>
 
 /** An output of a formula, with its history if that was requested. */
 export type AnsweringOutput = LookupFormula[number] & {
@@ -24,7 +24,9 @@ export function withHistory(output: AnsweringOutput, transactions: ReadHistory):
     ...output,
     transactions,
     history: async (beef) => {
-      txids ??= transactions((store) => store).then((all) => new Set(all.map(({ txid }) => txid)))
+      txids ??= transactions((store) => store).then(
+        (all) => new Set(all.transactions.map(({ txid }) => txid)),
+      )
       return (await txids).has(readBeef(beef).subject.txid)
     },
   }

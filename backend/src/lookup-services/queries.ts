@@ -27,6 +27,10 @@ const history = z.boolean().default(false)
 /** What the caller has verified of a history; the most that is taken, as each is compared with all of it. */
 const MAX_KNOWN = 16
 const known = z.array(outpointText).max(MAX_KNOWN).optional()
+/** How much of a history is enough, in bytes of transactions. */
+const maxBytes = z.int().min(1).optional()
+/** What may be asked about one output. */
+const one = { history, known, maxBytes }
 /** What follows `<kind>:`. */
 const after = (kind: string) =>
   z
@@ -61,12 +65,14 @@ const eventQuery = z
   .transform(({ event, spent }) => (spent === true ? { origins: [] } : event))
 
 const namesQuery = z.union([
-  z.strictObject({ name: nameText, history, known }),
-  z.strictObject({ origin: nameText, history }),
-  z.strictObject({ mine: nameText, history }),
-  z.strictObject({ node: domainText, history }),
-  z.strictObject({ outpoint: outpointText, history }),
-  z.strictObject({ domain: nameText, history }).transform(({ domain: name, history }) => ({ name, history })),
+  z.strictObject({ name: nameText, ...one }),
+  z.strictObject({ origin: nameText, ...one }),
+  z.strictObject({ mine: nameText, ...one }),
+  z.strictObject({ node: domainText, ...one }),
+  z.strictObject({ outpoint: outpointText, ...one }),
+  z
+    .strictObject({ domain: nameText, ...one })
+    .transform(({ domain: name, ...others }) => ({ name, ...others })),
   eventQuery,
   z.strictObject({ origins: z.array(outpointText).max(MAX_ORIGINS) }),
   z.strictObject({
@@ -77,7 +83,7 @@ const namesQuery = z.union([
 ])
 
 const NAMES_FORMS =
-  'ls_names takes {name} or {domain: name}, {origin: name}, {mine: name}, {node: prefix} and {outpoint: "<txid>_<vout>"}, each optionally with history: true, and {name} also with known: [outpoint…] (at most 16), {event: "opns:<name>", "mine:<prefix>" or "origin:<outpoint>"}, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+  'ls_names takes {name} or {domain: name}, {origin: name}, {mine: name}, {node: prefix} and {outpoint: "<txid>_<vout>"}, each optionally with history: true, known: [outpoint…] (at most 16) and maxBytes, {event: "opns:<name>", "mine:<prefix>" or "origin:<outpoint>"}, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
 
 /** A parsed question to `ls_names`. */
 export type NamesQuery = z.output<typeof namesQuery>

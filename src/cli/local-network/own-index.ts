@@ -34,7 +34,7 @@ export class OwnIndex implements MineIndex {
 
   private async historyOf(node: LiveNode): Promise<Uint8Array> {
     const { graph: store } = this.node
-    const transactions = await nodeHistory(node, { store, genesis: this.genesis })
+    const { transactions } = await nodeHistory(node, { store, genesis: this.genesis })
     const beef: Uint8Array[] = []
     for await (const chunk of (await listedBeef({ transactions, store: store.transactions })).bytes())
       beef.push(chunk)

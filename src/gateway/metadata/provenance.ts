@@ -4,7 +4,7 @@ import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js
 import { provenanceOf } from '../../../backend/src/graph/provenance.js'
 import { decodedPointer, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { OriginUnknownError } from '../http/errors.js'
-import { BAD_KNOWN, knownOutpoints, knownQuery } from '../http/known-outpoints.js'
+import { BAD_PART, partOf, partQuery } from '../http/known-outpoints.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { askedOutpoint } from '../http/schemas.js'
@@ -31,12 +31,12 @@ export function provenanceRoutes({
 function serveProvenance({ store, evidence }: ProvenanceOptions): RequestHandler {
   return async (request, response) => {
     const outpoint = parseOutpoint(decodedPointer(request.path.slice('/provenance/'.length)))
-    const known = knownOutpoints(request.query)
+    const part = partOf(request.query)
     // Throws if the subject of the proof is blocked.
     await store.ordinals.at(outpoint, TIP)
     const answer = await longRead(response, async (read) => {
       const reading = read.over(evidence)
-      const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading, known))
+      const provenance = await evidence.consistent(() => provenanceOf(outpoint, reading, part))
       if (provenance.kind === 'unknown') {
         const message = 'this store has no ordinal at this outpoint, or its origin is unknown here'
         throw new OriginUnknownError(message, outpoint)
@@ -59,10 +59,10 @@ export const PROVENANCE_OPERATIONS: OperationGroup = {
       description:
         'The tip, every hop to the origin, and for each hop the transactions whose values place the ordinal, each with its merkle path if the store has one. With `known`, only what follows the last step that the caller knows.',
       params: z.object({ outpoint: askedOutpoint }),
-      query: knownQuery,
+      query: partQuery,
       answer: PROOF_ANSWER,
       errors: {
-        BAD_OUTPOINT: `The path does not end with an outpoint. ${BAD_KNOWN}`,
+        BAD_OUTPOINT: `The path does not end with an outpoint. ${BAD_PART}`,
         NOT_FOUND: 'This store has no ordinal there, or not every transaction back to its origin.',
         ORIGIN_PENDING,
         BLOCKED: 'The operator has blocked the output, or what the ordinal shows now.',

@@ -6,7 +6,7 @@ import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
-import { BAD_KNOWN, knownOutpoints, knownQuery } from '../http/known-outpoints.js'
+import { BAD_PART, partOf, partQuery } from '../http/known-outpoints.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
@@ -115,11 +115,11 @@ function named(
 function proof(store: GraphReader, genesis: Outpoint | undefined): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
-    const known = knownOutpoints(request.query)
+    const part = partOf(request.query)
     const answer = await longRead(response, async (read) => {
       const reading = read.over(store)
       const found =
-        genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis, known })))
+        genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis, ...part })))
       if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name)
       if (found.kind === 'incomplete') throw incompleteProof(found)
       const { origin: subject, transactions } = found
@@ -220,13 +220,13 @@ export const NAMES_OPERATIONS: OperationGroup = {
       route: 'GET /proof/{name}',
       summary: 'Proof that a name is genuine',
       description:
-        'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path if the store has one. Anyone who knows the genesis outpoint and has block headers can verify the name without trusting this host. With `known`, only what follows the last mint that the caller knows.',
+        'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path if the store has one. Anyone who knows the genesis outpoint and has block headers can verify the name without trusting this host. With `known`, only what follows the last mint that the caller knows; with `maxBytes`, the proof of an earlier name on the way if that of this one is longer.',
       params,
-      query: knownQuery,
+      query: partQuery,
       answer: PROOF_ANSWER,
       errors: {
         ...nameErrors,
-        BAD_OUTPOINT: BAD_KNOWN,
+        BAD_OUTPOINT: BAD_PART,
         NOT_FOUND: 'Not claimed, or this host lacks part of the way to genesis.',
       },
     },

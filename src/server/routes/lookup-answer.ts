@@ -63,11 +63,12 @@ async function listedAsOne(
   const ancestry = new Collection(reading(graph))
   const outputs: AnsweringOutput[] = []
   for (const output of formula) {
-    const { txid, transactions } = output
-    if (transactions === undefined) await ancestry.addAncestry(txid)
-    else for (const each of await transactions(reading)) histories.set(each.txid, each)
+    const part = await output.transactions?.(reading)
+    const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
+    if (part === undefined) await ancestry.addAncestry(txid)
+    else for (const each of part.transactions) histories.set(each.txid, each)
     if (!histories.has(txid) && !ancestry.has(txid)) throw notHeld(txid)
-    outputs.push(output)
+    outputs.push({ txid, outputIndex: vout })
     if (ancestry.bytes >= pageBytes) break
   }
   const others = (await ancestry.parentsFirst()).filter(({ txid }) => !histories.has(txid))
@@ -83,12 +84,14 @@ async function listedEach(
 ): Promise<{ outputs: ListedOutput[]; isTruncated: boolean }> {
   const outputs: ListedOutput[] = []
   let bytes = 0
-  for (const { txid, outputIndex, transactions } of formula) {
+  for (const output of formula) {
     const ancestry = new Collection(reading(graph))
-    if (transactions === undefined) await ancestry.addAncestry(txid)
-    const listed = (await transactions?.(reading)) ?? (await ancestry.parentsFirst())
+    const part = await output.transactions?.(reading)
+    const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
+    if (part === undefined) await ancestry.addAncestry(txid)
+    const listed = part?.transactions ?? (await ancestry.parentsFirst())
     if (!listed.some((each) => each.txid === txid)) throw notHeld(txid)
-    outputs.push({ outputIndex, transactions: listed })
+    outputs.push({ outputIndex: vout, transactions: listed })
     bytes += ancestry.bytes
     if (bytes >= pageBytes) break
   }
