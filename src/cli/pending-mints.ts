@@ -24,8 +24,8 @@ export class RecordingIndex implements MineIndex {
     private readonly folder: MintFolder,
   ) {
     this.liveNode = (name) => index.liveNode(name)
-    this.showNode = (name) => index.showNode(name)
-    this.showName = (name) => index.showName(name)
+    this.showNode = (name, known) => index.showNode(name, known)
+    this.showName = (name, known) => index.showName(name, known)
   }
 
   async submit(mint: Parameters<MineIndex['submit']>[0]): Promise<void> {
@@ -157,7 +157,7 @@ async function conflictingNode(
   if (after === undefined) return undefined
   // If the other mint is of the same name, only nodes below that name show it.
   for (const asked of [name, `${name}a`]) {
-    const node = await verifiedLiveNode({ ...options, name: asked }, after)
+    const node = await verifiedLiveNode({ ...options, name: asked }, { after })
     if (node !== undefined) return node
   }
   return undefined

@@ -1,3 +1,4 @@
+import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import { type Deployment, MintError } from '../../backend/src/protocol/mint.js'
 import { followMint, followUnprovenMint } from '../../backend/src/protocol/mint-outputs.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -18,14 +19,25 @@ export interface GenuineMint {
   txid: string
   /** The mint that created the node which this one spends; undefined if that node is the genesis. */
   parent: GenuineMint | undefined
-  /** The height of its block, if it was verified earlier. */
+  /** The height of its block, if it was verified earlier and is in one. */
   height?: number
+  /** Whether it was verified earlier. */
+  isVerified?: true
+  /** The node that it spends, if the bundle shows it. */
+  spends?: Outpoint
 }
 
 export { NAME_VOUT } from './known-name.js'
 
 /** The outputs of a mint that hold nodes. */
 export const NODE_VOUTS: readonly number[] = [0, 1]
+
+/** A node that was verified, from which the way to another one or to a name can be shown. */
+export interface WayPoint extends SpentOutput {
+  outpoint: Outpoint
+  /** The mints from the genesis to it, in order. */
+  line: readonly VerifiedMint[]
+}
 
 /** A name to look for in a tree, and what is known of it already. */
 export interface SoughtName {
@@ -39,15 +51,20 @@ export interface SoughtName {
  * the genesis outpoint is genuine because the caller says so, and from there on only nodes created by a checked mint
  * are. A copy of the covenant is not, whatever its state.
  *
+ * @param from A verified node: the bundle may leave out what comes before it.
  * @throws ProofError `NO_GENESIS`; `BAD_MINT` if a transaction that spends a genuine node breaks a rule of mints.
  */
 export function readMints(
   bundle: Bundle,
-  { deployment, ...sought }: Pick<SoughtName, 'deployment'> & Partial<SoughtName>,
+  {
+    deployment,
+    from,
+    ...sought
+  }: Pick<SoughtName, 'deployment'> & Partial<SoughtName> & { from?: WayPoint | undefined },
 ): Map<string, GenuineMint> {
   const { genesis } = deployment
-  const mints = knownMints(sought.earlier)
-  if (mints.size === 0 && bundle.output(genesis) === undefined)
+  const mints = from === undefined ? knownMints(sought.earlier) : mintsBefore(from)
+  if (mints.size === 0 && from === undefined && bundle.output(genesis) === undefined)
     throw new ProofError('NO_GENESIS', `the genesis ${formatOutpoint(genesis)} is not in the proof`)
   const spent = new Map<string, { node: SpentNode; spender: Spender; parent?: GenuineMint }>()
   const addNode = (
@@ -68,6 +85,7 @@ export function readMints(
   if (earlier !== undefined && name !== undefined)
     for (const node of nodesAfter(earlier, { name, deployment }))
       addNode(node.outpoint, mints.get(node.outpoint.txid), node)
+  if (from !== undefined) addNode(from.outpoint, mints.get(from.outpoint.txid), from)
   addNode(genesis)
   // Parents come before children, so every node that a transaction spends is known by then.
   for (const { txid } of bundle.transactions) {
@@ -77,6 +95,7 @@ export function readMints(
       ...checkedMint(bundle, { ...found, deployment }),
       txid,
       parent: found.parent,
+      spends: found.node.outpoint,
     }
     mints.set(txid, genuine)
     for (const vout of NODE_VOUTS) addNode({ txid, vout }, genuine)
@@ -90,11 +109,22 @@ interface SpentNode {
   output: SpentOutput | undefined
 }
 
+function mintsBefore({ line }: WayPoint): Map<string, GenuineMint> {
+  const mints = new Map<string, GenuineMint>()
+  let parent: GenuineMint | undefined
+  // Only what a bundle shows is asked for its domain.
+  for (const { txid, name, height } of line) {
+    parent = { name, domain: '', txid, parent, isVerified: true, ...(height !== undefined && { height }) }
+    mints.set(txid, parent)
+  }
+  return mints
+}
+
 function knownMints(known: KnownName | undefined): Map<string, GenuineMint> {
   const mints = new Map<string, GenuineMint>()
   let parent: GenuineMint | undefined
   for (const { txid, name, domain, height } of known?.line ?? []) {
-    parent = { name, domain, txid, parent, height }
+    parent = { name, domain, txid, parent, height, isVerified: true }
     mints.set(txid, parent)
   }
   return mints
@@ -275,24 +305,40 @@ export function remembered(
 }
 
 /**
- * Checks only the mint of a name, from any BEEF that holds the mints from the genesis to it. Where the name has moved
- * since does not matter.
+ * Checks the mint of a name, or of another name on the way to it, from a BEEF that holds the mints from the genesis or from a
+ * verified node to it. Where the name has moved since does not matter.
  *
- * @returns The name, and the script of its origin, which starts with the lock that the mint gave it.
+ * @param check.origin The output in which it was minted.
+ * @param check.towards A name: the node on the way to it is given, for the next part.
+ * @param check.from A verified node: the BEEF may leave out what comes before it.
+ * @returns The name, the script of its origin, which starts with the lock that the mint gave it, and that node.
  * @throws as {@link verifyNameProof}.
  */
 export async function verifyNameMint(
-  check: NameTrust & { beef: Uint8Array; name: string },
-): Promise<VerifiedName & { lockingScript: Uint8Array }> {
-  const { beef, deployment } = check
+  check: NameTrust & { beef: Uint8Array; origin: Outpoint; towards: string; from?: WayPoint | undefined },
+): Promise<VerifiedName & { lockingScript: Uint8Array; next: WayPoint }> {
+  const { beef, deployment, origin, towards } = check
   const bundle = new Bundle(beef, check)
-  const verified = await verifiedName(
-    mintOf(bundle, check),
-    new TransactionVerifier(bundle, check, deployment.genesis.txid),
-  )
-  const output = bundle.output(verified.origin)
-  if (output === undefined) throw new ProofError('BAD_BEEF', `${formatOutpoint(verified.origin)} is missing`)
-  return { ...verified, lockingScript: output.lockingScript }
+  const mint = origin.vout === NAME_VOUT ? readMints(bundle, check).get(origin.txid) : undefined
+  if (mint === undefined) throw notInTree(origin, 'name')
+  const verified = await verifiedName(mint, new TransactionVerifier(bundle, check, deployment.genesis.txid))
+  const node = { txid: origin.txid, vout: towards.startsWith(mint.name) ? 1 : 0 }
+  const [output, next] = [bundle.output(origin), bundle.output(node)]
+  if (output === undefined || next === undefined)
+    throw new ProofError('BAD_BEEF', `${formatOutpoint(origin)} is missing`)
+  return {
+    ...verified,
+    lockingScript: output.lockingScript,
+    next: wayPoint(next, { outpoint: node, line: verified.line }),
+  }
+}
+
+/** A copy: a view would keep the whole part in memory. */
+function wayPoint(
+  { satoshis, lockingScript }: SpentOutput,
+  place: Pick<WayPoint, 'outpoint' | 'line'>,
+): WayPoint {
+  return { ...place, satoshis, lockingScript: lockingScript.slice() }
 }
 
 /** Finds the mint of a name in a bundle. @throws ProofError `NOT_IN_TREE`. */
@@ -306,8 +352,8 @@ export function mintOf(bundle: Bundle, { name, ...sought }: SoughtName): Genuine
 /** Verifies each mint of the line, from the genesis on. */
 export async function verifiedName(last: GenuineMint, verifier: TransactionVerifier): Promise<VerifiedName> {
   const line: VerifiedMint[] = []
-  for (const { txid, name, height: known } of lineOf(last)) {
-    const height = known ?? (await verifier.verify(txid))
+  for (const { txid, name, height: known, isVerified } of lineOf(last)) {
+    const height = isVerified ? known : (known ?? (await verifier.verify(txid)))
     line.push({ txid, name, ...(height !== undefined && { height }) })
   }
   const height = line.at(-1)?.height
@@ -321,14 +367,11 @@ export async function verifiedName(last: GenuineMint, verifier: TransactionVerif
 }
 
 /** A node that descends from the genesis of its tree: names can be mined from it, unless it has been spent since. */
-export interface VerifiedNode {
+export interface VerifiedNode extends WayPoint {
   /** The prefix that the node stands for; empty for the root. */
   domain: string
-  outpoint: Outpoint
-  satoshis: number
-  lockingScript: Uint8Array
-  /** The mints from the genesis to the node, in order; empty for the root as deployed. */
-  line: VerifiedMint[]
+  /** The nodes on the way that the BEEF shows to be spent. */
+  passed: readonly Outpoint[]
   /** Whether every mint of the line is in a block that the chain tracker knows. */
   proven: boolean
   /** The transaction that holds the node, with its merkle path, or its ancestors down to proven ones. */
@@ -343,15 +386,21 @@ export interface VerifiedNode {
  *
  * @param check.beef A BEEF with every mint from the genesis to the node, as `ls_names` answers `{mine, history: true}`.
  * @param check.after A node verified earlier: the line must contain a mint that spends it.
+ * @param check.from A node verified earlier: the BEEF may leave out what comes before it.
  * @throws as {@link verifyNameProof}.
  */
 export async function verifyNode(
-  check: NameTrust & { beef: Uint8Array; outpoint: Outpoint; after?: Outpoint },
+  check: NameTrust & {
+    beef: Uint8Array
+    outpoint: Outpoint
+    after?: Outpoint | undefined
+    from?: WayPoint | undefined
+  },
 ): Promise<VerifiedNode> {
   const { beef, outpoint, after, deployment } = check
   const bundle = new Bundle(beef, check)
-  const mint = mintBefore(bundle, { outpoint, deployment })
-  if (after !== undefined) requireDescent(bundle, { mint, after, outpoint })
+  const mint = mintBefore(bundle, check)
+  if (after !== undefined) requireDescent({ mint, after, outpoint })
   const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
   const { line, proven } =
     mint === undefined ? { line: [], proven: true } : await verifiedName(mint, verifier)
@@ -365,17 +414,18 @@ export async function verifyNode(
       'STALE_TIP',
       `the node ${formatOutpoint(outpoint)} is spent by ${spender.transaction.txid}, in the same BEEF`,
     )
-  const { satoshis, lockingScript } = output
-  const domain = domainOf(mint, outpoint)
-  return { domain, outpoint, satoshis, lockingScript, line, proven, transaction }
+  // A checked mint has written its nodes as their script says.
+  const domain = mint === undefined ? '' : decodeMineNode(output.lockingScript).domain
+  const passed = passedBy(mint)
+  return { domain, ...wayPoint(output, { outpoint, line }), proven, transaction, passed }
 }
 
 /** The mint that created a node; undefined for the root as deployed. */
 function mintBefore(
   bundle: Bundle,
-  { outpoint, deployment }: { outpoint: Outpoint; deployment: Deployment },
+  { outpoint, deployment, from }: { outpoint: Outpoint; deployment: Deployment; from?: WayPoint | undefined },
 ): GenuineMint | undefined {
-  const mints = readMints(bundle, { deployment })
+  const mints = readMints(bundle, { deployment, from })
   if (formatOutpoint(outpoint) === formatOutpoint(deployment.genesis)) return undefined
   const mint = mints.get(outpoint.txid)
   if (mint !== undefined && NODE_VOUTS.includes(outpoint.vout)) return mint
@@ -390,21 +440,22 @@ function notInTree(outpoint: Outpoint, kind: 'name' | 'node'): ProofError {
   )
 }
 
-function requireDescent(
-  bundle: Bundle,
-  { mint, after, outpoint }: { mint: GenuineMint | undefined; after: Outpoint; outpoint: Outpoint },
-): void {
-  const spender = bundle.spenderOf(after)?.transaction.txid
-  const line = mint === undefined ? [] : lineOf(mint)
-  if (line.some(({ txid }) => txid === spender)) return
+function passedBy(mint: GenuineMint | undefined): Outpoint[] {
+  return mint === undefined ? [] : lineOf(mint).flatMap(({ spends }) => (spends ? [spends] : []))
+}
+
+function requireDescent({
+  mint,
+  after,
+  outpoint,
+}: {
+  mint: GenuineMint | undefined
+  after: Outpoint
+  outpoint: Outpoint
+}): void {
+  if (passedBy(mint).some((node) => isSameOutpoint(node, after))) return
   throw new ProofError(
     'NOT_DESCENDED',
     `${formatOutpoint(outpoint)} does not descend from a mint that spends ${formatOutpoint(after)}`,
   )
-}
-
-/** Output 0 of a mint keeps the domain of the node it spends; output 1 adds the claimed character. */
-function domainOf(mint: GenuineMint | undefined, { vout }: Outpoint): string {
-  if (mint === undefined) return ''
-  return vout === 0 ? mint.domain : mint.name
 }

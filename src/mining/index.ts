@@ -25,7 +25,7 @@ export {
   sendWithWallet,
   WalletSendError,
 } from './fund-with-wallet.js'
-export { HttpMineIndex, type MineIndex, type ShownNode } from './mine-index.js'
+export { HttpMineIndex, type KnownNodes, type MineIndex, type Shown } from './mine-index.js'
 export {
   type MineNameOptions,
   type MiningEvent,

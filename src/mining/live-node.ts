@@ -1,11 +1,11 @@
 import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
-import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { ProofError } from '../client/errors.js'
-import { type VerifiedNode, verifyNameMint, verifyNode } from '../client/verify-name.js'
+import { type VerifiedNode, verifyNameMint, verifyNode, type WayPoint } from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
-import type { MineIndex } from './mine-index.js'
+import { MAX_EVIDENCE_BYTES, type MineIndex, type Shown } from './mine-index.js'
 import { MiningError } from './mining-error.js'
 
 /** An index to ask about a name, and what its answer is verified against. */
@@ -16,27 +16,35 @@ interface NodeQuestion extends Trust {
 }
 
 /**
- * The node that an index shows for a name, verified; undefined if it says that the name is taken.
+ * The node that an index shows for a name, verified part by part; undefined if it says that the name is taken.
  *
- * @param after A node that it has to descend from.
+ * @param way.after A node that it has to descend from.
+ * @param way.from A node on the way that was verified.
  * @throws MiningError `BAD_PROOF`, `BAD_INDEX`; HeadersError.
  */
 export async function verifiedLiveNode(
   question: NodeQuestion,
-  after?: Outpoint,
+  { after, from: first }: { after?: Outpoint; from?: WayPoint } = {},
 ): Promise<VerifiedNode | undefined> {
   const { name, index } = question
   // Asked first because the evidence alone does not tell a name that is taken from a tree that does not exist.
-  if ((await index.liveNode(name)) === undefined) return undefined
-  const shown = await index.showNode(name)
-  if (shown === undefined) return undefined
-  let node: VerifiedNode
-  try {
-    node = await verifyNode({ ...question, ...shown, after })
-  } catch (cause) {
-    if (!(cause instanceof ProofError)) throw cause
-    const outpoint = formatOutpoint(shown.outpoint)
-    throw new MiningError('BAD_PROOF', `the index shows the node ${outpoint}: ${cause.message}`, { cause })
+  const live = await index.liveNode(name)
+  if (live === undefined) return undefined
+  let node: VerifiedNode | undefined
+  let hasPassed = after === undefined
+  for (;;) {
+    const from: WayPoint | undefined = node ?? first
+    const shown = await index.showNode(name, from && [from.outpoint])
+    if (shown === undefined) return undefined
+    // Nothing leads on from there: the node has moved since the index was asked for it.
+    if (node !== undefined && isSameOutpoint(shown.outpoint, node.outpoint)) break
+    node = await verifiedPart(question, { ...shown, from })
+    hasPassed ||= node.passed.some((each) => after !== undefined && isSameOutpoint(each, after))
+    if (isSameOutpoint(node.outpoint, live.outpoint)) break
+  }
+  if (!hasPassed) {
+    const [shown, spent] = [node.outpoint, after].map((each) => each && formatOutpoint(each))
+    throw new MiningError('BAD_PROOF', `the index shows the node ${shown}: it does not descend from ${spent}`)
   }
   if (!name.startsWith(node.domain) || node.domain === name)
     throw new MiningError(
@@ -44,6 +52,21 @@ export async function verifiedLiveNode(
       `the index shows the node of ${JSON.stringify(node.domain)}, from which ${name} cannot be mined`,
     )
   return node
+}
+
+async function verifiedPart(
+  question: NodeQuestion,
+  part: Shown & { from: WayPoint | undefined },
+): Promise<VerifiedNode> {
+  try {
+    const node = await verifyNode({ ...question, ...part, maxBytes: MAX_EVIDENCE_BYTES })
+    if (part.from === undefined || node.line.length > part.from.line.length) return node
+    throw new ProofError('NOT_DESCENDED', 'no mint leads on to it')
+  } catch (cause) {
+    if (!(cause instanceof ProofError)) throw cause
+    const outpoint = formatOutpoint(part.outpoint)
+    throw new MiningError('BAD_PROOF', `the index shows the node ${outpoint}: ${cause.message}`, { cause })
+  }
 }
 
 /** Whether the index still says that a node is the one to mine a name from. */
@@ -76,7 +99,7 @@ export async function successorNode(
   const { outpoint } = node
   for (let attempt = 1; ; attempt++) {
     try {
-      return await verifiedLiveNode(question, outpoint)
+      return await verifiedLiveNode(question, { after: node.outpoint, from: node })
     } catch (error) {
       if (!(error instanceof MiningError) || error.code !== 'BAD_PROOF') throw error
       if (mayBeLive && (await isLive(question.index, { name, node }))) return node
@@ -104,6 +127,7 @@ export interface OwnersMint {
  * another transaction, with another txid; in a tree of covenant version 2, that one gives the name to the same owner.
  *
  * @param asked.nameScript Output 2 of a mint of the name for the owner: the lock, and what the covenant writes after it.
+ * @param asked.node A node on the way to it, if one was verified.
  * @returns Undefined if the index shows no such mint, or none that holds.
  * @throws HeadersError if the chain tracker does not answer; the reason of the signal.
  */
@@ -111,16 +135,32 @@ export async function ownersMint(
   asked: Trust & {
     name: string
     nameScript: Uint8Array
+    node?: WayPoint
     deployment: Deployment
     index: Pick<MineIndex, 'showName'>
   },
 ): Promise<OwnersMint | undefined> {
-  const { name, nameScript, index, signal } = asked
+  const { name, nameScript, node, index, signal } = asked
   try {
-    const beef = await index.showName(name)
-    if (beef === undefined) return undefined
-    const { origin, proven, lockingScript } = await verifyNameMint({ ...asked, beef })
-    return equalBytes(lockingScript, nameScript) ? { txid: origin.txid, proven } : undefined
+    for (let from = node; ; ) {
+      const shown = await index.showName(name, from && [from.outpoint])
+      if (shown === undefined) return undefined
+      const { beef, outpoint: origin } = shown
+      const part = await verifyNameMint({
+        ...asked,
+        beef,
+        origin,
+        towards: name,
+        from,
+        maxBytes: MAX_EVIDENCE_BYTES,
+      })
+      if (part.name === name)
+        return equalBytes(part.lockingScript, nameScript)
+          ? { txid: origin.txid, proven: part.proven }
+          : undefined
+      if (part.line.length <= (from?.line.length ?? 0)) return undefined
+      from = part.next
+    }
   } catch (error) {
     signal?.throwIfAborted()
     if (error instanceof ProofError || error instanceof MiningError) return undefined

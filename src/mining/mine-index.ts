@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, PROFILES, TOPICS } from '../../backend/src/protocol/profile.js'
 import type { FetchedAnswer } from '../client/bounded-fetch.js'
 import { readAggregate } from '../client/lookup-source.js'
@@ -17,11 +17,16 @@ import {
   unexpectedAnswer,
 } from './server-answers.js'
 
-/** A node with its evidence, not yet verified: a BEEF of every mint from the genesis to it. */
-export interface ShownNode {
+/**
+ * An output with its evidence, not yet verified: a BEEF of every mint from the genesis, or from what the asker knows, to it.
+ */
+export interface Shown {
   outpoint: Outpoint
   beef: Uint8Array
 }
+
+/** The nodes that an asker has verified: evidence may leave out what comes before them. */
+export type KnownNodes = readonly Outpoint[]
 
 /**
  * What mining asks of an index of the tree. Every answer is only a claim: the node is verified before anything is searched
@@ -30,10 +35,16 @@ export interface ShownNode {
 export interface MineIndex {
   /** The live node of the longest mined prefix of a name; undefined if the name is taken. */
   liveNode(name: string): Promise<LiveNode | undefined>
-  /** The same node with its evidence; undefined if the name is taken. */
-  showNode(name: string): Promise<ShownNode | undefined>
-  /** A BEEF of every mint from the genesis to that of a name, not yet verified; undefined if the index does not know it. */
-  showName(name: string): Promise<Uint8Array | undefined>
+  /**
+   * The same node with its evidence, or an earlier node on the way if the evidence is long: strangers decide how many mints
+   * there are, and how large. Undefined if the name is taken.
+   */
+  showNode(name: string, known?: KnownNodes): Promise<Shown | undefined>
+  /**
+   * The output in which a name was minted with its evidence, or that of an earlier name on the way. Undefined if the index does
+   * not know the name.
+   */
+  showName(name: string, known?: KnownNodes): Promise<Shown | undefined>
   /**
    * Submits a mint.
    *
@@ -44,8 +55,10 @@ export interface MineIndex {
 
 /** Longer, because submissions are queued. */
 const SUBMIT_TIMEOUT = 50_000
-/** The longest evidence that is read, in bytes: about 800 mints of the live tree. */
-const MAX_EVIDENCE_BYTES = 16 * 1024 * 1024
+/** How much evidence an index should show at once, in bytes: about 400 mints of the live tree. */
+export const EVIDENCE_BYTES = 8 * 1024 * 1024
+/** The longest evidence that is read, in bytes: at least one mint, which may be as long as a server takes one, with what proves it. */
+export const MAX_EVIDENCE_BYTES = 128 * 1024 * 1024
 
 const steak = z.record(z.string(), z.object({ outputsToAdmit: z.array(z.number()) }))
 const origin = z.object({ outpoint: z.string() })
@@ -69,19 +82,24 @@ export class HttpMineIndex implements MineIndex {
     return await askLiveNode({ ...this.options, url: this.url, name })
   }
 
-  async showNode(name: string): Promise<ShownNode | undefined> {
-    const output = await this.evidence({ mine: name })
-    return output && { outpoint: { txid: output.txid ?? '', vout: output.vout }, beef: output.beef }
+  async showNode(name: string, known?: KnownNodes): Promise<Shown | undefined> {
+    return await this.evidence({ mine: name }, known)
   }
 
-  async showName(name: string): Promise<Uint8Array | undefined> {
-    return (await this.evidence({ name }))?.beef
+  async showName(name: string, known?: KnownNodes): Promise<Shown | undefined> {
+    return await this.evidence({ origin: name }, known)
   }
 
-  private async evidence(query: {
-    mine?: string
-    name?: string
-  }): Promise<ReturnType<typeof readAggregate>[number] | undefined> {
+  private async evidence(
+    asked: { mine: string } | { origin: string },
+    known: KnownNodes = [],
+  ): Promise<Shown | undefined> {
+    const query = {
+      ...asked,
+      history: true,
+      maxBytes: EVIDENCE_BYTES,
+      ...(known.length > 0 && { known: known.map(formatOutpoint) }),
+    }
     const answer = await askServer({
       ...this.options,
       url: `${this.url}/lookup`,
@@ -95,12 +113,13 @@ export class HttpMineIndex implements MineIndex {
           'X-Aggregation': 'yes',
           Accept: 'application/octet-stream',
         },
-        body: JSON.stringify({ service: LOOKUP_SERVICES.names, query: { ...query, history: true } }),
+        body: JSON.stringify({ service: LOOKUP_SERVICES.names, query }),
       },
     })
     if (answer.status !== 200 || answer.contentType !== 'application/octet-stream')
       throw unexpectedAnswer(this.url, { status: answer.status, body: undefined })
-    return this.outputsOf(answer)[0]
+    const [output] = this.outputsOf(answer)
+    return output && { outpoint: { txid: output.txid ?? '', vout: output.vout }, beef: output.beef }
   }
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {

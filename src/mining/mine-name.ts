@@ -259,7 +259,7 @@ async function replacementOf(
   }
   const { ownerLock, deployment } = plan
   const nameScript = encodeNameOutput({ ownerLock, name, deployment })
-  const found = await ownersMint({ ...options, name, nameScript })
+  const found = await ownersMint({ ...options, name, nameScript, node })
   // The next node must descend from the very mint that is shown for the name.
   const ours = next === undefined || found?.txid === sameName?.txid ? found : undefined
   if (next === undefined) {
@@ -304,6 +304,7 @@ function childOf({ mint, transaction }: PaidMint, parent: VerifiedNode): Verifie
     line: [...parent.line, { txid, name: mint.name }],
     proven: false,
     transaction,
+    passed: [parent.outpoint],
   }
 }
 

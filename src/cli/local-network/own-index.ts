@@ -1,9 +1,9 @@
-import { mintedBeside, nodeHistory } from '../../../backend/src/graph/provenance.js'
+import { nodeHistory, originHistory, type Part } from '../../../backend/src/graph/provenance.js'
 import { listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
-import type { MineIndex, ShownNode } from '../../mining/mine-index.js'
+import { EVIDENCE_BYTES, type KnownNodes, type MineIndex, type Shown } from '../../mining/mine-index.js'
 import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
 import type { LiveNode } from '../../mining/server-answers.js'
 import type { Node } from '../../server/node.js'
@@ -22,23 +22,27 @@ export class OwnIndex implements MineIndex {
     return found.domain === name ? undefined : found
   }
 
-  async showNode(name: string): Promise<ShownNode | undefined> {
+  async showNode(name: string, known?: KnownNodes): Promise<Shown | undefined> {
     const node = await this.liveNode(name)
-    return node && { outpoint: node.outpoint, beef: await this.historyOf(node) }
+    return node && (await this.shown(nodeHistory(node, this.part(known))))
   }
 
-  async showName(name: string): Promise<Uint8Array | undefined> {
+  async showName(name: string, known?: KnownNodes): Promise<Shown | undefined> {
     const origin = await this.node.graph.names.originOf(name)
-    return origin && (await this.historyOf(mintedBeside(origin, name)))
+    return origin && (await this.shown(originHistory({ name, origin }, this.part(known))))
   }
 
-  private async historyOf(node: LiveNode): Promise<Uint8Array> {
+  private part(known: KnownNodes | undefined): Parameters<typeof nodeHistory>[1] {
+    return { store: this.node.graph, genesis: this.genesis, known, maxBytes: EVIDENCE_BYTES }
+  }
+
+  private async shown(reading: Promise<Part>): Promise<Shown> {
     const { graph: store } = this.node
-    const { transactions } = await nodeHistory(node, { store, genesis: this.genesis })
+    const { end: outpoint, transactions } = await reading
     const beef: Uint8Array[] = []
     for await (const chunk of (await listedBeef({ transactions, store: store.transactions })).bytes())
       beef.push(chunk)
-    return joinBytes(beef)
+    return { outpoint, beef: joinBytes(beef) }
   }
 
   async submit({ beef, txid, name }: { beef: Uint8Array; txid: string; name: string }): Promise<void> {

@@ -43,8 +43,8 @@ function brittle(server: TestServer): { network: LocalNetwork; taken(): number }
       submit: (submitted) => breaking(submit(submitted)),
       index: {
         liveNode: (name) => index.liveNode(name),
-        showNode: (name) => index.showNode(name),
-        showName: (name) => index.showName(name),
+        showNode: (name, known) => index.showNode(name, known),
+        showName: (name, known) => index.showName(name, known),
         submit: (mint) => breaking(index.submit(mint)),
       },
     },

@@ -37,14 +37,16 @@ test('a server says where to continue, and proves that the node is genuine', asy
 
 test('a server shows the mint of a name, with all mints before it', async () => {
   const { index, first, chain } = await indexed()
-  const beef = await index.showName('a')
-  const check = { deployment: chain.deployment, chainTracker: 'scripts only' } as const
-  const verified = await verifyNameMint({ ...check, beef: beef ?? new Uint8Array(), name: 'a' })
+  const shown = await index.showName('a')
+  const { beef = new Uint8Array(), outpoint: origin = chain.deployment.genesis } = shown ?? {}
+  const check = { deployment: chain.deployment, chainTracker: 'scripts only', beef, towards: 'a' } as const
+  const verified = await verifyNameMint({ ...check, origin })
   expect(verified).toMatchObject({ name: 'a', origin: parseOutpoint(first.outpoint(2)), proven: false })
   expect(verified.lockingScript).toEqual(first.transaction.outputs[2]?.lockingScript)
-  await expect(verifyNameMint({ ...check, beef: beef ?? new Uint8Array(), name: 'b' })).rejects.toMatchObject(
-    { code: 'NOT_IN_TREE' },
-  )
+  for (const vout of [0, 1, 3])
+    await expect(verifyNameMint({ ...check, origin: { ...origin, vout } })).rejects.toMatchObject({
+      code: 'NOT_IN_TREE',
+    })
   expect(await index.showName('b')).toBeUndefined()
 })
 

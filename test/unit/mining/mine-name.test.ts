@@ -5,7 +5,7 @@ import { ownerCommitment } from '../../../backend/src/protocol/mint.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { fakeFundedMint } from '../../../src/mining/fake-funding.js'
 import { payWithWallet } from '../../../src/mining/fund-with-wallet.js'
-import { HttpMineIndex, type MineIndex, type ShownNode } from '../../../src/mining/mine-index.js'
+import { HttpMineIndex, type MineIndex, type Shown } from '../../../src/mining/mine-index.js'
 import {
   type MineNameOptions,
   type MiningEvent,
@@ -46,8 +46,8 @@ async function treeOn(chain: FakeChain, ...names: string[]) {
 function sameAs(index: MineIndex): MineIndex {
   return {
     liveNode: (name) => index.liveNode(name),
-    showNode: (name) => index.showNode(name),
-    showName: (name) => index.showName(name),
+    showNode: (name, known) => index.showNode(name, known),
+    showName: (name, known) => index.showName(name, known),
     submit: (mint) => index.submit(mint),
   }
 }
@@ -87,7 +87,7 @@ const endless = () => {
 }
 
 /** What an index shows of an output of the last of these transactions. */
-function shown(transactions: readonly FakeTransaction[], vout: number): ShownNode {
+function shown(transactions: readonly FakeTransaction[], vout: number): Shown {
   const txid = transactions.at(-1)?.txid ?? ''
   return { outpoint: { txid, vout }, beef: encodeBeef(recordsOf(transactions)) }
 }
@@ -392,7 +392,7 @@ describe('a mint that somebody puts into another transaction', () => {
 
   test.each<[string, (honest: HttpMineIndex, chain: FakeChain) => MineIndex['showName']]>([
     ['nothing', () => async () => undefined],
-    ['no BEEF', () => async () => Uint8Array.of(1, 2, 3)],
+    ['no BEEF', () => async () => ({ outpoint: { txid: '', vout: 2 }, beef: Uint8Array.of(1, 2, 3) })],
     ['a mint of a copy of the root', (_, chain) => async () => copiedMint(chain)],
     ['no answer', () => () => Promise.reject(new MiningError('NO_ANSWER', 'it is away'))],
   ])('is a conflicting mint if a server shows %s for the name', async (_, showName) => {
@@ -400,17 +400,17 @@ describe('a mint that somebody puts into another transaction', () => {
     expect((await overtaken('qx', { showName })).happened).toContain('moved q')
   })
 
-  const copiedMint = (chain: FakeChain): Uint8Array => {
+  const copiedMint = (chain: FakeChain): Shown => {
     const copy = copyOf(chain)
     const mint = chain.mint('q', { from: { ...chain.node(''), outpoint: at(copy, 0) }, ownerLock })
-    return shown([chain.genesis, copy, mint], 2).beef
+    return shown([chain.genesis, copy, mint], 2)
   }
 
   test('and that a server shows for the name alone, and not before the next node, is not mined on from', async () => {
     const by: typeof reissued = (chain) => chain.mint('q', { ownerLock: p2pkh(8) })
     const showName = (_: unknown, chain: FakeChain): MineIndex['showName'] => {
       const root = chain.node('')
-      return async () => shown([chain.genesis, chain.mint('q', { from: root, ownerLock })], 2).beef
+      return async () => shown([chain.genesis, chain.mint('q', { from: root, ownerLock })], 2)
     }
     const { happened, minted } = await overtaken('qx', { by, showName })
     expect(happened).toEqual(['started q', 'moved q', 'started qx', 'minted qx'])
@@ -484,7 +484,7 @@ describe('what cannot be mined', () => {
 
   const outpoint = parseOutpoint(`${'ab'.repeat(32)}_0`)
 
-  test.each<[string, (chain: FakeChain) => { domain?: string; shown: ShownNode }, string]>([
+  test.each<[string, (chain: FakeChain) => { domain?: string; shown: Shown }, string]>([
     ['a coin that is no node', ({ genesis }) => ({ shown: shown([genesis], 1) }), 'BAD_PROOF'],
     ['an output that is not there', ({ genesis }) => ({ shown: shown([genesis], 9) }), 'BAD_PROOF'],
     [

@@ -12,6 +12,7 @@ import {
 } from '../../../support/protocol/fake-chain.js'
 import {
   type Answer,
+  posted,
   sqlOf,
   type TestServer,
   treeOf,
@@ -237,4 +238,76 @@ test('a mint that is not mined comes with what pays for it, and is another answe
 test('a host that follows no tree has no proofs', async () => {
   const server = await start()
   expectError(await proofOf(server, 'a'), { status: 404, code: 'NOT_FOUND' })
+})
+
+describe('a proof in parts', () => {
+  const tree = new MineTree()
+  const { chain } = tree
+  for (const name of ['a', 'b', 'ab', 'ac', 'abc', 'c', 'abd']) tree.mint(name)
+  const { genesis } = chain
+  let server: TestServer
+  beforeAll(async () => {
+    server = await start(treeOf(chain.deployment))
+    for (const each of tree.transactions) await submit(server, each)
+  })
+
+  /** All parts of what a path answers, each no longer than needed, asked for with the node or name before. */
+  async function partsOf(path: string, maxBytes: number): Promise<{ subject: string; txids: string[] }[]> {
+    const parts: { subject: string; txids: string[] }[] = []
+    for (let known = ''; ; ) {
+      const answer = await server.ask(`${path}?maxBytes=${maxBytes}${known && `&known=${known}`}`)
+      const { subject, txids } = read(answer)
+      expect(txids.at(-1)).toBe(subject.split('_')[0])
+      if (parts.at(-1)?.subject === subject) return parts
+      parts.push({ subject, txids })
+      known = subject
+    }
+  }
+
+  test.each(['b', 'ab', 'abd'])('of %s shows each step once, whatever fits', async (name) => {
+    const { subject, txids } = read(await proofOf(server, name))
+    for (const maxBytes of [1, 600, 1500, 1_000_000]) {
+      const parts = await partsOf(`/svc/names/proof/${name}`, maxBytes)
+      expect(parts.at(-1)?.subject).toBe(subject)
+      expect(parts.flatMap((part) => part.txids)).toEqual(txids)
+      // The first part brings the genesis with it.
+      if (maxBytes === 1)
+        expect(parts.map((part) => part.txids.length)).toEqual([2, ...txids.slice(2).map(() => 1)])
+      if (maxBytes === 1_000_000) expect(parts).toHaveLength(1)
+    }
+    expect(txids[0]).toBe(genesis.txid)
+  })
+
+  test('of ls_names ends with a node, an origin or an output on the way', async () => {
+    const ask = async (query: object): Promise<{ outpoint: string; txids: string[] }> => {
+      const { status, json } = await server.ask('/lookup', posted({ service: 'ls_names', query }))
+      expect(status).toBe(200)
+      const { outputs } = json as { outputs: { beef: number[]; outputIndex: number }[] }
+      const [output] = outputs
+      const beef = Beef.fromBinary(output?.beef ?? [])
+      const txids = beef.txs.map(({ txid }) => txid)
+      return { outpoint: `${txids.at(-1)}_${output?.outputIndex}`, txids }
+    }
+    for (const query of [{ mine: 'abx' }, { node: 'ab' }, { node: '' }, { origin: 'abd' }, { name: 'abd' }]) {
+      const whole = await ask({ ...query, history: true })
+      const seen: string[] = []
+      let last = ''
+      for (;;) {
+        const known = last === '' ? {} : { known: [last] }
+        const { outpoint, txids } = await ask({ ...query, history: true, maxBytes: 1, ...known })
+        if (outpoint === last) break
+        seen.push(...txids)
+        last = outpoint
+      }
+      expect([last, seen]).toEqual([whole.outpoint, whole.txids])
+    }
+  })
+
+  test('of no bytes, or of what is no number, is refused', async () => {
+    for (const wrong of ['0', '-1', '1.5', 'all', '1e9', ''])
+      expectError(await server.ask(`/svc/names/proof/ab?maxBytes=${wrong}`), {
+        status: 400,
+        code: 'BAD_OUTPOINT',
+      })
+  })
 })
