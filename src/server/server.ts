@@ -100,9 +100,12 @@ export async function startServer({
     ...(large && { submit: large.submit }),
     ...(following && { ancestors: node.ancestors }),
   })
-  engine.countAnswered = () => metrics.answered
+  let reads = 0
+  engine.countReads = () => reads
   const onEnd = (ended: EndedRequest): void => {
     if (ended.code === 'STORE_FULL') space.found()
+    // Submissions, whose pace this sets, are posted.
+    if (ended.request.method !== 'POST') reads++
     metrics.countRequest(ended)
   }
   const log = config.logRequests ? { log: logger } : {}

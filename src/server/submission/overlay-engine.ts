@@ -99,13 +99,13 @@ export class OverlayEngine {
   readonly writeLock = new WriteLock()
   /** Where scripts run; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
-  /** How many requests this host has answered: writes wait for one another while there are many. */
-  countAnswered: () => number = () => 0
+  /** How many reads this host has answered: writes wait for one another while there are many. */
+  countReads: () => number = () => 0
   private readonly nonFinal: NonFinalSubmissions
   private readonly tracker: SharedTracker | undefined
   private readonly groups = new WriteGroups<UnitOfWork, STEAK>({
     lock: this.writeLock,
-    pace: new WritePace(() => this.countAnswered()),
+    pace: new WritePace(() => this.countReads()),
     write: (units) => this.writeTogether(units),
     compatible: compatibleUnits,
   })

@@ -114,33 +114,42 @@ export class WriteLock {
 const MAX_UNITS = 64
 const MAX_WEIGHT = 1024 * 1024
 
-/** From how many requests a second on writes wait, and how long passes between two of them then, in milliseconds. */
-const MANY_REQUESTS = 500
+/** From how many reads a second on writes wait, and how long passes between two of them then, in milliseconds. */
+const MANY_READS = 500
 const APART = 200
+/** Over how long reads are counted, in milliseconds. */
+const WINDOW = 1000
 
 /**
- * While this host answers many requests, its writes come some time apart, so that those between share one: a write takes reads
+ * While this host answers many reads, its writes come some time apart, so that those between share one: a write takes reads
  * several times as long as a further submission in it. Without such load each write starts at once.
  */
 export class WritePace {
-  private startedAt = 0
-  private answered = 0
+  private startedAt = Number.NEGATIVE_INFINITY
+  private window = { since: Number.NEGATIVE_INFINITY, reads: 0 }
   private isBusy = false
 
-  /** @param countAnswered How many requests were answered so far. */
-  constructor(private readonly countAnswered: () => number) {}
+  /** @param countReads How many reads were answered so far. Submissions are none. */
+  constructor(private readonly countReads: () => number) {}
 
   /** How long the next write is to wait, in milliseconds. */
   wait(): number {
+    this.count()
     return this.isBusy ? Math.max(0, this.startedAt + APART - performance.now()) : 0
   }
 
   /** A write starts. */
   start(): void {
-    const [now, answered] = [performance.now(), this.countAnswered()]
-    this.isBusy = ((answered - this.answered) * 1000) / (now - this.startedAt) > MANY_REQUESTS
-    this.startedAt = now
-    this.answered = answered
+    this.startedAt = performance.now()
+  }
+
+  private count(): void {
+    const [now, reads] = [performance.now(), this.countReads()]
+    const lasted = now - this.window.since
+    if (lasted < WINDOW) return
+    // A longer window is that of a host which nobody wrote to: it says nothing of the last second.
+    this.isBusy = lasted < 2 * WINDOW && ((reads - this.window.reads) * 1000) / lasted > MANY_READS
+    this.window = { since: now, reads }
   }
 }
 

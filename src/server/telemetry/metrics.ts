@@ -63,8 +63,6 @@ const SECONDS = [0.01, 0.05, 0.25, 1, 5, 30, 120]
 export class Metrics {
   private readonly registry = new Registry()
   readonly countRequest: (ended: EndedRequest) => void
-  /** How many requests were counted. */
-  answered = 0
 
   /** @param options.prefixes The paths that routers are mounted at. */
   constructor({
@@ -72,11 +70,7 @@ export class Metrics {
     chain = {},
     ...sources
   }: MetricsSources & { prefixes?: readonly string[] } = {}) {
-    const count = requestMetrics(this.registry, prefixes)
-    this.countRequest = (ended) => {
-      this.answered++
-      count(ended)
-    }
+    this.countRequest = requestMetrics(this.registry, prefixes)
     this.readSources(sources)
     addChainMetrics(this.registry, chain)
   }

@@ -129,49 +129,54 @@ describe('a submission', () => {
 
 describe('a write', () => {
   let now = 0
-  let answered = 0
+  let reads = 0
   const pace = (): WritePace => {
     jest.spyOn(performance, 'now').mockImplementation(() => now)
-    return new WritePace(() => answered)
+    return new WritePace(() => reads)
+  }
+  /** A second in which so many reads are answered, and a write starts every few milliseconds. */
+  const second = (paced: WritePace, answered: number): number => {
+    let longest = 0
+    for (let at = 0; at < 100; at++) {
+      now += 10
+      reads += answered / 100
+      longest = Math.max(longest, paced.wait())
+      paced.start()
+    }
+    return longest
   }
   afterEach(() => {
     jest.restoreAllMocks()
     now = 0
-    answered = 0
+    reads = 0
   })
 
-  test('waits for none before while few requests are answered', () => {
+  test('waits for none before while few reads are answered', () => {
     const paced = pace()
-    for (let second = 1; second < 10; second++) {
-      now += 1000
-      answered += 500
-      paced.start()
-      expect(paced.wait()).toBe(0)
-    }
+    for (let at = 0; at < 10; at++) expect(second(paced, 500)).toBe(0)
   })
 
-  test('starts a fifth of a second after the one before while many are answered', () => {
+  test('starts a fifth of a second after the one before while many are answered, and not when that is over', () => {
     const paced = pace()
-    now = 1000
-    answered = 501
-    paced.start()
-    expect(paced.wait()).toBe(200)
-    now += 40
-    expect(paced.wait()).toBe(160)
-    now += 160
-    expect(paced.wait()).toBe(0)
-    now += 1000
-    expect(paced.wait()).toBe(0)
-    // The load is over.
-    paced.start()
+    second(paced, 600)
+    expect(second(paced, 600)).toBeGreaterThan(150)
+    second(paced, 0)
+    expect(second(paced, 0)).toBe(0)
+  })
+
+  test('does not wait for what was long ago', () => {
+    const paced = pace()
+    second(paced, 600)
+    now += 60_000
+    reads += 1_000_000
     expect(paced.wait()).toBe(0)
   })
 
   test('that waits is shared by what comes meanwhile', async () => {
     const paced = pace()
-    now = 1
-    answered = 10
-    paced.start()
+    second(paced, 600)
+    second(paced, 600)
+    jest.spyOn(paced, 'wait').mockReturnValueOnce(1)
     const { groups, written } = groupsOf({ pace: paced })
     const first = groups.run('a', SMALL)
     await new Promise(setImmediate)
@@ -181,9 +186,6 @@ describe('a write', () => {
 
   test('starts at once when as many wait as can share it', async () => {
     const paced = pace()
-    now = 1
-    answered = 10
-    paced.start()
     jest.spyOn(paced, 'wait').mockReturnValue(60_000)
     const { groups, written } = groupsOf({ pace: paced })
     const all = Array.from({ length: 64 }, (_, index) => groups.run(`unit ${index}`, SMALL))
