@@ -6,6 +6,7 @@ import {
   type BindingProfile,
   type BindingProtocol,
   bindingKeyId,
+  isCanonical,
   readBinding,
   type UnverifiedBinding,
 } from '../../backend/src/protocol/identity-binding.js'
@@ -19,6 +20,8 @@ export type BindingFault =
   | 'OTHER_KEY'
   /** The holder of the asserted key has not signed the fields. */
   | 'BAD_SIGNATURE'
+  /** The holder of the asserted key has signed the same bytes, divided into other fields: somebody else has changed it. */
+  | 'NOT_CANONICAL'
 
 /** What a name resolves to. There is no fallback: a name that is not bound resolves to no key (BRC-174 section 3). */
 export type IdentityBinding =
@@ -63,7 +66,9 @@ export function verifyBinding(check: {
     for (const protocol of BINDING_PROTOCOLS) {
       const key = anyone.derivePublicKey([0, protocol], keyId, asserted)
       if (key.toString() !== lockingKey) continue
-      if (!isSigned(binding, key)) return { state: 'invalid', fault: 'BAD_SIGNATURE' }
+      const signed = signedFields(binding, key)
+      if (signed === undefined) return { state: 'invalid', fault: 'BAD_SIGNATURE' }
+      if (!isCanonical(binding, signed)) return { state: 'invalid', fault: 'NOT_CANONICAL' }
       return { state: 'bound', identityKey, profile, layout, protocol, keyId, lockingKey }
     }
   }
@@ -84,16 +89,16 @@ function pointOf(key: string): PublicKey | undefined {
 }
 
 /**
- * Whether the signature is over the fields, one after another. An empty field is signed as nothing or, since the SDK's
- * `PushDrop.decode` reads it as that, as a zero byte.
+ * The fields as the signature covers them, one after another; undefined if it does not. An empty field is signed as nothing or,
+ * since the SDK's `PushDrop.decode` reads it as that, as a zero byte.
  */
-function isSigned({ fields, signature }: UnverifiedBinding, key: PublicKey): boolean {
+function signedFields({ fields, signature }: UnverifiedBinding, key: PublicKey): Uint8Array[] | undefined {
   const parsed = signatureOf(signature)
-  if (parsed === undefined) return false
-  if (key.verify(Array.from(joinBytes(fields)), parsed)) return true
-  if (fields.every(({ length }) => length > 0)) return false
+  if (parsed === undefined) return undefined
+  if (key.verify(Array.from(joinBytes(fields)), parsed)) return fields
+  if (fields.every(({ length }) => length > 0)) return undefined
   const zeros = fields.map((field) => (field.length === 0 ? Uint8Array.of(0) : field))
-  return key.verify(Array.from(joinBytes(zeros)), parsed)
+  return key.verify(Array.from(joinBytes(zeros)), parsed) ? zeros : undefined
 }
 
 function signatureOf(der: Uint8Array): Signature | undefined {

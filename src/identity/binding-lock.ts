@@ -6,6 +6,7 @@ import {
   bindingFields,
   bindingKeyId,
   hasUnknownFields,
+  isUnambiguous,
   readBinding,
   type UnverifiedBinding,
 } from '../../backend/src/protocol/identity-binding.js'
@@ -118,6 +119,11 @@ function requirePlace(
 ): void {
   if (layout === 'positional' && domain !== undefined)
     throw new IdentityError('BAD_PROFILE', 'the layout positional has no place for a domain: use key-value')
+  if (layout === 'positional' && !isUnambiguous({ ...(name && { name }), ...(avatar && { avatar }) }))
+    throw new IdentityError(
+      'BAD_PROFILE',
+      'the layout positional has no place for control characters, or for an avatar beyond output 65,535: use key-value',
+    )
   if (layout === 'key-value' && domain === undefined && (name ?? avatar) !== undefined)
     throw new IdentityError(
       'BAD_PROFILE',

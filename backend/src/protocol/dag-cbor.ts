@@ -38,6 +38,18 @@ export function readDagCborMap(bytes: Uint8Array): DagCborMember[] | undefined {
   }
 }
 
+/** How many bytes a map takes that stands at the start of these; undefined if none does. Never throws; takes linear time. */
+export function dagCborMapLength(bytes: Uint8Array): number | undefined {
+  try {
+    const reader = new Reader(bytes)
+    reader.map(MAX_DEPTH)
+    return reader.at
+  } catch (error) {
+    if (error instanceof NotDagCbor) return undefined
+    throw error
+  }
+}
+
 class NotDagCbor extends Error {}
 
 class Reader {

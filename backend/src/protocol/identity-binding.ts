@@ -1,6 +1,12 @@
-import { readStrictUtf8, toHex, utf8 } from './bytes.js'
-import { type DagCborMember, encodeDagCbor, encodeDagCborMap, readDagCborMap } from './dag-cbor.js'
-import { decodeOutpoint, encodeOutpoint, formatOutpoint, type Outpoint } from './outpoint.js'
+import { joinBytes, readStrictUtf8, toHex, utf8 } from './bytes.js'
+import {
+  type DagCborMember,
+  dagCborMapLength,
+  encodeDagCbor,
+  encodeDagCborMap,
+  readDagCborMap,
+} from './dag-cbor.js'
+import { decodeOutpoint, encodeOutpoint, formatOutpoint, isSameOutpoint, type Outpoint } from './outpoint.js'
 import { type PushDropLock, readPushDrop } from './push-drop.js'
 
 /**
@@ -136,6 +142,90 @@ function isUnset(slot: Uint8Array | undefined): slot is undefined {
 
 function outpointOf(slot: Uint8Array | undefined): Outpoint | undefined {
   return slot?.length === OUTPOINT_LENGTH ? decodeOutpoint(slot) : undefined
+}
+
+// A binding is signed over its fields one after another, without their lengths (BRC-174 3 over BRC-48). So if somebody else
+// puts a lock into a transaction, as the sender of a name does, the same signature holds for the same bytes cut elsewhere: a name
+// loses its end, or a profile its key. Of all cuts, one counts: that in which the bytes say the most.
+
+/** The outputs that an avatar may be, by position: with larger numbers, any text of 36 bytes would be one. */
+const MAX_AVATAR_VOUT = 0xffff
+/** How many places are tried at which a profile may start. No wallet writes more than one. */
+const MAX_PROFILES = 16
+
+/**
+ * Whether the fields of a binding are cut where the holder of the key cut them, as far as their bytes show.
+ *
+ * @param fields As they were signed: an empty one as nothing, or as a zero byte.
+ */
+export function isCanonical({ layout, profile }: UnverifiedBinding, fields: readonly Uint8Array[]): boolean {
+  if (layout === 'key-value') return isProfileWhole(fields)
+  const whole = readWhole(joinBytes(fields.slice(1)))
+  if (whole === undefined) return true
+  const isSameAvatar =
+    whole.avatar === undefined || profile.avatar === undefined
+      ? whole.avatar === profile.avatar
+      : isSameOutpoint(whole.avatar, profile.avatar)
+  return isSameAvatar && whole.name === profile.name
+}
+
+/** What everything after the key says by position if it is a name, an avatar, or both; undefined if it is not. */
+function readWhole(bytes: Uint8Array): BindingProfile | undefined {
+  const start = bytes.length - OUTPOINT_LENGTH
+  const avatar = start < 0 ? undefined : decodeOutpoint(bytes.subarray(start))
+  const head = avatar === undefined ? undefined : readName(bytes.subarray(0, start))
+  if (avatar !== undefined && head !== undefined && avatar.vout <= MAX_AVATAR_VOUT) return { ...head, avatar }
+  // A slot at the end may be unset.
+  return readName(bytes) ?? readName(bytes.subarray(0, -1), bytes.at(-1) === 0)
+}
+
+/** A name, or an unset slot; undefined for anything that no name is. */
+function readName(slot: Uint8Array, isSlot = true): BindingProfile | undefined {
+  if (!isSlot) return undefined
+  if (isUnset(slot)) return {}
+  const name = readStrictUtf8(slot)
+  return name === undefined || hasControls(name) ? undefined : { name }
+}
+
+function hasControls(text: string): boolean {
+  return /\p{Cc}/u.test(text)
+}
+
+/** Whether the first profile that the bytes have, wherever they are cut, is one field behind its key, if they have any. */
+function isProfileWhole(fields: readonly Uint8Array[]): boolean {
+  const bytes = joinBytes(fields)
+  const key = utf8(PROFILE)
+  let tried = 0
+  for (let at = indexOfBytes(bytes, key, 0); at !== -1; at = indexOfBytes(bytes, key, at + 1)) {
+    const length = dagCborMapLength(bytes.subarray(at + key.length))
+    if (length !== undefined) return hasPairAt(fields, at, length)
+    tried++
+    if (tried === MAX_PROFILES) return false
+  }
+  return true
+}
+
+/** Whether a pair starts at an offset, with the key of a profile and a value of this length. */
+function hasPairAt(fields: readonly Uint8Array[], offset: number, length: number): boolean {
+  let at = 0
+  for (const [index, field] of fields.entries()) {
+    const isKeyOf = at === offset && index % 2 === 0 && field.length === PROFILE.length
+    if (isKeyOf && fields[index + 1]?.length === length) return true
+    at += field.length
+  }
+  return false
+}
+
+function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number): number {
+  const [first = 0] = wanted
+  for (let at = bytes.indexOf(first, from); at !== -1; at = bytes.indexOf(first, at + 1))
+    if (wanted.every((byte, index) => bytes[at + index] === byte)) return at
+  return -1
+}
+
+/** Whether a profile by position can be read in one way only. */
+export function isUnambiguous({ name, avatar }: Pick<BindingProfile, 'name' | 'avatar'>): boolean {
+  return !hasControls(name ?? '') && (avatar?.vout ?? 0) <= MAX_AVATAR_VOUT
 }
 
 /** What to write into the fields of a binding. */

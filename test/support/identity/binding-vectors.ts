@@ -158,7 +158,6 @@ export async function bindingVectors(): Promise<BindingVector[]> {
       concatBytes(fromHex('a2'), encode('name'), encode('A'), encode('name'), encode('B')),
     ],
     ['with a length longer than needed', concatBytes(fromHex('b801'), encode('name'), encode('A'))],
-    ['with bytes after it', concatBytes(encode({ name: 'A' }), fromHex('00'))],
     ['that is nested without end', new Uint8Array(1000).fill(0x81)],
     ['with a name that is a number', encode({ name: 5, avatar: new Uint8Array(4) })],
   ]
@@ -177,6 +176,77 @@ export async function bindingVectors(): Promise<BindingVector[]> {
     encode({ name: 'B' }),
   )
   add('by key and value: two profiles', await kv(twice), bound(keyValue))
+
+  // The same bytes with the same signature, divided by somebody else.
+  const recut = async (fields: Uint8Array[], cut: Uint8Array[], protocol = 'p 1sat'): Promise<Uint8Array> => {
+    const { signature } = await new ProtoWallet(key).createSignature({
+      data: Array.from(concatBytes(...fields)),
+      ...{ protocolID: [0, protocol], keyID: bindingKeyId(spent), counterparty: 'anyone' },
+    })
+    return await sdkLock({ fields: [...cut, Uint8Array.from(signature)], isSigned: false, protocol })
+  }
+  const anjali = [identityBytes, utf8('Anjali'), encodeOutpoint({ ...avatar, vout: 0 })]
+  const [, , face = NOTHING] = anjali
+  const byPosition: [what: string, fields: Uint8Array[], cut: (Uint8Array | string)[]][] = [
+    ['a name that lost its end to the next slot', [identityBytes, utf8('Anjali')], ['An', 'jali']],
+    [
+      'a name that lost its end behind an unset slot',
+      [identityBytes, utf8('Anjali')],
+      ['An', NOTHING, 'jali'],
+    ],
+    [
+      'a name that was put where nobody reads it',
+      [identityBytes, utf8('Anjali')],
+      [NOTHING, NOTHING, 'Anjali'],
+    ],
+    [
+      'a long name, half of which is an avatar',
+      [identityBytes, utf8('n'.repeat(40))],
+      ['nnnn', 'n'.repeat(36)],
+    ],
+    [
+      'a name and an avatar, moved by two bytes',
+      anjali,
+      ['Anja', concatBytes(utf8('li'), face.slice(0, 34)), face.slice(34)],
+    ],
+    ['an avatar that was hidden', anjali, ['Anjali', NOTHING, face]],
+    ['an avatar that was cut off', anjali, ['Anjali', face.slice(0, 20), face.slice(20)]],
+  ]
+  for (const [what, fields, cut] of byPosition)
+    add(
+      `by position: ${what}`,
+      await recut(fields, [identityBytes, ...pairs(...cut)]),
+      invalid('NOT_CANONICAL'),
+    )
+  const said = encode({ domain: 'a.example', name: 'Alice' })
+  const whole = pairs('identity', identityBytes, 'profile', said)
+  const byPair: [what: string, fields: Uint8Array[], cut: (Uint8Array | string)[]][] = [
+    ['a profile whose key was cut', whole, ['prof', concatBytes(utf8('ile'), said)]],
+    ['a profile that became a key', whole, [concatBytes(utf8('profile'), said), NOTHING]],
+    ['a profile that lost its end', whole, ['profile', said.slice(0, 9), said.slice(9), NOTHING]],
+    ['a profile behind an empty key', whole, [NOTHING, 'profile', said, NOTHING]],
+    [
+      'a profile with what came after it',
+      [...whole, ...pairs('later', 'x')],
+      ['profile', concatBytes(said, utf8('later'), utf8('x'))],
+    ],
+  ]
+  for (const [what, fields, cut] of byPair)
+    add(
+      `by key and value: ${what}`,
+      await recut(fields, [...pairs('identity', identityBytes), ...pairs(...cut)], 'onesat'),
+      invalid('NOT_CANONICAL'),
+    )
+  add(
+    'by key and value: a profile with a byte after it',
+    await kv(pairs('identity', identityBytes, 'profile', concatBytes(said, fromHex('00')))),
+    invalid('NOT_CANONICAL'),
+  )
+  add(
+    'by key and value: what is not known, divided in another way',
+    await recut([...whole, ...pairs('later', 'x')], [...whole, ...pairs('late', 'rx')], 'onesat'),
+    bound({ ...keyValue, profile: { domain: 'a.example', name: 'Alice' } }),
+  )
 
   const after = await sdkLock({ fields: [identityBytes], position: 'after' })
   add('the key after the fields, as BRC-48 has it', after, bound())

@@ -170,6 +170,51 @@ function read(fields: Buffer[]): { layout: string; identity: Buffer; profile: ob
   return { layout: 'key-value', identity, profile }
 }
 
+/** Whether some bytes are one DAG-CBOR map. */
+const isMap = (bytes: Buffer): boolean => {
+  try {
+    const value = decode(bytes)
+    return (
+      typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Uint8Array)
+    )
+  } catch {
+    return false
+  }
+}
+
+/** Whether the signed bytes say no more, cut in another way: a signature covers no lengths. */
+function isCutAsSigned(fields: Buffer[], { layout, profile }: { layout: string; profile: object }): boolean {
+  const bytes = Buffer.concat(fields)
+  if (layout === 'key-value') {
+    const starts = fields.map((_, at) => Buffer.concat(fields.slice(0, at)).length)
+    for (let at = bytes.indexOf('profile'); at !== -1; at = bytes.indexOf('profile', at + 1))
+      for (let end = at + 8; end <= bytes.length; end++) {
+        if (!isMap(bytes.subarray(at + 7, end))) continue
+        return starts.some((start, each) => {
+          const [key, value] = fields.slice(each, each + 2)
+          return each % 2 === 0 && start === at && key?.length === 7 && value?.length === end - at - 7
+        })
+      }
+    return true
+  }
+  const rest = bytes.subarray(33)
+  const nameIn = (slot: Buffer): object | undefined => {
+    if (slot.length === 0 || slot.equals(Buffer.of(0))) return {}
+    const name = textOf(slot)
+    return name === undefined ||
+      Array.from(name).some((each) => each < ' ' || (each >= '\x7f' && each <= '\x9f'))
+      ? undefined
+      : { name }
+  }
+  const avatar = outpointOf(rest.subarray(-36))
+  const before = avatar && avatar.vout < 65_536 ? nameIn(rest.subarray(0, -36)) : undefined
+  const whole =
+    (before && { ...before, avatar }) ??
+    nameIn(rest) ??
+    (rest.at(-1) === 0 ? nameIn(rest.subarray(0, -1)) : undefined)
+  return whole === undefined || JSON.stringify(whole) === JSON.stringify(profile)
+}
+
 /** What a script binds a name to, in the form of the vectors. */
 export function bindingByText(script: Buffer, spent: string[]): object {
   const lock = lockOf(script)
@@ -183,10 +228,11 @@ export function bindingByText(script: Buffer, spent: string[]): object {
       const key = derived(identity, `0-${protocol}-opns:${outpoint}`)
       if (key === undefined || compressed(key) !== lock.key.toString('hex')) continue
       const asZeros = lock.fields.map((field) => (field.length === 0 ? Buffer.of(0) : field))
-      const isSigned = [lock.fields, asZeros].some((fields) =>
+      const signed = [lock.fields, asZeros].find((fields) =>
         isSignedBy(key, Buffer.concat(fields), signature),
       )
-      if (!isSigned) return { state: 'invalid', fault: 'BAD_SIGNATURE' }
+      if (signed === undefined) return { state: 'invalid', fault: 'BAD_SIGNATURE' }
+      if (!isCutAsSigned(signed, found)) return { state: 'invalid', fault: 'NOT_CANONICAL' }
       return { state: 'bound', identityKey: identity.toString('hex'), layout, protocol, profile }
     }
   }

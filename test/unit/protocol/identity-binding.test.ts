@@ -6,6 +6,7 @@ import { encodeDagCbor, encodeDagCborMap, readDagCborMap } from '../../../backen
 import {
   bindingFields,
   hasUnknownFields,
+  isCanonical,
   readBinding,
   type UnverifiedBinding,
 } from '../../../backend/src/protocol/identity-binding.js'
@@ -166,6 +167,87 @@ describe('what is not known', () => {
       )
     expect(replaced({}).profile).toEqual({})
     expect(replaced({ domain: 'b.example' }).profile).toEqual({ domain: 'b.example' })
+  })
+})
+
+/** The same bytes, divided at other places; places that are the same leave an empty field between. */
+function divided(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
+  const places = cuts.map((cut) => cut % (bytes.length + 1)).sort((a, b) => a - b)
+  return [...places, bytes.length].map((end, at) => bytes.subarray(places[at - 1] ?? 0, end))
+}
+
+describe('the bytes that somebody signed, divided in another way by somebody else,', () => {
+  const name = fc
+    .string({ unit: 'grapheme', minLength: 1, maxLength: 60 })
+    .filter((text) => text.trim() !== '' && !/\p{Cc}/u.test(text))
+  const avatar = fc.record({
+    txid: fc.uint8Array({ minLength: 32, maxLength: 32 }).map((bytes) => Buffer.from(bytes).toString('hex')),
+    vout: fc.integer({ min: 0, max: 0xffff }),
+  })
+  const optional = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value | undefined> =>
+    fc.option(value, { nil: undefined })
+  const withoutUndefined = <Fields extends object>(fields: Fields): Fields =>
+    Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as Fields
+  const profiles = {
+    positional: fc.record({ name: optional(name), avatar: optional(avatar) }).map(withoutUndefined),
+    'key-value': fc
+      .record({ domain: fc.constant('a.example'), name: optional(name), avatar: optional(avatar) })
+      .map(withoutUndefined),
+  }
+
+  test.each(['positional', 'key-value'] as const)('say the same or bind nothing: %s', (layout) => {
+    const identity = layout === 'positional' ? 33 : 'identity'.length
+    fc.assert(
+      fc.property(
+        profiles[layout],
+        fc.boolean(),
+        fc.array(fc.nat(), { maxLength: 7 }),
+        fc.boolean(),
+        (profile, asZeros, cuts, keepsKey) => {
+          const fields = bindingFields({ layout, identityKey: key, profile } as Parameters<
+            typeof bindingFields
+          >[0]).map((field) => (asZeros && field.length === 0 ? Uint8Array.of(0) : field))
+          expect(isCanonical(read(fields), fields)).toBe(true)
+          expect(read(fields).profile).toEqual(profile)
+          const head = layout === 'positional' ? [identity] : [identity, identity + 33]
+          const bytes = concatBytes(...fields)
+          const after = head.at(-1) as number
+          const places = keepsKey
+            ? [...head, ...cuts.map((cut) => after + (cut % (bytes.length - after + 1)))]
+            : cuts
+          const recut = divided(bytes, places)
+          const binding = readBinding(scriptWith(recut))
+          if (binding === undefined || !isCanonical(binding, recut)) return
+          expect(binding.profile).toEqual(profile)
+        },
+      ),
+      { numRuns: 5000 },
+    )
+  })
+
+  test.each([
+    ['positional', { name: 'Anjali' }],
+    ['positional', { name: 'Anjali', avatar: { txid: 'ef'.repeat(32), vout: 0 } }],
+    ['key-value', { domain: 'a.example', name: 'my profile\xa0' }],
+  ] as const)('say the same or bind nothing, at every two places: %s %j', (layout, profile) => {
+    const fields = bindingFields({ layout, identityKey: key, profile })
+    const bytes = concatBytes(...fields)
+    const head = layout === 'positional' ? [33] : [8, 41]
+    const start = head.at(-1) as number
+    let changed = 0
+    for (let one = start; one <= bytes.length; one++)
+      for (let other = one; other <= bytes.length; other++)
+        for (const third of layout === 'positional' ? [bytes.length] : [48, bytes.length]) {
+          const recut = divided(bytes, [...head, one, other, third].slice(0))
+          const binding = readBinding(scriptWith(recut))
+          if (binding === undefined) continue
+          const isSame = JSON.stringify(binding.profile) === JSON.stringify(profile)
+          if (!isSame) changed++
+          if (!isSame && isCanonical(binding, recut))
+            throw new Error(`${one} ${other} ${third}: ${JSON.stringify(binding.profile)}`)
+        }
+    // Without the rule, the signature would hold for these.
+    expect(changed).toBeGreaterThan(10)
   })
 })
 
