@@ -1,7 +1,7 @@
 import { type ErrorRequestHandler, type Request, Router } from 'express'
 import { pino } from 'pino'
 import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { CONTENT_PATH, contentAnswers, contentHandler } from './content/content.js'
 import { GATEWAY_LIMITS } from './gateway-limits.js'
@@ -67,7 +67,8 @@ export function attachGateway(
 ): AttachedGateway {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
   const { bodies = new RequestBodies(), responses = new ResponseCache(graph) } = options
-  const genesis = 'genesis' in options ? options.genesis : deploymentOf(profile)?.genesis
+  const { genesis = 'genesis' in options ? undefined : deploymentOf(profile)?.genesis } = options
+  if (genesis !== undefined) checkedOutpoint(genesis)
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
   const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
   const maxPathBytes = Math.max(limits.maxDirectoryPathBytes, maxDirectoryBytes)

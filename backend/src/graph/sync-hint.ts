@@ -1,4 +1,4 @@
-import { fromHex, readUtf8, toHex } from '../protocol/bytes.js'
+import { fromHex, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 
 /**
  * What a host of ours adds to a transaction that it serves to a peer over GASP, as the metadata of that transaction. The engine
@@ -15,17 +15,25 @@ export interface SyncHint {
 /** The longest hint, in bytes. */
 export const MAX_HINT_BYTES = 512 * 1024
 const PREFIX = 'minetree '
+const HEX_PREFIX = toHex(utf8(PREFIX))
 const MAX_LISTED = 100
 
 export function encodeSyncHint({ inputs, coins }: SyncHint): string {
   return `${PREFIX}${inputs.join(',')} ${coins.map(toHex).join(',')}`
 }
 
-/** Reads a hint; undefined if the bytes, which are a stranger's, are none. */
+/** As metadata of a node: hex, as engines since 2.6 refuse anything else (`assertGASPNode` in `RemoteSecurity.ts` of `@bsv/overlay`). */
+export function hexOfSyncHint(hint: SyncHint): string {
+  return toHex(utf8(encodeSyncHint(hint)))
+}
+
+/** Reads a hint, as text or as hex of it; undefined if the bytes, which are a stranger's, are none. */
 export function decodeSyncHint(bytes: readonly number[] | undefined): SyncHint | undefined {
-  if (bytes === undefined || bytes.length > MAX_HINT_BYTES) return undefined
-  const text = readUtf8(Uint8Array.from(bytes))
-  if (!text.startsWith(PREFIX)) return undefined
+  if (bytes === undefined || bytes.length > 2 * MAX_HINT_BYTES) return undefined
+  const sent = readUtf8(Uint8Array.from(bytes))
+  // An engine hands on the characters of the metadata, and not the bytes that they stand for.
+  const text = sent.toLowerCase().startsWith(HEX_PREFIX) ? textOfHex(sent) : sent
+  if (text === undefined || text.length > MAX_HINT_BYTES || !text.startsWith(PREFIX)) return undefined
   const [inputs, coins] = text.slice(PREFIX.length).split(' ').map(listed)
   if (inputs === undefined || coins === undefined) return undefined
   if (inputs.length > MAX_LISTED || coins.length > MAX_LISTED) return undefined
@@ -35,6 +43,11 @@ export function decodeSyncHint(bytes: readonly number[] | undefined): SyncHint |
 
 function listed(text: string): string[] {
   return text === '' ? [] : text.split(',')
+}
+
+function textOfHex(text: string): string | undefined {
+  const hex = text.toLowerCase()
+  return isHex(hex) ? readUtf8(fromHex(hex)) : undefined
 }
 
 function isHex(text: string): boolean {

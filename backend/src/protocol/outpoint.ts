@@ -145,6 +145,15 @@ export function isSameOutpoint(one: Outpoint, other: Outpoint): boolean {
   return one.txid === other.txid && one.vout === other.vout
 }
 
+/** What plain JavaScript passes as an outpoint. @throws PointerError if it is none: text is none, nor is half of one. */
+export function checkedOutpoint(value: unknown): Outpoint {
+  const { txid, vout } = (value ?? {}) as Partial<Outpoint>
+  const read =
+    typeof txid === 'string' && typeof vout === 'number' ? readOutpoint(`${txid}_${vout}`) : undefined
+  if (read === undefined) throw new PointerError('BAD_OUTPOINT', JSON.stringify(value) ?? String(value))
+  return read
+}
+
 /** As {@link parseOutpoint}; undefined where that throws. */
 export function readOutpoint(text: string): Outpoint | undefined {
   const [, txid, digits] = OUTPOINT.exec(text) ?? []

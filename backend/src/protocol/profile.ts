@@ -1,7 +1,7 @@
 import { utf8 } from './bytes.js'
 import { COVENANT_LIMITS, type CovenantLimits } from './covenant-limits.js'
 import type { CovenantVersion, Deployment, DeploymentTerms } from './mint.js'
-import { type Outpoint, parseOutpoint } from './outpoint.js'
+import { checkedOutpoint, type Outpoint, parseOutpoint } from './outpoint.js'
 
 export type ProfileName = 'local' | 'mainnet'
 
@@ -110,11 +110,16 @@ export function termsOf(profile: Profile, overrides: TermsOverrides = {}): Deplo
   }
 }
 
-/** A profile's tree of names; undefined if no genesis is known. */
+/**
+ * A profile's tree of names; undefined if no genesis is known.
+ *
+ * @throws PointerError if the genesis is no outpoint: text, for one, would make a tree that no transaction belongs to.
+ */
 export function deploymentOf(
   profile: Profile,
   { genesis, ...overrides }: TermsOverrides & { genesis?: Outpoint } = {},
 ): Deployment | undefined {
-  const known = genesis ?? (profile.genesis === undefined ? undefined : parseOutpoint(profile.genesis))
+  const own = profile.genesis === undefined ? undefined : parseOutpoint(profile.genesis)
+  const known = genesis === undefined ? own : checkedOutpoint(genesis)
   return known && { ...termsOf(profile, overrides), genesis: known }
 }

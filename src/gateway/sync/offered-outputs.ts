@@ -3,13 +3,10 @@ import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
-import { MAX_OFFERED, type OfferedOutput } from './sync-messages.js'
+import { MAX_OFFERED, NAME_OUTPUT, type OfferedOutput } from './sync-messages.js'
 
 /** How many outputs are checked against the blocklist at once. */
 const CHUNK = 500
-
-/** The output of a mint that is its name. */
-const NAME_OUTPUT = 2
 
 /**
  * The outputs of a topic that this host offers its peers: unspent, and not blocked; from a score on, by score, each score once.

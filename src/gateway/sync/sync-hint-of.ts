@@ -6,13 +6,12 @@ import { placement } from '../../../backend/src/protocol/ordinal-flow.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { isCoinbase } from '../../../backend/src/protocol/transaction.js'
+import { NAME_OUTPUT } from './sync-messages.js'
 
 /** How many inputs are looked at: each is a transaction to read. */
 const MAX_INPUTS = 100
 /** Bytes of the coins of one hint, which has them as hex. */
 const MAX_COIN_BYTES = 200 * 1024
-/** The output of a mint that is its name. */
-const NAME_OUTPUT = 2
 const NONE: SyncHint = { inputs: [], coins: [] }
 
 /**

@@ -6,6 +6,8 @@ import { txid } from '../../gateway/http/schemas.js'
 
 /** The version of GASP that is spoken. */
 export const GASP_VERSION = 1
+/** The output of a mint that is its name. */
+export const NAME_OUTPUT = 2
 /** The most outputs that are offered at once: what the engine's own sync asks for. */
 export const MAX_OFFERED = 10_000
 
@@ -59,7 +61,7 @@ export const nodeAnswer = z.strictObject({
   outputIndex,
   rawTx: writtenHex,
   proof: writtenHex.optional(),
-  txMetadata: z.string(),
+  txMetadata: writtenHex,
 })
 
 /** What a lookup service of an overlay engine answers. The numbers are checked as they are read: there may be millions. */

@@ -2,7 +2,7 @@ import { type Response, Router } from 'express'
 import { z } from 'zod'
 import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
-import { encodeSyncHint } from '../../../backend/src/graph/sync-hint.js'
+import { hexOfSyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
@@ -53,7 +53,7 @@ export function syncRoutes({ graph, guard, bodies, topicOf }: SyncRoutesOptions)
       await guard.refuse(isSpent ? [graphID] : [graphID, outpoint])
       const transaction = await graph.transactions.raw(txid)
       if (transaction === undefined) throw notOffered()
-      const hint = encodeSyncHint(await syncHintOf(outpoint, graph))
+      const hint = hexOfSyncHint(await syncHintOf(outpoint, graph))
       await sendNode(response, { transaction, graphId: formatGaspOutpoint(graphID), outputIndex, hint })
     })
 }
@@ -132,7 +132,7 @@ export const SYNC_OPERATIONS: OperationGroup = {
       },
       answer: {
         description:
-          'The transaction, and its merkle path (BUMP, BRC-74) if it is known to be mined. `txMetadata` has what else places its ordinals: the inputs that are served, too, and the other coins.',
+          'The transaction, and its merkle path (BUMP, BRC-74) if it is known to be mined. `txMetadata` has what else places its ordinals, as hex of text: the inputs that are served, too, and the other coins.',
         headers: ['Content-Length'],
         json: nodeAnswer,
       },

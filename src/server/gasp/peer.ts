@@ -15,6 +15,7 @@ import {
   GASP_VERSION,
   gaspNode,
   lookupResponse,
+  NAME_OUTPUT,
   type OfferedOutput,
   syncResponse,
 } from '../../gateway/sync/sync-messages.js'
@@ -72,6 +73,13 @@ export interface PeerOptions {
   maxBytes: number
 }
 
+/** An output whose transaction is requested, in the graph of an offered one; the topic that would hold it. */
+export interface AskedNode {
+  graph: Outpoint
+  outpoint: Outpoint
+  topic: string
+}
+
 /** Another host, over the HTTP API that overlay hosts have for GASP. Nothing that it says is believed. */
 export class Peer {
   /** Whether it has refused something as the overlay engine does. */
@@ -112,25 +120,27 @@ export class Peer {
    * UnwantedGraphError if it is too long.
    */
   async node(
-    { graph, outpoint }: { graph: Outpoint; outpoint: Outpoint },
+    { graph, outpoint, topic }: AskedNode,
     signal: AbortSignal,
   ): Promise<PeerTransaction | undefined> {
-    const found = await this.nodeOf({ graph, outpoint }, signal)
+    const found = await this.nodeOf({ graph, outpoint, topic }, signal)
     if (found !== 'refused') return found
     this.isEngine = true
     if (formatOutpoint(graph) === formatOutpoint(outpoint)) return undefined
-    const alone = await this.nodeOf({ graph: outpoint, outpoint }, signal)
+    const alone = await this.nodeOf({ graph: outpoint, outpoint, topic }, signal)
     return alone === 'refused' ? undefined : alone
   }
 
   private async nodeOf(
-    { graph, outpoint }: { graph: Outpoint; outpoint: Outpoint },
+    { graph, outpoint, topic }: AskedNode,
     signal: AbortSignal,
   ): Promise<PeerTransaction | 'refused' | undefined> {
     const { txid, vout: outputIndex } = outpoint
     const graphID = formatGaspOutpoint(graph)
     const answer = await this.ask('/requestForeignGASPNode', {
       body: { graphID, txid, outputIndex, metadata: false },
+      // Engines since 2.6 give out what the named topic holds, and nothing else.
+      headers: { 'x-bsv-topic': topic },
       maxBytes: 2 * this.options.maxBytes + MAX_NODE_REST,
       signal,
     })
@@ -159,10 +169,9 @@ export class Peer {
     if (!this.isEngine) return new Map()
     const question =
       topic === TOPICS.names
-        ? // A mint has its name in output 2.
-          {
+        ? {
             service: LOOKUP_SERVICES.names,
-            query: { origins: [formatOutpoint({ txid: outpoint.txid, vout: 2 })] },
+            query: { origins: [formatOutpoint({ txid: outpoint.txid, vout: NAME_OUTPUT })] },
           }
         : { service: LOOKUP_SERVICES.ordinals, query: { outpoint: formatOutpoint(outpoint) } }
     const answer = await this.ask('/lookup', { body: question, maxBytes: MAX_LOOKUP_BYTES, signal })
@@ -241,7 +250,8 @@ function readNode(txid: string, node: z.output<typeof gaspNode>): PeerTransactio
   if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer sends ${view.txid}`)
   if (outputOf(view, outputIndex) === undefined)
     throw new BadGraphError(`${txid} has no output ${outputIndex}, but the peer returned a graph node for it`)
-  if (proof == null) return { view }
+  // Engines let an empty one through as none.
+  if (proof == null || proof === '') return { view }
   const checked = valid(`the merkle path of ${txid} is invalid`, () =>
     readProof({ txid, bump: bytesOf(proof) }),
   )

@@ -7,6 +7,7 @@ import { placement, predecessorsOf } from '../../../backend/src/protocol/ordinal
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { isCoinbase, outputOf, readTransaction } from '../../../backend/src/protocol/transaction.js'
+import { NAME_OUTPUT } from '../../gateway/sync/sync-messages.js'
 import { BadGraphError, type PeerTransaction, type Sources, UnwantedGraphError } from './peer.js'
 
 /** A transaction to submit, and the topics that need it for those that follow. */
@@ -31,6 +32,10 @@ export class SyncGraph {
     if (topics.has(topic)) return false
     this.wanted.set(txid, topics.add(topic))
     return true
+  }
+
+  isWanted(txid: string, topic: string): boolean {
+    return this.wanted.get(txid)?.has(topic) === true
   }
 
   /**
@@ -109,8 +114,8 @@ export interface CollectOptions {
   topic: string
   /** The topics that its transactions are submitted to. */
   topics: string[]
-  /** Requests the transaction of an outpoint; undefined if the peer does not have it. */
-  ask: (outpoint: Outpoint) => Promise<PeerTransaction | undefined>
+  /** Requests the transaction of an outpoint of a topic; undefined if the peer does not have it. */
+  ask: (asked: { outpoint: Outpoint; topic: string }) => Promise<PeerTransaction | undefined>
   /** Requests what an admitted output of a topic was submitted with, where the peer does not have it as nodes. */
   askSources: (admitted: { topic: string; outpoint: Outpoint }) => Promise<Sources>
   managers: Record<string, Pick<TopicManager, 'identifyNeededInputs'>>
@@ -163,19 +168,26 @@ class Collector {
   /** Follows a transaction for a topic, unless the topic has it. */
   private async want(outpoint: Outpoint, topic: string): Promise<void> {
     if (await isApplied(this.options.store, { topic, txid: outpoint.txid })) return
-    if (this.graph.want(outpoint.txid, topic)) this.steps.push({ outpoint, topic })
+    if (!this.graph.want(outpoint.txid, topic)) return
+    // Names first: by them it is known which coins are nodes.
+    if (topic === TOPICS.names) this.steps.push({ outpoint, topic })
+    else this.steps.unshift({ outpoint, topic })
   }
 
   private async follow({ outpoint, topic }: { outpoint: Outpoint; topic: string }): Promise<void> {
     const { topics, offered } = this.options
-    const node = await this.load(outpoint)
+    const node = await this.load({ outpoint, topic })
     if (node === undefined) return
+    let hasSources = topic === TOPICS.names || !(await this.isNode(outpoint))
     if (topic === TOPICS.names) {
-      for (const parent of await this.nodesBefore(node, outpoint.txid === offered.txid))
-        await this.want(parent, topic)
+      const parents = await this.nodesBefore(node, outpoint.txid === offered.txid)
+      for (const parent of parents) await this.want(parent, topic)
+      hasSources = parents.length > 0
     }
     let asked: Promise<Sources> | undefined
     const sourceOf: SourceOf = async (txid) => {
+      // No lookup service ever has the genesis, nor a node among ordinals: then none is not "not yet".
+      if (!hasSources) return undefined
       asked ??= this.options.askSources({ outpoint, topic })
       const sources = await asked
       if (sources === 'not yet') this.graph.isEarly = true
@@ -187,10 +199,17 @@ class Collector {
     for (let next = this.ancestors.pop(); next !== undefined; next = this.ancestors.pop()) {
       if (this.walked.has(next.txid)) continue
       this.walked.add(next.txid)
-      const ancestor = await this.load(next, sourceOf)
+      const ancestor = await this.load({ outpoint: next, topic }, sourceOf)
       if (ancestor === undefined || ancestor.proof !== undefined) continue
       for (const input of ancestor.view.inputs) this.ancestors.push(input)
     }
+  }
+
+  /** Whether an output is a node, as far as that is known here by now: no topic but that of names holds it. */
+  private async isNode({ txid, vout }: Outpoint): Promise<boolean> {
+    if (vout === NAME_OUTPUT) return false
+    const { names } = TOPICS
+    return this.graph.isWanted(txid, names) || (await isApplied(this.options.store, { topic: names, txid }))
   }
 
   /** The nodes that a mint may spend; none if the transaction is no mint. */
@@ -217,7 +236,7 @@ class Collector {
     const isPlaced = placement({ outputValues, output })
     const inputValues: number[] = []
     for (const input of view.inputs) {
-      const source = await this.load(input, sourceOf)
+      const source = await this.load({ outpoint: input, topic: TOPICS.ordinals }, sourceOf)
       const satoshis = source && outputOf(source.view, input.vout)?.satoshis
       // After an unknown value, nothing can be placed.
       if (satoshis === undefined) break
@@ -237,22 +256,26 @@ class Collector {
    * @param sourceOf Given for one that comes before the transaction that is followed: this host may have it, or the peer may
    * have it only with that one.
    */
-  private async load({ txid, vout }: Outpoint, sourceOf?: SourceOf): Promise<PeerTransaction | undefined> {
+  private async load(
+    asked: { outpoint: Outpoint; topic: string },
+    sourceOf?: SourceOf,
+  ): Promise<PeerTransaction | undefined> {
+    const { txid } = asked.outpoint
     const known = this.graph.transactions.get(txid)
     if (known !== undefined || this.missing.has(txid)) return known
-    const node = (sourceOf && (await this.stored(txid))) ?? (await this.fetch({ txid, vout }))
+    const node = (sourceOf && (await this.stored(txid))) ?? (await this.fetch(asked))
     const found = node ?? (await (sourceOf ?? this.stored.bind(this))(txid))
     if (found === undefined) this.missing.add(txid)
     else this.add(found)
     return found
   }
 
-  private async fetch(outpoint: Outpoint): Promise<PeerTransaction | undefined> {
+  private async fetch(asked: { outpoint: Outpoint; topic: string }): Promise<PeerTransaction | undefined> {
     const { limits, ask } = this.options
     this.asked++
     if (this.asked > limits.maxNodes)
       throw new UnwantedGraphError(`the graph has more than ${limits.maxNodes} transactions`)
-    return await ask(outpoint)
+    return await ask(asked)
   }
 
   private async stored(txid: string): Promise<PeerTransaction | undefined> {

@@ -16,6 +16,7 @@ import { admittedCount, type OverlayEvent, withOrdinals } from '../submission/ov
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 import { SubmissionTracker } from '../submission/verify-submission.js'
 import {
+  type AskedNode,
   BadGraphError,
   IncompleteGraphError,
   type Peer,
@@ -190,7 +191,7 @@ export class TopicSync {
         offered: outpoint,
         topic,
         topics,
-        ask: (asked) => this.ask({ graph: outpoint, outpoint: asked }, signal),
+        ask: (asked) => this.ask({ ...asked, graph: outpoint }, signal),
         askSources: (admitted) => this.options.peer.sources(admitted, signal),
         managers: engine.managers,
         store: graph,
@@ -201,10 +202,7 @@ export class TopicSync {
     }
   }
 
-  private async ask(
-    asked: { graph: Outpoint; outpoint: Outpoint },
-    signal: AbortSignal,
-  ): Promise<PeerTransaction | undefined> {
+  private async ask(asked: AskedNode, signal: AbortSignal): Promise<PeerTransaction | undefined> {
     signal.throwIfAborted()
     const { txid, vout } = asked.outpoint
     const known = this.cache.get(txid)

@@ -52,3 +52,16 @@ test('the live tree is known, and what the operator sets goes before it', () => 
     tld: 'test',
   })
 })
+
+test.each([
+  ['text', formatOutpoint(genesis)],
+  ['a txid alone', { txid: genesis.txid }],
+  ['a txid that is cut', { ...genesis, txid: genesis.txid.slice(2) }],
+  ['an output as text', { ...genesis, vout: '3' }],
+  ['no whole output', { ...genesis, vout: 1.5 }],
+  ['an output below the first', { ...genesis, vout: -1 }],
+  ['null', null],
+])('a genesis that is no outpoint is refused: %s', (_, value) => {
+  const wrong = value as unknown as typeof genesis
+  expect(() => deploymentOf(PROFILES.mainnet, { genesis: wrong })).toThrow(/not an outpoint/)
+})

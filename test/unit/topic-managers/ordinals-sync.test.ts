@@ -1,6 +1,6 @@
 import type { IndexReader } from '../../../backend/src/graph/host-index.js'
 import { SeenBeefs, syncedBeefs } from '../../../backend/src/graph/read-beef.js'
-import { decodeSyncHint, encodeSyncHint } from '../../../backend/src/graph/sync-hint.js'
+import { decodeSyncHint, encodeSyncHint, hexOfSyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import {
@@ -96,6 +96,9 @@ test('a transaction that is none of what is spent is dropped', async () => {
 test('a hint is read as it was written, and anything else is none', () => {
   const written = { inputs: [0, 12], coins: [Uint8Array.of(1, 255), Uint8Array.of(0)] }
   expect(decodeSyncHint(Array.from(utf8(encodeSyncHint(written))))).toEqual(written)
+  // Engines hand on the characters of the hex that a host sends.
+  const hex = hexOfSyncHint(written)
+  for (const sent of [hex, hex.toUpperCase()]) expect(decodeSyncHint(Array.from(utf8(sent)))).toEqual(written)
   expect(decodeSyncHint(Array.from(utf8(encodeSyncHint({ inputs: [], coins: [] }))))).toEqual({
     inputs: [],
     coins: [],
@@ -109,9 +112,11 @@ test('a hint is read as it was written, and anything else is none', () => {
     'minetree 1 0x',
     `minetree ${many} `,
     'other 1 ',
+    hex.slice(0, -1),
+    `${hex}zz`,
   ])
     expect(decodeSyncHint(Array.from(utf8(text)))).toBeUndefined()
-  expect(decodeSyncHint(new Array<number>(600_000).fill(48))).toBeUndefined()
+  expect(decodeSyncHint(new Array<number>(1_200_000).fill(48))).toBeUndefined()
   expect(decodeSyncHint(undefined)).toBeUndefined()
 })
 

@@ -93,7 +93,7 @@ test('a transaction of a graph comes as it is, however long, with its merkle pat
       outputIndex: 0,
       rawTx: toHex(note.raw),
       proof: expect.stringMatching(/^[0-9a-f]+$/),
-      txMetadata: 'minetree  ',
+      txMetadata: toHex(utf8('minetree  ')),
     },
   })
   expect(headers['content-length']).toBe(String(sent.length))
@@ -153,8 +153,8 @@ test('a name is offered after it has moved, and what places an ordinal comes wit
   expect(outpoints(await askOffered(server, { topic: 'tm_names' }))).toContain(a.outpoint(2))
   expect(outpoints(await askOffered(server, { topic: 'tm_ordinals' }))).toEqual([moved.outpoint(1)])
   const { json } = await askNode(server, { graph: moved.outpoint(1) })
-  expect(json).toMatchObject({ txMetadata: `minetree 1 ${toHex(coin.raw)}` })
+  expect(json).toMatchObject({ txMetadata: toHex(utf8(`minetree 1 ${toHex(coin.raw)}`)) })
   // The coin is requested for its value alone.
   const change = await askNode(server, { graph: moved.outpoint(1), outpoint: coin.outpoint(0) })
-  expect(change.json).toMatchObject({ txMetadata: 'minetree  ' })
+  expect(change.json).toMatchObject({ txMetadata: toHex(utf8('minetree  ')) })
 })
