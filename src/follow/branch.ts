@@ -26,6 +26,8 @@ export interface BranchOptions {
   /** Whether an ordinal of the store is one of those that are followed. */
   isFollowed: (outpoint: Outpoint) => Promise<boolean>
   limits: GatherLimits
+  /** Called with an unmined transaction that the source has, before it is admitted. */
+  onSeen?(txid: string): Promise<void>
   /** The most unmined transactions that are admitted in a round: the owner of a name can create them at no cost. */
   maxUnproven: number
 }
@@ -126,7 +128,8 @@ export class BranchFollower {
   }
 
   /**
-   * Asks whether an unproven transaction is mined by now, or another one that spends the same coins.
+   * Asks whether an unproven transaction is mined by now, or another one that spends the same coins; for one that nobody has seen,
+   * whether the mempool has another.
    *
    * @throws As {@link follow}.
    */
@@ -199,7 +202,9 @@ export class BranchFollower {
       // Of several unproven ones in a row, the first is the one to ask about.
       if ((await transactions.heightOf(coin.outpoint.txid)) === undefined) continue
       const spender = await this.spenderOf(coin.outpoint, limits, txid)
-      if (spender?.proof !== undefined) return await this.followTo(coin, spender, limits)
+      // What the source has in its mempool ranks before what nobody has seen.
+      if (spender !== undefined && (spender.proof !== undefined || (await this.isUnseen(txid))))
+        return await this.followTo(coin, spender, limits)
     }
     return NOTHING
   }
@@ -239,6 +244,10 @@ export class BranchFollower {
       if (!isUnknown || (await node.store.transactions.heightOf(outpoint.txid)) !== undefined) throw error
       return undefined
     }
+  }
+
+  private async isUnseen(txid: string): Promise<boolean> {
+    return (await this.options.node.store.transactions.tiers([txid])).get(txid) === 'unseen'
   }
 
   private async isStored({ kind, outpoint }: FrontierCoin): Promise<boolean> {
@@ -281,6 +290,8 @@ export class BranchFollower {
     const { beef, fetched, unknown } = await this.gathered(record, limits)
     for (const each of unknown) if (this.report.unknown.size < MAX_LISTED) this.report.unknown.add(each)
     const isComplete = unknown.length === 0
+    // Before it is admitted: one that nobody has seen may have spent the same coin.
+    if (proof === undefined) await this.options.onSeen?.(txid)
     if (!isNews && fetched.length === 0) return { admission: { kind: 'known' }, isComplete }
     if (proof === undefined) this.unproven.count++
     const began = performance.now()

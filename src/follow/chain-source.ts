@@ -1,3 +1,4 @@
+import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { readProof } from '../../backend/src/graph/read-beef.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
@@ -48,6 +49,26 @@ export interface SingleSource extends ChainSource {
   readonly client: SourceClient
   /** Whether it knows the whole chain, so that an output without a spender is unspent as far as anybody knows. */
   readonly knowsUnspent: boolean
+  /**
+   * What the network said of transactions, as far as the source knows: those that it does not know are missing, which is no
+   * rejection. A source that knows no mempool has no such method.
+   *
+   * @throws ChainSourceError
+   */
+  sightings?(txids: readonly string[]): Promise<Map<string, Sighting>>
+}
+
+/** The sightings of a source that is asked about one transaction at a time. */
+export async function sightingsOneByOne(
+  txids: readonly string[],
+  ask: (txid: string) => Promise<Sighting | undefined>,
+): Promise<Map<string, Sighting>> {
+  const sightings = new Map<string, Sighting>()
+  for (const txid of txids) {
+    const sighting = await ask(txid)
+    if (sighting !== undefined) sightings.set(txid, sighting)
+  }
+  return sightings
 }
 
 /** The path of one transaction has some 2 KiB; a source may return one for all transactions of a block. */

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
+import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import type { Block, Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ChainSource, type SingleSource, spends } from './chain-source.js'
@@ -125,6 +126,37 @@ export class ChainSources implements ChainSource {
     const { source, spender } = answer
     if (spender === undefined) return await this.secondOpinion(source, outpoint)
     return spender.isMined === false ? await this.minedConflict({ source, outpoint, spender }) : spender.txid
+  }
+
+  /** Whether one of them knows what is in the mempool. */
+  get canSight(): boolean {
+    return this.sources.some(({ sightings }) => sightings !== undefined)
+  }
+
+  /**
+   * What the network said of transactions. One that any of the sources has seen is seen; one that a source calls rejected is asked
+   * of the others as well. Those that no source knows are missing.
+   *
+   * @throws ChainSourceError if no source answers that could say so.
+   */
+  async sightings(txids: readonly string[]): Promise<Map<string, Sighting>> {
+    const found = new Map<string, Sighting>()
+    let failure: ChainSourceError | undefined
+    let isAnswered = false
+    for (const source of this.sources) {
+      const open = txids.filter((txid) => found.get(txid) !== 'seen')
+      if (source.sightings === undefined || open.length === 0) continue
+      try {
+        await source.client.rested(0)
+        for (const [txid, sighting] of await source.sightings(open)) found.set(txid, sighting)
+        isAnswered = true
+      } catch (error) {
+        if (!(error instanceof ChainSourceError)) throw error
+        failure ??= error
+      }
+    }
+    if (!isAnswered && failure !== undefined) throw failure
+    return found
   }
 
   /** The first JungleBus, which has subscriptions; undefined if there is none. */

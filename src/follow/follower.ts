@@ -17,6 +17,8 @@ export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowe
   parallel: number
   /** Milliseconds from the end of one sweep to the next, if no block starts it earlier. */
   pollInterval: number
+  /** Called with each unproven transaction that is asked about, of which nothing was found in a block. */
+  onUnproven?(txid: string): void
   logger: Logger
 }
 
@@ -326,6 +328,7 @@ export class Follower {
       const found =
         task.kind === 'unproven' ? await this.branches.prove(task.txid) : await this.branches.follow(task)
       this.pause.length = 0
+      if (task.kind === 'unproven') this.options.onUnproven?.(task.txid)
       if (found.isComplete) this.retries.succeeded(key)
       else this.retry(key, { task, why: undefined, isPaused: true })
       for (const coin of found.coins) this.queue.push(coin)

@@ -1,3 +1,4 @@
+import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { readStrictUtf8, toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -7,6 +8,7 @@ import {
   parseSourced,
   parseSourcedProof,
   type SingleSource,
+  sightingsOneByOne,
   withProof,
 } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
@@ -15,6 +17,8 @@ import { SourceClient, type SourceClientOptions } from './source-client.js'
 /** A spend is 32 bytes; of anything else, no more than this is read. */
 const MAX_SPEND_BYTES = 1024
 
+/** How much of a transaction is read to see that it is there. */
+const MAX_SIGHTED_BYTES = 64 * 1024
 /** A block header in JSON. */
 const MAX_HEADER_BYTES = 4096
 /** The longest page of a subscription that is read with the bytes of its transactions, and without. */
@@ -72,6 +76,24 @@ export class JungleBusSource implements SingleSource {
       read: (raw) => parseSourced(txid, raw),
     })
     return await withProof(asking, proving)
+  }
+
+  /** It has transactions of the mempool, too, and none that nodes have refused. */
+  async sightings(txids: readonly string[]): Promise<Map<string, Sighting>> {
+    return await sightingsOneByOne(txids, async (txid) => {
+      try {
+        return await this.client.ask(`/v1/transaction/get/${txid}/bin`, {
+          maxBytes: MAX_SIGHTED_BYTES,
+          tooLarge: 'TOO_LARGE',
+          isPatient: true,
+          read: (raw): Sighting | undefined => parseSourced(txid, raw) && 'seen',
+        })
+      } catch (error) {
+        // A longer one is there as well.
+        if (error instanceof ChainSourceError && error.code === 'TOO_LARGE') return 'seen'
+        throw error
+      }
+    })
   }
 
   async proof(txid: string): Promise<Proof | undefined> {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { ArcSource } from './arc.js'
 import type { SingleSource } from './chain-source.js'
 import { ChainSources, type ChainSourcesOptions } from './chain-sources.js'
 import { JungleBusSource } from './junglebus.js'
@@ -34,6 +35,7 @@ const CLIENTS: Readonly<Record<SourceKind, new (options: SourceClientOptions) =>
   junglebus: JungleBusSource,
   whatsonchain: WhatsOnChainSource,
   overlay: OverlaySource,
+  arc: ArcSource,
 }
 
 /** Chain sources of a list, as one. Close it to close their connections. */

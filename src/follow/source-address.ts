@@ -1,7 +1,7 @@
 import { SourceAddressError } from './errors.js'
 
 /** The services that the chain can be followed by. */
-export const SOURCE_KINDS = ['junglebus', 'whatsonchain', 'overlay'] as const
+export const SOURCE_KINDS = ['junglebus', 'whatsonchain', 'overlay', 'arc'] as const
 export type SourceKind = (typeof SOURCE_KINDS)[number]
 
 /** The services that block headers can be fetched from. */

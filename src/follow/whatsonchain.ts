@@ -1,4 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
+import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { fromHex, readStrictUtf8 } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -17,6 +18,8 @@ import { SourceClient, type SourceClientOptions } from './source-client.js'
 
 /** A spend is a short JSON object. */
 const MAX_SPEND_BYTES = 4096
+/** A status has some 250 bytes. */
+const MAX_STATUS_BYTES = 1024
 /** How many outputs it takes in one question, and for how many milliseconds a question waits for further ones. */
 const BATCH = 20
 const GATHERING = 20
@@ -36,6 +39,8 @@ type Unspent = 'unspent' | 'unknown'
  *   the output, as the one of blocks does not know those of unmined transactions.
  * - `POST /utxos/spent` with `{utxos: [{txid, vout}]}`, at most 20: `[{utxo, spentIn: {txid, vin, status}, error}]`, of both
  *   indexes; without `spentIn` the output is unspent. Outputs for which the answer is anything else are asked about alone.
+ * - `POST /txs/status` with `{txids}`, at most 20: `[{txid, blockhash, blockheight, blocktime, confirmations, error}]`; of one in
+ *   the mempool just its txid, and of an unknown one `error: "unknown"`.
  */
 export class WhatsOnChainSource implements SingleSource {
   readonly client: SourceClient
@@ -72,6 +77,26 @@ export class WhatsOnChainSource implements SingleSource {
         return bump.length === 0 ? undefined : parseSourcedProof(txid, bump)
       },
     })
+  }
+
+  async sightings(txids: readonly string[]): Promise<Map<string, Sighting>> {
+    const sightings = new Map<string, Sighting>()
+    for (let at = 0; at < txids.length; at += BATCH) {
+      const batch = txids.slice(at, at + BATCH)
+      const known = await this.client.ask('/txs/status', {
+        json: { txids: batch },
+        maxBytes: MAX_STATUS_BYTES * batch.length,
+        isPatient: true,
+        read: (body) => {
+          const answers = readJson(body)
+          if (Array.isArray(answers)) return answers.filter((each) => field(each, 'error') === undefined)
+          throw new ChainSourceError('BAD_ANSWER', `${this.client.name} returned no list of statuses`)
+        },
+      })
+      const found = new Set(known?.map((each) => field(each, 'txid')))
+      for (const txid of batch) if (found.has(txid)) sightings.set(txid, 'seen')
+    }
+    return sightings
   }
 
   async spenderOf(outpoint: Outpoint): Promise<string | undefined> {

@@ -1,6 +1,7 @@
 import express, { type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { Sightings } from '../follow/sightings.js'
 import { errorResponse } from '../gateway/http/error-response.js'
 import { NotFoundError } from '../gateway/http/errors.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
@@ -27,6 +28,7 @@ import type { PageFiles } from './routes/page-files.js'
 import { statusRoutes } from './routes/status-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
 import type { Overlay } from './submission/overlay.js'
+import { recordSightings, withSightings } from './submission/sighted-submissions.js'
 import { queueSubmissions, type Submit } from './submission/submission-queue.js'
 import { type ChainParts, chainStatus } from './telemetry/chain-status.js'
 import { Metrics } from './telemetry/metrics.js'
@@ -37,6 +39,8 @@ export interface AppOptions {
   /** By default, the engine handles submissions in this thread. */
   submit?: Submit
   graph: GraphStore
+  /** Asks the network about unproven transactions; if missing, nobody does. */
+  sightings?: Sightings
   /** If missing, proofs are not verified again. */
   reorgMonitor?: ReorgMonitor
   /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
@@ -63,7 +67,8 @@ export function createApp(options: AppOptions): App {
   const { engine, discovery, proofs, refused } = options.overlay
   const { limits, profile, maxBodyBytes } = config
   const { metrics = new Metrics() } = options
-  const submit = metrics.counted(queueSubmissions(options.submit ?? engine.submit, limits))
+  const queue = queueSubmissions(options.submit ?? engine.submit, limits)
+  const submit = metrics.counted(options.sightings ? withSightings(queue, options.sightings) : queue)
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
@@ -137,6 +142,7 @@ export function createApp(options: AppOptions): App {
       express.Router().use(below('/overlay'), overlay).use(overlay),
       arcIngestRoutes({
         ...{ engine, graph, proofs, bodies },
+        record: (sightings) => recordSightings({ graph, overlay: options.overlay }, sightings),
         maxTrackerBlocks: limits.maxTrackerBlocks,
         token: config.arcCallbackToken,
       }),

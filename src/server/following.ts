@@ -6,8 +6,10 @@ import type { ChainSources } from '../follow/chain-sources.js'
 import { Feed } from '../follow/feed.js'
 import { Follower } from '../follow/follower.js'
 import { openSources } from '../follow/open-sources.js'
+import { Sightings } from '../follow/sightings.js'
 import type { Node } from './node.js'
 import { admitBeef } from './submission/admit.js'
+import { recordSightings } from './submission/sighted-submissions.js'
 import type { Submit } from './submission/submission-queue.js'
 
 /** How many coins are asked about at once: the rate of the sources is the limit. */
@@ -32,6 +34,7 @@ export class Following {
   readonly sources: ChainSources
   readonly follower: Follower
   readonly ancestors: AncestorsWorker
+  readonly sightings: Sightings
   readonly feed: Feed | undefined
 
   constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
@@ -50,6 +53,11 @@ export class Following {
         limitOf: (address) => headers.limitOf?.(address),
       }),
     })
+    this.sightings = new Sightings({
+      ...{ store: graph.store, source: this.sources, logger },
+      record: (records) => recordSightings({ graph, overlay }, records),
+    })
+    const { sightings } = this
     this.follower = new Follower({
       node: {
         genesis,
@@ -58,6 +66,8 @@ export class Following {
         admit,
       },
       source: this.sources,
+      onSeen: (txid) => sightings.seen(txid),
+      onUnproven: (txid) => sightings.notice([txid]),
       ordinals: config.followOrdinals,
       parallel: PARALLEL,
       limits,
@@ -85,7 +95,7 @@ export class Following {
 
   /** Resolves when it no longer uses the store. */
   async stop(): Promise<void> {
-    const stopped = [this.follower.stop(), this.ancestors.stop(), this.feed?.stop()]
+    const stopped = [this.follower.stop(), this.ancestors.stop(), this.sightings.stop(), this.feed?.stop()]
     // Aborts the requests that they wait for.
     await this.sources.close()
     await Promise.all(stopped)

@@ -98,7 +98,7 @@ export async function startServer({
     ...(reorgMonitor && { reorgMonitor }),
     ...(pageFiles && { pageFiles }),
     ...(large && { submit: large.submit }),
-    ...(following && { ancestors: node.ancestors }),
+    ...(following && { ancestors: node.ancestors, sightings: following.sightings }),
   })
   let reads = 0
   engine.countReads = () => reads

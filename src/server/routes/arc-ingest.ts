@@ -1,12 +1,13 @@
 import { Router } from 'express'
 import { z } from 'zod'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import type { GraphStore, SightingRecord } from '../../../backend/src/graph/graph-store.js'
 import { readProof } from '../../../backend/src/graph/read-beef.js'
 import { blockText, graphRecords, type Proof } from '../../../backend/src/graph/records.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
+import { sightingOfStatus } from '../../follow/arc.js'
 import { AnswerError, BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
@@ -27,6 +28,8 @@ export interface ArcIngestOptions {
   graph: Pick<GraphStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
+  /** Records what a callback with the token says of transactions. */
+  record(sightings: SightingRecord[]): Promise<unknown>
   /** The most blocks that the proofs of one request may lead to. */
   maxTrackerBlocks: number
   /** The token that callbacks must send; if undefined, anybody may send proofs, which are verified anyway. */
@@ -42,6 +45,7 @@ const notice = z.object({
     .transform((txid) => txid.toLowerCase()),
   merklePath: hex.nullish(),
   blockHeight: count.nullish(),
+  txStatus: z.unknown().optional(),
 })
 type Notice = z.output<typeof notice>
 /** The most is checked apart: exceeding it has an error code of its own. */
@@ -52,16 +56,18 @@ const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.s
 
 /**
  * `POST /arc-ingest`: a transaction processor (ARC) delivers the merkle path of a transaction (`spec/http.md`, Overlay). Its other
- * callbacks have no path; they are acknowledged, as it would send them again.
+ * callbacks have no path; they are acknowledged, as it would send them again. With the configured token, what they say of a
+ * transaction is recorded (`docs/conflicts.md`, Sightings).
  */
 export function arcIngestRoutes(options: ArcIngestOptions): Router {
-  const { token, bodies } = options
+  const { token, bodies, record } = options
   const guards = token === undefined ? [] : [requireBearer(token, 'the callback token')]
   const json = bodies.json({ limit: MAX_BODY_BYTES })
   return Router().post('/arc-ingest', ...guards, json, async (request, response) => {
-    const proven = noticesIn(request.body).filter(
-      ({ merklePath = null }) => merklePath !== null && merklePath !== '',
-    )
+    const said = noticesIn(request.body)
+    const proven = said.filter(hasPath)
+    // Anybody may bring a proof, which is verified. A status is believed of the processor alone.
+    if (token !== undefined) await record(said.flatMap(sightingIn))
     const failures = await ingest(proven, options)
     // What may go well another time is sent again, and then the others are no news.
     const failure = failures.find((each) => each instanceof ChainTrackerError) ?? failures[0]
@@ -70,6 +76,15 @@ export function arcIngestRoutes(options: ArcIngestOptions): Router {
       proven.length > 0 ? 'Transaction status updated' : 'Transaction status received without proof'
     response.json({ status: 'success', message })
   })
+}
+
+function hasPath({ merklePath }: Notice): boolean {
+  return merklePath !== undefined && merklePath !== null && merklePath !== ''
+}
+
+function sightingIn(notice: Notice): SightingRecord[] {
+  const status = hasPath(notice) ? undefined : sightingOfStatus(notice.txStatus)
+  return status === undefined ? [] : [{ txid: notice.txid, status }]
 }
 
 /** @throws BadRequestError, TooLargeError */
@@ -161,7 +176,7 @@ export const ARC_OPERATIONS: OperationGroup = {
       route: 'POST /arc-ingest',
       summary: 'Delivers merkle paths of transactions that this host has',
       description:
-        'The callbacks of a transaction processor (ARC), one, an array, or `{"callbacks": […]}`; other fields are ignored. One without a path is acknowledged, and nothing is stored of it. If the operator has set a token, it is sent as `Authorization: Bearer <token>`.',
+        'The callbacks of a transaction processor (ARC), one, an array, or `{"callbacks": […]}`; other fields are ignored. One without a path is acknowledged. If the operator has set a token, it is sent as `Authorization: Bearer <token>`, and `txStatus` counts: what the network has seen ranks before what it has not, and what it rejected does not count. Without a token, nothing is stored of a status.',
       body: {
         description:
           'Transactions, each with its merkle path (BUMP, BRC-74) and the height of its block if it is mined; up to 500, and up to 1 MiB.',

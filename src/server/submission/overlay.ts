@@ -2,6 +2,7 @@ import type { STEAK } from '@bsv/sdk'
 import type { Logger } from 'pino'
 import type { AdmissionOptions, TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
+import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
@@ -32,6 +33,8 @@ export type OverlayEvent =
   | { kind: 'hook failed'; failure: HookFailure }
   /** A conflict was resolved differently: how many transactions were deactivated or restored. */
   | { kind: 'reorganised'; transactions: number }
+  /** The network said something new of a transaction. */
+  | { kind: 'sighted'; status: Sighting }
   /** A graph that a peer offers was taken, could not be taken for now, or is not for this host (`docs/sync.md`). */
   | { kind: 'synced'; result: 'taken' | 'open' | 'unwanted' }
 

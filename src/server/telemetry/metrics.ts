@@ -45,6 +45,10 @@ const COUNTERS = {
   minetree_reorganised_transactions_total: [
     'Transactions deactivated or reactivated because a conflict was resolved differently.',
   ],
+  minetree_sightings_total: [
+    'What the network said of transactions, each time that it was news, by `seen` or `rejected`.',
+    'status',
+  ],
   minetree_sync_graphs_total: ['Graphs offered by peers and missing here, by result.', 'result'],
   minetree_failed_hooks_total: [
     'Hooks that failed after their submission was written, or failed again on retry, by service and by where they are recorded.',
@@ -107,6 +111,9 @@ export class Metrics {
         break
       case 'reorganised':
         this.count('minetree_reorganised_transactions_total', {}, event.transactions)
+        break
+      case 'sighted':
+        this.count('minetree_sightings_total', { status: event.status })
         break
       case 'synced':
         this.count('minetree_sync_graphs_total', { result: event.result })

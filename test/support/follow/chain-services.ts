@@ -5,11 +5,14 @@ import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { proofIn } from '../protocol/block.js'
 import type { FakeTransaction } from '../protocol/fake-chain.js'
 import type { Block, HeaderChain } from '../server/header-chain.js'
+import { answerAsArc } from './arc-protocol.js'
 import { type ChainView, FakeService } from './fake-service.js'
 import { answerAsJungleBus } from './junglebus-protocol.js'
 import { answerAsWhatsOnChain } from './whatsonchain-protocol.js'
 
-export type ServiceKind = 'junglebus' | 'whatsonchain'
+export type ServiceKind = 'junglebus' | 'whatsonchain' | 'arc'
+
+const PROTOCOLS = { junglebus: answerAsJungleBus, whatsonchain: answerAsWhatsOnChain, arc: answerAsArc }
 
 type Known = Pick<FakeTransaction, 'txid' | 'raw'>
 
@@ -31,11 +34,13 @@ export class ChainServices {
   /** The one of each kind that {@link listener} answers as. */
   readonly junglebus: ChainService
   readonly whatsonchain: ChainService
+  readonly arc: ChainService
 
   constructor(chain: HeaderChain) {
     this.facts = new ChainFacts(chain)
     this.junglebus = this.service('junglebus')
     this.whatsonchain = this.service('whatsonchain')
+    this.arc = this.service('arc')
   }
 
   /** Tells all services of transactions. They are unmined as long as the chain has them in no block. */
@@ -61,7 +66,7 @@ export class ChainServices {
 /** One service, which may lie about what all know. */
 export class ChainService extends FakeService<LyingView> {
   constructor(kind: ServiceKind, facts: ChainFacts) {
-    super(kind === 'junglebus' ? answerAsJungleBus : answerAsWhatsOnChain, new LyingView(facts))
+    super(PROTOCOLS[kind], new LyingView(facts))
   }
 
   /** Names a spender, whether it spends or not; undefined: it says that the output is unspent. */
@@ -74,6 +79,11 @@ export class ChainService extends FakeService<LyingView> {
     this.view.forgotten.add(txid)
   }
 
+  /** Says what became of a transaction, as ARC does, whether it knows it or not. */
+  sayStatus(txid: string, status: string): void {
+    this.view.statuses.set(txid, status)
+  }
+
   /** Shows another proof, or none, of a transaction. */
   misplace(txid: string, proof: TransactionRecord['proof']): void {
     this.view.misplaced.set(txid, proof)
@@ -84,6 +94,7 @@ export class ChainService extends FakeService<LyingView> {
     this.view.said.clear()
     this.view.forgotten.clear()
     this.view.misplaced.clear()
+    this.view.statuses.clear()
   }
 
   /** How the feed pages: how many transactions at once, of one block or of all from it on, and which arrive without bytes. */
@@ -97,6 +108,8 @@ export class LyingView implements ChainView {
   readonly said = new Map<string, string | undefined>()
   readonly forgotten = new Set<string>()
   readonly misplaced = new Map<string, TransactionRecord['proof']>()
+  /** Of ARC. */
+  readonly statuses = new Map<string, string>()
   readonly feed = { page: 100, spansBlocks: false, isEmpty: (_: Known): boolean => false }
 
   constructor(readonly facts: ChainFacts) {}

@@ -16,6 +16,7 @@ export function answerAsWhatsOnChain(path: string, view: LyingView, body: string
   if (parts.slice(0, 3).join('/') !== 'v1/bsv/main') return NOT_FOUND
   const [group, id = '', ...rest] = parts.slice(3)
   if (group === 'utxos' && id === 'spent') return spends(body, view)
+  if (group === 'txs' && id === 'status') return statuses(body, view)
   if (group === 'chain' && id === 'info') return chainInfo(view)
   if (group === 'block') return headers(id, rest, view)
   if (group !== 'tx' || !/^[0-9a-f]{64}$/.test(id)) return NOT_FOUND
@@ -58,6 +59,21 @@ function spends(body: string, view: LyingView): Reply {
     return isKnown ? { utxo, error: '' } : { utxo, spentIn: { txid, status: 'Unknown UTXO' }, error: '' }
   })
   return json(found)
+}
+
+function statuses(body: string, view: LyingView): Reply {
+  const { txids } = JSON.parse(body) as { txids: string[] }
+  if (txids.length > MAX_UTXOS) return BAD_REQUEST
+  const tip = view.facts.chain.bestTip.height
+  const said = txids.map((txid) => {
+    const record = view.transaction(txid)
+    if (record === undefined) return { txid, error: 'unknown' }
+    if (record.proof === undefined) return { txid }
+    const { height } = record.proof
+    const { hash, time } = view.facts.blockOf(txid)?.header ?? {}
+    return { txid, blockhash: hash, blockheight: height, blocktime: time, confirmations: tip - height + 1 }
+  })
+  return json(said)
 }
 
 function chainInfo({ facts }: LyingView): Reply {

@@ -1,6 +1,7 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { ChainSource } from '../../../src/follow/chain-source.js'
+import { ArcSource, sightingOfStatus } from '../../../src/follow/arc.js'
+import type { SingleSource } from '../../../src/follow/chain-source.js'
 import { JungleBusSource } from '../../../src/follow/junglebus.js'
 import { WhatsOnChainSource } from '../../../src/follow/whatsonchain.js'
 import { type ChainService, ChainServices, type ServiceKind } from '../../support/follow/chain-services.js'
@@ -10,7 +11,7 @@ import { listening } from '../../support/server/connections.js'
 import { HeaderChain } from '../../support/server/header-chain.js'
 
 const LIMIT = { maxBytes: 100_000 }
-const CLIENTS = { junglebus: JungleBusSource, whatsonchain: WhatsOnChainSource }
+const CLIENTS = { junglebus: JungleBusSource, whatsonchain: WhatsOnChainSource, arc: ArcSource }
 const servers: { close(): Promise<void> }[] = []
 afterAll(() => Promise.all(servers.map((server) => server.close())))
 
@@ -19,7 +20,7 @@ async function setUp(kind: ServiceKind): Promise<{
   chain: HeaderChain
   services: ChainServices
   service: ChainService
-  source: ChainSource
+  source: SingleSource
   coin: FakeTransaction
   pay: (from: FakeCoin, satoshis?: number) => FakeTransaction
 }> {
@@ -147,4 +148,72 @@ test('what spends an unmined transaction that lost is not in the mempool', async
   expect(services.facts.spenderOf(parseOutpoint(lost.outpoint(0)))).toBe(child.txid)
   chain.mine([won])
   expect(services.facts.spenderOf(parseOutpoint(lost.outpoint(0)))).toBeUndefined()
+})
+
+describe.each<ServiceKind>(['junglebus', 'whatsonchain', 'arc'])(
+  'a %s that is asked about the mempool',
+  (kind) => {
+    test('has seen what is in it or in a block, and says nothing of anything else', async () => {
+      const { services, service, source, coin, pay } = await setUp(kind)
+      const [payment, unknown] = [1, 2].map((satoshis) => pay({ transaction: coin, vout: 0 }, satoshis))
+      if (payment === undefined || unknown === undefined) throw new Error('two payments')
+      services.know(payment)
+      service.asked.length = 0
+      const said = await source.sightings?.([coin.txid, payment.txid, unknown.txid])
+      expect(said).toEqual(
+        new Map([
+          [coin.txid, 'seen'],
+          [payment.txid, 'seen'],
+        ]),
+      )
+      expect(service.asked).toHaveLength(kind === 'whatsonchain' ? 1 : 3)
+    })
+
+    test('is asked about many', async () => {
+      const { services, source, coin, pay } = await setUp(kind)
+      const payments = Array.from({ length: 45 }, (_, satoshis) =>
+        pay({ transaction: coin, vout: 0 }, satoshis),
+      )
+      services.know(...payments)
+      expect((await source.sightings?.(payments.map(({ txid }) => txid)))?.size).toBe(45)
+    })
+
+    test.each<[string, Fault]>([
+      ['fails', { kind: 'status', status: 500 }],
+      ['answers something else', { kind: 'body', body: utf8('{"x": 1}') }],
+    ])('throws where it %s, and calls nothing rejected', async (_, fault) => {
+      const { service, source, coin } = await setUp(kind)
+      service.fault = () => fault
+      await expect(source.sightings?.([coin.txid])).rejects.toMatchObject({ name: 'ChainSourceError' })
+    })
+  },
+)
+
+test('an ARC has the proof of what is mined, rejections, and nothing else', async () => {
+  const { chain, services, service, source, coin, pay } = await setUp('arc')
+  const payment = pay({ transaction: coin, vout: 0 })
+  services.know(payment)
+  expect(await source.proof(payment.txid)).toBeUndefined()
+  service.sayStatus(payment.txid, 'REJECTED')
+  expect(await source.sightings?.([payment.txid])).toEqual(new Map([[payment.txid, 'rejected']]))
+  service.repent()
+  chain.mine([payment])
+  expect(await source.proof(payment.txid)).toMatchObject({ height: chain.bestTip.height })
+  expect(await source.transaction(payment.txid, LIMIT)).toBeUndefined()
+  expect(await source.spenderOf(parseOutpoint(coin.outpoint(0)))).toBeUndefined()
+})
+
+test.each([
+  ['SEEN_ON_NETWORK', 'seen'],
+  ['ACCEPTED_BY_NETWORK', 'seen'],
+  ['MINED', 'seen'],
+  ['REJECTED', 'rejected'],
+  ...['DOUBLE_SPEND_ATTEMPTED', 'SEEN_IN_ORPHAN_MEMPOOL', 'MINED_IN_STALE_BLOCK', 'STORED', 'UNKNOWN'].map(
+    (status) => [status, undefined],
+  ),
+  ['SENT_TO_NETWORK', undefined],
+  ['', undefined],
+  [undefined, undefined],
+])('the status %p of ARC says %p', (status, said) => {
+  expect(sightingOfStatus(status)).toBe(said)
 })

@@ -299,3 +299,43 @@ test('a closed source is not asked any more', async () => {
   await expect(sources.transaction(coin.txid, LIMIT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
   expect(first.asked).toHaveLength(asked)
 })
+
+describe('what the network said', () => {
+  test('is what the first source that knows it says, and no source can deny that it was seen', async () => {
+    const { sources, services, first, second, coin, pay } = await setUp(['arc', 'junglebus'])
+    const [seen, rejected, wronged, unknown] = [1, 2, 3, 4].map((satoshis) =>
+      pay({ transaction: coin, vout: 0 }, satoshis),
+    ) as [FakeTransaction, FakeTransaction, FakeTransaction, FakeTransaction]
+    services.know(seen, wronged)
+    for (const { txid } of [rejected, wronged]) first.sayStatus(txid, 'REJECTED')
+    first.forget(seen.txid)
+    const asked = [seen, rejected, wronged, unknown].map(({ txid }) => txid)
+    expect(await sources.sightings(asked)).toEqual(
+      new Map([
+        [seen.txid, 'seen'],
+        [rejected.txid, 'rejected'],
+        [wronged.txid, 'seen'],
+      ]),
+    )
+    expect([first.asked.length, second.asked.length]).toEqual([4, 4])
+  })
+
+  test('is asked of those that answer, and is unknown only if one does', async () => {
+    const { sources, services, first, second, coin, pay } = await setUp(['whatsonchain', 'junglebus'])
+    const payment = pay({ transaction: coin, vout: 0 })
+    first.fault = () => BROKEN
+    expect(await sources.sightings([payment.txid])).toEqual(new Map())
+    services.know(payment)
+    expect(await sources.sightings([payment.txid])).toEqual(new Map([[payment.txid, 'seen']]))
+    second.fault = () => BROKEN
+    await expect(sources.sightings([payment.txid])).rejects.toMatchObject({ code: 'NO_ANSWER' })
+  })
+
+  test('an overlay host cannot say', async () => {
+    const { sources } = await setUp(['junglebus'])
+    const overlay = openSources({ addresses: [{ kind: 'overlay', url: 'http://127.0.0.1:1' }], rate: 1 })
+    closing.push(() => overlay.close())
+    expect([sources.canSight, overlay.canSight]).toEqual([true, false])
+    expect(await overlay.sightings(['ab'.repeat(32)])).toEqual(new Map())
+  })
+})
