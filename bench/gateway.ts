@@ -45,13 +45,45 @@ export async function* gateway(): AsyncGenerator<string> {
       '1 MiB': { target: long(1024), wanted: 0.8 },
       '10 MiB': { target: long(10_240), wanted: 0.2 },
     })
-    // A response is cached by its path alone.
-    yield* compareWithBare('express', {
-      outpoint: { target: each(files, (file) => `/content/${file}?q`), wanted: 0.85 },
-      tip: { target: each(files, (file) => `/content/${file}:-1?q`), wanted: 0.85 },
-      'origin/': { target: each(names, (name) => `/svc/names/origin/${name}?q`), wanted: 0.85 },
-      metadata: { target: each(files, (file) => `/svc/gateway/metadata/${file}:-1?q`), wanted: 0.85 },
+    // What changes nothing costs hardly more, and what only a header follows from is in memory as well.
+    yield* compareWithBare('node', {
+      'outpoint with a query that changes nothing': {
+        target: each(files, (file) => `/content/${file}?utm_source=a`),
+        wanted: 0.4,
+      },
+      'tip with ?map=true': { target: each(files, (file) => `/content/${file}:-1?map=true`), wanted: 0.3 },
+      'origin/ with a query that changes nothing': {
+        target: each(names, (name) => `/svc/names/origin/${name}?q`),
+        wanted: 0.4,
+      },
+      'metadata with a query that changes nothing': {
+        target: each(files, (file) => `/svc/gateway/metadata/${file}:-1?q`),
+        wanted: 0.4,
+      },
     })
+    const missing = (from: string[], path: (one: string) => string): Target => unkept(...from.map(path))
+    yield* compareWithBare('express', {
+      'outpoint, not in memory': { target: missing(files, (file) => `/content/${file}`), wanted: 0.85 },
+      'tip, not in memory': { target: missing(files, (file) => `/content/${file}:-1`), wanted: 0.85 },
+      'origin/, not in memory': {
+        target: missing(names, (name) => `/svc/names/origin/${name}`),
+        wanted: 0.85,
+      },
+      'metadata, not in memory': {
+        target: missing(files, (file) => `/svc/gateway/metadata/${file}:-1`),
+        wanted: 0.85,
+      },
+    })
+    for (const connections of [8, 16]) {
+      const atOnce = await roundsByTurns(
+        {
+          'from memory': { ...each(files, (file) => `/content/${file}`), connections },
+          'not in memory': { ...missing(files, (file) => `/content/${file}:-1`), connections },
+        },
+        PAIRS,
+      )
+      yield `${connections} at once: ${shown(atOnce)}`
+    }
 
     // The same answers on the service of a process with hosts, of one without, and on the host of a name.
     const routed = await roundsByTurns(
@@ -91,8 +123,7 @@ export async function* gateway(): AsyncGenerator<string> {
     yield `eight directories down takes ${speedRatio(paths.flat, paths.deep).toFixed(2)} times one (wanted: at most 2.5)`
 
     const records = await roundsByTurns({
-      // With a query, they are not answered from memory.
-      single: at(...files.map((file) => `/svc/gateway/metadata/${file}:-1?q`)),
+      single: unkept(...files.map((file) => `/svc/gateway/metadata/${file}:-1`)),
       'from memory': each(files, (file) => `/svc/gateway/metadata/${file}:-1`),
       bulk: {
         ...at('/svc/gateway/metadata'),

@@ -23,6 +23,8 @@ export interface Target {
   host?: string
   /** The process that answers, if it answers the message `cpu` with `process.cpuUsage()`. */
   server?: ChildProcess
+  /** How many requests are in progress at once; by default, {@link CONNECTIONS}. */
+  connections?: number
   /** How many inscriptions a second it admits meanwhile, if it does so on request. */
   admitted?: number
   /** The length of its bodies, if they are long: then a round has as many requests as make {@link LONG_BYTES}. */
@@ -91,21 +93,27 @@ export function cpuRatio(own: Round[], base: Round[]): number {
   return median(own.map(({ cpu }, round) => (base[round]?.cpu ?? Number.NaN) / cpu))
 }
 
-/**
- * Requests a second that targets answer which are loaded at once, each by a thread of its own: of all of them.
- *
- * @param pipelining Requests in flight on each connection.
- */
-export async function loadTogether(targets: Target[], pipelining = 1): Promise<number> {
+/** Requests a second that targets answer which are loaded at once, each by a thread of its own: of all of them. */
+export async function loadTogether(targets: Target[]): Promise<number> {
   // The threads take a while to start.
-  const options = { workers: 1, connections: CONNECTIONS / targets.length, duration: 1, pipelining }
+  const options = { workers: 1, connections: CONNECTIONS / targets.length, duration: 1 }
   const rates = await Promise.all(targets.map((target) => load(target, options)))
   return rates.reduce((sum, { rate }) => sum + rate, 0)
 }
 
 async function load(
-  { origin, paths, method = 'GET', body, host, server, admitted = 0, length }: Target,
-  options: { workers?: number; connections?: number; duration?: number; pipelining?: number } = {},
+  {
+    origin,
+    paths,
+    method = 'GET',
+    body,
+    host,
+    server,
+    connections = CONNECTIONS,
+    admitted = 0,
+    length,
+  }: Target,
+  options: { workers?: number; connections?: number; duration?: number } = {},
 ): Promise<Round> {
   if (length !== undefined) return await loadLong({ origin, paths, server, length })
   const requests = paths.map((path) => ({
@@ -119,7 +127,7 @@ async function load(
   const result = await autocannon({
     url: origin,
     requests,
-    connections: CONNECTIONS,
+    connections,
     duration: SECONDS,
     sampleInt: CHECKING,
     ...options,

@@ -31,6 +31,7 @@ import { refuseServiceWorker, servedType } from '../http/security-headers.js'
 import { contentRepresentation, type Header, ofLength, shortOf } from '../http/send-body.js'
 import {
   passingErrors,
+  type QueryKey,
   type RangeReader,
   type ResponseCache,
   StoredResponse,
@@ -147,9 +148,12 @@ export function contentHandler(options: ContentOptions): RequestHandler {
       refuseServiceWorker(request)
       const { path } = request
       const flags = flagsOf(request)
-      const resolved = responses.cached(request, () => resolve(path, flags))
+      const resolved = responses.cached(request, () => resolve(path, flags), flagsKey)
       return whenReady(resolved, (found) => {
-        if (found instanceof StoredResponse) return sendStored({ request, response, stored: found })
+        if (found instanceof StoredResponse) {
+          found.queryKey = flagsKey
+          return sendStored({ request, response, stored: found })
+        }
         const origin = found.outpoint && originOf?.(request, found.outpoint)
         const below = origin === undefined ? undefined : /^\/content\/[^/]*(.*)$/.exec(path)?.[1]
         sendRedirect({
@@ -220,6 +224,15 @@ export function flagsOf(request: Request): Flags {
   if (!request.url.includes('?')) return NO_FLAGS
   const { raw, map, framed } = request.query
   return { raw: raw !== undefined, isMapAsked: map === 'true', framed: framed !== undefined }
+}
+
+/** What {@link flagsOf} finds, as a key. */
+const flagsKey: QueryKey = (request) => hostedKey(request) + (flagsOf(request).framed ? 'framed' : '')
+
+/** The same on a host that shows content, which frames nothing. */
+export function hostedKey(request: Request): string {
+  const { raw, isMapAsked } = flagsOf(request)
+  return (raw ? 'raw' : '') + (isMapAsked ? 'map' : '')
 }
 
 /** The path is split as written; then each segment is decoded once. */

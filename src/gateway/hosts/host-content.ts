@@ -13,6 +13,7 @@ import {
   ContentRedirect,
   decodedSegments,
   flagsOf,
+  hostedKey,
   sendRedirect,
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
@@ -197,12 +198,11 @@ export function hostContent(options: HostContentOptions): HostHandler {
   ): Promise<HostAnswer> | HostAnswer => {
     switch (target.kind) {
       case 'name':
-        return responses.cachedOn(target.name, request, () => ofName(target.name, request))
+        return responses.cachedOn(target.name, request, () => ofName(target.name, request), hostedKey)
       case 'outpoint': {
         const { outpoint } = target
-        return responses.cachedOn(`${formatOutpoint(outpoint)}.c`, request, () =>
-          ofOutpoint(outpoint, request),
-        )
+        const key = `${formatOutpoint(outpoint)}.c`
+        return responses.cachedOn(key, request, () => ofOutpoint(outpoint, request), hostedKey)
       }
       case 'domain':
         return whenReady(domains?.referenceOf(target.host), (reference) => {
@@ -211,7 +211,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
             throw new NotFoundError(message)
           }
           const key = `${formatReference(reference)}.d`
-          return responses.cachedOn(key, request, () => ofDomain(reference, request))
+          return responses.cachedOn(key, request, () => ofDomain(reference, request), hostedKey)
         })
     }
   }

@@ -6,6 +6,20 @@ import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { entityTag } from './caching.js'
 import { type Header, JSON_TYPE, type Representation, sendChunks, sendHead } from './send-body.js'
 
+/**
+ * What of the query of a request changes the answer, as the end of a key: what a route does not know changes nothing. Undefined
+ * if the answer is not cached: anybody could make up any number of them.
+ */
+export type QueryKey = (request: Request) => string | undefined
+
+/** For a route that has no query. */
+export const noneOfQuery: QueryKey = () => ''
+
+/** For a route whose answers are cached unless one of these parameters is there. */
+export function unlessAsked(parameters: readonly string[]): QueryKey {
+  return ({ query }) => (parameters.some((name) => query[name] !== undefined) ? undefined : '')
+}
+
 /** Reads a range of a body: all of it, without a promise if it is in memory, or its chunks. */
 export type RangeReader = (range: ByteRange) => Promise<Uint8Array> | Uint8Array | AsyncGenerator<Uint8Array>
 
@@ -16,6 +30,8 @@ export type RangeReader = (range: ByteRange) => Promise<Uint8Array> | Uint8Array
 export class StoredResponse {
   /** The route that made it, for metrics. */
   route: Request['route']
+  /** What of a query changes the response of that route. */
+  queryKey: QueryKey = noneOfQuery
 
   /** @param body The bytes, or a function that reads a range of them. */
   constructor(
@@ -73,25 +89,29 @@ export class ResponseCache {
   constructor(private readonly store: ConsistentReader) {}
 
   /**
-   * What is cached for a request, or else what `read` returns, which may be cached: by the path as sent, mount points included.
-   * With a query nothing is cached: few routes read one, and anybody can vary it.
+   * What is cached for a request, or else what `read` returns, which may be cached: by the path as sent, mount points included,
+   * and by what of the query changes the answer.
    *
    * @param read Reads that belong together; may run several times.
    */
   cached<Answer extends Cached>(
-    { originalUrl }: Request,
+    request: Request,
     read: () => Promise<Answer>,
+    queryKey = noneOfQuery,
   ): Promise<Answer> | Answer {
-    return originalUrl.includes('?') ? this.store.consistent(read) : this.cachedBy(originalUrl, read)
+    const key = keyOf(request.originalUrl, request, queryKey)
+    return key === undefined ? this.store.consistent(read) : this.cachedBy(key, read)
   }
 
   /** As {@link cached}, for a path on a host that shows content. No target of a request begins like these keys. */
   cachedOn<Answer extends Cached>(
     host: string,
-    { url }: Request,
+    request: Request,
     read: () => Promise<Answer>,
+    queryKey: QueryKey,
   ): Promise<Answer> | Answer {
-    return url.includes('?') ? this.store.consistent(read) : this.cachedBy(`@${host}${url}`, read)
+    const key = keyOf(request.url, request, queryKey)
+    return key === undefined ? this.store.consistent(read) : this.cachedBy(`@${host}${key}`, read)
   }
 
   /** As {@link cached}, of a part of responses. @param key Without spaces, and no path. Nothing is cached for undefined. */
@@ -104,15 +124,22 @@ export class ResponseCache {
   }
 
   /** Sends the cached response to a request, or else the one that `read` returns. */
-  respond(request: Request, response: Response, read: () => Promise<StoredResponse>): Promise<void> | void {
-    return whenReady(this.cached(request, read), (stored) => sendStored({ request, response, stored }))
+  respond(
+    request: Request,
+    response: Response,
+    read: () => Promise<StoredResponse>,
+    queryKey = noneOfQuery,
+  ): Promise<void> | void {
+    return whenReady(this.cached(request, read, queryKey), (stored) => {
+      stored.queryKey = queryKey
+      return sendStored({ request, response, stored })
+    })
   }
 
   /** Sends the cached response to a GET or HEAD, in front of all routes. Whatever has none is for the routes. */
   readonly handler: RequestHandler = (request, response, next) => {
-    const { method, url, headers } = request
-    const stored =
-      method === 'GET' || method === 'HEAD' ? this.store.cachedAnswer(this.prefix + url) : undefined
+    const { method, headers } = request
+    const stored = method === 'GET' || method === 'HEAD' ? this.storedFor(request) : undefined
     // Some routes refuse those.
     if (!(stored instanceof StoredResponse) || headers['service-worker'] !== undefined) {
       next()
@@ -121,6 +148,27 @@ export class ResponseCache {
     request.route = stored.route
     passingErrors(() => sendStored({ request, response, stored }), next)
   }
+
+  /** What a route has cached for a path says what of a query would change it. */
+  private storedFor(request: Request): unknown {
+    const { url } = request
+    if (!url.includes('?')) return this.store.cachedAnswer(this.prefix + url)
+    const stored = this.store.cachedAnswer(this.prefix + pathOf(url))
+    if (!(stored instanceof StoredResponse)) return undefined
+    const key = keyOf(url, request, stored.queryKey)
+    return key === undefined ? undefined : this.store.cachedAnswer(this.prefix + key)
+  }
+}
+
+function pathOf(url: string): string {
+  return url.slice(0, url.indexOf('?'))
+}
+
+function keyOf(url: string, request: Request, queryKey: QueryKey): string | undefined {
+  if (!url.includes('?')) return url
+  const key = queryKey(request)
+  if (key === undefined) return undefined
+  return key === '' ? pathOf(url) : `${pathOf(url)}?${key}`
 }
 
 /** Sends a response, or what of it the request asks for. */

@@ -20,7 +20,7 @@ import {
   validate,
   wholeNumber,
 } from '../http/schemas.js'
-import { jsonResponse, type ResponseCache } from '../http/stored-response.js'
+import { jsonResponse, type ResponseCache, unlessAsked } from '../http/stored-response.js'
 import {
   countsShape,
   formatPlace,
@@ -86,15 +86,18 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
   const { listings } = store
   const answered = <Path extends Record<string, string>>(
     read: (asked: { path: Path; query: unknown }) => Promise<ListAnswer>,
+    { shape = {} }: { shape?: object } = {},
   ): RequestHandler<Path> => {
+    const queryKey = unlessAsked(Object.keys(shape))
     return async (request, response) => {
-      await options.responses.respond(request as never, response, async () => {
+      const make = async () => {
         const { value, dependsOn = [dependency.all] } = await read({
           path: request.params,
           query: request.query,
         })
         return jsonResponse(value, { cache: CACHE.revalidate, isTagged: true, dependsOn })
-      })
+      }
+      await options.responses.respond(request as never, response, make, queryKey)
     }
   }
   const routes = Router()
@@ -108,7 +111,7 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
         const { shown, next } = await newestPage(query, (asked) => listings.newestNames(asked))
         const names = await withTimes(store, shown.map(nameJson))
         return { value: { names, ...next }, dependsOn: [dependency.names] }
-      }),
+      }, newestQuery),
     )
     .get(
       '/newest/inscriptions',
@@ -119,7 +122,7 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
           shown.map((each) => outputJson(each, network)),
         )
         return { value: { inscriptions, ...next }, dependsOn: [dependency.inscriptions] }
-      }),
+      }, newestQuery),
     )
     .get(
       ['/tree', '/tree/:domain'],
@@ -127,22 +130,28 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
     )
     .get(
       '/history/:outpoint',
-      answered<{ outpoint: string }>(({ path, query }) => history(options, path.outpoint, query)),
+      answered<{ outpoint: string }>(
+        ({ path, query }) => history(options, path.outpoint, query),
+        historyQuery,
+      ),
     )
     .get(
       '/ordinals',
-      answered(({ query }) => ordinals(options, query)),
+      answered(({ query }) => ordinals(options, query), ordinalsQuery),
     )
     .get(
       '/transactions/:txid',
-      answered<{ txid: string }>(({ path, query }) => transaction(options, path.txid, query)),
+      answered<{ txid: string }>(
+        ({ path, query }) => transaction(options, path.txid, query),
+        transactionQuery,
+      ),
     )
     .get(
       '/search',
       answered(async ({ query }) => {
         const asked = validate(searchQuery, query, `text must have 1 to ${MAX_SEARCH_LENGTH} characters`)
         return { value: await searchFor(store, asked.text) }
-      }),
+      }, searchQuery),
     )
   return Router().use(prefixes, routes.use(badEscapes))
 }

@@ -24,7 +24,13 @@ import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from 
 import { askedReference, optionalText } from '../http/schemas.js'
 import { securityHeaders } from '../http/security-headers.js'
 import { type BeefAnswer, incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
-import { passingErrors, type ResponseCache, StoredResponse, sendStored } from '../http/stored-response.js'
+import {
+  passingErrors,
+  type QueryKey,
+  type ResponseCache,
+  StoredResponse,
+  sendStored,
+} from '../http/stored-response.js'
 
 export interface ProofOptions {
   store: GraphReader
@@ -60,13 +66,16 @@ function serveProof(options: ProofOptions): RequestHandler {
   return (request, response, next) => {
     passingErrors(async () => {
       const reference = parseContentReference(decodedPointer(request.path.slice('/proof/'.length)))
-      const isNext = request.url.includes('?') && request.query.next !== undefined
-      const proof = await responses.cached(request, () => find(reference, isNext))
+      const isNext = nextKey(request) !== ''
+      const proof = await responses.cached(request, () => find(reference, isNext), nextKey)
+      if (proof instanceof StoredResponse) proof.queryKey = nextKey
       if (proof instanceof StoredResponse) await sendStored({ request, response, stored: proof })
       else await sendLong({ request, response, proof, evidence })
     }, next)
   }
 }
+
+const nextKey: QueryKey = ({ url, query }) => (url.includes('?') && query.next !== undefined ? 'next' : '')
 
 async function sendLong({
   request,

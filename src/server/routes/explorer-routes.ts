@@ -9,7 +9,12 @@ import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
 import type { HeaderName } from '../../gateway/http/operation.js'
 import { domain, name as nameSchema, txid, validate } from '../../gateway/http/schemas.js'
 import { HTML_TYPE } from '../../gateway/http/send-body.js'
-import { type ResponseCache, sendStored, textResponse } from '../../gateway/http/stored-response.js'
+import {
+  type ResponseCache,
+  sendStored,
+  textResponse,
+  unlessAsked,
+} from '../../gateway/http/stored-response.js'
 import { type PageFiles, sendFile } from './page-files.js'
 import { pageHeaders } from './page-headers.js'
 import { loadExplorer, sendPage } from './send-page.js'
@@ -46,7 +51,8 @@ type Make = (pages: Pages, request: Request) => Promise<MadePage>
 
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
 export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerRoutesOptions): Router {
-  const page = (make: Make): RequestHandler => cachedPage({ responses, make })
+  const page = (make: Make, ...queries: { shape: object }[]): RequestHandler =>
+    cachedPage({ responses, make, queries })
   const feed = (make: (pages: Pages, base: string) => Promise<string>): RequestHandler => {
     return async (request, response) => {
       const pages = await loadExplorer()
@@ -71,21 +77,21 @@ export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerR
         const { order, prefix, after } = validate(namesQuery, query, badQuery)
         if (order === 'name') return pages.namesInOrderPage(explorer, namesAfter(prefix, after))
         return pages.newestNamesPage(explorer, placeOf(pages, after))
-      }),
+      }, namesQuery),
     )
     .get(
       '/tree',
       page(async (pages, { query }) => {
         const { prefix } = validate(treeQuery, query, () => badName())
         return found(await pages.treePage(explorer, prefix), `nobody has mined ${prefix}`)
-      }),
+      }, treeQuery),
     )
     .get(
       '/inscriptions',
       page(async (pages, { query }) => {
         const { after } = validate(afterQuery, query, badQuery)
         return pages.newestInscriptionsPage(explorer, placeOf(pages, after))
-      }),
+      }, afterQuery),
     )
     .get(
       '/name/:name',
@@ -93,7 +99,7 @@ export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerR
         const name = validate(nameSchema, params.name, () => badName())
         const { from } = validate(stepQuery, query, badQuery)
         return found(await pages.namePage(explorer, name, from), `${name} is not claimed`)
-      }),
+      }, stepQuery),
     )
     .get(
       '/ordinal/:outpoint',
@@ -104,7 +110,7 @@ export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerR
           await pages.ordinalPage(explorer, outpoint, from),
           'this store does not hold this output',
         )
-      }),
+      }, stepQuery),
     )
     .get(
       '/address/:address',
@@ -113,28 +119,36 @@ export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerR
         const owner = decodeAddress(address)
         if (owner === undefined) throw new BadRequestError('BAD_BODY', 'this is no P2PKH address')
         return pages.ordinalsPage(explorer, { kind: 'address', address, owner }, outpointAfter(query))
-      }),
+      }, afterQuery),
     )
     .get(
       '/type',
-      page(async (pages, { query }) => {
-        const { type } = validate(typeQuery, query, badQuery)
-        return pages.ordinalsPage(explorer, { kind: 'type', type }, outpointAfter(query))
-      }),
+      page(
+        async (pages, { query }) => {
+          const { type } = validate(typeQuery, query, badQuery)
+          return pages.ordinalsPage(explorer, { kind: 'type', type }, outpointAfter(query))
+        },
+        typeQuery,
+        afterQuery,
+      ),
     )
     .get(
       '/map',
-      page(async (pages, { query }) => {
-        const { key, value } = validate(mapQuery, query, badQuery)
-        return pages.ordinalsPage(explorer, { kind: 'map', key, value }, outpointAfter(query))
-      }),
+      page(
+        async (pages, { query }) => {
+          const { key, value } = validate(mapQuery, query, badQuery)
+          return pages.ordinalsPage(explorer, { kind: 'map', key, value }, outpointAfter(query))
+        },
+        mapQuery,
+        afterQuery,
+      ),
     )
     .get(
       '/parent/:outpoint',
       page(async (pages, { params, query }) => {
         const parent = parseOutpoint(String(params.outpoint))
         return pages.ordinalsPage(explorer, { kind: 'parent', parent }, outpointAfter(query))
-      }),
+      }, afterQuery),
     )
     .get(
       '/tx/:txid',
@@ -147,7 +161,7 @@ export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerR
           await pages.transactionPage(explorer, id, after),
           'this store does not have this transaction',
         )
-      }),
+      }, outputQuery),
     )
     .get('/search', async (request, response) => {
       const { q } = validate(searchQuery, request.query, badQuery)
@@ -200,14 +214,24 @@ export function explorerFileRoutes(files: PageFiles | undefined): Router {
   })
 }
 
-/** A page that is cached until something changes that it follows from. */
-function cachedPage({ responses, make }: { responses: ResponseCache; make: Make }): RequestHandler {
+/** A page that is cached until something changes that it follows from, unless its query asks for a part of it. */
+function cachedPage({
+  responses,
+  make,
+  queries,
+}: {
+  responses: ResponseCache
+  make: Make
+  queries: { shape: object }[]
+}): RequestHandler {
+  const queryKey = unlessAsked(queries.flatMap(({ shape }) => Object.keys(shape)))
   return async (request: Request, response: Response) => {
     const pages = await loadExplorer()
-    await responses.respond(request, response, async () => {
+    const read = async () => {
       const { html, dependsOn } = await make(pages, request)
       return textResponse(html, { headers: HEADERS, type: HTML_TYPE, dependsOn })
-    })
+    }
+    await responses.respond(request, response, read, queryKey)
   }
 }
 
