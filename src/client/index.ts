@@ -67,7 +67,14 @@ export {
   verifiedFetch,
 } from './verified-fetch.js'
 export type { StreamEnd, TipAgreement, Verification, VerifiedResponse } from './verified-response.js'
-export { serveVerifiedSite, siteFetch, type WorkerScope } from './verified-site.js'
+export {
+  HostedSite,
+  type SiteSource,
+  serveVerifiedSite,
+  siteFetch,
+  type VerifiedSite,
+  type WorkerScope,
+} from './verified-site.js'
 export { type BindingFault, type IdentityBinding, verifyBinding } from './verify-binding.js'
 export {
   type VerifiedHistory,

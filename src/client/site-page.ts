@@ -4,7 +4,7 @@ import type { VerificationStep } from './verified-error.js'
 import type { TipPolicy } from './verified-fetch.js'
 import type { Verification } from './verified-response.js'
 
-/** What a site shows, and whom it asks. All of it is JSON: the page hands it to the worker. */
+/** What a site shows, and whom it asks. All of it is JSON: the worker reads it in the page of the host. */
 export interface SiteConfig {
   /** A name or an outpoint, with a sequence if it has one. */
   site: string
@@ -51,29 +51,43 @@ export function verifiedSitePage(config: SiteConfig): string {
   )
 }
 
-/** The part of the page that says what it shows: it is as the host has it if the page has this part. */
-export function configElement(config: SiteConfig): string {
+function configElement(config: SiteConfig): string {
   const json = JSON.stringify(config).replace(/</g, '\\u003c')
   return `<script type="application/json" id="site">${json}</script>`
 }
 
-/** An origin that is one source in a policy: hosts may have a semicolon, which would begin another directive. */
+/** The configuration in a page that {@link verifiedSitePage} made. @throws TypeError if it has none. */
+export function siteConfigIn(page: string): SiteConfig {
+  const [, json = ''] = /<script type="application\/json" id="site">([^<]*)<\/script>/.exec(page) ?? []
+  try {
+    const config = JSON.parse(json) as SiteConfig
+    if (typeof config.site === 'string' && Array.isArray(config.gateways)) return config
+  } catch {
+    // No JSON is no configuration.
+  }
+  throw new TypeError('the host of this site does not say what it shows')
+}
+
 const SOURCE = /^https?:\/\/[\w.:[\]-]+$/
 
-function sourceOf(url: string): string {
-  const { origin } = new URL(url)
-  if (SOURCE.test(origin)) return origin
+function requireSource(url: string): void {
+  if (SOURCE.test(new URL(url).origin)) return
   throw new TypeError(`not the address of a gateway or of a source of headers: ${JSON.stringify(url)}`)
 }
 
-/** The `Content-Security-Policy` for the page and its scripts. @throws TypeError if an address is no URL. */
+/**
+ * The `Content-Security-Policy` for the page and its scripts. A worker keeps that of its script for as long as the script stays the
+ * same, so it does not name the gateways: they may change.
+ *
+ * @throws TypeError if an address is no URL.
+ */
 export function verifiedSitePolicy({ gateways, headers }: SiteConfig): string {
-  const hosts = [...gateways, ...(headers === 'none' ? [] : headers.sources)].map(sourceOf)
+  for (const url of [...gateways, ...(headers === 'none' ? [] : headers.sources)]) requireSource(url)
   return [
     "default-src 'none'",
     "script-src 'self'",
     "worker-src 'self'",
-    ["connect-src 'self'", ...new Set(hosts)].join(' '),
+    "connect-src 'self' http: https:",
     "style-src 'unsafe-inline'",
     "base-uri 'none'",
     "form-action 'none'",

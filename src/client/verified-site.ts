@@ -1,7 +1,17 @@
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { HEADER_CHECKPOINTS } from '../../backend/src/protocol/header-checkpoints.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { type HeaderStore, OwnHeaders } from './own-headers.js'
-import { escaped, type SiteConfig, type SiteQuestion, type SiteVerdict, textPage } from './site-page.js'
+import { askStore, type SegmentStore } from './segment-store.js'
+import {
+  escaped,
+  type SiteConfig,
+  type SiteQuestion,
+  type SiteVerdict,
+  siteConfigIn,
+  textPage,
+} from './site-page.js'
 import { VerifiedFetchError } from './verified-error.js'
 import { createVerifiedFetch, type VerifiedFetch } from './verified-fetch.js'
 import type { Headers as BlockHeaders } from './verify-transactions.js'
@@ -29,6 +39,134 @@ export function siteFetch(config: SiteConfig, { store }: { store?: HeaderStore }
   })
 }
 
+/** What a worker shows at the root of its origin. */
+export interface VerifiedSite {
+  /** A name or an outpoint. */
+  site: string
+  fetch: VerifiedFetch
+}
+
+/** What a worker shows, which may change while it runs. */
+export interface SiteSource {
+  /** @throws whatever says why nothing can be shown. */
+  current(): Promise<VerifiedSite>
+  /** Looks for a change now; undefined if there is none. */
+  renewed(): Promise<VerifiedSite | undefined>
+}
+
+/** How old a configuration may be before the host is asked for a new one, in milliseconds. */
+const MAX_CONFIG_AGE = 60_000
+/** Where the guarantees of a site are kept. Pages of the site can write there, and can only make the worker refuse. */
+const CONFIG_KEY = 'site/config'
+
+/**
+ * The site by the configuration of its host, which is fetched at every start of the worker and may change while it runs: other
+ * gateways and sources of headers, and more guarantees, but no fewer ({@link refusalOf}).
+ */
+export class HostedSite implements SiteSource {
+  private shown: Promise<VerifiedSite & { config: SiteConfig }> | undefined
+  private fetchedAt = Number.NEGATIVE_INFINITY
+  private renewing: Promise<VerifiedSite | undefined> | undefined
+
+  /**
+   * @param options.page The page of the host. Whatever it is, the host is trusted, and its answer is not a page of the site's.
+   * @param options.store Where the last configuration is kept, to compare with.
+   */
+  constructor(
+    private readonly options: {
+      page: () => Promise<string>
+      store: SegmentStore
+      fetchFor: (config: SiteConfig) => VerifiedFetch
+    },
+  ) {}
+
+  async current(): Promise<VerifiedSite> {
+    if (this.shown === undefined) {
+      this.shown = this.load()
+      // Next time, it is tried again.
+      this.shown.catch(() => {
+        this.shown = undefined
+      })
+    } else if (performance.now() - this.fetchedAt > MAX_CONFIG_AGE) {
+      // Nobody waits for it, and what was loaded stands if it fails.
+      void this.renewed().catch(() => undefined)
+    }
+    return await this.shown
+  }
+
+  async renewed(): Promise<VerifiedSite | undefined> {
+    // A page may have a hundred files that fail at the same time.
+    this.renewing ??= this.renew().finally(() => {
+      this.renewing = undefined
+    })
+    return await this.renewing
+  }
+
+  private async renew(): Promise<VerifiedSite | undefined> {
+    const before = await this.shown
+    const now = await this.load()
+    if (before !== undefined && JSON.stringify(before.config) === JSON.stringify(now.config)) return undefined
+    this.shown = Promise.resolve(now)
+    return now
+  }
+
+  private async load(): Promise<VerifiedSite & { config: SiteConfig }> {
+    const { page, store, fetchFor } = this.options
+    this.fetchedAt = performance.now()
+    const config = siteConfigIn(await page())
+    const kept = await askStore(store, () => store.get(CONFIG_KEY)).catch(() => undefined)
+    const refusal = kept && refusalOf(configIn(kept), config)
+    if (refusal !== undefined)
+      throw new TypeError(
+        `the host of this site has another configuration than before: ${refusal}; to accept it, delete the data of this site`,
+      )
+    const fetch = fetchFor(config)
+    const text = JSON.stringify(config)
+    if (kept !== text) await askStore(store, () => store.put(CONFIG_KEY, text)).catch(() => undefined)
+    return { site: config.site, fetch, config }
+  }
+}
+
+function configIn(text: string): SiteConfig | undefined {
+  try {
+    return JSON.parse(text) as SiteConfig
+  } catch {
+    // Damaged: as if there were none.
+    return undefined
+  }
+}
+
+const POLICIES = ['any', 'majority', 'all']
+
+/**
+ * Why a site must not go on with another configuration: it is another site, or has fewer guarantees. Gateways and sources of headers
+ * may change, as neither is trusted. Undefined if nothing speaks against it.
+ */
+export function refusalOf(before: SiteConfig | undefined, after: SiteConfig): string | undefined {
+  if (before === undefined) return undefined
+  if (before.site !== after.site) return 'it shows another site'
+  const [old, now] = [guaranteesOf(before), guaranteesOf(after)]
+  if (old.tree !== now.tree) return 'its tree is another one'
+  if (old.network !== now.network && old.network !== 'none') return 'its block headers are of another network'
+  if (old.policy > now.policy) return 'fewer gateways have to agree'
+  if (before.requireProofs === true && after.requireProofs !== true) return 'it no longer requires proofs'
+  if (old.network === 'none') return undefined
+  if (old.height > now.height) return 'its block headers are checked from a lower block on'
+  const isOther = old.height === now.height && old.hash !== now.hash
+  return isOther ? 'its block headers lead to another block' : undefined
+}
+
+function guaranteesOf({ profile = 'mainnet', tree, headers, tipPolicy = 'any' }: SiteConfig) {
+  const members = Object.entries(tree ?? {}).sort(([one], [other]) => (one < other ? -1 : 1))
+  const network = headers === 'none' ? 'none' : (headers.network ?? 'main')
+  const known = network === 'none' ? undefined : HEADER_CHECKPOINTS[network]
+  const { height = 0, hash = '' } = (headers !== 'none' && headers.checkpoint) || (known ?? {})
+  return {
+    ...{ tree: JSON.stringify([profile, members]), network, policy: POLICIES.indexOf(tipPolicy) },
+    ...{ height, hash: hash.toLowerCase() },
+  }
+}
+
 /** The part of a service worker's scope that is used: its types come with those of browsers. */
 export interface WorkerScope {
   readonly location: { readonly origin: string }
@@ -54,22 +192,24 @@ interface MessageEvent extends ExtendableEvent {
  * Makes a service worker answer every request of its pages with verified bytes, and none with others: what cannot be verified
  * is an error, and requests to other origins fail. The site is all that its origin shows, as each name has storage of its own.
  *
- * @param options.site The name or outpoint at the root of the origin.
+ * @param source What is at the root of the origin: always the same, or by the configuration of a host.
  * @returns The answer to a request, which the worker sends.
  */
 export function serveVerifiedSite(
   worker: WorkerScope,
-  options: { site: string; fetch: VerifiedFetch },
+  source: VerifiedSite | SiteSource,
 ): (request: Request) => Promise<Response> {
   const { origin } = worker.location
-  const answer = (request: Request): Promise<Response> => siteResponse(request, { ...options, origin })
+  const shown: SiteSource =
+    'current' in source ? source : { current: async () => source, renewed: async () => undefined }
+  const answer = (request: Request): Promise<Response> => siteResponse(request, { source: shown, origin })
   worker.addEventListener('install', (event) => event.waitUntil(worker.skipWaiting()))
   worker.addEventListener('activate', (event) => event.waitUntil(worker.clients.claim()))
   worker.addEventListener('fetch', (event) => event.respondWith(answer(event.request)))
   worker.addEventListener('message', (event) => {
     const [port] = event.ports
     if (port === undefined || !isQuestion(event.data)) return
-    event.waitUntil(verdictOn(event.data.path, options).then((verdict) => port.postMessage(verdict)))
+    event.waitUntil(verdictOn(event.data.path, shown).then((verdict) => port.postMessage(verdict)))
   })
   return answer
 }
@@ -78,17 +218,32 @@ function isQuestion(data: unknown): data is SiteQuestion {
   return typeof data === 'object' && data !== null && 'path' in data && typeof data.path === 'string'
 }
 
-async function verdictOn(
-  path: string,
-  { site, fetch }: { site: string; fetch: VerifiedFetch },
-): Promise<SiteVerdict> {
+/** Runs a fetch; if it fails, once more with what the host has changed since. The bytes are verified in either case. */
+async function fetched<Result>(
+  source: SiteSource,
+  run: (site: VerifiedSite) => Promise<Result>,
+): Promise<Result> {
+  const site = await source.current()
   try {
-    const { resource, stream } = resourceAt(path, site)
-    const { status, verification } = await fetch(resource, { method: 'HEAD', stream })
+    return await run(site)
+  } catch (error) {
+    if (!(error instanceof VerifiedFetchError)) throw error
+    const renewed = await source.renewed().catch(() => undefined)
+    if (renewed === undefined) throw error
+    return await run(renewed)
+  }
+}
+
+async function verdictOn(path: string, source: SiteSource): Promise<SiteVerdict> {
+  try {
+    const { status, verification } = await fetched(source, async ({ site, fetch }) => {
+      const { resource, stream } = resourceAt(path, site)
+      return await fetch(resource, { method: 'HEAD', stream })
+    })
     const { verified, tip } = verification
     return { kind: 'verified', status, verified, ...(tip && { tip }) }
   } catch (error) {
-    if (!(error instanceof VerifiedFetchError)) return { kind: 'failed', message: String(error) }
+    if (!(error instanceof VerifiedFetchError)) return { kind: 'failed', message: messageOf(error) }
     const { message, code, step } = error
     return { kind: 'failed', message, code, step }
   }
@@ -107,7 +262,7 @@ function resourceAt(path: string, site: string): { resource: string; stream: boo
 
 async function siteResponse(
   request: Request,
-  { site, fetch, origin }: { site: string; fetch: VerifiedFetch; origin: string },
+  { source, origin }: { source: SiteSource; origin: string },
 ): Promise<Response> {
   const url = new URL(request.url)
   const { method, headers, signal, mode } = request
@@ -115,8 +270,10 @@ async function siteResponse(
   if (method !== 'GET' && method !== 'HEAD') return new Response(null, { status: 405 })
   const path = url.pathname + url.search
   try {
-    const { resource, stream } = resourceAt(path, site)
-    const response = await fetch(resource, { method, headers, signal, stream })
+    const response = await fetched(source, async ({ site, fetch }) => {
+      const { resource, stream } = resourceAt(path, site)
+      return await fetch(resource, { method, headers, signal, stream })
+    })
     if (response.status === 404 && mode === 'navigate')
       return errorPage(
         404,
@@ -132,7 +289,7 @@ async function siteResponse(
   } catch (error) {
     if (signal.aborted) return Response.error()
     const { step, message } =
-      error instanceof VerifiedFetchError ? error : { step: undefined, message: String(error) }
+      error instanceof VerifiedFetchError ? error : { step: undefined, message: messageOf(error) }
     const title = step === undefined ? 'Not verified' : `Not verified: ${step}`
     return errorPage(502, title, message)
   }

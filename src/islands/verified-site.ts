@@ -1,4 +1,4 @@
-import { SITE_SCRIPTS, type SiteConfig, type SiteQuestion, type SiteVerdict } from '../client/site-page.js'
+import { SITE_SCRIPTS, type SiteQuestion, type SiteVerdict } from '../client/site-page.js'
 
 // Starts the worker, has it verify what this address shows, and loads it only then.
 
@@ -8,10 +8,8 @@ function say(text: string): void {
 }
 
 /** The worker, once it answers the requests of pages that are loaded from now on. */
-async function startedWorker(config: SiteConfig): Promise<ServiceWorker> {
-  const query = new URLSearchParams({ config: JSON.stringify(config) })
-  const url = `${SITE_SCRIPTS.worker}?${query}`
-  const { installing, waiting, active } = await navigator.serviceWorker.register(url, {
+async function startedWorker(): Promise<ServiceWorker> {
+  const { installing, waiting, active } = await navigator.serviceWorker.register(SITE_SCRIPTS.worker, {
     ...{ scope: '/', type: 'module', updateViaCache: 'none' },
   })
   const worker = installing ?? waiting ?? active
@@ -38,9 +36,8 @@ async function verdictOf(worker: ServiceWorker): Promise<SiteVerdict> {
 }
 
 async function begin(): Promise<void> {
-  const config = JSON.parse(document.getElementById('site')?.textContent ?? '') as SiteConfig
   if (!('serviceWorker' in navigator)) throw new Error('this browser has no service workers here: use https')
-  const verdict = await verdictOf(await startedWorker(config))
+  const verdict = await verdictOf(await startedWorker())
   if (verdict.kind === 'failed') {
     const { step, message } = verdict
     say(`Not verified${step === undefined ? '' : `: ${step}`}. ${message}`)

@@ -1,19 +1,26 @@
 import { IndexedDbSegmentStore } from '../client/segment-store.js'
-import { configElement, type SiteConfig } from '../client/site-page.js'
-import { serveVerifiedSite, siteFetch, type WorkerScope } from '../client/verified-site.js'
+import { HostedSite, serveVerifiedSite, siteFetch, type WorkerScope } from '../client/verified-site.js'
 
-// A service worker that answers with verified bytes only. What it shows and whom it asks is in its URL, which the page makes.
+// A service worker that answers with verified bytes only. Its script has one address, so that the browser replaces it by later
+// releases; what it shows and whom it asks, the page of the host says.
 
-const worker = globalThis as unknown as WorkerScope & { location: { search: string } }
-const config = JSON.parse(new URLSearchParams(worker.location.search).get('config') ?? '') as SiteConfig
-const store = new IndexedDbSegmentStore({ name: 'minetree-headers' })
+const worker = globalThis as unknown as WorkerScope & { registration: { update(): Promise<unknown> } }
+const headers = new IndexedDbSegmentStore({ name: 'minetree-headers' })
 
-/** A page of the site could register this worker for something else, which would stay after the name has another owner. */
-async function requireConfigOfHost(): Promise<void> {
-  const page = await fetch('/', { cache: 'no-store' })
-  if (!(await page.text()).includes(configElement(config)))
-    throw new Error('the host of this site has another configuration')
+/** The page of the host, past this worker; the last one that the browser has of it if the host does not answer. */
+async function hostPage(): Promise<string> {
+  void worker.registration.update().catch(() => undefined)
+  const init: RequestInit = { cache: 'no-cache', credentials: 'omit', redirect: 'error' }
+  // No page of the site can write to the browser's own cache.
+  const page = await fetch('/', init).catch(() => fetch('/', { ...init, cache: 'force-cache' }))
+  if (!page.ok) throw new TypeError(`the host of this site answers ${page.status}`)
+  return await page.text()
 }
 
-worker.addEventListener('install', (event) => event.waitUntil(requireConfigOfHost()))
-serveVerifiedSite(worker, { site: config.site, fetch: siteFetch(config, { store }) })
+const site = new HostedSite({
+  page: hostPage,
+  store: new IndexedDbSegmentStore({ name: 'minetree-site' }),
+  fetchFor: (config) => siteFetch(config, { store: headers }),
+})
+worker.addEventListener('install', (event) => event.waitUntil(site.current()))
+serveVerifiedSite(worker, site)

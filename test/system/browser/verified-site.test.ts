@@ -46,7 +46,14 @@ afterAll(() => {
 })
 
 /** A host that serves what is trusted, and nothing else: the page, and two scripts. */
-async function trustedHost(gateway: string, headers: SiteConfig['headers'] = 'none'): Promise<string> {
+interface TrustedHost {
+  url: string
+  config: SiteConfig
+  /** Its worker instead of the released one. */
+  worker?: string
+}
+
+async function startHost(gateway: string, headers: SiteConfig['headers'] = 'none'): Promise<TrustedHost> {
   const { genesis, covenantVersion, difficulty, marker } = hosted.chain.deployment
   const config: SiteConfig = {
     site: 'al',
@@ -59,14 +66,19 @@ async function trustedHost(gateway: string, headers: SiteConfig['headers'] = 'no
     },
     headers,
   }
+  const state: TrustedHost = { url: '', config }
   const host = createServer(async ({ url = '/' }, response) => {
-    response.setHeader('Content-Security-Policy', verifiedSitePolicy(config))
+    response.setHeader('Content-Security-Policy', verifiedSitePolicy(state.config))
+    response.setHeader('Cache-Control', 'no-cache')
     const script = Object.values(SITE_SCRIPTS).find((path) => url.split('?')[0] === path)
-    if (script === undefined) response.setHeader('Content-Type', 'text/html').end(verifiedSitePage(config))
-    else
-      response
-        .setHeader('Content-Type', 'text/javascript')
-        .end(await readFile(new URL(script.slice(1), pages)))
+    if (script === undefined) {
+      response.setHeader('Content-Type', 'text/html').end(verifiedSitePage(state.config))
+      return
+    }
+    const own = script === SITE_SCRIPTS.worker ? state.worker : undefined
+    response
+      .setHeader('Content-Type', 'text/javascript')
+      .end(own ?? (await readFile(new URL(script.slice(1), pages))))
   }).listen(0, '127.0.0.1')
   await once(host, 'listening')
   opened.push({
@@ -75,8 +87,12 @@ async function trustedHost(gateway: string, headers: SiteConfig['headers'] = 'no
       host.close()
     },
   })
-  return `http://localhost:${(host.address() as AddressInfo).port}`
+  state.url = `http://localhost:${(host.address() as AddressInfo).port}`
+  return state
 }
+
+const trustedHost = async (...of: Parameters<typeof startHost>): Promise<string> =>
+  (await startHost(...of)).url
 
 const gateway = async (lies: Record<string, RouteAnswer> = {}): Promise<string> => {
   const cors = Object.entries(lies)
@@ -122,21 +138,82 @@ inBrowser.each([
 inBrowser('a page of the site cannot have the worker show something else', async () => {
   const { page } = await browser.open(`${await trustedHost(await gateway())}/`)
   await says(page, 'h1', 'proven')
+  // By another address of its script, nor by what the worker keeps.
   const state = await page.evaluate(async (outpoint) => {
-    const { active } = await navigator.serviceWorker.ready
-    const url = new URL(active?.scriptURL ?? '')
-    const config = JSON.parse(url.searchParams.get('config') ?? '')
-    url.searchParams.set('config', JSON.stringify({ ...config, site: outpoint }))
-    const { installing } = await navigator.serviceWorker.register(url, { scope: '/', type: 'module' })
+    const config = JSON.stringify({ site: outpoint, gateways: [], headers: 'none' })
+    const url = `/verified-worker.js?config=${encodeURIComponent(config)}`
+    const { installing, active } = await navigator.serviceWorker.register(url, { scope: '/', type: 'module' })
     return await new Promise<string>((resolve) => {
-      installing?.addEventListener('statechange', () => {
-        if (/^(activated|redundant)$/.test(installing.state)) resolve(installing.state)
-      })
+      const worker = installing ?? active
+      const look = (): void => {
+        if (/^(activated|redundant)$/.test(worker?.state ?? '')) resolve(worker?.state ?? '')
+      }
+      worker?.addEventListener('statechange', look)
+      look()
     })
   }, site.outpoint(5))
-  expect(state).toBe('redundant')
+  expect(state).toBe('activated')
   await page.goto(page.url())
   await says(page, 'h1', 'proven')
+  await page.evaluate(async (outpoint) => {
+    const database = await new Promise<IDBDatabase>((resolve) => {
+      const opening = indexedDB.open('minetree-site', 1)
+      opening.onsuccess = () => resolve(opening.result)
+    })
+    const text = JSON.stringify({ site: outpoint, gateways: [], headers: 'none' })
+    const transaction = database.transaction('segments', 'readwrite')
+    transaction.objectStore('segments').put(text, 'site/config')
+    await new Promise((resolve) => {
+      transaction.oncomplete = resolve
+    })
+    for (const registration of await navigator.serviceWorker.getRegistrations())
+      await registration.unregister()
+  }, site.outpoint(5))
+  await page.goto(page.url())
+  await says(page, '#status', 'Not verified')
+  expect(await page.content()).not.toContain('a page below')
+})
+
+inBrowser('an earlier visitor gets the new gateways of a site, and the old one may be gone', async () => {
+  let isGone = false
+  const gone: RouteAnswer = { does: (response) => response.destroy() }
+  const answers = new Proxy<Record<string, RouteAnswer>>({}, { get: () => (isGone ? gone : undefined) })
+  const host = await startHost((await indexes.start(answers, hosted.server.url)).url)
+  const { page } = await browser.open(`${host.url}/`)
+  await says(page, 'h1', 'proven')
+  const script = await page.evaluate(() => navigator.serviceWorker.controller?.scriptURL)
+  expect(script).toBe(`${host.url}${SITE_SCRIPTS.worker}`)
+  isGone = true
+  host.config = { ...host.config, gateways: [await gateway()] }
+  // While its worker runs, and after it was started again.
+  await page.goto(`${host.url}/docs/`)
+  await says(page, 'h1', 'a page below')
+  const session = await page.createCDPSession()
+  await session.send('ServiceWorker.enable')
+  await session.send('ServiceWorker.stopAllWorkers')
+  await page.goto(`${host.url}/`)
+  await says(page, 'h1', 'proven')
+})
+
+inBrowser('an earlier visitor gets a later release of the worker', async () => {
+  const host = await startHost(await gateway())
+  const { page } = await browser.open(`${host.url}/`)
+  await says(page, 'h1', 'proven')
+  host.worker = `
+    addEventListener('install', (event) => event.waitUntil(skipWaiting()))
+    addEventListener('activate', (event) => event.waitUntil(clients.claim()))
+    addEventListener('fetch', (event) => event.respondWith(
+      new Response('<h1>a later release</h1>', { headers: { 'Content-Type': 'text/html' } })))`
+  // The browser looks for it when a page is opened.
+  await page.evaluateOnNewDocument(() => {
+    navigator.serviceWorker.addEventListener('controllerchange', () => {
+      document.documentElement.setAttribute('data-replaced', '')
+    })
+  })
+  await page.goto(`${host.url}/docs/`)
+  await page.waitForSelector('[data-replaced]')
+  await page.goto(`${host.url}/`)
+  await says(page, 'h1', 'a later release')
 })
 
 inBrowser('a script that is swapped is not run, and the page is shown without it', async () => {
