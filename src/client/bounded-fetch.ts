@@ -81,15 +81,27 @@ export class FetchBudget {
     this.bytes = options.maxBytes ?? DEFAULT_MAX_BYTES
   }
 
+  /** How much may still be read, in bytes. */
+  get bytesLeft(): number {
+    return this.bytes
+  }
+
   /** As {@link fetchBounded}, within what is left of both and with an answer of `maxBytes` at most. */
   async fetch(url: string, init: RequestInit, maxBytes = Number.POSITIVE_INFINITY): Promise<FetchedAnswer> {
-    const answer = await fetchBounded(url, init, {
-      ...this.options,
-      timeout: Math.max(0, Math.ceil(this.end - performance.now())),
-      maxBytes: Math.min(this.bytes, maxBytes),
-    })
-    this.bytes -= answer.body.length
-    return answer
+    try {
+      const answer = await fetchBounded(url, init, {
+        ...this.options,
+        timeout: Math.max(0, Math.ceil(this.end - performance.now())),
+        maxBytes: Math.min(this.bytes, maxBytes),
+      })
+      this.bytes -= answer.body.length
+      return answer
+    } catch (error) {
+      // An answer that says how long it is is hardly read.
+      if (error instanceof SourceError && error.code === 'TOO_LARGE')
+        this.bytes -= Number(error.data?.bytesRead ?? this.bytes)
+      throw error
+    }
   }
 }
 
@@ -199,7 +211,9 @@ async function readBounded(
   for await (const chunk of chunks) {
     total += chunk.length
     if (Math.max(total, length || 0) > maxBytes)
-      throw new SourceError('TOO_LARGE', `${url} answered more than ${maxBytes} bytes`)
+      throw new SourceError('TOO_LARGE', `${url} answered more than ${maxBytes} bytes`, {
+        data: { bytesRead: total },
+      })
     read.push(chunk)
   }
   return joinBytes(read)

@@ -2,7 +2,7 @@ import { CodedError, messageOf } from '../../backend/src/protocol/coded-error.js
 import { HeadersError, ProofError, type ProofErrorCode, SourceError } from './errors.js'
 import type { KnownName } from './known-name.js'
 import type { Evidence } from './name-source.js'
-import type { CheckedEvidence } from './verify-history.js'
+import type { CheckedEvidence, CheckedPart } from './verify-history.js'
 import type { NameTrust, SoughtName } from './verify-name.js'
 import { TRACKER_TIMEOUT } from './verify-transactions.js'
 
@@ -28,7 +28,7 @@ export type CheckMessage =
   | { kind: 'ready' }
   | { kind: 'ask'; root: string; height: number }
   | { kind: 'ask tip' }
-  | { kind: 'checked'; checked: CheckedEvidence }
+  | { kind: 'checked'; checked: CheckedEvidence | CheckedPart }
   | { kind: 'refused'; error: { name: string; code: string; message: string } }
 
 /** Workers are not available, or the worker module does not run. No index is to blame. */
@@ -48,7 +48,7 @@ export class CheckWorkerError extends CodedError {
 export async function checkInWorker(
   check: NameTrust & SoughtName & { evidence: Evidence; signal: AbortSignal },
   url: URL | string | undefined,
-): Promise<CheckedEvidence> {
+): Promise<CheckedEvidence | CheckedPart> {
   const { chainTracker, signal } = check
   signal.throwIfAborted()
   let isReady = false
@@ -56,7 +56,7 @@ export async function checkInWorker(
   let worker: RunningWorker | undefined
   let abort = (): void => undefined
   try {
-    return await new Promise<CheckedEvidence>((resolve, reject) => {
+    return await new Promise<CheckedEvidence | CheckedPart>((resolve, reject) => {
       abort = () => reject(isAsking ? new HeadersError(TRACKER_TIMEOUT) : signal.reason)
       signal.addEventListener('abort', abort, { once: true })
 

@@ -21,8 +21,13 @@ import {
   withBounds,
 } from './bounded-fetch.js'
 import { SourceError } from './errors.js'
-import type { KnownPlaces } from './known-name.js'
-import type { AskBounds, IndexAnswer, IndexReply, NameSource } from './name-source.js'
+import {
+  type AskBounds,
+  type IndexAnswer,
+  type IndexReply,
+  type NameSource,
+  wholeOrPart,
+} from './name-source.js'
 
 /** Which hosts to ask, and how. */
 export interface LookupNameSourceOptions extends FetchOptions {
@@ -242,7 +247,7 @@ class LookupHost implements NameSource {
     const { host, index } = this
     try {
       const budget = new FetchBudget(withBounds(this.options, bounds))
-      const answer = await this.answer(name, budget, bounds.known)
+      const answer = await this.answer(name, budget, bounds)
       host.answered()
       return [{ index, ...answer }]
     } catch (error) {
@@ -253,7 +258,11 @@ class LookupHost implements NameSource {
     }
   }
 
-  private async answer(name: string, budget: FetchBudget, known?: KnownPlaces): Promise<IndexAnswer> {
+  private async answer(
+    name: string,
+    budget: FetchBudget,
+    { known: places, partBytes }: AskBounds,
+  ): Promise<IndexAnswer> {
     const { index: url } = this
     if (!this.isAskable) throw notAsked(url)
     // A host that works around the SDK's reader sends histories as JSON unless binary is requested in both ways.
@@ -266,12 +275,16 @@ class LookupHost implements NameSource {
       const body = JSON.stringify({ service: this.options.service, query: { name, history: true, ...query } })
       return await budget.fetch(`${url}/lookup`, { method: 'POST', headers, body })
     }
-    const verified = [...(known?.nodes ?? []), known?.origin, known?.tip].flatMap((each) =>
+    const verified = [...(places?.nodes ?? []), places?.origin, places?.tip].flatMap((each) =>
       each === undefined ? [] : [formatOutpoint(each)],
     )
-    let answer = await ask(verified.length > 0 ? { known: verified } : {})
-    // A host that cannot leave anything out refuses a query that it does not know.
-    if (answer.status === 400 && verified.length > 0) answer = await ask({})
+    const known = verified.length > 0 ? { known: verified } : {}
+    const answer = await wholeOrPart({ partBytes, budget }, async (maxBytes) => {
+      const part = maxBytes === undefined ? known : { ...known, maxBytes }
+      const first = await ask(part)
+      // A host that cannot leave anything out refuses a query that it does not know.
+      return first.status === 400 && Object.keys(part).length > 0 ? await ask({}) : first
+    })
     if (answer.status !== 200) throw badAnswer(url, `status ${answer.status}`)
     const outputs =
       answer.contentType === 'application/octet-stream' ? readAggregate(url, answer) : readList(url, answer)

@@ -1,4 +1,6 @@
+import { equalBytes } from '../../backend/src/protocol/bytes.js'
 import {
+  encodeOutpoint,
   formatOutpoint,
   isSameOutpoint,
   type Outpoint,
@@ -12,6 +14,7 @@ import {
   readJson,
   withBounds,
 } from './bounded-fetch.js'
+import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { SourceError } from './errors.js'
 import type { KnownPlaces } from './known-name.js'
 
@@ -22,7 +25,15 @@ export type Evidence =
    * the asker knows may be left out of either, and either may be absent if it holds nothing else. A name that has not
    * moved needs no provenance.
    */
-  | { form: 'proofs'; origin: Outpoint; tip: Outpoint; proof?: Uint8Array; provenance?: Uint8Array }
+  | {
+      form: 'proofs'
+      origin: Outpoint
+      tip: Outpoint
+      proof?: Uint8Array
+      provenance?: Uint8Array
+      /** Whether the proof is a part: of an earlier name on the way, and there is no provenance yet. */
+      isPart?: true
+    }
   /** One BEEF with everything, and the output that is the tip: without a txid, an output of the BEEF's subject. */
   | { form: 'history'; beef: Uint8Array; tip: { txid?: string; vout: number } }
 
@@ -51,6 +62,11 @@ export interface AskBounds {
   signal?: AbortSignal
   /** What the asker has verified already: evidence may leave it out, and need not. */
   known?: KnownPlaces
+  /**
+   * If all of the way is too large, how much of it is enough, in bytes: evidence may then end with an earlier name on it. By
+   * default, all is wanted.
+   */
+  partBytes?: number | undefined
 }
 
 /** A source of answers about names: one index, or several that it discovers. */
@@ -103,26 +119,35 @@ export class HttpNameSource implements NameSource {
 
   async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
     const budget = new FetchBudget(withBounds(this.options, bounds))
-    return [{ index: this.index, ...(await this.answer(name, budget, bounds.known)) }]
+    return [{ index: this.index, ...(await this.answer(name, budget, bounds)) }]
   }
 
-  private async answer(name: string, budget: FetchBudget, known?: KnownPlaces): Promise<IndexAnswer> {
+  private async answer(
+    name: string,
+    budget: FetchBudget,
+    { known, partBytes }: AskBounds,
+  ): Promise<IndexAnswer> {
     try {
       const record = await this.record(name, budget)
       if (record === undefined) return { kind: 'not-claimed' }
       const { origin, tip } = record
       const evidence: Evidence = { form: 'proofs', origin, tip: tip.outpoint }
       const isKnown = known?.origin !== undefined && isSameOutpoint(known.origin, origin)
-      if (!isKnown)
-        evidence.proof = await fetchProof(
-          `${this.names}/proof/${encodeURIComponent(name)}${knownQuery(known?.nodes)}`,
-          budget,
-        )
+      if (!isKnown) {
+        const url = `${this.names}/proof/${encodeURIComponent(name)}`
+        let isPart = false
+        evidence.proof = await wholeOrPart({ partBytes, budget }, async (maxBytes) => {
+          isPart = maxBytes !== undefined
+          return await fetchProof(url + partQuery(known?.nodes, maxBytes), budget)
+        })
+        if (isPart && !isOf(evidence.proof, origin))
+          return { kind: 'claimed', evidence: { ...evidence, isPart: true } }
+      }
       // The proof that was just fetched has the script of the origin.
       const place = isKnown ? known.tip : known && origin
       if (place === undefined || !isSameOutpoint(place, tip.outpoint))
         evidence.provenance = await fetchProof(
-          `${this.gateway}/provenance/${formatOutpoint(origin)}${knownQuery(known && [place ?? origin])}`,
+          `${this.gateway}/provenance/${formatOutpoint(origin)}${partQuery(known && [place ?? origin])}`,
           budget,
         )
       return { kind: 'claimed', evidence, spent: tip.spent }
@@ -150,12 +175,41 @@ export class HttpNameSource implements NameSource {
   }
 }
 
-function knownQuery(known: readonly Outpoint[] = []): string {
-  return known.length === 0 ? '' : `?known=${known.map(formatOutpoint).join(',')}`
+/** Asks for all of a way, and for a part if that is too large and says so before it is read. */
+export async function wholeOrPart<Answer>(
+  { partBytes, budget }: { partBytes: number | undefined; budget: FetchBudget },
+  ask: (maxBytes?: number) => Promise<Answer>,
+): Promise<Answer> {
+  try {
+    return await ask()
+  } catch (error) {
+    if (!(error instanceof SourceError) || error.code !== 'TOO_LARGE' || partBytes === undefined) throw error
+    // Half of what may be read, so that there is room for what proves the last step.
+    const maxBytes = Math.min(partBytes, Math.floor(budget.bytesLeft / 2))
+    if (maxBytes < 1) throw error
+    return await ask(maxBytes)
+  }
+}
+
+function partQuery(known: readonly Outpoint[] = [], maxBytes?: number): string {
+  const parts = [
+    ...(known.length > 0 ? [`known=${known.map(formatOutpoint).join(',')}`] : []),
+    ...(maxBytes === undefined ? [] : [`maxBytes=${maxBytes}`]),
+  ]
+  return parts.length === 0 ? '' : `?${parts.join('&')}`
+}
+
+/** Whether an Outpoint BEEF (BRC-158) is of an output; only a check shows what it proves. */
+function isOf(proof: Uint8Array, outpoint: Outpoint): boolean {
+  return equalBytes(proof.subarray(4, 40), encodeOutpoint(outpoint))
 }
 
 async function fetchProof(url: string, budget: FetchBudget): Promise<Uint8Array> {
-  const answer = await budget.fetch(url, { headers: { Accept: 'application/octet-stream' } })
+  const answer = await budget.fetch(
+    url,
+    { headers: { Accept: 'application/octet-stream' } },
+    DEFAULT_MAX_BYTES,
+  )
   const { status, body } = answer
   if (status === 404) throw new SourceError('NO_PROOF', `${url}: the index has no proof`)
   if (status !== 200) throw badAnswer(url, answer)

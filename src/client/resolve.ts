@@ -290,6 +290,23 @@ interface CheckedReply {
 
 type Outcome = CheckedReply | IndexReport
 
+/** What is known after a part of the way to a name was checked. */
+interface CheckedPartReply {
+  index: string
+  known: KnownName | undefined
+}
+
+function isPart(reply: Outcome | CheckedPartReply): reply is CheckedPartReply {
+  return 'known' in reply
+}
+
+const NOTHING_KNOWN: KnownName = { code: '', line: [], steps: [] }
+
+/** Whether more of the way is known than before; what is in no block yet is not kept, and then all has to be shown at once. */
+function isLonger(known: KnownName | undefined, before: KnownName | undefined): known is KnownName {
+  return known !== undefined && known.line.length > (before?.line.length ?? 0)
+}
+
 function isChecked(outcome: Outcome): outcome is CheckedReply {
   return 'history' in outcome
 }
@@ -297,6 +314,8 @@ function isChecked(outcome: Outcome): outcome is CheckedReply {
 const DEFAULT_MAX_AGE = 60_000
 const DEFAULT_TOTAL_BYTES = 128 * 1024 * 1024
 const DEFAULT_AT_ONCE = 32
+/** How much of the way to a name an index should show at once, in bytes. */
+const PART_BYTES = 8 * 1024 * 1024
 /** Limits on the indexes of one source that are asked, and the replies of one index, whatever a source claims about itself. */
 const MAX_INDEXES = 64
 const MAX_REPLIES = 16
@@ -324,6 +343,7 @@ async function askSources(
   const maxBytes = Math.floor(maxTotalBytes / Math.min(maxAtOnce, Math.max(1, most)))
   const share = timeout / Math.max(1, Math.ceil(most / maxAtOnce))
   const slots = new Slots(maxAtOnce)
+  const hasHeaders = options.chainTracker !== 'scripts only'
 
   let notAsked = 0
 
@@ -335,12 +355,27 @@ async function askSources(
       const left = Math.min(time, share, end - performance.now())
       return await withDeadline(left, index, async (bounds) => {
         const { signal } = bounds
-        const ask = async (known?: KnownName): Promise<Outcome[]> => {
-          const places = known && { known: placesIn(known, { name, deployment }) }
-          const asking = listFrom(index, () => source.ask(name, { ...bounds, maxBytes: bytes, ...places }))
-          const replies = await unlessAborted(asking, signal)
-          const check = { ...options, earlier: known, signal }
-          return await Promise.all(replies.slice(0, MAX_REPLIES).map((reply) => checkReply(reply, check)))
+        const ask = async (before?: KnownName): Promise<Outcome[]> => {
+          // With headers, each part of a long way goes on from what is known by the last one.
+          const partBytes = hasHeaders ? PART_BYTES : undefined
+          let known = before ?? (hasHeaders ? NOTHING_KNOWN : undefined)
+          for (;;) {
+            const places = known && known !== NOTHING_KNOWN && placesIn(known, { name, deployment })
+            const asked = { ...bounds, maxBytes: bytes, partBytes, ...(places && { known: places }) }
+            const replies = await unlessAborted(
+              listFrom(index, () => source.ask(name, asked)),
+              signal,
+            )
+            const check = { ...options, earlier: known, signal }
+            const checked = await Promise.all(
+              replies.slice(0, MAX_REPLIES).map((reply) => checkReply(reply, check)),
+            )
+            const part = checked.find(isPart)
+            if (part === undefined) return checked.filter((each): each is Outcome => !isPart(each))
+            if (!isLonger(part.known, known))
+              throw new SourceError('TOO_LARGE', `${index} shows a way to ${name} that is too long to read`)
+            known = part.known
+          }
         }
         return memory === undefined
           ? await ask()
@@ -427,7 +462,7 @@ async function checkReply(
     earlier: KnownName | undefined
     signal: AbortSignal
   },
-): Promise<Outcome> {
+): Promise<Outcome | CheckedPartReply> {
   const { index } = reply
   const { memory, earlier, signal } = options
   if (reply.kind === 'not-claimed')
@@ -437,9 +472,10 @@ async function checkReply(
     if (reply.kind === 'failed') return failedReport(index, reply.error)
     const check = { ...options, evidence: reply.evidence }
     const checked = await (workers ? checkInWorker(check, workerUrl) : checkEvidence(check))
-    const { history, isOfTip } = checked
     if (memory !== undefined && checked.known !== undefined)
       await unlessAborted(memory.keep(checked.known, earlier), signal)
+    if (checked.history === undefined) return { index, known: checked.known }
+    const { history, isOfTip } = checked
     return { index, history, spent: isOfTip ? reply.spent : undefined }
   } catch (error) {
     const message = messageOf(error)

@@ -19,9 +19,11 @@ import {
   bindingInputs,
   type CheckedOrigin,
   checkNameProof,
-  mintOf,
+  checkPart,
+  findMint,
   type NameTrust,
   nameOutpoint,
+  noMintOf,
   type OriginOutput,
   remembered,
   type SoughtName,
@@ -217,12 +219,14 @@ export async function verifyNameHistory(
   },
 ): Promise<VerifiedHistory> {
   const { history } = await withKnown(check, async (earlier) => await checkHistory({ ...check, earlier }))
+  if (history === undefined)
+    throw new ProofError('NOT_IN_TREE', `the BEEF shows only a part of the way to ${check.name}`)
   return history
 }
 
 async function checkHistory(
   check: NameTrust & SoughtName & { beef: Uint8Array; tip: { txid?: string; vout: number } },
-): Promise<{ history: VerifiedHistory; known: KnownName | undefined }> {
+): Promise<{ history: VerifiedHistory; known: KnownName | undefined } | CheckedPart> {
   const { deployment } = check
   const bundle = new Bundle(check.beef, check)
   const { txid = bundle.subjectTxid, vout } = check.tip
@@ -230,7 +234,10 @@ async function checkHistory(
   const tip: Outpoint = { txid, vout }
   if (bundle.output(tip) === undefined)
     throw new ProofError('BAD_BEEF', `the BEEF does not hold the output ${formatOutpoint(tip)} of its answer`)
-  const mint = mintOf(bundle, check)
+  const mint = findMint(bundle, check)
+  if (mint === undefined && check.earlier !== undefined && vout === NAME_VOUT)
+    return { known: await checkPart(bundle, { ...check, origin: tip }) }
+  if (mint === undefined) throw noMintOf(check.name)
   const verifier = new TransactionVerifier(bundle, check, deployment.genesis.txid)
   const name = await verifiedName(mint, verifier)
   const known = remembered(bundle, { ...check, verified: name })
@@ -266,6 +273,12 @@ function knownOrigin({ line }: KnownName, { txid, name, height }: KnownMint): Ve
 /** How much of a proof is parsed per millisecond, in bytes. Parsing is one slice, so short proofs go first. */
 const BYTES_PER_MILLISECOND = 10_000
 
+/** A part of an index's evidence, checked: what is known of the way to the name then. */
+export interface CheckedPart {
+  history?: undefined
+  known: KnownName | undefined
+}
+
 /** An index's evidence for a name, checked. */
 export interface CheckedEvidence {
   history: VerifiedHistory
@@ -283,11 +296,17 @@ export interface CheckedEvidence {
  */
 export async function checkEvidence(
   check: NameTrust & SoughtName & { evidence: Evidence },
-): Promise<CheckedEvidence> {
+): Promise<CheckedEvidence | CheckedPart> {
   const { evidence } = check
   if (evidence.form === 'history') {
     await giveWay(evidence.beef.length, check)
-    return { ...(await checkHistory({ ...check, ...evidence })), isOfTip: true }
+    const checked = await checkHistory({ ...check, ...evidence })
+    return checked.history === undefined ? checked : { ...checked, isOfTip: true }
+  }
+  if (evidence.isPart && evidence.proof !== undefined) {
+    await giveWay(evidence.proof.length, check)
+    const { subject, bundle } = readOutpointBeef(evidence.proof, check)
+    return { known: await checkPart(bundle, { ...check, origin: subject }) }
   }
   const origin = await checkOrigin(check, evidence)
   const { name } = origin

@@ -279,6 +279,25 @@ export async function checkNameProof(
   }
 }
 
+/**
+ * Checks the way to a name as far as a bundle shows it: to the origin of an earlier name.
+ *
+ * @returns What is known of the way then.
+ * @throws as {@link verifyNameProof}.
+ */
+export async function checkPart(
+  bundle: Bundle,
+  check: NameTrust & SoughtName & { origin: Outpoint },
+): Promise<KnownName | undefined> {
+  const { origin, name, deployment } = check
+  const mint = origin.vout === NAME_VOUT ? readMints(bundle, check).get(origin.txid) : undefined
+  if (mint === undefined) throw notInTree(origin, 'name')
+  if (!name.startsWith(mint.domain) || mint.name === name)
+    throw new ProofError('OTHER_NAME', `the proof is of ${mint.name}, which is not on the way to ${name}`)
+  const verified = await verifiedName(mint, new TransactionVerifier(bundle, check, deployment.genesis.txid))
+  return remembered(bundle, { ...check, verified })
+}
+
 /** What is known of a name after it was verified: its mints up to the first that is in no block. */
 export function remembered(
   bundle: Bundle,
@@ -341,12 +360,13 @@ function wayPoint(
   return { ...place, satoshis, lockingScript: lockingScript.slice() }
 }
 
-/** Finds the mint of a name in a bundle. @throws ProofError `NOT_IN_TREE`. */
-export function mintOf(bundle: Bundle, { name, ...sought }: SoughtName): GenuineMint {
-  const mints = [...readMints(bundle, { name, ...sought }).values()]
-  const found = mints.find((mint) => mint.name === name)
-  if (found !== undefined) return found
-  throw new ProofError('NOT_IN_TREE', `no mint that descends from the genesis claims ${name}`)
+/** The mint of a name in a bundle, or among what is known of it. */
+export function findMint(bundle: Bundle, { name, ...sought }: SoughtName): GenuineMint | undefined {
+  return [...readMints(bundle, { name, ...sought }).values()].find((mint) => mint.name === name)
+}
+
+export function noMintOf(name: string): ProofError {
+  return new ProofError('NOT_IN_TREE', `no mint that descends from the genesis claims ${name}`)
 }
 
 /** Verifies each mint of the line, from the genesis on. */

@@ -368,7 +368,8 @@ export interface HistoryOptions extends PartOptions {
 
 /**
  * Everything from the current output of a name back to genesis, its transaction last: the lineage of its ordinal from the origin
- * with what places it, and the proof of the name. What the store lacks is left out: a check finds where it ends.
+ * with what places it, and the proof of the name. What the store lacks is left out: a check finds where it ends. A part of it
+ * ends with the origin of an earlier name on the way.
  */
 export async function nameHistory(
   { name, origin, tip }: { name: string; origin: Outpoint; tip: Outpoint },
@@ -380,10 +381,7 @@ export async function nameHistory(
     await addDescent(mintedBeside(origin, name), { collection, store, genesis, known, stops: nodes })
   const stops = namesAt(nodes)
   for await (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(origin))) {
-    if (!place.isKnown) {
-      stops.set(hop.txid, hop)
-      await addHop({ hop, ...place, collection, store })
-    }
+    if (!place.isKnown) await addHop({ hop, ...place, collection, store })
     if (isSameOutpoint(hop, tip)) break
   }
   await collection.addAncestry(tip.txid)

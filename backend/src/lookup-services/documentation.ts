@@ -25,7 +25,7 @@ most 16 outpoints; others are ignored.
 
 Histories grow with every mint from the nodes on the way, so read them in parts: with \`"maxBytes"\`, a history of more bytes
 ends with the last step on the way that fits, or with the first. The output of the answer is then that of the step: a node on
-the way, or for a name the origin of an earlier name or an earlier output. Verify it, and ask again with it in \`known\`.
+the way, or for a name the origin of an earlier name. Verify it, and ask again with it in \`known\`.
 
 An answer with history is JSON even if the SDK's client asks for binary (\`X-Aggregation: yes\`), because that client drops
 everything behind a proven output from a binary BEEF. Send \`Accept: application/octet-stream\` to get binary. An engine that

@@ -126,7 +126,7 @@ function mintingRules(deployment: Deployment, profile: Profile): z.input<typeof 
       nonce: covenantVersion === 2 ? 'noncePrefix, and any bytes' : 'any bytes',
       owner: 'the locking script of the owner',
       name: 'domain || character',
-      rest: 'the outputs after output 2, as they are in the transaction, one after the other',
+      trailing: 'the outputs after output 2, as they are in the transaction, one after the other',
       preimage:
         'the sighash preimage of this input for the type 0xc1 (ALL, FORKID, ANYONECANPAY); the script code is the whole script of the node',
     },
@@ -146,7 +146,7 @@ function mintingRules(deployment: Deployment, profile: Profile): z.input<typeof 
       'nameScript',
     ],
     unlockingScript:
-      'minimalPush(character) || minimalPush(nonce) || minimalPush(owner) || minimalPush(rest) || minimalPush(preimage)',
+      'minimalPush(character) || minimalPush(nonce) || minimalPush(owner) || minimalPush(trailing) || minimalPush(preimage)',
     paths: {
       node: `GET ${namesPrefix}/mine/{name}`,
       transaction: `GET ${walletPrefix}/beef/{txid}/tx`,

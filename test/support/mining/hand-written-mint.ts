@@ -120,7 +120,7 @@ export function beefOfMint(mint: {
   source: Transaction
   vout: number
   outputs: readonly Uint8Array[]
-  unlocking: (parts: { rest: Buffer; preimage: Buffer }) => Uint8Array
+  unlocking: (parts: { trailing: Buffer; preimage: Buffer }) => Uint8Array
 }): { transaction: Transaction; beef: Uint8Array } {
   const { source, vout } = mint
   const node = source.outputs[vout]
@@ -159,9 +159,9 @@ export function beefOfMint(mint: {
     scope: 0xc1,
   })
   // One output: its value, one byte of length, and one opcode.
-  const rest = Buffer.concat([Buffer.alloc(8), Buffer.of(1, 0x51)])
-  rest.writeBigUInt64LE(5_000n)
-  const unlocking = mint.unlocking({ rest, preimage: Buffer.from(preimage) })
+  const trailing = Buffer.concat([Buffer.alloc(8), Buffer.of(1, 0x51)])
+  trailing.writeBigUInt64LE(5_000n)
+  const unlocking = mint.unlocking({ trailing, preimage: Buffer.from(preimage) })
   const [input] = transaction.inputs
   if (input !== undefined) input.unlockingScript = new UnlockingScript(scriptOf(unlocking).chunks)
   return { transaction, beef: Uint8Array.from(transaction.toBEEF()) }

@@ -104,8 +104,8 @@ function mintByHand(
     source,
     vout,
     outputs: [writeNode(restated), writeNode(child), nameOutput],
-    unlocking: ({ rest, preimage }) =>
-      Buffer.concat([letter, nonce, OWNER, rest, preimage].map((item) => minimalPush(item))),
+    unlocking: ({ trailing, preimage }) =>
+      Buffer.concat([letter, nonce, OWNER, trailing, preimage].map((item) => minimalPush(item))),
   })
 }
 

@@ -1,0 +1,115 @@
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { LookupNameSource } from '../../../src/client/lookup-source.js'
+import { HttpNameSource, type NameSource } from '../../../src/client/name-source.js'
+import { resolveName } from '../../../src/client/resolve.js'
+import { MemorySegmentStore } from '../../../src/client/segment-store.js'
+import { Segments } from '../../../src/client/segments.js'
+import { ownersMint, verifiedLiveNode } from '../../../src/mining/live-node.js'
+import { HttpMineIndex } from '../../../src/mining/mine-index.js'
+import { solveNext } from '../../../src/mining/mine-name.js'
+import { FakeHeaders } from '../../support/client/name-proofs.js'
+import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
+import { useHeaderWorlds } from '../../support/server/header-world.js'
+import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+
+const worlds = useHeaderWorlds()
+const servers = useServers()
+const chainTracker = 'scripts only' as const
+
+/** A tree with mints at its root, in blocks, of which each has so many bytes. */
+async function tree(bytes: number, names: string[]) {
+  const world = await worlds.start({}, { chain: new FakeChain({ covenantVersion: 1, difficulty: 1 }) })
+  const { chain } = world
+  // The trailing outputs stand in the unlocking script, too.
+  const trailing = [{ satoshis: 1, lockingScript: new Uint8Array(bytes / 2).fill(0x51) }]
+  const mints = names.map((name) => chain.mint(name, { trailing, ownerLock: p2pkh(7) }))
+  await world.mined(...mints)
+  return { ...world, mints }
+}
+
+test('mints of 9.3 MB at the root, more than one answer holds, keep nobody from mining', async () => {
+  const { chain, server, mints } = await tree(9_300_000, ['a', 'b', 'c'])
+  const { deployment } = chain
+  const index = new HttpMineIndex(server.url)
+  const solved = await solveNext({
+    ...{ name: 'q', deployment, index, chainTracker, workers: 0 },
+    ownerLock: async () => p2pkh(1),
+  })
+  expect(solved.node).toMatchObject({ domain: '', line: mints.map(({ txid }) => ({ txid })) })
+  expect(formatOutpoint(solved.node.outpoint)).toBe(mints.at(-1)?.outpoint(0))
+
+  // Who knows a node on the way gets what follows.
+  const [first] = mints
+  const from = await verifiedLiveNode({ name: 'ax', deployment, index, chainTracker })
+  expect(from && formatOutpoint(from.outpoint)).toBe(first?.outpoint(1))
+  const nameScript = mints[2]?.transaction.outputs[2]?.lockingScript ?? new Uint8Array()
+  expect(await ownersMint({ name: 'c', nameScript, deployment, index, chainTracker })).toEqual({
+    txid: mints[2]?.txid,
+    proven: false,
+  })
+})
+
+describe('a name whose way is longer than one answer may be', () => {
+  const chain = new FakeChain({ covenantVersion: 1, difficulty: 1 })
+  const trailing = [{ satoshis: 1, lockingScript: new Uint8Array(150_000).fill(0x51) }]
+  const mints = ['a', 'b', 'c', 'd', 'q', 'qr', 'qs', 'qt'].map((name) => chain.mint(name, { trailing }))
+  const transactions = [chain.genesis, ...mints]
+  const headers = new FakeHeaders(transactions)
+  const { deployment } = chain
+  let server: TestServer
+  beforeAll(async () => {
+    server = await servers.start(treeOf(deployment))
+    for (const each of transactions)
+      expect((await server.submit(beefOf(each), ['tm_names', 'tm_ordinals'])).status).toBe(200)
+  })
+  const sources = (): [string, NameSource][] => [
+    ['its routes', new HttpNameSource({ url: server.url })],
+    [
+      'a lookup',
+      new LookupNameSource({
+        resolver: { networkPreset: 'local', hostOverrides: { ls_names: [server.url] } },
+        maxHosts: 1,
+      }),
+    ],
+  ]
+
+  test('is resolved part by part, by its routes and by lookups', async () => {
+    for (const [by, source] of sources()) {
+      const resolved = await resolveName({
+        ...{ name: 'qt', deployment, chainTracker: headers, sources: [source], maxTotalBytes: 1_000_000 },
+      })
+      expect({ by, line: resolved.origin.line.map(({ txid }) => txid), proven: resolved.proven }).toEqual({
+        ...{ by, line: mints.map(({ txid }) => txid), proven: true },
+      })
+    }
+  })
+
+  test('is kept as far as it was read, and goes on from there', async () => {
+    for (const [, source] of sources()) {
+      const segments = new Segments(new MemorySegmentStore())
+      const check = {
+        deployment,
+        chainTracker: headers,
+        sources: [source],
+        segments,
+        maxTotalBytes: 1_000_000,
+      }
+      expect((await resolveName({ ...check, name: 'd' })).origin.line).toHaveLength(4)
+      expect((await resolveName({ ...check, name: 'qt' })).origin.line).toHaveLength(8)
+    }
+  })
+
+  test('whose mints are in no block has to be shown at once', async () => {
+    const nobody = { isValidRootForHeight: async () => false }
+    for (const [, source] of sources())
+      await expect(
+        resolveName({
+          name: 'qt',
+          deployment,
+          chainTracker: nobody,
+          sources: [source],
+          maxTotalBytes: 1_000_000,
+        }),
+      ).rejects.toMatchObject({ code: 'NO_PROOF' })
+  })
+})
