@@ -1,7 +1,7 @@
 import type { Logger } from 'pino'
 import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'
-import { type BackupOptions, backUp, restore } from '../server/store/backup/backup.js'
+import { type BackupOptions, backUp, check, restore } from '../server/store/backup/backup.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 
@@ -44,6 +44,45 @@ export async function runRestore({ output, ...options }: CommandOptions): Promis
       { file, rows, genesis: header.genesis ?? null, writtenAt: header.at, writtenBy: header.minetree },
       `restored ${grouped(rows)} rows from ${file}, written at ${header.at}`,
     )
+  } finally {
+    progress.end()
+  }
+}
+
+/**
+ * Verifies all bytes of a store and prints what is damaged.
+ *
+ * @throws as {@link check}; CommandError if anything is.
+ */
+export async function runCheck({
+  output,
+  ...options
+}: {
+  config: Config
+  signal: AbortSignal
+  output: CommandOutput
+}): Promise<void> {
+  const progress = output.progress()
+  let damaged = 0
+  try {
+    const { blobs, bytes } = await check({
+      ...options,
+      onProgress: ({ blobs, share }) =>
+        progress.update(() => ({
+          text: `${grouped(blobs)} verified`,
+          ...(share !== undefined && { share }),
+        })),
+      onDamage: (damage) => {
+        damaged++
+        progress.end()
+        output.result(damage, `${damage.problem}: ${damage.kind} ${damage.id}`)
+      },
+    })
+    progress.end()
+    const verified = `${grouped(blobs)} transactions, bodies and records, ${bytesText(bytes)}`
+    if (damaged > 0)
+      throw new CommandError(`${grouped(damaged)} damaged or missing of ${verified}: see docs/operating.md`)
+    output.result({ blobs, bytes, damaged }, `verified ${verified}`)
   } finally {
     progress.end()
   }

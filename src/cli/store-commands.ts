@@ -107,6 +107,19 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     })
 
   program
+    .command('check')
+    .description(
+      'verify all stored bytes against their hashes, while the service runs: see docs/operating.md',
+    )
+    .action(async () => {
+      const config = settings()
+      const interruption = untilSignal()
+      const { runCheck } = await import('./maintenance.js')
+      const { output } = context
+      await interruption.during(() => runCheck({ config, output, signal: interruption.signal }))
+    })
+
+  program
     .command('restore')
     .description('load a backup into an empty store of any engine: see docs/operating.md')
     .argument('<file>', 'a file written by `minetree backup`')

@@ -68,10 +68,31 @@ export class Answers {
     }
   }
 
-  said(outpoint: string): Said {
+  /** What an output says: of a parent that does not count, that it is claimed. */
+  said(outpoint: string): Said & { claimedParent?: string } {
+    const { parent, ...said } = this.written(outpoint)
+    if (parent === undefined) return said
+    return this.isSpentAt(outpoint, parent) ? { ...said, parent } : { ...said, claimedParent: parent }
+  }
+
+  /** Whether the transaction of an output spends an ordinal, by any of the outputs that it was in. */
+  private isSpentAt(outpoint: string, parent: string): boolean {
+    const { spends } = this.transaction(outpoint)
+    const isOrdinal = (spent: string): boolean =>
+      this.held.has(spent) && this.runOf(spent).run.includes(parent)
+    return spends.includes(parent) || (this.held.has(parent) && spends.some(isOrdinal))
+  }
+
+  private written(outpoint: string): Said {
     const said = this.transaction(outpoint).said[voutOf(outpoint)]
     if (said === undefined) throw new Error(`no such output in this history: ${outpoint}`)
     return said
+  }
+
+  /** Every parent that an envelope names. */
+  get namedParents(): Set<string> {
+    const { transactions } = this.history
+    return new Set(transactions.flatMap(({ said }) => said.flatMap(({ parent }) => parent ?? [])))
   }
 
   /** The outputs of a transaction that a topic admits. */
@@ -281,7 +302,7 @@ export class Answers {
     let before = 0
     for (const spent of spends) {
       if (!this.facts.insertionOrder.has(spent.slice(0, 64))) return 'unknown'
-      const { satoshis } = this.said(spent)
+      const { satoshis } = this.written(spent)
       if (start < before + satoshis) return start === before && satoshis === 1 ? spent : undefined
       before += satoshis
     }

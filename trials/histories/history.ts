@@ -6,6 +6,7 @@ import { ownerOf } from '../../test/support/graph/life.js'
 import {
   inscribing,
   outputOf,
+  PARENT,
   type Said,
   type OutputKind as SaidKind,
   saying,
@@ -213,7 +214,7 @@ class Grower {
       return
     }
     const made = outputs.map((each) =>
-      this.saying({ ...each, kind: kind === 'inscribe' ? inscribing(each.kind) : each.kind }),
+      this.saying({ ...each, kind: kind === 'inscribe' ? inscribing(each.kind) : each.kind }, known),
     )
     const goesOn = kind === 'move' && flow === 'goes on' && unknown === undefined
     const said = affordable(goesOn ? this.goingOn(known, made) : made, purse)
@@ -253,7 +254,7 @@ class Grower {
     const [extra] = options.outputs
     const isOwned = extra?.kind.startsWith('owned') ?? false
     const said = affordable(
-      options.outputs.slice(1).map((each) => this.saying(each)),
+      options.outputs.slice(1).map((each) => this.saying(each, funding.map(formatOutpoint))),
       purse - 2,
     )
     const name = domain + letter
@@ -331,8 +332,24 @@ class Grower {
     return outpoints.reduce((sum, each) => sum + this.saidAt(each).satoshis, 0)
   }
 
-  private saying({ kind, ...said }: Deed['outputs'][number]): Said {
-    return kind === 'copied node' ? this.copiedNode(said.key) : saying({ kind, ...said })
+  private saying({ kind, ...said }: Deed['outputs'][number], spent: string[]): Said {
+    return kind === 'copied node'
+      ? this.copiedNode(said.key)
+      : saying({ kind, ...said, parents: this.parentsFor(spent) })
+  }
+
+  /** What a transaction spends, what that was before, and outputs that have nothing to do with it. */
+  private parentsFor(spent: string[]): string[] {
+    const before = (outpoint: string): string[] =>
+      this.made.find(({ txid }) => txid === outpoint.slice(0, 64))?.spends ?? []
+    const earlier = spent.flatMap(before)
+    return [
+      ...spent,
+      ...earlier,
+      ...earlier.flatMap(before),
+      ...this.made.slice(-2).map(({ txid }) => `${txid}_0`),
+      PARENT,
+    ]
   }
 
   /** The covenant with a state that no mint has left: by its script as good as any node. */

@@ -9,7 +9,7 @@ import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import { verifyNameProof } from '../../src/client/verify-name.js'
 import { ownerOf } from '../../test/support/graph/life.js'
 import { verifyProvenance } from '../../test/support/graph/provenance-verifier.js'
-import { CONTENT_TYPES, KEYS, PARENT } from '../../test/support/graph/said-outputs.js'
+import { CONTENT_TYPES, KEYS } from '../../test/support/graph/said-outputs.js'
 import { type Answers, sha256 } from './answers.js'
 import { type History, TEXTS } from './history.js'
 import { type Answer, ask, type Differences, type Question } from './host.js'
@@ -304,6 +304,7 @@ function metadataOf(answers: Answers, outpoint: string, sequence: number | undef
     }),
     map,
     parent,
+    claimedParent: answers.said(contentOutpoint ?? at).claimedParent,
     satoshis: answers.said(at).satoshis,
     owner: addressOf(answers, at),
     spent: answers.spenderOf(at) !== undefined,
@@ -511,10 +512,11 @@ async function askTips(reader: Reader): Promise<void> {
       await lookup({ map: { [name]: value } }, found)
     }
   }
-  await lookup(
-    { parent: PARENT },
-    answers.tipsWhere((_, step) => step?.parent === PARENT),
-  )
+  for (const parent of answers.namedParents)
+    await lookup(
+      { parent },
+      answers.tipsWhere((_, step) => step?.parent === parent),
+    )
 }
 
 function readOutputs(body: Buffer): { outputs: string[]; txids: string[] } {

@@ -1,6 +1,6 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { Attribute } from './attributes.js'
-import type { AdmissionRecord, GraphRecords } from './records.js'
+import type { AdmissionRecord, GraphRecords, OutputRecord } from './records.js'
 
 /**
  * Something that an answer follows from and that a write may change. What only a reorganisation or the blocklist changes, such
@@ -45,6 +45,11 @@ export function dependenciesOfStep({
   output: { outpoint: Outpoint }
 }): Dependency[] {
   return tip ? [dependency.lineages, dependency.spend(output.outpoint)] : [dependency.lineages]
+}
+
+/** What an output alone follows from: a parent that it names counts as soon as its ordinal is known to be spent. */
+export function dependenciesOfOutput(output: Pick<OutputRecord, 'parent' | 'claimedParent'>): Dependency[] {
+  return output.parent === undefined && output.claimedParent === undefined ? [] : [dependency.lineages]
 }
 
 /** What a write has changed; undefined if that is not known: anything that an answer may depend on. */

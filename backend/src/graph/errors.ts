@@ -44,6 +44,30 @@ export class StoreUnavailableError extends CodedError {
   }
 }
 
+/** A stored blob whose bytes are not those that were stored: its hash says so. A restart does not mend it. */
+export class DamagedError extends CodedError {
+  override readonly name = 'DamagedError'
+  readonly code = 'DAMAGED'
+
+  /** @param owner In hex: the SHA-256 of a body, a txid, or the key of MAP or of a BEEF (`BlobChunks`). */
+  constructor(
+    readonly owner: string,
+    problem: string,
+  ) {
+    super(`the store has damaged bytes, ${owner}: ${problem}`)
+    if (found.size < MOST_FOUND) found.add(owner)
+  }
+}
+
+/** How many damaged blobs a process remembers. */
+const MOST_FOUND = 100
+const found = new Set<string>()
+
+/** The blobs that this process has found damaged since its start, by their owners, up to a hundred. */
+export function damagedBlobs(): string[] {
+  return [...found]
+}
+
 /** The codes by which the drivers and the system report a full disk. */
 const STORE_FULL_CODES = new Set([
   'SQLITE_FULL',

@@ -47,8 +47,10 @@ export interface OutputRecord {
   content?: ContentSummary
   /** The public key hash, in hex, if the lock is P2PKH. */
   owner?: string
-  /** What the envelope names as its parent. */
+  /** What the envelope names as its parent, if the transaction spends the ordinal there (BRC-160). */
   parent?: Outpoint
+  /** What the envelope names as its parent otherwise, or as long as that is not known. Never beside `parent`. */
+  claimedParent?: Outpoint
   /** The length of its own MAP in its {@link MapRecord}, in bytes. */
   mapLength?: number
   /** The 1-sat coin that this output received by the ordinal arithmetic (BRC-159), if it is known. */

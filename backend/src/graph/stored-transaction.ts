@@ -1,6 +1,7 @@
 import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { readTransaction, type TransactionView } from '../protocol/transaction.js'
+import { DamagedError } from './errors.js'
 import type { RawTransaction, TransactionSource } from './graph-store.js'
 import type { Proof } from './records.js'
 import { TimeSlice, yieldToEventLoop } from './yield-to-event-loop.js'
@@ -217,7 +218,7 @@ class ChunkReader {
       if (this.isInChunk) return chunk
       break
     }
-    throw new Error(`the transaction ${this.raw.txid} is truncated in the store`)
+    throw new DamagedError(this.raw.txid, 'its end is missing')
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Inscription, readInscription } from '../protocol/inscription.js'
 import { decodeMineNode } from '../protocol/mine-node.js'
 import { type Predecessor, placingInputs, predecessorsOf } from '../protocol/ordinal-flow.js'
-import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import {
   firstOutputs,
   isCoinbase,
@@ -183,7 +183,8 @@ export function ordinalsRecords(options: {
         outpoint,
         satoshis: output.satoshis,
         ...(owner !== undefined && { owner }),
-        ...(parent && { parent }),
+        // That it spends another output of the ordinal is decided by the store.
+        ...(parent && (spends(transaction, parent) ? { parent } : { claimedParent: parent })),
         ...(mapBytes && { mapLength: mapBytes.length }),
         ...(content &&
           sha256 && { content: { sha256, contentType: content.contentType, length: content.body.length } }),
@@ -194,6 +195,10 @@ export function ordinalsRecords(options: {
     contents: content && sha256 ? [{ sha256, bytes: content.body }] : [],
     maps: mapBytes ? [{ outpoint, bytes: mapBytes }] : [],
   })
+}
+
+function spends({ inputs }: TransactionView, outpoint: Outpoint): boolean {
+  return inputs.some((input) => isSameOutpoint(input, outpoint))
 }
 
 /**

@@ -1,4 +1,9 @@
-import { type Dependency, dependenciesOfStep, dependency } from '../../../backend/src/graph/dependencies.js'
+import {
+  type Dependency,
+  dependenciesOfOutput,
+  dependenciesOfStep,
+  dependency,
+} from '../../../backend/src/graph/dependencies.js'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
 import { type MapState, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
 import type { ContentSummary, OutputRecord } from '../../../backend/src/graph/records.js'
@@ -65,7 +70,7 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
       headers: {},
       metadataHeaders: (options) => outputHeaders(store, output, options),
       cache: CACHE.immutable,
-      dependsOn: [],
+      dependsOn: dependenciesOfOutput(output),
     }
   }
   const outpoint =

@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
-import type { Dependency } from '../../../backend/src/graph/dependencies.js'
+import { type Dependency, dependenciesOfOutput } from '../../../backend/src/graph/dependencies.js'
 import {
   type ByteRange,
   CHUNK_BYTES,
@@ -19,6 +19,7 @@ import { CACHE } from '../http/caching.js'
 import { BadRequestError } from '../http/errors.js'
 import {
   CONTENT_HEADERS,
+  DAMAGED,
   type HeaderName,
   type Operation,
   type OperationGroup,
@@ -119,7 +120,10 @@ export function contentAnswers(options: AnswersOptions): ContentAnswers {
       headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
       policy,
     })
-    return new StoredResponse(representation, await bodyOf(store, file.content), dependsOn)
+    return new StoredResponse(representation, await bodyOf(store, file.content), [
+      ...dependsOn,
+      ...dependenciesOfOutput(file),
+    ])
   }
 }
 
@@ -192,7 +196,7 @@ async function bodyOf(
 ): Promise<StoredResponse['body']> {
   if (length > SHORT_BODY) return (range) => bytesOf(store, sha256, range)
   const body = await store.content.chunk(sha256, 0)
-  if (body?.length !== length) throw shortOf(length, body?.length ?? 0)
+  if (body?.length !== length) throw shortOf({ sha256, length }, body?.length ?? 0)
   return body
 }
 
@@ -201,10 +205,10 @@ function bytesOf({ content }: GraphReader, sha256: string, range: ByteRange): Re
   const { from, length } = range
   const position = Math.floor(from / CHUNK_BYTES)
   const start = from - position * CHUNK_BYTES
-  if (start + length > CHUNK_BYTES) return ofLength(content.chunks(sha256, range), length)
+  if (start + length > CHUNK_BYTES) return ofLength(content.chunks(sha256, range), { sha256, length })
   return whenReady(content.chunk(sha256, position), (chunk) => {
     const bytes = chunk?.subarray(start, start + length)
-    if (bytes?.length !== length) throw shortOf(length, bytes?.length ?? 0)
+    if (bytes?.length !== length) throw shortOf({ sha256, length }, bytes?.length ?? 0)
     return bytes
   })
 }
@@ -291,6 +295,7 @@ export const CONTENT_OPERATIONS: OperationGroup = {
       }),
       headers: SERVICE_WORKER,
       answer,
+      errors: { DAMAGED },
       otherAnswers: {
         302: {
           description: 'A directory that has no default entry, but an `index.html`.',

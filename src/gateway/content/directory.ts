@@ -7,6 +7,7 @@ import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { shortOf } from '../http/send-body.js'
 import { type ContentOutput, contentAt } from './content-root.js'
 
 /** The entries with a meaning of their own (`service.md` 2.4). */
@@ -234,6 +235,6 @@ async function completeBody(store: GraphReader, { sha256, length }: ContentSumma
   const chunks: Uint8Array[] = []
   for await (const chunk of store.content.chunks(sha256)) chunks.push(chunk)
   const body = joinBytes(chunks)
-  if (body.length !== length) throw new Error(`the store has ${body.length} of the ${length} bytes of a body`)
+  if (body.length !== length) throw shortOf({ sha256, length }, body.length)
   return body
 }

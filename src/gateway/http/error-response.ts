@@ -1,5 +1,6 @@
 import type { ErrorRequestHandler, Request, Response } from 'express'
 import { LRUCache } from 'lru-cache'
+import { DamagedError } from '../../../backend/src/graph/errors.js'
 import {
   type Answer,
   answerFor,
@@ -143,10 +144,16 @@ function logUnavailable(
 ): void {
   const logged = recent.get(logger) ?? new LRUCache({ max: MAX_REASONS, ttl: MINUTE })
   recent.set(logger, logged)
-  const reason = answer.message.replace(/\d+/g, '#')
+  const isDamage = error instanceof DamagedError
+  const reason = isDamage ? error.owner : answer.message.replace(/\d+/g, '#')
   if (logged.has(reason)) return
   logged.set(reason, true)
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
-  const fields = { ...requestFields(request, response), code: answer.code, reason: answer.message, cause }
+  const said = isDamage ? error.message : answer.message
+  const fields = { ...requestFields(request, response), code: answer.code, reason: said, cause }
+  if (isDamage) {
+    logger.error(fields, 'stored bytes are damaged: `minetree check` lists all that are')
+    return
+  }
   logger.warn(fields, 'answered 503; logged at most once a minute per reason')
 }

@@ -1,5 +1,10 @@
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
-import { isStoreFull, QueryError, StoreUnavailableError } from '../../../backend/src/graph/errors.js'
+import {
+  DamagedError,
+  isStoreFull,
+  QueryError,
+  StoreUnavailableError,
+} from '../../../backend/src/graph/errors.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { CodedError } from '../../../backend/src/protocol/coded-error.js'
@@ -24,6 +29,7 @@ export const ERROR_STATUSES = {
   RATE_LIMITED: 429,
   BLOCKED: 451,
   INTERNAL: 500,
+  DAMAGED: 503,
   NOT_READY: 503,
   STORE_FULL: 503,
 } as const
@@ -145,6 +151,8 @@ export function answerFor(error: unknown): Answer | undefined {
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)
     return { code: 'NOT_READY', message: error.message, headers: { 'Retry-After': '1' } }
+  if (error instanceof DamagedError)
+    return { code: 'DAMAGED', message: 'the stored bytes are damaged; it has been logged' }
   if (error instanceof QueryError || error instanceof BeefError)
     return { code: 'BAD_BODY', message: error.message }
   const status = bodyParserStatus(error)

@@ -61,6 +61,10 @@ export const STORE_ERRORS: Errors = {
   INTERNAL: '500: the fault of this host, and explained only in its log.',
 }
 
+/** The error of operations that send stored bytes. */
+export const DAMAGED =
+  'The stored bytes are damaged: their hash is another. The operator has to mend the store.'
+
 /** The error of operations that answer by the origin of an ordinal. */
 export const ORIGIN_PENDING =
   'Where the ordinal came from or went is not known here yet: the host is fetching what is missing. `Retry-After` says when to ask again.'

@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express'
+import { DamagedError } from '../../../backend/src/graph/errors.js'
 import type { ByteRange } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
@@ -137,21 +138,24 @@ async function* resumed<Chunk>(first: IteratorResult<Chunk>, others: AsyncGenera
   }
 }
 
-/** The chunks, if they add up to `length` bytes: a body that is short fails instead of ending early. */
+/** The chunks of a body, if they add up to `length` bytes: one that is short fails instead of ending early. */
 export async function* ofLength(
   chunks: AsyncIterable<Uint8Array>,
-  length: number,
+  { sha256, length }: { sha256: string; length: number },
 ): AsyncGenerator<Uint8Array> {
   let sent = 0
   for await (const chunk of chunks) {
     sent += chunk.length
     yield chunk
   }
-  if (sent !== length) throw shortOf(length, sent)
+  if (sent !== length) throw shortOf({ sha256, length }, sent)
 }
 
-export function shortOf(length: number, stored: number): Error {
-  return new Error(`the store has ${stored} of the ${length} bytes to send`)
+export function shortOf(
+  { sha256, length }: { sha256: string; length: number },
+  stored: number,
+): DamagedError {
+  return new DamagedError(sha256, `the store has ${stored} of the ${length} bytes to send`)
 }
 
 export const HTML_TYPE = 'text/html; charset=utf-8'

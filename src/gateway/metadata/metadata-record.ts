@@ -29,7 +29,14 @@ export const metadataRecordShape = z
     sha256: txid.optional().describe('Of the content.'),
     map: map.describe('The MAP of the output; with a sequence, merged up to the step.'),
     mapTruncated: mapTruncated.optional(),
-    parent: outpoint.optional(),
+    parent: outpoint
+      .optional()
+      .describe('Of the latest inscription whose transaction spends the ordinal that it names.'),
+    claimedParent: outpoint
+      .optional()
+      .describe(
+        'What the shown inscription names as its parent, although its transaction is not known to spend that ordinal.',
+      ),
     satoshis: count,
     owner: address.optional(),
     spent: z.boolean(),
@@ -98,7 +105,7 @@ async function recordOf(
     store.transactions.heightOf(outpoint.txid),
     store.transactions.spenderOf(outpoint),
   ])
-  const { content } = found.content
+  const { content, claimedParent } = found.content
   return {
     outpoint: formatOutpoint(outpoint),
     ...(isStep && { origin: formatOutpoint(found.origin), sequence: found.sequence, tip: found.tip }),
@@ -110,6 +117,7 @@ async function recordOf(
     }),
     ...(map === undefined ? { map: {}, mapTruncated: true } : servedMap(map, maxMapBytes)),
     ...(parent && { parent: formatOutpoint(parent) }),
+    ...(claimedParent && { claimedParent: formatOutpoint(claimedParent) }),
     satoshis,
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
     spent: spender !== undefined,
@@ -118,10 +126,11 @@ async function recordOf(
 }
 
 /** What a record follows from and a write may change. */
-export function dependenciesOfRecord({ outpoint, origin }: MetadataRecord): Dependency[] {
+export function dependenciesOfRecord({ outpoint, origin, ...named }: MetadataRecord): Dependency[] {
   const place = parseOutpoint(outpoint)
   const ofOutput = [dependency.spend(place), dependency.proof(place.txid)]
-  return origin === undefined ? ofOutput : [...ofOutput, dependency.lineages]
+  const isFixed = origin === undefined && named.parent === undefined && named.claimedParent === undefined
+  return isFixed ? ofOutput : [...ofOutput, dependency.lineages]
 }
 
 /** Undefined if there is MAP, and none of it is to be shown. */

@@ -23,6 +23,7 @@ import { OriginUnknownError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'
 import {
   CONTENT_HEADERS,
+  DAMAGED,
   type OperationGroup,
   ORIGIN_PENDING,
   SERVICE_WORKER,
@@ -136,7 +137,11 @@ async function* streamBody({
         for (const chunk of await segmentChunks(chunks, segment)) {
           const from = Math.max(range.from - start, 0)
           const length = Math.min(end - start, chunk.length) - from
-          if (length > 0) yield* ofLength(store.content.chunks(chunk.sha256, { from, length }), length)
+          if (length > 0)
+            yield* ofLength(store.content.chunks(chunk.sha256, { from, length }), {
+              sha256: chunk.sha256,
+              length,
+            })
           start += chunk.length
         }
       } else {
@@ -187,6 +192,7 @@ export const STREAM_OPERATIONS: OperationGroup = {
         BAD_BODY: 'A service worker is being installed.',
         NOT_FOUND: 'This store has no content there.',
         ORIGIN_PENDING,
+        DAMAGED,
         BLOCKED: 'The operator has blocked the output or one of its chunks.',
         ...STORE_ERRORS,
       },

@@ -1,5 +1,6 @@
 import { Router } from 'express'
 import { z } from 'zod'
+import { damagedBlobs } from '../../../backend/src/graph/errors.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import { count } from '../../gateway/http/schemas.js'
@@ -111,6 +112,12 @@ function healthShape(ready: boolean) {
       .describe(
         'What `live` and `ready` follow from, as OverlayExpress has it: `reasons` has what is wrong.',
       ),
+    damaged: z
+      .array(z.string())
+      .optional()
+      .describe(
+        'Stored bytes that were found damaged since the start: the SHA-256 of content, or the txid of a transaction. Up to 100.',
+      ),
     refused: z
       .record(z.string(), z.record(z.string(), z.int().min(1)))
       .describe('How often each topic has refused something since the start, by topic and code.'),
@@ -187,6 +194,7 @@ export function healthOf(host: {
       const asked = performance.now()
       const reasons = await notReady()
       const durationMs = since(asked)
+      const damaged = damagedBlobs()
       const ready = Object.keys(reasons).length === 0
       const check = (name: string): HealthReport['checks'][number] => {
         const { [name]: message } = reasons
@@ -200,6 +208,7 @@ export function healthOf(host: {
         ...{ version, status: ready ? 'ok' : 'error', live: true, ready, reasons },
         ...chainStatus(chain),
         index: index(),
+        ...(damaged.length > 0 && { damaged }),
         refused: refused(),
         service: { ...service(), uptimeMs: since(begun) },
         checks: [

@@ -6,6 +6,7 @@ import {
   type Changes,
   changesOfWrite,
   type Dependency,
+  dependenciesOfOutput,
   dependenciesOfStep,
   dependency,
   nameIn,
@@ -143,7 +144,8 @@ export class CachingStore implements HostStore {
     this.ordinals = replacing(ordinals, {
       output: (outpoint) =>
         this.cached(`output ${formatOutpoint(outpoint)}`, () => ordinals.output(outpoint), {
-          dependsOn: (output) => (output?.unsettled ? [dependency.lineages] : []),
+          dependsOn: (output) =>
+            output?.unsettled ? [dependency.lineages] : output ? dependenciesOfOutput(output) : [],
         }),
       at: (outpoint, sequence) =>
         this.cached(`${sequence} ${formatOutpoint(outpoint)}`, () => ordinals.at(outpoint, sequence), {

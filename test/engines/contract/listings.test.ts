@@ -149,7 +149,7 @@ onEachEngine(({ openStore, closeStores }) => {
 
   test('outputs without content are in no list, and neither are names and further chunks of streams', async () => {
     const store = await open()
-    const types = ['gw/stream', 'Application/Name-Claim; v=1', 'text/plain; stream=gw', '']
+    const types = ['gw/stream', 'application/name-claim', 'text/plain; stream=gw', '']
     const outputs: Partial<OutputRecord>[] = types.map((type) => ({ content: contentOf(1, type) }))
     const { content: _, ...bare } = { outpoint: at(2), satoshis: 1, content: undefined }
     await store.record(inscribing(1, { outputs }))

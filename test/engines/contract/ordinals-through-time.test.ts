@@ -5,7 +5,7 @@ import { EMPTY_MAP, mapRecordOf } from '../../../backend/src/graph/map-merge.js'
 import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { deed, KEYS, type Life, live, ownerOf, PARENT, type Submitted } from '../../support/graph/life.js'
+import { deed, KEYS, type Life, live, ownerOf, type Submitted } from '../../support/graph/life.js'
 import { model, type OrdinalStep } from '../../support/graph/life-model.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
 import { onEachEngine } from '../../support/storage/stores.js'
@@ -50,9 +50,10 @@ async function expectAttributes(
   expect(await found(attribute.contentType('Text/Plain; charset=utf-8'))).toEqual(
     where(({ content }) => !names.has(content)).sort(),
   )
-  expect(await found(attribute.parent(parseOutpoint(PARENT)))).toEqual(
-    where(({ parent }) => parent === PARENT).sort(),
-  )
+  for (const named of new Set([...said.values()].flatMap(({ parent }) => parent ?? [])))
+    expect(await found(attribute.parent(parseOutpoint(named)))).toEqual(
+      where(({ parent }) => parent === named).sort(),
+    )
   for (const key of KEYS) {
     const owned = tips.filter((tip) => !spent.has(tip) && said.get(tip)?.owner === ownerOf(key))
     expect(await found(attribute.owner(ownerOf(key)))).toEqual(owned.sort())
@@ -123,6 +124,6 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     expect(tips.filter((tip) => (tip?.sequence ?? 0) >= 3).length).toBeGreaterThan(3)
     expect(tips.filter((tip) => tip && tip.content !== tip.origin).length).toBeGreaterThan(2)
     expect(tips.filter((tip) => Object.keys(tip?.map ?? {}).length > 0).length).toBeGreaterThan(2)
-    expect(tips.filter((tip) => tip?.parent !== undefined).length).toBeGreaterThan(2)
+    expect(tips.filter((tip) => tip?.parent !== undefined).length).toBeGreaterThan(0)
   })
 })

@@ -64,8 +64,19 @@ export function model(life: Life, submitted: Submitted[]) {
     for (let next = nextOf(outpoint); next !== undefined; next = nextOf(next)) run.push(next)
     return { run, whole }
   }
+  /** A parent counts if its ordinal is spent, by any of the outputs that it was in. */
+  const counts = (outpoint: string, parent: string): boolean => {
+    const inputs = life.known.get(parseOutpoint(outpoint).txid)?.transaction.inputs ?? []
+    const spent = inputs.map(formatOutpoint)
+    const isOrdinal = (each: string): boolean => held.has(each) && wholeLife(each).run.includes(parent)
+    return spent.includes(parent) || (held.has(parent) && spent.some(isOrdinal))
+  }
+  const saidAt = (outpoint: string) => {
+    const { parent, ...said } = life.said.get(outpoint) ?? {}
+    return { ...said, ...(parent !== undefined && counts(outpoint, parent) && { parent }) }
+  }
   /** What comes of all that is said from an origin on. */
-  const saidFrom = (run: string[]) => saidAlong(run.map((outpoint) => life.said.get(outpoint)))
+  const saidFrom = (run: string[]) => saidAlong(run.map(saidAt))
 
   const answer = (outpoint: string, sequence: number): OrdinalStep | undefined => {
     if (output(outpoint)?.satoshis !== 1) {

@@ -65,17 +65,18 @@ export const deed: fc.Arbitrary<Deed> = fc.record({
 export interface Said {
   owner?: string
   content?: true
+  /** What the envelope names. */
   parent?: string
   map?: { command: 'SET' | 'ADD' | 'REMOVE'; key: string; value: string }
 }
 
 /** So long that a few of them are more than a store wants to merge on every read. */
 const LONG = '.'.repeat(700)
-export const PARENT = `${'ee'.repeat(32)}_1`
+const PARENT = `${'ee'.repeat(32)}_1`
 
 function outputOf(
   { satoshis, holds, key }: Deed['outputs'][number],
-  body: string,
+  { body, parents }: { body: string; parents: readonly string[] },
 ): { output: FakeOutput; said: Said } {
   const lock = p2pkh(key)
   const inscription = { contentType: 'text/plain', body: utf8(body) }
@@ -92,8 +93,9 @@ function outputOf(
       case 'content':
         return { lockingScript: inscriptionScript({ ...inscription, lock }), said: { content: true } }
       case 'child': {
-        const lockingScript = inscriptionScript({ ...inscription, lock, parent: parseOutpoint(PARENT) })
-        return { lockingScript, said: { content: true, parent: PARENT } }
+        const parent = parents[(key * 7 + body.length) % parents.length] ?? PARENT
+        const lockingScript = inscriptionScript({ ...inscription, lock, parent: parseOutpoint(parent) })
+        return { lockingScript, said: { content: true, parent } }
       }
       default:
         return map(holds === 'set' ? 'SET' : holds === 'add' ? 'ADD' : 'REMOVE')
@@ -167,7 +169,12 @@ export async function live(deeds: Deed[]) {
       for (const vout of [0, 1]) spent.add(minted.outpoint(vout))
       await submit(minted)
     } else {
-      const made = outputs.map((output) => outputOf(output, `body ${index}`))
+      const coinsOf = (outpoint: Outpoint): Outpoint[] => known.get(outpoint.txid)?.transaction.inputs ?? []
+      const before = inputs.flatMap(coinsOf)
+      // What the transaction spends, what that was before, something else, and what nobody knows.
+      const parents = [...inputs, ...before, ...before.flatMap(coinsOf)].map(formatOutpoint)
+      parents.push(submitted.at(-1)?.transaction.outpoint(0) ?? PARENT, PARENT)
+      const made = outputs.map((output) => outputOf(output, { body: `body ${index}`, parents }))
       const spending = chain.spend({ inputs, outputs: made.map(({ output }) => output) })
       for (const [vout, each] of made.entries()) said.set(spending.outpoint(vout), each.said)
       await submit(spending)

@@ -11,6 +11,7 @@ export interface Said {
   /** The public key hash, in hex. */
   owner?: string
   content?: { contentType: string; body: Uint8Array }
+  /** What the envelope names. */
   parent?: string
   map?: { command: 'SET' | 'ADD' | 'REMOVE'; key: string; value: string }
   /** That of the node that stands there. */
@@ -36,10 +37,25 @@ export type OutputKind =
 export const CONTENT_TYPES = ['text/plain', 'text/css', 'gw/stream']
 export const CHUNK_TYPE = 'gw/stream'
 export const KEYS = [0, 1, 2]
+/** A parent that nobody knows. */
 export const PARENT = `${'ee'.repeat(32)}_1`
 
-/** An output of a kind. `key` and `text` are few, so that double spends show the same content. */
-export function saying({ kind, key, text }: { kind: OutputKind; key: number; text: number }): Said {
+/**
+ * An output of a kind. `key` and `text` are few, so that double spends show the same content.
+ *
+ * @param parents What a child may name.
+ */
+export function saying({
+  kind,
+  key,
+  text,
+  parents,
+}: {
+  kind: OutputKind
+  key: number
+  text: number
+  parents: readonly string[]
+}): Said {
   const lock = kind.startsWith('owned') ? p2pkh(key) : OPEN_LOCK
   const owner = kind.startsWith('owned') ? { owner: ownerOf(key) } : {}
   const content = { contentType: 'text/plain', body: utf8(`text ${text}`) }
@@ -66,7 +82,7 @@ export function saying({ kind, key, text }: { kind: OutputKind; key: number; tex
       return { satoshis: 1, script, content, map: { command: 'SET', ...entry } }
     }
     case 'child':
-      return inscribed(1, 'text/plain', PARENT)
+      return inscribed(1, 'text/plain', parents[(key * 5 + text) % parents.length] ?? PARENT)
     case 'chunk':
       return inscribed(1, CHUNK_TYPE)
     case 'set':

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { MerklePath } from '@bsv/sdk'
 import Database from 'libsql'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -46,6 +47,8 @@ export interface Stored {
   site: (vout: number) => string
   /** A blocked output with content. The name `d` is blocked as well. */
   blocked: string
+  /** An output whose content is damaged in the store. */
+  damaged: string
   /** An ordinal of `awaiting` without content. */
   waiting: string
   submittable: Uint8Array
@@ -116,11 +119,12 @@ export async function openapiHosts({
   for (const mint of [chain.genesis, chain.mint('a'), chain.mint('b')]) await submit(beefOf(mint))
   const directory = (map: Record<string, string>): Uint8Array =>
     inscriptionScript({ contentType: directoryType, body: utf8(JSON.stringify(map)) })
-  const parent = chain.madeUpCoin()
+  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: p2pkh(0) }] })
+  // A parent counts where it is spent.
+  const parent = { txid: funding.txid, vout: 0 }
   const suffix = mapTail({ title: 'a page' })
   const page = inscriptionScript({ contentType: 'text/html', body: utf8('<p>a page'), parent, suffix })
   const scripts = [directory({ 'index.html': '_1', loop: '_2' }), page, directory({ '.': '_2', loop: '_2' })]
-  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: p2pkh(0) }] })
   const site = chain.spend({
     inputs: [{ transaction: funding, vout: 0 }],
     outputs: scripts.map((lockingScript) => ({ satoshis: 1, lockingScript })),
@@ -145,6 +149,9 @@ export async function openapiHosts({
   const hidden = chain.inscribe({ contentType: 'text/plain', body: utf8('not to be seen') })
   await submit(beefOf(hidden), ['tm_ordinals'])
   const blocked = hidden.outpoint(0)
+  const rotten = chain.inscribe({ contentType: 'text/plain', body: utf8('rotten') })
+  await submit(beefOf(rotten), ['tm_ordinals'])
+  damage(well.dataDir, utf8('rotten'))
   for (const subject of [{ outpoint: blocked }, { name: 'd' }])
     await well.ask('/admin/block', operators({ ...subject, reason: 'a test' }))
   const ask: TestServer['ask'] = (...asked) =>
@@ -167,12 +174,19 @@ export async function openapiHosts({
     stored: {
       site: site.outpoint,
       blocked,
+      damaged: rotten.outpoint(0),
       waiting: placeless.outpoint(0),
       submittable,
       conflicting,
       notice,
     },
   }
+}
+
+function damage(dataDir: string, body: Uint8Array): void {
+  const database = new Database(join(dataDir, 'minetree.sqlite'))
+  database.prepare("update graph_pieces set bytes = x'00' where owner = ?").run([sha256(body)])
+  database.close()
 }
 
 /** The host, with a store that fails every write. */
@@ -219,7 +233,7 @@ function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
 
 /** Requests that get every described answer of every operation, below one prefix of each kind. */
 export function openapiRequests({
-  stored: { site, blocked, waiting, submittable, conflicting, notice },
+  stored: { site, blocked, damaged, waiting, submittable, conflicting, notice },
   gateway,
   names,
   wallets,
@@ -294,6 +308,8 @@ export function openapiRequests({
     [200, `/content/${site(0)}?raw`],
     ...ways(`/content/${site(0)}:0/index.html`),
     [451, `/content/${blocked}`],
+    [503, `/content/${damaged}`],
+    [503, `${gateway}/stream/${damaged}`],
     [451, `/content/${blocked}/a`],
     [451, `${gateway}/stream/${blocked}`],
     ...ways(`${gateway}/stream/${site(1)}`),

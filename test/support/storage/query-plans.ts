@@ -70,7 +70,12 @@ async function fill(writer: Knex): Promise<void> {
       arrival: 'seq',
       silent: 'seq % 9 = 0',
     },
-    graph_pieces: { owner: hash(''), position: '0', bytes: `repeat('x', 200)` },
+    graph_pieces: {
+      owner: hash(''),
+      position: '0',
+      bytes: `repeat('x', 200)`,
+      checksum: `unhex(sha2(repeat('x', 200), 256))`,
+    },
     graph_spends: { txid: hash('parent'), vout: '0', spender: hash('') },
     graph_silent_spends: { txid: hash('parent'), vout: '0', spender: hash('conflicting') },
     graph_silent_facts: { txid: hash('conflicting'), vout: '0', kind: `'node'`, body: `'{}'` },

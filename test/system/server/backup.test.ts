@@ -97,6 +97,11 @@ async function roundTrip(from: Environment, to: Environment): Promise<void> {
 
   const restored = await cli.run(['restore', file], withTree(to, all))
   expect(restored).toMatchObject({ code: 0, stdout: expect.stringMatching(/^restored [\d,]+ rows from /) })
+  for (const store of [from, to])
+    expect(await cli.run(['check'], withTree(store, all))).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^verified [\d,]+ transactions/),
+    })
   const other = await servers.start(withTree(to, all))
   expect(await answers(other, all)).toEqual(before)
   await other.node.maintenance.run()

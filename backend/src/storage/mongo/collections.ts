@@ -41,6 +41,7 @@ export const COLLECTIONS = {
     ],
   },
   graph_pieces: {
+    nullable: ['checksum'],
     idOf: ({ owner, position }) => chunkId(owner, position),
     indexes: [],
   },
@@ -80,6 +81,7 @@ export const COLLECTIONS = {
     indexes: [
       ['txid', 'vout'],
       ['previous_txid', 'previous_vout'],
+      ['parent_txid', 'parent_vout'],
       ['content_sha256'],
       [...LINEAGE, 'step'],
       [...LINEAGE, 'content_step'],
@@ -165,7 +167,7 @@ export const COLLECTIONS = {
 
 export type CollectionName = Table
 
-function chunkId(owner: Buffer, position: number): Buffer {
+export function chunkId(owner: Buffer, position: number): Buffer {
   return Buffer.concat([owner, place(position)])
 }
 

@@ -5,6 +5,7 @@ import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { admissionOf, lastScore } from '../read/admissions.js'
 import { Lineages, SHORT, SHORT_LINEAGE, shortLineage, unblocked } from '../read/lineages.js'
 import { LINEAGE_STEP, type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
+import { CHUNK } from '../read/read-blobs.js'
 import type { StreamPageQuery } from '../read/read-streams.js'
 import { spendsOf, statuses } from '../read/transaction-status.js'
 import { heightsOf, PROOF } from '../read/transactions.js'
@@ -35,9 +36,9 @@ export function lookupsIn(rows: RowReader): Lookups {
     async transactionHead(owner) {
       const [head, chunk] = await Promise.all([
         rows.first('graph_transactions', { txid: owner }, { fields: PROOF }),
-        rows.first('graph_pieces', { owner, position: 0 }, { fields: ['bytes'] }),
+        rows.first('graph_pieces', { owner, position: 0 }, { fields: CHUNK }),
       ])
-      return head && chunk && { ...head, bytes: chunk.bytes }
+      return head && chunk && { ...head, ...chunk }
     },
     async lastChunk(owner) {
       const last = { sort: { _id: -1 }, fields: ['position', 'bytes'] } as const

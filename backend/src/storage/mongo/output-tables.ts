@@ -111,11 +111,11 @@ export class MongoOutputTables extends OutputTables {
   }
 
   async admitCarriers(rows: RecordRow[]): Promise<void> {
-    for (const { txid, vout, owner, parent_txid, parent_vout } of rows) {
+    for (const { txid, vout, owner, parent_txid, parent_vout, parent_step } of rows) {
       const own = { txid, vout, carrier: true } as Filter
       await this.pending.update(OUTPUTS, own, ({ step }) => ({
         ...{ carrier: false, owner, parent_txid, parent_vout },
-        parent_step: parent_txid === null ? null : step,
+        parent_step: parent_step === null ? null : step,
       }))
     }
   }

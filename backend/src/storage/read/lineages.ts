@@ -88,7 +88,7 @@ export class Lineages implements Maps {
     return row && outputOf(row)
   }
 
-  /** The parent named by the last output of a stretch that names one. */
+  /** The parent of the last output of a stretch with one that counts. */
   async latestParent({ lineage, from, to }: Steps): Promise<Outpoint | undefined> {
     const within = { ...inLineage(lineage), parent_step: { $gte: from, $lte: to } }
     const fields = ['parent_txid', 'parent_vout']
@@ -170,7 +170,7 @@ export interface Maps extends BlobChunks {
 export const SHORT = 8
 
 /** The columns read of each output of a short lineage. */
-export const SHORT_LINEAGE = [...OUTPUT, 'step', 'content_step', 'parent_step', 'map_step', 'merged_length']
+export const SHORT_LINEAGE = [...OUTPUT, 'step', 'content_step', 'map_step', 'merged_length']
 
 /**
  * Summarises a complete lineage by all its outputs: if the database is another process, that is faster than one lookup per end.

@@ -54,6 +54,7 @@ const LISTED = [
   'owner',
   'parent_txid',
   'parent_vout',
+  'parent_step',
 ]
 
 /** Those that {@link listedOrdinals} reads. */
@@ -89,7 +90,7 @@ export function listingsIn(options: ListingsOptions): ListingsReader {
             satoshis: Number(row.satoshis),
             content,
             ...(row.owner !== null && { owner: hexOf(row.owner) }),
-            ...(row.parent_txid !== null && {
+            ...(row.parent_step !== null && {
               parent: outpointOf({ txid: row.parent_txid, vout: row.parent_vout }),
             }),
             ...recencyIn(row),

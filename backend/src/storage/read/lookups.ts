@@ -24,7 +24,7 @@ export interface LineageSummary extends Place {
   origin: number | undefined
   /** The last output with content. */
   content: number | undefined
-  /** The last output that names a parent. */
+  /** The last output with a parent that counts. */
   parent: number | undefined
   /** Outputs that were read along with it, by step. */
   outputs?: ReadonlyMap<number, OutputRecord>
@@ -64,6 +64,7 @@ export const LINEAGE_STEP = [
   'owner',
   'parent_txid',
   'parent_vout',
+  'parent_step',
   'map_length',
 ]
 
@@ -75,7 +76,7 @@ export const MAP_ROW = ['txid', 'vout', 'map_step', 'map_length', 'merged_length
  * MongoDB reads one after the other.
  */
 export interface Lookups extends Streams {
-  /** The columns of a transaction's proof, and its first chunk as `bytes`. */
+  /** The columns of a transaction's proof, and `bytes` and `checksum` of its first chunk. */
   transactionHead(owner: Buffer): Promise<Row | undefined>
   /** The position of the last chunk of a blob, and its length in bytes. */
   lastChunk(owner: Buffer): Promise<{ position: number; length: number } | undefined>

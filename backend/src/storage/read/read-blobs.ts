@@ -1,7 +1,9 @@
+import { DamagedError } from '../../graph/errors.js'
 import { type ByteRange, CHUNK_BYTES, type ContentReader } from '../../graph/graph-store.js'
+import { sha256 } from '../../graph/native-hash.js'
 import { joinBytes } from '../../protocol/bytes.js'
 import { bytesOf, hashColumn, hexOf, inParts } from '../rows/columns.js'
-import { anyOf, type RowReader } from '../rows/rows.js'
+import { anyOf, type Row, type RowReader } from '../rows/rows.js'
 
 /** Blobs in chunks of `CHUNK_BYTES`: bodies, raw transactions and MAP. */
 export interface BlobChunks {
@@ -9,6 +11,7 @@ export interface BlobChunks {
    * A chunk by its position, counted from 0; undefined if there is none.
    *
    * @param owner 32 bytes: the hash of a body, a txid, or a hash that identifies something else.
+   * @throws DamagedError if its bytes are not those that were stored.
    */
   chunk(owner: Buffer, position: number): Promise<Uint8Array | undefined>
 }
@@ -17,10 +20,41 @@ export interface BlobChunks {
 export function chunksIn(rows: RowReader): BlobChunks {
   return {
     async chunk(owner, position) {
-      const row = await rows.first('graph_pieces', { owner, position }, { fields: ['bytes'] })
-      return row && bytesOf(row.bytes)
+      const row = await rows.first('graph_pieces', { owner, position }, { fields: CHUNK })
+      return row && intactBytes(row, { owner, position })
     },
   }
+}
+
+/** The columns that {@link intactBytes} reads. */
+export const CHUNK = ['bytes', 'checksum']
+
+/** The bytes of a chunk. @throws DamagedError if they are not those that were stored. */
+export function intactBytes(row: Row, { owner, position }: { owner: Buffer; position: number }): Uint8Array {
+  const bytes = bytesOf(row.bytes)
+  if (isIntact(bytes, { owner, checksum: row.checksum })) return bytes
+  throw new DamagedError(hexOf(owner), `chunk ${position}`)
+}
+
+/**
+ * Whether the bytes of a chunk are those that were stored. Most blobs are one chunk, and their owner is their hash; any other
+ * chunk has a checksum, so that a range of a long body takes no hash of all of it.
+ */
+export function isIntact(bytes: Uint8Array, chunk: { owner: Buffer; checksum: unknown }): boolean {
+  const hash = sha256(bytes)
+  if (chunk.checksum !== null && chunk.checksum !== undefined) return hash.equals(bytesOf(chunk.checksum))
+  return identifies(chunk.owner, hash)
+}
+
+/** Whether the owner of a blob is its hash: of a body, or as a txid of a transaction. @param hash The SHA-256 of the blob. */
+export function identifies(owner: Buffer, hash: Buffer): boolean {
+  return hash.equals(owner) || sha256(hash).reverse().equals(owner)
+}
+
+/** The checksum to store with a chunk; null for a blob that is identified by its hash and has no other chunk. */
+export function checksumOf(chunk: Uint8Array, blob: { owner: Buffer; length: number }): Buffer | null {
+  const isWhole = blob.length === chunk.length
+  return isWhole && isIntact(chunk, { owner: blob.owner, checksum: null }) ? null : sha256(chunk)
 }
 
 /** Those of the owners, as hex, that have chunks. */

@@ -1,14 +1,16 @@
+import { DamagedError } from '../../graph/errors.js'
 import {
   type BlocksReader,
   CHUNK_BYTES,
   type RawTransaction,
   type TransactionsReader,
 } from '../../graph/graph-store.js'
+import { sha256 } from '../../graph/native-hash.js'
 import type { TransactionRecord } from '../../graph/records.js'
 import { bytesOf, hashColumn, hexOf, inParts, numberIn } from '../rows/columns.js'
 import { anyOf, type Row, type RowReader } from '../rows/rows.js'
 import type { Lookups } from './lookups.js'
-import { chunksIn, readChunks } from './read-blobs.js'
+import { chunksIn, identifies, intactBytes, readChunks } from './read-blobs.js'
 import { conflictsOf, heightOf, reasonIn, statuses, tiersIn } from './transaction-status.js'
 
 /** The transactions of a store. @param derives Whether the store derives admissions by itself. */
@@ -39,8 +41,13 @@ export async function transactionRecord(
 ): Promise<TransactionRecord | undefined> {
   const owner = hashColumn(txid)
   const head = await lookups.transactionHead(owner)
-  const raw = head && (await readChunks(chunksIn(rows), owner, bytesOf(head.bytes)))
-  return raw && { txid, raw, ...proofOf(head) }
+  if (head === undefined) return undefined
+  const first = intactBytes(head, { owner, position: 0 })
+  const raw = await readChunks(chunksIn(rows), owner, first)
+  if (raw === undefined) return undefined
+  // Each chunk is intact, but the last ones may be missing.
+  if (raw !== first && !identifies(owner, sha256(raw))) throw new DamagedError(txid, 'chunks are missing')
+  return { txid, raw, ...proofOf(head) }
 }
 
 /** See `TransactionsReader.raw`. */
@@ -52,7 +59,7 @@ export async function rawTransaction(
   const owner = hashColumn(txid)
   const head = await lookups.transactionHead(owner)
   if (head === undefined) return undefined
-  const first = bytesOf(head.bytes)
+  const first = intactBytes(head, { owner, position: 0 })
   // Only the last chunk is shorter than the others.
   const last = first.length < CHUNK_BYTES ? undefined : await lookups.lastChunk(owner)
   const length = last === undefined ? first.length : last.position * CHUNK_BYTES + last.length
@@ -64,8 +71,7 @@ export async function rawTransaction(
     async *chunks(from = 0) {
       for (let position = Math.floor(from / CHUNK_BYTES); position * CHUNK_BYTES < length; position++) {
         const bytes = position === 0 ? first : await blobs.chunk(owner, position)
-        if (bytes === undefined)
-          throw new Error(`chunk ${position} of transaction ${txid} is not in the store`)
+        if (bytes === undefined) throw new DamagedError(txid, `chunk ${position} is missing`)
         yield { at: position * CHUNK_BYTES, bytes }
       }
     },

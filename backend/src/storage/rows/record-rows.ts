@@ -30,6 +30,7 @@ export function outputRow(
   { lineage, step, recency }: { lineage: Lineage; step: number; recency?: number | undefined },
 ): RecordRow {
   const { outpoint, satoshis, content, owner, parent, mapLength, previous, unsettled, carrier } = output
+  const named = parent ?? output.claimedParent
   const { txid, vout } = outpoint
   const [lineageTxid, lineageVout] = lineage
   return {
@@ -48,8 +49,8 @@ export function outputRow(
     step,
     content_step: content ? step : null,
     owner: owner === undefined ? null : hashColumn(owner),
-    parent_txid: parent ? hashColumn(parent.txid) : null,
-    parent_vout: parent ? parent.vout : null,
+    parent_txid: named ? hashColumn(named.txid) : null,
+    parent_vout: named ? named.vout : null,
     parent_step: parent ? step : null,
     map_length: mapLength ?? null,
     map_step: mapLength === undefined ? null : step,
@@ -157,8 +158,9 @@ export function inactiveFactRows({ outputs, nodes, names }: OutputFacts): Record
     content_sha256: null,
   })
   return [
-    ...outputs.map((output) => ({
-      ...row('output', output),
+    ...outputs.map(({ parent, ...output }) => ({
+      // Whether a parent counts is decided again when the output is restored.
+      ...row('output', parent ? { ...output, claimedParent: parent } : output),
       content_sha256: output.content ? hashColumn(output.content.sha256) : null,
     })),
     ...nodes.map((node) => row('node', node)),
@@ -240,6 +242,7 @@ export const OUTPUT = [
   'owner',
   'parent_txid',
   'parent_vout',
+  'parent_step',
   'map_length',
 ]
 
@@ -252,7 +255,10 @@ export function outputOf(row: Row): OutputRecord {
     ...(content && { content }),
     ...(isThere(row.owner) && { owner: hexOf(row.owner) }),
     ...(isThere(row.parent_txid) && {
-      parent: outpointOf({ txid: row.parent_txid, vout: row.parent_vout }),
+      [isThere(row.parent_step) ? 'parent' : 'claimedParent']: outpointOf({
+        txid: row.parent_txid,
+        vout: row.parent_vout,
+      }),
     }),
     ...(isThere(row.map_length) && { mapLength: Number(row.map_length) }),
     ...(isThere(row.previous_txid) && {

@@ -28,7 +28,7 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
   return {
     transactionHead: (owner) =>
       reader.first(
-        `select ${PROOF.join(', ')}, bytes from graph_transactions as transactions
+        `select ${PROOF.join(', ')}, bytes, checksum from graph_transactions as transactions
          join graph_pieces as chunks on chunks.owner = transactions.txid
          where transactions.txid = ? and position = 0`,
         [owner],

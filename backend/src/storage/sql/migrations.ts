@@ -13,6 +13,8 @@ import { unproven } from './migrations/009-unproven.js'
 import { listings } from './migrations/010-listings.js'
 import { sightings } from './migrations/011-sightings.js'
 import { scores } from './migrations/012-scores.js'
+import { claimedParents } from './migrations/013-claimed-parents.js'
+import { checksums } from './migrations/014-checksums.js'
 
 export interface Migration {
   name: string
@@ -34,6 +36,8 @@ const migrations: Migration[] = [
   listings,
   sightings,
   scores,
+  claimedParents,
+  checksums,
 ]
 
 const source: Knex.MigrationSource<Migration> = {

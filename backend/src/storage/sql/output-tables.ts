@@ -115,10 +115,10 @@ export class SqlOutputTables extends OutputTables {
   }
 
   async admitCarriers(rows: RecordRow[]): Promise<void> {
-    for (const { txid, vout, owner, parent_txid, parent_vout } of rows) {
+    for (const { txid, vout, owner, parent_txid, parent_vout, parent_step } of rows) {
       await this.writer.run(
         `update graph_outputs set carrier = 0, owner = ?, parent_txid = ?, parent_vout = ?,
-         parent_step = ${parent_txid === null ? 'null' : 'step'}
+         parent_step = ${parent_step === null ? 'null' : 'step'}
          where txid = ? and vout = ? and carrier = 1`,
         [owner, parent_txid, parent_vout, txid, vout] as SqlValue[],
       )

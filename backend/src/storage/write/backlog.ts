@@ -22,6 +22,8 @@ export interface BacklogItems {
   resolve: string[]
   /** Keep what they spend for good (`pending.ts`). */
   keep: string[]
+  /** Decide whether the parents that their outputs name count (`claimed-parents.ts`). */
+  claim: string[]
   /** Write them if they are carriers (`link-lineages.ts`). */
   carry: Outpoint[]
   /** Link them with the coins that they received (`link-lineages.ts`). */
@@ -34,6 +36,7 @@ const KINDS: Record<keyof BacklogItems, BacklogKind> = {
   decide: 'decide',
   resolve: 'settle',
   keep: 'keep',
+  claim: 'claim',
   carry: 'carry',
   link: 'link',
 }
@@ -69,7 +72,7 @@ export class Effort {
 }
 
 export function emptyBacklog(): BacklogItems {
-  return { judge: [], decide: [], resolve: [], keep: [], carry: [], link: [] }
+  return { judge: [], decide: [], resolve: [], keep: [], claim: [], carry: [], link: [] }
 }
 
 /** Takes items out of the backlog: up to `limit` of each kind. */
@@ -81,6 +84,7 @@ export async function takeBacklog(tables: TransactionTables, limit: number): Pro
     decide: await txidsOf('decide'),
     resolve: await txidsOf('resolve'),
     keep: await txidsOf('keep'),
+    claim: await txidsOf('claim'),
     carry: await tables.takeBacklog(KINDS.carry, limit),
     link: await tables.takeBacklog(KINDS.link, limit),
   }

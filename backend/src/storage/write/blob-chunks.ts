@@ -1,4 +1,5 @@
 import { CHUNK_BYTES } from '../../graph/graph-store.js'
+import { checksumOf } from '../read/read-blobs.js'
 import { hexOf, ROWS_A_STATEMENT } from '../rows/columns.js'
 import type { RecordRow } from '../rows/record-rows.js'
 import type { TransactionTables } from './graph-tables.js'
@@ -35,7 +36,8 @@ export async function insertChunks(tables: ChunkTables, blobs: Iterable<Blob>): 
     // An empty blob has one empty chunk, which distinguishes it from a missing one.
     for (let at = 0; at === 0 || at < bytes.length; at += CHUNK_BYTES) {
       const chunk = bytes.subarray(at, at + CHUNK_BYTES)
-      rows.push({ owner, position: at / CHUNK_BYTES, bytes: Buffer.from(chunk) })
+      const checksum = checksumOf(chunk, { owner, length: bytes.length })
+      rows.push({ owner, position: at / CHUNK_BYTES, bytes: Buffer.from(chunk), checksum })
       size += chunk.length
       if (size >= BYTES_A_STATEMENT || rows.length >= ROWS_A_STATEMENT) await flush()
     }

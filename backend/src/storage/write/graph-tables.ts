@@ -2,7 +2,7 @@ import type { Lineages } from '../read/lineages.js'
 import type { OutputTables } from './output-tables.js'
 import type { TransactionTables } from './transaction-tables.js'
 
-export type { Head, MovedSteps, OutputTables, PlacedOutput, Tip } from './output-tables.js'
+export type { Claim, Head, MovedSteps, OutputTables, PlacedOutput, Tip } from './output-tables.js'
 export type { BacklogKind, PendingTotal, Spends, TransactionTables } from './transaction-tables.js'
 
 /**

@@ -73,8 +73,8 @@ export async function linkLineages(
   }
   const changed = await tables.outputs.stepsOf([...outputs, ...names, ...linker.members])
   await yieldBetweenStatements()
-  const { lost, former, begun, left } = linker
-  return { changes: earliestOf(changed), lost, former: [...former, ...gone], begun, left }
+  const { lost, former, begun, left, claimants } = linker
+  return { changes: earliestOf(changed), lost, former: [...former, ...gone], begun, left, claimants }
 }
 
 interface LinkedLineages {
@@ -88,6 +88,8 @@ interface LinkedLineages {
   begun: Outpoint[]
   /** Outputs that are left to be linked. */
   left: Outpoint[]
+  /** Transactions with parents that may count now or no longer, as outputs moved. */
+  claimants: ReadonlySet<string>
 }
 
 /** For each lineage, the output with the lowest step. */
@@ -175,6 +177,7 @@ class Linker {
   readonly former: Outpoint[] = []
   readonly begun: Outpoint[] = []
   readonly left: Outpoint[] = []
+  readonly claimants = new Set<string>()
   private moved = 0
 
   constructor(
@@ -233,9 +236,9 @@ class Linker {
 
   /** Moves the outputs from a step on, all at once: the lineage that they leave must not end with them. */
   private async moveRest(moved: MovedSteps): Promise<void> {
-    const { rows, outputs } = this.tables
+    const { rows } = this.tables
     const { lineage, from } = moved
-    await outputs.moveSteps(moved)
+    await this.moveSteps(moved)
     if (isComplete(lineage)) this.lost.push({ lineage, from })
     const rest = await rows.lastOf(lineage)
     if (rest) this.members.push(rest.outpoint)
@@ -245,7 +248,7 @@ class Linker {
   private async moveSome({ last, ...moved }: MovedSteps & { last: number }): Promise<void> {
     const until = Math.min(moved.from + this.limit - this.moved, last + 1)
     this.moved += until - moved.from
-    await this.tables.outputs.moveSteps({ ...moved, until })
+    await this.moveSteps({ ...moved, until })
     const rest = until > last ? undefined : await this.tables.rows.firstOf(moved.lineage)
     if (rest === undefined) return
     this.left.push(rest.outpoint)
@@ -255,14 +258,29 @@ class Linker {
   /** Moves the last outputs of a lineage to the start of another, as many as this write may move. */
   private async moveLast(moved: Omit<MovedSteps, 'from'> & Extent): Promise<void> {
     const { lineage, first, last, to, further } = moved
-    const { rows, outputs } = this.tables
+    const { rows } = this.tables
     const from = Math.max(last + 1 - (this.limit - this.moved), first)
     this.moved += last + 1 - from
-    await outputs.moveSteps({ lineage, from, to, further })
+    await this.moveSteps({ lineage, from, to, further })
     if (from === first) return
     const [next, rest] = [await rows.firstOf(to), await rows.lastOf(lineage)]
     if (next) this.left.push(next.outpoint)
     if (rest) this.members.push(rest.outpoint)
+  }
+
+  private async moveSteps(moved: MovedSteps): Promise<void> {
+    const { outputs } = this.tables
+    await outputs.moveSteps(moved)
+    const { to: lineage, from, further, until = Number.MAX_SAFE_INTEGER - further } = moved
+    const end = until + further
+    for (let next: number | undefined = from + further; next !== undefined; ) {
+      const page = await outputs.pageOf({ lineage, from: next, until: end, limit: ROWS_A_STATEMENT })
+      for (const txid of await outputs.claimantsOf(page.map(({ outpoint }) => outpoint)))
+        this.claimants.add(txid)
+      const last = page.at(-1)
+      next = last === undefined || page.length < ROWS_A_STATEMENT ? undefined : last.from + 1
+      await yieldBetweenStatements()
+    }
   }
 
   /** The first and the last step of an incomplete lineage; undefined for a complete one. */

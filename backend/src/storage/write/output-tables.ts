@@ -51,6 +51,13 @@ export interface PlacedOutput extends LineageChange {
   outpoint: Outpoint
 }
 
+/** A parent that an output names, and whether it counts (`claimed-parents.ts`). */
+export interface Claim {
+  place: PlacedOutput
+  parent: Outpoint
+  counts: boolean
+}
+
 /** An output with MAP, at its step. */
 interface MapStep {
   outpoint: Outpoint
@@ -72,12 +79,15 @@ export interface MovedSteps extends Place {
   further: number
 }
 
-/** An inscribed output has one of these. */
+/** An inscribed output has one of these. A parent that does not count has no step. */
 export const INSCRIBED_STEPS = ['content_step', 'parent_step', 'map_step']
 
 const OUTPUTS = 'graph_outputs'
 const OUTPOINT = ['txid', 'vout'] as const
 const RECEIVED = ['previous_txid', 'previous_vout'] as const
+const PARENT = ['parent_txid', 'parent_vout'] as const
+/** The columns that {@link placedOf} reads. */
+const PLACED = [...OUTPOINT, 'lineage_txid', 'lineage_vout', 'step']
 
 /** The statements on outputs and lineages that a write is made of. An inscribed output has content, a parent or MAP. */
 export abstract class OutputTables {
@@ -203,17 +213,51 @@ export abstract class OutputTables {
 
   /** Those of the outputs that are stored, with their places. */
   async stepsOf(outpoints: Outpoint[]): Promise<PlacedOutput[]> {
-    const rows = await this.rowsAmong(unique(outpoints, formatOutpoint), [
-      ...OUTPOINT,
-      'lineage_txid',
-      'lineage_vout',
-      'step',
-    ])
+    return (await this.rowsAmong(unique(outpoints, formatOutpoint), PLACED)).map(placedOf)
+  }
+
+  /** A page of the outputs of a lineage from a step on, before `until`, in order. */
+  async pageOf({
+    lineage,
+    from,
+    until,
+    limit,
+  }: Place & { until: number; limit: number }): Promise<PlacedOutput[]> {
+    const within = { ...inLineage(lineage), step: { $gte: from, $lt: until } }
+    return (await this.rows.all(OUTPUTS, within, { sort: { step: 1 }, limit, fields: PLACED })).map(placedOf)
+  }
+
+  /**
+   * The transactions with outputs that name parents, of those that spend one of the outputs or name one of them: whether these
+   * count depends on where those outputs are.
+   */
+  async claimantsOf(outpoints: Outpoint[]): Promise<string[]> {
+    const found = await inParts(unique(outpoints, formatOutpoint), async (part) => {
+      const spends = await this.rows.all('graph_spends', anyOutpoint(part), { fields: ['spender'] })
+      const spenders = [...new Set(spends.map(({ spender }) => hexOf(spender)))]
+      return [
+        ...(await this.rows.all(OUTPUTS, anyOutpoint(part, PARENT), { fields: ['txid'] })),
+        ...(await inParts(spenders, (some) =>
+          this.rows.all(OUTPUTS, { txid: anyOf(some), parent_txid: { $ne: null } }, { fields: ['txid'] }),
+        )),
+      ]
+    })
+    return [...new Set(found.map(({ txid }) => hexOf(txid)))]
+  }
+
+  /** The parents that a transaction's outputs name. */
+  async claimsOf(txid: string): Promise<Claim[]> {
+    const claiming = { txid: hashColumn(txid), parent_txid: { $ne: null } }
+    const rows = await this.rows.all(OUTPUTS, claiming, { fields: [...PLACED, ...PARENT, 'parent_step'] })
     return rows.map((row) => ({
-      outpoint: outpointOf(row),
-      lineage: lineageOf(row),
-      from: Number(row.step),
+      place: placedOf(row),
+      parent: outpointOf({ txid: row.parent_txid, vout: row.parent_vout }),
+      counts: row.parent_step !== null,
     }))
+  }
+
+  async setParentCounts({ outpoint, from }: PlacedOutput, counts: boolean): Promise<void> {
+    await this.rows.update(OUTPUTS, outpointColumns(outpoint), { parent_step: counts ? from : null })
   }
 
   /** The names whose origin is one of the outpoints. */
@@ -283,4 +327,8 @@ export abstract class OutputTables {
       return (await this.rows.all(table, found, { fields: OUTPOINT })).map(outpointOf)
     })
   }
+}
+
+function placedOf(row: Row): PlacedOutput {
+  return { outpoint: outpointOf(row), lineage: lineageOf(row), from: Number(row.step) }
 }

@@ -59,7 +59,7 @@ import { ListingChanges, recenciesOf } from './listings.js'
 export type Spends = (typeof SPENDS)[number]
 
 /** The column `kind` of `graph_backlog`. */
-export type BacklogKind = 'judge' | 'decide' | 'settle' | 'keep' | 'carry' | 'link'
+export type BacklogKind = 'judge' | 'decide' | 'settle' | 'keep' | 'carry' | 'link' | 'claim'
 
 /** Of all pending transactions; `bytes` are those of the raw transactions. */
 export interface PendingTotal {

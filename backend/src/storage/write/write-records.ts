@@ -10,7 +10,7 @@ import {
 } from '../../graph/records.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { mapOwner } from '../read/read-map.js'
-import { hashColumn, isComplete, outpointPair } from '../rows/columns.js'
+import { hashColumn, isComplete, outpointPair, unique } from '../rows/columns.js'
 import {
   admissionRow,
   appliedRow,
@@ -21,6 +21,7 @@ import {
 } from '../rows/record-rows.js'
 import { type BacklogItems, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeChunks } from './blob-chunks.js'
+import { decideParents } from './claimed-parents.js'
 import {
   deactivate,
   type Resolution,
@@ -167,12 +168,12 @@ async function writeFacts(
     facts: Omit<OutputFacts, 'nodes'>
     records: GraphRecords
     decision: Decision
-    earlier: Pick<BacklogItems, 'resolve' | 'carry' | 'link'>
+    earlier: Pick<BacklogItems, 'resolve' | 'carry' | 'link' | 'claim'>
     limit: number
     /** New raw transactions by txid, if the store derives admissions. */
     inserted?: ReadonlyMap<string, Uint8Array>
   },
-): Promise<Omit<Recorded, 'admitted'> & Pick<BacklogItems, 'resolve' | 'carry' | 'link'>> {
+): Promise<Omit<Recorded, 'admitted'> & Pick<BacklogItems, 'resolve' | 'carry' | 'link' | 'claim'>> {
   const { left, gone, spent: freed } = await deactivate(tables, decision.deactivated)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
   // Offered again are the outputs of what is restored, and those that nothing spends any more.
@@ -223,6 +224,19 @@ async function writeFacts(
     ...{ outputs: [...carriers, ...added], resolved, names, gone, limit },
     left: earlier.link,
   })
+  const claiming = outputs.filter(({ claimedParent }) => claimedParent !== undefined)
+  const { changed: claims, left: claim } = await decideParents(tables, {
+    txids: unique(
+      [
+        ...earlier.claim,
+        ...linked.claimants,
+        ...(await tables.outputs.claimantsOf([...carriers, ...outputs.map(({ outpoint }) => outpoint)])),
+        ...claiming.map(({ outpoint }) => outpoint.txid),
+      ],
+      String,
+    ),
+    limit,
+  })
   const { alone, onlyInscribed } =
     inserted === undefined
       ? { alone: NONE, onlyInscribed: NONE }
@@ -236,7 +250,7 @@ async function writeFacts(
   const touched = [...(await tables.outputs.stepsOf(moved)), ...others]
   const { begun, changes } = linked
   const former = [...linked.former, ...removed]
-  const lost = [...left, ...linked.lost]
+  const lost = [...left, ...linked.lost, ...claims]
   const firsts = await indexLineages(tables, { changed: inscribed, lost, touched, former })
   // Most changes are a transfer at the end.
   const changed = new Set(changes.map(({ outpoint }) => formatOutpoint(outpoint)))
@@ -254,7 +268,13 @@ async function writeFacts(
   if (reorganised > 0) await tables.transactions.countReorg()
   await tables.transactions.scores.write()
   await tables.transactions.listings.write()
-  const relinked = [...resolved, ...former, ...begun].some(({ txid }) => !inserted?.has(txid))
-  const derived = [...(relinked ? [dependency.lineages] : []), ...tables.transactions.listings.outdated]
-  return { reorganised, derived, resolve, carry, link: linked.left }
+  const isEarlier = ({ txid }: Outpoint): boolean => !inserted?.has(txid)
+  const regrouped = claims.some(({ outpoint }) => isEarlier(outpoint))
+  const relinked = regrouped || [...resolved, ...former, ...begun].some(isEarlier)
+  const derived = [
+    ...(relinked ? [dependency.lineages] : []),
+    ...(regrouped ? [dependency.inscriptions] : []),
+    ...tables.transactions.listings.outdated,
+  ]
+  return { reorganised, derived, resolve, carry, link: linked.left, claim }
 }

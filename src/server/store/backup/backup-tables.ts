@@ -1,4 +1,5 @@
 import { CodedError } from '../../../../backend/src/protocol/coded-error.js'
+import type { Row, RowReader } from '../../../../backend/src/storage/rows/rows.js'
 
 export type BackupValue = string | number | boolean | Uint8Array | null
 export type BackupRow = Record<string, BackupValue>
@@ -12,6 +13,10 @@ export interface SavedTables {
   /** About how many bytes they have; undefined if the engine does not say. */
   size(): Promise<number | undefined>
   rows(): AsyncIterable<{ table: string; row: BackupRow }>
+  /** Reads of the same snapshot. */
+  reader: RowReader
+  /** At most `limit` chunks of blobs after one of them, or from the first on, in the order of their keys. */
+  chunksAfter(last: { owner: Buffer; position: number } | undefined, limit: number): Promise<Row[]>
 }
 
 export interface LoadedTables {

@@ -2,6 +2,7 @@ import { StoreUnavailableError } from '../../../../backend/src/graph/errors.js'
 import { SCORES } from '../../../../backend/src/storage/read/admissions.js'
 import type { Config } from '../../config/config.js'
 import { reasonOf, StartError } from '../../config/errors.js'
+import { type CheckOptions, checkStore } from '../check.js'
 import { placeOf } from '../open-database.js'
 import {
   type BackupHeader,
@@ -43,6 +44,20 @@ export async function backUp(
       const expectedBytes = await tables.size()
       return await writeBackup({ file, header, rows: tables.rows(), expectedBytes, onProgress, signal })
     }),
+  )
+}
+
+/**
+ * Verifies all bytes of a store, while servers read it: {@link checkStore} on a snapshot.
+ *
+ * @throws as {@link backUp}.
+ */
+export async function check({
+  config,
+  ...options
+}: { config: Config } & CheckOptions): ReturnType<typeof checkStore> {
+  return await reaching({ config, signal: options.signal }, () =>
+    save(config, (tables) => checkStore(tables, options)),
   )
 }
 

@@ -2,10 +2,11 @@ import type { Db, MongoClient } from 'mongodb'
 import {
   COLLECTIONS,
   type CollectionName,
+  chunkId,
   type Doc,
   withId,
 } from '../../../../backend/src/storage/mongo/collections.js'
-import { collectionIn } from '../../../../backend/src/storage/mongo/documents.js'
+import { collectionIn, dbDocuments } from '../../../../backend/src/storage/mongo/documents.js'
 import { MongoGraphStore } from '../../../../backend/src/storage/mongo/graph-store.js'
 import { DURABLE } from '../../../../backend/src/storage/mongo/write-lease.js'
 import { schemaNames } from '../../../../backend/src/storage/sql/migrations.js'
@@ -46,6 +47,12 @@ export async function saveMongo<Result>(
           size: async () => {
             const { dataSize } = await db.command({ dbStats: 1 }).catch(() => ({ dataSize: undefined }))
             return typeof dataSize === 'number' ? dataSize : undefined
+          },
+          reader: dbDocuments(db),
+          async chunksAfter(last, limit) {
+            await lease.renew()
+            const after = last === undefined ? {} : { _id: { $gt: chunkId(last.owner, last.position) } }
+            return await collectionIn(db, 'graph_pieces').find(after).sort({ _id: 1 }).limit(limit).toArray()
           },
           async *rows() {
             for (const table of NAMES.filter(isSavedTable)) {

@@ -4,13 +4,19 @@ import type { Knex } from 'knex'
 import Libsql from 'libsql'
 import { createConnection } from 'mysql2'
 import { bytesOf } from '../../../../backend/src/storage/rows/columns.js'
-import { insertNew, isMysql, knexWriter } from '../../../../backend/src/storage/sql/database.js'
+import {
+  insertNew,
+  isMysql,
+  knexWriter,
+  type SqlValue,
+} from '../../../../backend/src/storage/sql/database.js'
 import {
   MIGRATIONS_TABLE,
   migrate,
   migrateThrough,
   schemaNames,
 } from '../../../../backend/src/storage/sql/migrations.js'
+import { rowReader } from '../../../../backend/src/storage/sql/rows.js'
 import { openDatabase } from '../open-database.js'
 import {
   BackupError,
@@ -25,7 +31,7 @@ type Row = Record<string, unknown>
 
 /** A connection whose reads all see the same snapshot. */
 interface Snapshot {
-  all(sql: string): Promise<Row[]>
+  all(sql: string, values?: SqlValue[]): Promise<Row[]>
   /** Streams rows, so that no table is in memory. */
   stream(sql: string): AsyncIterable<Row> | Iterable<Row>
   /** A query for the columns of the tables of the graph, in order: `tableName`, `name` and `type`. */
@@ -55,7 +61,7 @@ export async function saveSqlite<Result>(
     connection.exec('pragma busy_timeout = 5000; begin')
     return await work(
       await savedTables({
-        all: async (sql) => connection.prepare(sql).all() as Row[],
+        all: async (sql, values = []) => connection.prepare(sql).all(values) as Row[],
         stream: (sql) => connection.prepare(sql).iterate() as Iterable<Row>,
         columns: `select t.name as tableName, c.name as name, c.type as type
           from sqlite_master t, pragma_table_info(t.name) c
@@ -76,8 +82,8 @@ export async function saveMysql<Result>(
 ): Promise<Result> {
   const connection = createConnection({ uri: url, connectTimeout: 5000 })
   try {
-    const all = async (sql: string) => {
-      const [rows] = await connection.promise().query(sql)
+    const all: Snapshot['all'] = async (sql, values = []) => {
+      const [rows] = await connection.promise().query(sql, values)
       return rows as Row[]
     }
     await all('set session transaction isolation level repeatable read')
@@ -106,6 +112,7 @@ async function savedTables({ all, stream, ...queries }: Snapshot): Promise<Saved
     columns.set(String(tableName), [...(columns.get(String(tableName)) ?? []), column])
   }
   if (!columns.has('graph_settings')) throw new BackupError('there is no store in the database')
+  const reader = rowReader({ all, first: async (sql, values) => (await all(sql, values))[0] })
   const migrations = await all(`select name from ${MIGRATIONS_TABLE} order by id`)
   return {
     schema: migrations.map(({ name }) => String(name)),
@@ -117,6 +124,20 @@ async function savedTables({ all, stream, ...queries }: Snapshot): Promise<Saved
     async size() {
       const [row] = await all(queries.size)
       return Number(row?.size)
+    },
+    reader,
+    async chunksAfter(last, limit) {
+      const options = { sort: { owner: 1, position: 1 }, limit } as const
+      if (last === undefined) return await reader.all('graph_pieces', {}, options)
+      const { owner, position } = last
+      const same = await reader.all('graph_pieces', { owner, position: { $gt: position } }, options)
+      if (same.length === limit) return same
+      const others = await reader.all(
+        'graph_pieces',
+        { owner: { $gt: owner } },
+        { ...options, limit: limit - same.length },
+      )
+      return [...same, ...others]
     },
     async *rows() {
       for (const [table, shape] of columns) {

@@ -53,7 +53,7 @@ describe('a body that the store has in part', () => {
   test.each(['bytes=262144-262145', 'bytes=300000-310000'])(
     'is our fault where %s needs what is gone from its first byte on',
     async (range) => {
-      expectError(await asked(range), { status: 500, code: 'INTERNAL' })
+      expectError(await asked(range), { status: 503, code: 'DAMAGED' })
     },
   )
 

@@ -58,7 +58,7 @@ describe('the record of', () => {
         contentLength: 3,
         sha256: sha256('one'),
         map: FIRST_MAP,
-        parent: PARENT,
+        claimedParent: PARENT,
         satoshis: 1,
         owner: addressOf(1),
         spent: true,
@@ -96,7 +96,7 @@ describe('the record of', () => {
       contentLength: 3,
       sha256: sha256('one'),
       map: SECOND_MAP,
-      parent: PARENT,
+      claimedParent: PARENT,
       satoshis: 1,
       owner: addressOf(3),
       spent: true,
@@ -104,7 +104,7 @@ describe('the record of', () => {
     })
   })
 
-  test('the tip is unspent, and keeps the parent that an earlier inscription named', async () => {
+  test('the tip is unspent', async () => {
     const { json } = await metadata(`${at(first)}:-1`)
     expect(json).toMatchObject({
       outpoint: at(last),
@@ -113,7 +113,6 @@ describe('the record of', () => {
       contentOutpoint: at(last),
       contentType: 'text/css',
       map: SECOND_MAP,
-      parent: PARENT,
       owner: addressOf(4),
       spent: false,
     })
@@ -274,10 +273,10 @@ describe('metadata in headers', () => {
   test('is that of the output alone, or up to the step', async () => {
     const own = await headersOf(at(first))
     expect(JSON.parse(String(own['x-map']))).toEqual(FIRST_MAP)
-    expect(own['x-parent']).toBe(PARENT)
+    // Its transaction does not spend that.
+    expect(own).not.toHaveProperty('x-parent')
     const tip = await headersOf(`${at(first)}:-1`)
     expect(JSON.parse(String(tip['x-map']))).toEqual(SECOND_MAP)
-    expect(tip['x-parent']).toBe(PARENT)
     expect(await headersOf(at(last))).not.toHaveProperty('x-map')
     expect(await headersOf(at(last))).not.toHaveProperty('x-parent')
   })

@@ -18,7 +18,6 @@ const server = await servers.start({}, { logger })
 const { graph } = server.node
 const { streamOf } = streamsOn(server, new FakeChain())
 
-const INTERNAL = { status: 500, code: 'INTERNAL' }
 const BROKEN = /aborted|hang up|ECONNRESET/
 const CHUNK = 512 * 1024
 const CHUNKS = 64
@@ -153,11 +152,11 @@ describe('a chunk that cannot be read', () => {
   )
 
   test.each(['bytes=300000-300000', 'bytes=300001-'])('is our fault where %s starts in it', async (range) => {
-    expectError(await asked(range), INTERNAL)
+    expectError(await asked(range), { status: 503, code: 'DAMAGED' })
   })
 
   test('is our fault where the stream is asked for from it on', async () => {
-    expectError(await asked('', 1), INTERNAL)
+    expectError(await asked('', 1), { status: 503, code: 'DAMAGED' })
   })
 
   test('keeps nobody from the others', async () => {

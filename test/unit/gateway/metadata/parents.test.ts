@@ -1,0 +1,183 @@
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import { posted, type TestServer, useServers } from '../../../support/server/test-server.js'
+
+/** A parent counts only where the transaction spends the ordinal that the envelope names (BRC-160). */
+
+const { start } = useServers()
+const ONE = (lockingScript: Uint8Array) => ({ satoshis: 1, lockingScript })
+const inscribing = (body: string, parent?: string) =>
+  ONE(
+    inscriptionScript({
+      ...{ contentType: 'text/plain', body: utf8(body) },
+      ...(parent !== undefined && { parent: parseOutpoint(parent) }),
+    }),
+  )
+
+/** A family: an ordinal that is inscribed, moved twice, and then spent by a transaction whose output 1 names it. */
+function family(chain: FakeChain, names: (steps: FakeTransaction[]) => string, spends = true) {
+  const spend = (inputs: [FakeTransaction, number][], outputs: ReturnType<typeof ONE>[]): FakeTransaction =>
+    chain.spend({ inputs: inputs.map(([transaction, vout]) => ({ transaction, vout })), outputs })
+  const funding = spend([], [{ satoshis: 5, lockingScript: p2pkh(0) }])
+  const coin = spend([], [{ satoshis: 9, lockingScript: p2pkh(0) }])
+  const origin = spend([[funding, 0]], [inscribing(`origin ${funding.txid}`)])
+  const first = spend([[origin, 0]], [ONE(p2pkh(1))])
+  const second = spend([[first, 0]], [ONE(p2pkh(2))])
+  const steps = [origin, first, second]
+  const inputs: [FakeTransaction, number][] = spends
+    ? [
+        [second, 0],
+        [coin, 0],
+      ]
+    : [[coin, 0]]
+  const outputs = [...(spends ? [ONE(p2pkh(3))] : []), inscribing('child', names(steps))]
+  const child = spend(inputs, outputs)
+  const sources = new Map([
+    [origin, [funding]],
+    [first, [origin]],
+    [second, [first]],
+    [child, spends ? [second, coin] : [coin]],
+  ])
+  return { origin, steps, child, childAt: child.outpoint(spends ? 1 : 0), all: [...steps, child], sources }
+}
+
+async function told(server: TestServer, outpoint: string, parent: string) {
+  const [content, tip, record, lookup, list] = await Promise.all([
+    server.ask(`/content/${outpoint}`),
+    server.ask(`/content/${outpoint}:-1`),
+    server.ask(`/svc/gateway/metadata/${outpoint}`),
+    server.ask('/lookup', posted({ service: 'ls_ordinals', query: { parent } })),
+    server.ask(`/svc/gateway/ordinals?parent=${parent}`),
+  ])
+  const { outputs } = lookup.json as { outputs: unknown[] }
+  const { ordinals } = list.json as { ordinals: { outpoint: string }[] }
+  const { parent: recorded, claimedParent } = record.json as Record<string, unknown>
+  return {
+    headers: [content.headers['x-parent'], tip.headers['x-parent']],
+    record: {
+      ...(recorded !== undefined && { parent: recorded }),
+      ...(claimedParent !== undefined && { claimedParent }),
+    },
+    found: outputs.length,
+    listed: ordinals.map((each) => each.outpoint),
+  }
+}
+
+const counting = (outpoint: string, parent: string) => ({
+  headers: [parent, parent],
+  record: { parent },
+  found: 1,
+  listed: [outpoint],
+})
+const claiming = (parent: string) => ({
+  headers: [undefined, undefined],
+  record: { claimedParent: parent },
+  found: 0,
+  listed: [],
+})
+
+function permutations<Item>(items: readonly Item[]): Item[][] {
+  if (items.length < 2) return [[...items]]
+  return items.flatMap((item, at) => permutations(items.toSpliced(at, 1)).map((others) => [item, ...others]))
+}
+
+const ORDERS = permutations([0, 1, 2, 3])
+const NAMED: [string, (steps: FakeTransaction[]) => string, boolean, boolean][] = [
+  ['its origin', ([origin]) => origin?.outpoint(0) ?? '', true, true],
+  ['a step on the way', ([, first]) => first?.outpoint(0) ?? '', true, true],
+  ['the spent output', ([, , second]) => second?.outpoint(0) ?? '', true, true],
+  ['its origin, and spends something else', ([origin]) => origin?.outpoint(0) ?? '', false, false],
+  ['the last output, and spends something else', ([, , second]) => second?.outpoint(0) ?? '', false, false],
+  ['another output of that transaction', ([origin]) => `${origin?.txid}_1`, true, false],
+  ['an output that nobody knows', () => `${'ab'.repeat(32)}_0`, true, false],
+]
+
+describe.each(NAMED)('a child that names %s', (_, names, spends, counts) => {
+  test('has that parent or none, in whatever order all of it arrives', async () => {
+    const server = await start()
+    const chain = new FakeChain()
+    for (const order of ORDERS) {
+      const { all, steps, childAt, sources } = family(chain, names, spends)
+      for (const at of order) {
+        const transaction = all[at] as FakeTransaction
+        const beef = beefOf(transaction, { with: sources.get(transaction) ?? [] })
+        expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
+        // In between, too, answers are kept in memory.
+        await server.ask(`/content/${childAt}`)
+        await server.ask(`/svc/gateway/metadata/${childAt}`)
+        await server.ask(`/svc/gateway/ordinals?parent=${names(steps)}`)
+      }
+      const parent = names(steps)
+      expect({ order, ...(await told(server, childAt, parent)) }).toEqual({
+        order,
+        ...(counts ? counting(childAt, parent) : claiming(parent)),
+      })
+    }
+  }, 60_000)
+})
+
+test('an ordinal inscribed again may name itself, as its transaction spends it', async () => {
+  const server = await start()
+  const chain = new FakeChain()
+  const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] })
+  const origin = chain.spend({ inputs: [{ transaction: funding, vout: 0 }], outputs: [inscribing('own')] })
+  await server.submit(beefOf(origin, { with: [funding] }), ['tm_ordinals'])
+  const again = chain.spend({
+    inputs: [{ transaction: origin, vout: 0 }],
+    outputs: [inscribing('again', origin.outpoint(0))],
+  })
+  await server.submit(beefOf(again, { with: [origin] }), ['tm_ordinals'])
+  expect(await told(server, again.outpoint(0), origin.outpoint(0))).toEqual(
+    counting(again.outpoint(0), origin.outpoint(0)),
+  )
+})
+
+test('children of several parents each have that which their transaction spends', async () => {
+  const server = await start()
+  const chain = new FakeChain()
+  const origins = ['a', 'b', 'c'].map((body) =>
+    chain.inscribe({ contentType: 'text/plain', body: utf8(body) }),
+  )
+  for (const origin of origins) await server.submit(beefOf(origin), ['tm_ordinals'])
+  const [a, b, c] = origins as [FakeTransaction, FakeTransaction, FakeTransaction]
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+  const named = [a, b, c].map((each) => each.outpoint(0))
+  const child = chain.spend({
+    inputs: [a, b, coin].map((transaction) => ({ transaction, vout: 0 })),
+    outputs: [ONE(p2pkh(1)), ONE(p2pkh(1)), ...named.map((parent) => inscribing(`of ${parent}`, parent))],
+  })
+  await server.submit(beefOf(child, { with: [a, b, coin] }), ['tm_ordinals'])
+  for (const [at, parent] of named.entries())
+    expect(await told(server, child.outpoint(2 + at), parent)).toEqual(
+      at < 2 ? counting(child.outpoint(2 + at), parent) : claiming(parent),
+    )
+})
+
+test('a later inscription that names a parent falsely does not take the one that counts', async () => {
+  const server = await start()
+  const chain = new FakeChain()
+  const { all, steps, childAt, child, sources } = family(chain, ([origin]) => origin?.outpoint(0) ?? '')
+  for (const each of all)
+    await server.submit(beefOf(each, { with: sources.get(each) ?? [] }), ['tm_ordinals'])
+  const forged = `${'cd'.repeat(32)}_3`
+  const again = chain.spend({
+    inputs: [{ transaction: child, vout: 1 }],
+    outputs: [inscribing('again', forged)],
+  })
+  await server.submit(beefOf(again, { with: [child] }), ['tm_ordinals'])
+  const { json, headers } = await server.ask(`/svc/gateway/metadata/${childAt}:-1`)
+  expect(json).toMatchObject({
+    parent: steps[0]?.outpoint(0),
+    claimedParent: forged,
+    contentOutpoint: again.outpoint(0),
+  })
+  expect(headers).not.toHaveProperty('x-parent')
+  expect((await server.ask(`/content/${childAt}:-1`)).headers['x-parent']).toBe(steps[0]?.outpoint(0))
+})
