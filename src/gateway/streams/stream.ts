@@ -23,7 +23,6 @@ import { OriginUnknownError } from '../http/errors.js'
 import { leavingOf } from '../http/long-read.js'
 import {
   CONTENT_HEADERS,
-  DAMAGED,
   type OperationGroup,
   ORIGIN_PENDING,
   SERVICE_WORKER,
@@ -192,7 +191,6 @@ export const STREAM_OPERATIONS: OperationGroup = {
         BAD_BODY: 'A service worker is being installed.',
         NOT_FOUND: 'This store has no content there.',
         ORIGIN_PENDING,
-        DAMAGED,
         BLOCKED: 'The operator has blocked the output or one of its chunks.',
         ...STORE_ERRORS,
       },

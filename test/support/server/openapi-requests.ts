@@ -309,7 +309,6 @@ export function openapiRequests({
     ...ways(`/content/${site(0)}:0/index.html`),
     [451, `/content/${blocked}`],
     [503, `/content/${damaged}`],
-    [503, `${gateway}/stream/${damaged}`],
     [451, `/content/${blocked}/a`],
     [451, `${gateway}/stream/${blocked}`],
     ...ways(`${gateway}/stream/${site(1)}`),
