@@ -22,7 +22,7 @@ export interface BacklogItems {
   resolve: string[]
   /** Keep what they spend for good (`pending.ts`). */
   keep: string[]
-  /** Decide whether the parents that their outputs name count (`claimed-parents.ts`). */
+  /** Decide whether the parents that their outputs name count (`index-ordinals.ts`). */
   claim: string[]
   /** Write them if they are carriers (`link-lineages.ts`). */
   carry: Outpoint[]

@@ -51,7 +51,7 @@ export interface PlacedOutput extends LineageChange {
   outpoint: Outpoint
 }
 
-/** A parent that an output names, and whether it counts (`claimed-parents.ts`). */
+/** A parent that an output names, and whether it counts (`index-ordinals.ts`). */
 export interface Claim {
   place: PlacedOutput
   parent: Outpoint

@@ -21,7 +21,6 @@ import {
 } from '../rows/record-rows.js'
 import { type BacklogItems, emptyBacklog, leaveBacklog, reevaluationsOf, takeBacklog } from './backlog.js'
 import { writeChunks } from './blob-chunks.js'
-import { decideParents } from './claimed-parents.js'
 import {
   deactivate,
   type Resolution,
@@ -31,7 +30,7 @@ import {
   writeInactive,
 } from './conflicts.js'
 import type { GraphTables } from './graph-tables.js'
-import { indexFirstAttributes, indexLineages, queueAncestors } from './index-ordinals.js'
+import { decideParents, indexFirstAttributes, indexLineages, queueAncestors } from './index-ordinals.js'
 import { linkLineages, resolvePredecessors, writeCarriers, writeOutputs } from './link-lineages.js'
 import { listNames } from './listings.js'
 import { type WriteOptions, writeTransactions } from './write-transactions.js'
