@@ -133,9 +133,12 @@ const EVICTED = 'evicted'
 /** How many blocked outputs of one transaction are looked at. */
 const MOST_BLOCKED = 1000
 
-/** Unblocks an output, unless the operator has blocked it for a reason. */
-async function liftEviction({ blocklist }: HostStore, text: string): Promise<void> {
+/** Unblocks an output, unless the operator has blocked it for a reason. Of an unproven one, the ban was taken for a rejection. */
+async function liftEviction({ blocklist, sightings }: HostStore, text: string): Promise<void> {
   const outpoint = parseOutpoint(text)
+  const { txid } = outpoint
+  if ((await sightings.of([txid])).get(txid) === 'rejected')
+    await sightings.record([{ txid, status: 'seen' }])
   const value = formatOutpoint(outpoint)
   const kind = 'outpoint'
   const blocked = await blocklist.page({

@@ -11,16 +11,24 @@ import { mergeRecords, type NameRecord, type NodeRecord } from '../graph/records
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
 import { namesRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
-import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, meansTopic, TOPICS } from '../protocol/profile.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { admittedBeef, Hooks, type RetryOptions, recordAll, recordBeef } from './hooks.js'
+import {
+  admittedBeef,
+  type EvictionWriter,
+  Hooks,
+  type RetryOptions,
+  recordAll,
+  recordBeef,
+  recordEviction,
+} from './hooks.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
 import { MAX_ORIGINS, type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'names' | 'ordinals'>
-  writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
+  writer: Pick<GraphStore, 'record'> & EvictionWriter
   deployment: Deployment | undefined
   /**
    * Whether the store derives what the topics admit from all that hooks bring it; by default, it holds what an engine says is
@@ -41,6 +49,9 @@ interface Found {
   history: (genesis: Outpoint, reading: Reading, part: PartOptions) => Promise<Part>
 }
 
+/** The most outputs of an answer that clients of `@bsv/sdk` 3 take from a host. */
+const MAX_OUTPUTS = 256
+
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
 export class NamesLookupService implements LookupService {
   readonly admissionMode = 'whole-tx'
@@ -54,7 +65,7 @@ export class NamesLookupService implements LookupService {
       service: LOOKUP_SERVICES.names,
       retries,
       admit: (payload) => this.admit(payload),
-      evict: (outpoint) => writer.evict(outpoint),
+      evict: (outpoint) => recordEviction(writer, outpoint),
     })
   }
 
@@ -175,9 +186,17 @@ export class NamesLookupService implements LookupService {
   private async findAll(asked: Exclude<NamesQuery, { history: boolean }>): Promise<Outpoint[]> {
     const { reader, maxOrigins = MAX_ORIGINS } = this.options
     if ('origins' in asked) {
-      const { origins } = asked
+      const { origins, after } = asked
       if (origins.length > maxOrigins) throw new QueryError(`a query may list at most ${maxOrigins} origins`)
-      return (await reader.names.genuineOrigins(origins)).map((name) => name.outpoint)
+      const found = await reader.names.genuineOrigins(origins)
+      const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
+      const last = origins.findLastIndex((each) => after !== undefined && isSameOutpoint(each, after))
+      if (after !== undefined && last === -1) throw new QueryError('after must be one of the origins')
+      const left = new Map(origins.slice(last + 1).map((each) => [formatOutpoint(each), each]))
+      return [...left]
+        .filter(([text]) => genuine.has(text))
+        .map(([, each]) => each)
+        .slice(0, MAX_OUTPUTS)
     }
     const { prefix, limit, after } = asked
     const names = await reader.names.byPrefix({ prefix, limit, ...(after !== undefined && { after }) })

@@ -14,12 +14,21 @@ import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { LOOKUP_SERVICES, meansTopic, TOPICS } from '../protocol/profile.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { admittedBeef, Hooks, type RetryOptions, recordAll, recordBeef, spendingBeef } from './hooks.js'
+import {
+  admittedBeef,
+  type EvictionWriter,
+  Hooks,
+  type RetryOptions,
+  recordAll,
+  recordBeef,
+  recordEviction,
+  spendingBeef,
+} from './hooks.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'ordinals' | 'attributes'>
-  writer: Pick<GraphStore, 'record' | 'evict' | 'backlog'>
+  writer: Pick<GraphStore, 'record'> & EvictionWriter
   /** How hooks that fail are retried; without it, they throw. */
   retries?: RetryOptions
   /**
@@ -42,7 +51,7 @@ export class OrdinalsLookupService implements LookupService {
       retries,
       admit: (payload) => this.admit(payload),
       spend: (payload) => this.spend(payload),
-      evict: (outpoint) => writer.evict(outpoint),
+      evict: (outpoint) => recordEviction(writer, outpoint),
     })
   }
 

@@ -9,11 +9,15 @@ Queries about the mine tree that \`tm_names\` follows. Every answer is a list of
 | \`{"mine": "alice"}\` | the live node of the longest mined prefix, from which mining continues; nothing if the name is taken |
 | \`{"node": "ali"}\` | the live node of exactly this prefix |
 | \`{"outpoint": "<txid>_<vout>"}\` | that output, spent or not, if it is a node or holds a name |
-| \`{"origins": ["<txid>_<vout>"]}\` | those of the outpoints that are origins of genuine names; at most 1,000 |
+| \`{"origins": ["<txid>_<vout>"]}\` | those of the outpoints that are origins of genuine names, in the order asked; at most 1,000 are asked for, and 256 answered. Continue with \`"after"\`, the last outpoint of the page |
 | \`{"prefix": "al", "limit": 100, "after": "alf"}\` | origins sorted by name, starting after \`after\`; at most 100 |
 
-A page of a prefix may have fewer outputs than its limit, because its BEEF is limited in bytes; JSON then says
-\`"truncated": true\`. Only an empty page is the last: continue with the name of the last output.
+A page of origins or of a prefix may have fewer outputs than its limit, because its BEEF is limited in bytes; JSON then says
+\`"truncated": true\`. Only an empty page is the last: continue with the outpoint, or the name, of the last output.
+
+Clients of \`@bsv/sdk\` 3 hold answers over 4 MiB or 256 outputs against a host. Pages stay below that with the limits of this
+host by default, unless a single output and its unproven ancestors are larger. So does a history that the SDK's client asks for:
+it is read in parts, see below.
 
 The first five accept \`"history": true\`. The BEEF then holds everything that proves the output genuine (BRC-174 section 4), each
 transaction once, parents before children, the output's own last. For an origin or a node, that is every transaction that
@@ -25,7 +29,9 @@ most 16 outpoints; others are ignored.
 
 Histories grow with every mint from the nodes on the way, so read them in parts: with \`"maxBytes"\`, a history of more bytes
 ends with the last step on the way that fits, or with the first. The output of the answer is then that of the step: a node on
-the way, or for a name the origin of an earlier name. Verify it, and ask again with it in \`known\`.
+the way, or for a name the origin of an earlier name. Verify it, and ask again with it in \`known\`. Without
+\`"maxBytes"\`, the SDK's client (\`X-Aggregation: yes\`) gets 1,000,000 bytes at a time, as JSON takes four times as much; others get
+all of it.
 
 An answer with history is JSON even if the SDK's client asks for binary (\`X-Aggregation: yes\`), because that client drops
 everything behind a proven output from a binary BEEF. Send \`Accept: application/octet-stream\` to get binary. An engine that

@@ -72,9 +72,33 @@ export async function recordAll(
   records: GraphRecords,
 ): Promise<void> {
   await writer.record(records)
-  while (await writer.backlog.workOff()) {
+  await workOffAll(writer)
+}
+
+async function workOffAll({ backlog }: Pick<GraphStore, 'backlog'>): Promise<void> {
+  while (await backlog.workOff()) {
     // Each call does a part of it.
   }
+}
+
+/** Where services record what engines evict. */
+export type EvictionWriter = Pick<GraphStore, 'evict' | 'backlog' | 'sightings'> & {
+  transactions: Pick<GraphStore['transactions'], 'heightOf'>
+}
+
+/**
+ * Records that an engine evicts an output. If its transaction has a proof, the output is blocked. Otherwise the network has
+ * rejected the transaction, as far as the engine was told (from 2.6 on, callbacks of ARC evict): a proof or a sighting brings it
+ * back.
+ */
+export async function recordEviction(writer: EvictionWriter, outpoint: Outpoint): Promise<void> {
+  const { txid } = outpoint
+  if ((await writer.transactions.heightOf(txid)) !== undefined) {
+    await writer.evict(outpoint)
+    return
+  }
+  await writer.sightings.record([{ txid, status: 'rejected' }])
+  await workOffAll(writer)
 }
 
 /** The hooks of a lookup service; one that fails is put into the outbox and retried. */

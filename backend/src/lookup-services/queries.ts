@@ -62,7 +62,7 @@ const eventQuery = z
     rev: z.unknown(),
   })
   .partial({ join: true, from: true, limit: true, rev: true })
-  .transform(({ event, spent }) => (spent === true ? { origins: [] } : event))
+  .transform(({ event, spent }) => (spent === true ? { origins: [], after: undefined } : event))
 
 const namesQuery = z.union([
   z.strictObject({ name: nameText, ...one }),
@@ -74,7 +74,7 @@ const namesQuery = z.union([
     .strictObject({ domain: nameText, ...one })
     .transform(({ domain: name, ...others }) => ({ name, ...others })),
   eventQuery,
-  z.strictObject({ origins: z.array(outpointText).max(MAX_ORIGINS) }),
+  z.strictObject({ origins: z.array(outpointText).max(MAX_ORIGINS), after: outpointText.optional() }),
   z.strictObject({
     prefix: domainText,
     limit: z.int().min(1).max(100).default(100),
@@ -83,7 +83,7 @@ const namesQuery = z.union([
 ])
 
 const NAMES_FORMS =
-  'ls_names takes {name} or {domain: name}, {origin: name}, {mine: name}, {node: prefix} and {outpoint: "<txid>_<vout>"}, each optionally with history: true, known: [outpoint…] (at most 16) and maxBytes, {event: "opns:<name>", "mine:<prefix>" or "origin:<outpoint>"}, {origins: [outpoint…]} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
+  'ls_names takes {name} or {domain: name}, {origin: name}, {mine: name}, {node: prefix} and {outpoint: "<txid>_<vout>"}, each optionally with history: true, known: [outpoint…] (at most 16) and maxBytes, {event: "opns:<name>", "mine:<prefix>" or "origin:<outpoint>"}, {origins: [outpoint…], after} (at most 1000) and {prefix, limit, after} (limit 1 to 100)'
 
 /** A parsed question to `ls_names`. */
 export type NamesQuery = z.output<typeof namesQuery>

@@ -35,7 +35,8 @@ export const LIMITS = {
   maxUploadBytes: { setting: 'MAX_UPLOAD_BYTES', least: MiB, most: 64 * GiB, usual: 192 * MiB },
   maxClientUploadBytes: { setting: 'MAX_CLIENT_UPLOAD_BYTES', least: MiB, most: 64 * GiB, usual: 144 * MiB },
   /** The BEEF of a page of `/lookup`; a page has at least one output. */
-  maxPageBytes: { setting: 'MAX_LOOKUP_BYTES', least: KiB, most: 64 * MiB, usual: MiB },
+  // In JSON, a byte has up to four characters: clients of SDK 3 take 4 MiB.
+  maxPageBytes: { setting: 'MAX_LOOKUP_BYTES', least: KiB, most: 64 * MiB, usual: 1_000_000 },
   /** Outpoints in one request to `/metadata`. */
   maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: maxPointers },
   /** Outpoints in one request to `/origins` or in a query `{origins}`. */

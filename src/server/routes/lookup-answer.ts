@@ -20,7 +20,7 @@ interface LookupAnswer {
   response: Response
   formula: AnsweringOutput[]
   graph: TransactionSource
-  /** The bytes of BEEF after which a page ends; undefined if all outputs belong in the answer. */
+  /** The most bytes of BEEF of a page that has several outputs; undefined if all belong in the answer. */
   pageBytes?: number | undefined
 }
 
@@ -31,7 +31,7 @@ type Prepared = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated:
  * Sends the answer of a lookup: outputs and their BEEF (BRC-24), as JSON or in binary (`spec/http.md`, Overlay). First it lists
  * the transactions, and then reads each again to send it: a history or an unproven chain may have any length.
  *
- * A page ends with the output that reaches `pageBytes`; JSON then has `"truncated"`.
+ * A page ends before the output that would exceed `pageBytes`, but has one at least; JSON then has `"truncated"`.
  */
 export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
   const { request, response, formula, graph } = answer
@@ -60,7 +60,7 @@ async function listedAsOne(
   reading: Reading,
 ): Promise<ListedBeef> {
   const histories = new Map<string, ListedTransaction>()
-  const ancestry = new Collection(reading(graph))
+  let ancestry = new Collection(reading(graph))
   const outputs: AnsweringOutput[] = []
   for (const output of formula) {
     const part = await output.transactions?.(reading)
@@ -68,8 +68,12 @@ async function listedAsOne(
     if (part === undefined) await ancestry.addAncestry(txid)
     else for (const each of part.transactions) histories.set(each.txid, each)
     if (!histories.has(txid) && !ancestry.has(txid)) throw notHeld(txid)
+    if (ancestry.bytes > pageBytes && outputs.length > 0) {
+      ancestry = new Collection(reading(graph))
+      for (const each of outputs) await ancestry.addAncestry(each.txid)
+      break
+    }
     outputs.push({ txid, outputIndex: vout })
-    if (ancestry.bytes >= pageBytes) break
   }
   const others = (await ancestry.parentsFirst()).filter(({ txid }) => !histories.has(txid))
   const transactions = [...histories.values(), ...others]
@@ -91,9 +95,9 @@ async function listedEach(
     if (part === undefined) await ancestry.addAncestry(txid)
     const listed = part?.transactions ?? (await ancestry.parentsFirst())
     if (!listed.some((each) => each.txid === txid)) throw notHeld(txid)
-    outputs.push({ outputIndex: vout, transactions: listed })
     bytes += ancestry.bytes
-    if (bytes >= pageBytes) break
+    if (bytes > pageBytes && outputs.length > 0) break
+    outputs.push({ outputIndex: vout, transactions: listed })
   }
   countTransactions(
     response,

@@ -1,5 +1,5 @@
 import type { STEAK } from '@bsv/sdk'
-import { type RequestHandler, Router } from 'express'
+import { type Request, type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
@@ -7,6 +7,7 @@ import type { ServiceMetadata, TopicManager } from '../../../backend/src/graph/o
 import type { AnsweringOutput } from '../../../backend/src/lookup-services/output-history.js'
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array } from '../../../backend/src/protocol/bytes.js'
+import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
@@ -256,14 +257,30 @@ function lookup(
       : undefined
     if (provider === undefined)
       throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
-    const formula: AnsweringOutput[] = await provider.lookup({ service, query })
+    const bounded = isOfSdk(request) ? withPartOf(query) : query
+    const formula: AnsweringOutput[] = await provider.lookup({ service, query: bounded })
     const pageBytes = isPage(query) ? maxPageBytes : undefined
     await sendLookupAnswer({ request, response, formula, graph: graph.transactions, pageBytes })
   }
 }
 
+/** Four times as much in JSON, of which clients of `@bsv/sdk` 3 take 4 MiB. */
+const HISTORY_BYTES = 1_000_000
+
+/** Whether it is the client of the SDK that asks: it wants binary, and does not say that it takes that of a history. */
+function isOfSdk(request: Request): boolean {
+  return request.get('X-Aggregation') === 'yes' && request.accepts('json', UNTYPED) !== UNTYPED
+}
+
+/** The query for as much of a history as its client takes, unless the query says how much. */
+function withPartOf(query: unknown): unknown {
+  const asksHistory =
+    typeof query === 'object' && query !== null && 'history' in query && query.history === true
+  return asksHistory ? { maxBytes: HISTORY_BYTES, ...query } : query
+}
+
 /** The forms of a query that are answered in pages, which `after` continues. */
-const PAGED = ['prefix', 'map', 'parent', 'contentType', 'owner']
+const PAGED = ['origins', 'prefix', 'map', 'parent', 'contentType', 'owner']
 
 function isPage(query: unknown): boolean {
   return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))

@@ -332,7 +332,24 @@ export function describePluginContract(
       await expect(again.found('ls_names', { name: 'a' })).rejects.toThrow('has blocked')
     })
 
-    const testOfBans = bans && engine === '2.0.2' ? test : test.skip
+    test('what is evicted and not mined was rejected by the network, until a proof says otherwise', async () => {
+      const host = await start()
+      const mint = wallet.mint('a')
+      await submitAll(host, [wallet.chain.genesis, mint])
+      await host.stored()
+      expect(await host.post('/admin/evictOutpoint', { txid: mint.txid, outputIndex: 2 })).toBe(200)
+      expect(await host.found('ls_names', { name: 'a' })).toEqual([])
+      expect(await host.found('ls_names', { mine: 'a' })).toEqual([wallet.chain.genesis.outpoint(0)])
+      const again = await restart(host)
+      expect(await again.found('ls_names', { name: 'a' })).toEqual([])
+      wallet.mine(mint)
+      const child = wallet.transfer(mint, 2)
+      await again.submit(wallet.beef(child), ['tm_ordinals'])
+      await again.stored()
+      expect(await again.found('ls_names', { name: 'a' })).toEqual([child.outpoint(0)])
+    })
+
+    const testOfBans = bans && engine.startsWith('2.') ? test : test.skip
     testOfBans('what the operator bans comes back once it is unbanned', async () => {
       const host = await start({ listens: true })
       const mint = wallet.mint('a', { mined: true })

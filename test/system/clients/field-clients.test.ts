@@ -97,11 +97,14 @@ if ('missing' in installed) {
     const client = () => new clients.OverlayClient(server.url)
 
     test('lists topics and lookup services', async () => {
-      expect(Object.keys(await client().listTopicManagers())).toEqual(['tm_names', 'tm_ordinals', 'tm_opns'])
+      expect(Object.keys(await client().listTopicManagers())).toEqual([
+        ...['tm_names', 'tm_ordinals', 'tm_opns', 'tm_OpNS'],
+      ])
       expect(Object.keys(await client().listLookupServiceProviders())).toEqual([
         'ls_names',
         'ls_ordinals',
         'ls_opns',
+        'ls_OpNS',
       ])
     })
 

@@ -153,7 +153,9 @@ if (vectors === undefined) {
     })
     expect((await server.ask('/svc/names/origin/s')).json).toEqual({ name: 's', outpoint: `${mintS}_2` })
     const managers = (await server.ask('/listTopicManagers')).json
-    expect(Object.keys(managers as object).sort()).toEqual(['tm_names', 'tm_opns', 'tm_ordinals'])
+    expect(Object.keys(managers as object).sort()).toEqual([
+      ...['tm_OpNS', 'tm_names', 'tm_opns', 'tm_ordinals'],
+    ])
     const answer = await server.ask('/lookup', posted({ service: 'ls_opns', query: { origin: 's' } }))
     expect(answer.json).toMatchObject({ type: 'output-list', outputs: [{ outputIndex: 2 }] })
   })

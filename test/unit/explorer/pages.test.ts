@@ -241,7 +241,7 @@ describe('an error', () => {
     [401, '/admin/blocked'],
     [400, '/submit', 'POST'],
     [400, '/lookup', 'POST'],
-    [404, '/getDocumentationForTopicManager'],
+    [404, '/getDocumentationForTopicManager?manager=x'],
   ]
 
   test.each(ROUTES)(

@@ -28,7 +28,9 @@ afterEach(async () => {
 })
 
 /** A writer that fails at the calls that `fails` picks. */
-class FailingWriter implements Pick<GraphStore, 'record' | 'evict' | 'backlog'> {
+class FailingWriter
+  implements Pick<GraphStore, 'record' | 'evict' | 'backlog' | 'sightings' | 'transactions'>
+{
   calls = 0
   done = 0
 
@@ -43,6 +45,18 @@ class FailingWriter implements Pick<GraphStore, 'record' | 'evict' | 'backlog'> 
 
   get backlog(): Backlog {
     return this.to.backlog
+  }
+
+  get transactions(): GraphStore['transactions'] {
+    return this.to.transactions
+  }
+
+  get sightings(): GraphStore['sightings'] {
+    const { sightings } = this.to
+    return {
+      of: (txids) => sightings.of(txids),
+      record: (records, options) => this.attempt(() => sightings.record(records, options)),
+    }
   }
 
   async evict(outpoint: Outpoint): Promise<void> {

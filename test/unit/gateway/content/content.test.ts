@@ -184,7 +184,7 @@ describe('pages of other origins', () => {
   test.each([
     ['an answer', '/health/live', 200],
     ['an error', '/svc/names/origin/A', 400],
-    ['an error of the overlay', '/getDocumentationForTopicManager', 404],
+    ['an error of the overlay', '/getDocumentationForTopicManager', 400],
     ['a route that is not there', '/nowhere', 404],
   ])('may read %s and its headers', async (_, path, expected) => {
     const { status, headers } = await server.ask(path, { headers: origin })

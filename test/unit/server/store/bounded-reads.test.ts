@@ -9,6 +9,7 @@ import { whileReplaced } from '../../../support/gateway/faults.js'
 import { directory, publisher } from '../../../support/gateway/site.js'
 import { livesOn } from '../../../support/graph/lives.js'
 import {
+  beefOf,
   FakeChain,
   type FakeTransaction,
   inscriptionScript,
@@ -199,7 +200,7 @@ describe('a long life', () => {
 describe('a page of a lookup', () => {
   const marker = 'text/x-page'
 
-  test('ends with the output that reaches the bound, says so, and can be gone on from', async () => {
+  test('ends before the output that would exceed the bound, says so, and can be gone on from', async () => {
     const host = await servers.start({ ...treeOf(chain.deployment), MAX_LOOKUP_BYTES: '4096' })
     const { life } = livesOn(host, chain)
     const outpoints = new Set<string>()
@@ -225,13 +226,50 @@ describe('a page of a lookup', () => {
     }
     expect(new Set(found)).toEqual(outpoints)
     expect(found).toHaveLength(7)
-    expect(Math.max(...sizes)).toBeLessThan(4)
+    expect(Math.max(...sizes)).toBe(2)
     const aggregated = await host.ask('/lookup', {
       ...posted({ service: 'ls_ordinals', query: { contentType: marker } }),
       headers: { 'Content-Type': 'application/json', 'X-Aggregation': 'yes' },
     })
     expect(aggregated.body[0]).toBe(sizes[0])
-    expect(aggregated.body.length).toBeLessThan(3 * 4096)
+    // Beside transactions and paths, it has a list of the outputs.
+    expect(aggregated.body.length).toBeLessThan(4096 + 200)
+  })
+
+  test('has one output at least, however long that is', async () => {
+    const host = await servers.start({ ...treeOf(chain.deployment), MAX_LOOKUP_BYTES: '1024' })
+    const { life } = livesOn(host, chain)
+    const long = inscriptionScript({ contentType: 'text/x-long', body: new Uint8Array(3000) })
+    for (const script of [long, long]) await life(script, [])
+    const query = { contentType: 'text/x-long' }
+    const { json } = await host.ask('/lookup', posted({ service: 'ls_ordinals', query }))
+    expect(json).toMatchObject({ outputs: [{ outputIndex: 0 }], truncated: true })
+  })
+
+  test('of origins goes on in the order asked, and takes no more outputs than clients do', async () => {
+    const tree = new FakeChain()
+    const host = await servers.start(treeOf(tree.deployment))
+    const names = ['a', 'b', 'c', 'd']
+    const mints = names.map((name) => tree.mint(name))
+    for (const each of [tree.genesis, ...mints]) expect((await host.submit(beefOf(each))).status).toBe(200)
+    const asked = mints.map((mint) => mint.outpoint(2)).reverse()
+    const unknown = `${'ab'.repeat(32)}_2`
+    const page = async (query: object): Promise<{ status: number; outpoints: string[] }> => {
+      const { status, json } = await host.ask('/lookup', posted({ service: 'ls_names', query }))
+      const { outputs = [] } = json as { outputs?: { beef: number[]; outputIndex: number }[] }
+      const outpoints = outputs.map(
+        ({ beef, outputIndex }) => `${readBeef(Uint8Array.from(beef)).subject.txid}_${outputIndex}`,
+      )
+      return { status, outpoints }
+    }
+    expect((await page({ origins: [asked[0], unknown, ...asked.slice(1), asked[0]] })).outpoints).toEqual(
+      asked,
+    )
+    expect(
+      (await page({ origins: [asked[0], unknown, ...asked.slice(1)], after: asked[1] })).outpoints,
+    ).toEqual(asked.slice(2))
+    expect((await page({ origins: asked, after: asked.at(-1) })).outpoints).toEqual([])
+    expect((await page({ origins: asked, after: unknown })).status).toBe(400)
   })
 })
 

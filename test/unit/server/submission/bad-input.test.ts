@@ -226,14 +226,19 @@ describe('/lookup', () => {
 
 describe('documentation of what is not here', () => {
   test.each([
-    '/getDocumentationForTopicManager',
     '/getDocumentationForTopicManager?manager=tm_other',
     '/getDocumentationForTopicManager?manager=__proto__',
-    '/getDocumentationForTopicManager?manager=tm_names&manager=tm_ordinals',
-    '/getDocumentationForLookupServiceProvider',
     '/getDocumentationForLookupServiceProvider?lookupService=toString',
   ])('%s', async (path) => {
     await expectRefused(path, {}, { status: 404, code: 'NOT_FOUND', overlay: true })
+  })
+
+  test.each([
+    '/getDocumentationForTopicManager',
+    '/getDocumentationForTopicManager?manager=tm_names&manager=tm_ordinals',
+    '/getDocumentationForLookupServiceProvider',
+  ])('%s names none', async (path) => {
+    await expectRefused(path, {}, { status: 400, code: 'BAD_BODY', overlay: true })
   })
 })
 
