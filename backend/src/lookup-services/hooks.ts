@@ -88,7 +88,7 @@ export type EvictionWriter = Pick<GraphStore, 'evict' | 'backlog' | 'sightings'>
 
 /**
  * Records that an engine evicts an output. If its transaction has a proof, the output is blocked. Otherwise the network has
- * rejected the transaction, as far as the engine was told (from 2.6 on, callbacks of ARC evict): a proof or a sighting brings it
+ * rejected the transaction, as far as the engine knows (from 2.6 on, callbacks of ARC evict): a proof or a sighting brings it
  * back.
  */
 export async function recordEviction(writer: EvictionWriter, outpoint: Outpoint): Promise<void> {
