@@ -21,7 +21,7 @@ const { deployment, line, origin } = namedWorld()
 
 const CLIENT = `
 import { deploymentOf, formatOutpoint, parseOutpoint, PROFILES, ProofError, verifyNameProof } from 'minetree/client'
-const deployment = deploymentOf(PROFILES.local, {
+const deployment = deploymentOf(PROFILES.local, { covenantVersion: 2,
   genesis: parseOutpoint('${formatOutpoint(deployment.genesis)}'),
   difficulty: ${deployment.difficulty},
   nameMarker: 'fake marker',
@@ -42,8 +42,8 @@ console.log(JSON.stringify([formatOutpoint(origin), proven, code]))
 const MINING = `
 import { deploymentOf, MintError, ownerCommitment, PROFILES, rootLock, searchNonce, solvePlan, termsOf } from 'minetree/mining'
 const genesis = { txid: 'ab'.repeat(32), vout: 0 }
-const terms = termsOf(PROFILES.local, { difficulty: 12 })
-const deployment = deploymentOf(PROFILES.local, { genesis, difficulty: 12 })
+const terms = termsOf(PROFILES.local, { covenantVersion: 2, difficulty: 12 })
+const deployment = deploymentOf(PROFILES.local, { covenantVersion: 2, genesis, difficulty: 12 })
 if (deployment === undefined) throw new Error('no deployment')
 const node = { outpoint: genesis, satoshis: 1, lockingScript: rootLock(terms) }
 const ownerLock = Uint8Array.of(0x51)
