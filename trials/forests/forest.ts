@@ -44,6 +44,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 2, arbitrary: happenings.follow },
   { weight: 1, arbitrary: happenings.stale },
   { weight: 2, arbitrary: happenings.ingest },
+  { weight: 3, arbitrary: happenings.sight },
 )
 
 export interface ForestPlan {

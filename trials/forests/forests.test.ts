@@ -40,6 +40,7 @@ test('whatever is submitted in whatever order, the answers are those of what cou
     least: [
       ...['rebuilt', 'reorg', 'stale', 'branch reorganised', 'submit: lost', 'submit: taken'],
       ...['submit: taken, proven', 'ingest: known', 'ingest: unknown', 'ingest: known, stale'],
+      ...['submit: waits', 'sight: seen, and counts', 'sight: rejected, and counts no more'],
     ],
     async run(plan, index) {
       const run = await growForest(plan, host)

@@ -1,3 +1,4 @@
+import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import type { History, HistoryTransaction } from './history.js'
 
 /** What a store was told: all that it answers follows from this. */
@@ -6,6 +7,8 @@ export interface Facts {
   insertionOrder: ReadonlyMap<string, number>
   /** The blocks of those that are proven themselves. */
   proofs: ReadonlyMap<string, Proof>
+  /** What the network said last of transactions, known or not. */
+  sightings?: ReadonlyMap<string, Sighting>
 }
 
 export interface Proof {
@@ -17,13 +20,14 @@ export interface Decision {
   counts: ReadonlySet<string>
   /** All that are known, in the order of their ranks: blocks first, then by submission. Parents come first. */
   order: string[]
-  /** The transactions that an inactive one may be said to have lost to. */
+  /** The transactions that an inactive one may be said to have lost to, or that were rejected. */
   winnersOver(txid: string): Set<string>
 }
 
 /** Where a transaction stands among those it conflicts with; the lower wins. */
 interface Rank {
   mined: number
+  seen: boolean
   inserted: number
   txid: string
 }
@@ -35,7 +39,12 @@ interface Rank {
  */
 export function decide(
   { byTxid }: Pick<History, 'byTxid'>,
-  { insertionOrder, proofs, genuine }: Facts & { genuine: { has(outpoint: string): boolean } },
+  {
+    insertionOrder,
+    proofs,
+    sightings = new Map(),
+    genuine,
+  }: Facts & { genuine: { has(outpoint: string): boolean } },
 ): Decision {
   const known = [...insertionOrder.keys()]
   const transaction = (txid: string): HistoryTransaction => {
@@ -68,6 +77,7 @@ export function decide(
     const builtOnIt = [...all(txid, childrenOf)]
     return {
       mined: Math.min(...builtOnIt.map((each) => proofs.get(each)?.height ?? Number.POSITIVE_INFINITY)),
+      seen: builtOnIt.some((each) => proofs.has(each) || sightings.get(each) === 'seen'),
       inserted: Math.min(...builtOnIt.map((each) => insertionOrder.get(each) ?? Number.POSITIVE_INFINITY)),
       txid,
     }
@@ -77,6 +87,7 @@ export function decide(
     const [a, b] = [ranks.get(one), ranks.get(other)]
     if (a === undefined || b === undefined) throw new Error('a transaction without a rank')
     if (a.mined !== b.mined) return a.mined < b.mined
+    if (a.seen !== b.seen) return a.seen
     return a.inserted === b.inserted ? a.txid < b.txid : a.inserted < b.inserted
   }
   /** What no block can ever hold: two of its ancestors conflict, or it conflicts with one. */
@@ -85,6 +96,8 @@ export function decide(
     return [...line].some((each) => conflictsOf(each).some((other) => line.has(other)))
   }
   const impossible = new Set(known.filter(isImpossible))
+  const isRejected = (txid: string): boolean =>
+    sightings.get(txid) === 'rejected' && ranks.get(txid)?.seen === false
 
   const decided = new Map<string, boolean | 'open'>()
   const counts = (txid: string): boolean => {
@@ -94,6 +107,7 @@ export function decide(
     decided.set(txid, 'open')
     const does =
       !impossible.has(txid) &&
+      !isRejected(txid) &&
       parentsOf(txid).every(counts) &&
       !conflictsOf(txid).some((other) => !impossible.has(other) && isBefore(other, txid) && counts(other))
     decided.set(txid, does)
@@ -114,7 +128,8 @@ export function decide(
     }),
     winnersOver(txid) {
       const inactive = [...all(txid, parentsOf)].filter((each) => !counting.has(each))
-      return new Set(inactive.flatMap(conflictsOf).filter((other) => counting.has(other)))
+      const winners = inactive.flatMap(conflictsOf).filter((other) => counting.has(other))
+      return new Set([...winners, ...inactive.filter(isRejected)])
     },
   }
 }

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import type { BlockedItem } from './answers.js'
 
 /** How a transaction is submitted; numbers choose. */
@@ -32,6 +33,8 @@ export type Happening =
   | { kind: 'stale'; at: number }
   /** A transaction processor brings the proof of something that is mined, or was. */
   | { kind: 'ingest'; at: number; stale: boolean }
+  /** The network says something of a transaction, submitted or not. */
+  | { kind: 'sight'; at: number; status: Sighting }
   | { kind: 'block'; what: BlockedItem['kind']; at: number }
   | { kind: 'unblock'; at: number }
   /** The host ends while something is submitted. */
@@ -71,6 +74,11 @@ export const happenings = {
   follow: fc.constant({ kind: 'follow' as const }),
   stale: fc.record({ kind: fc.constant('stale' as const), at }),
   ingest: fc.record({ kind: fc.constant('ingest' as const), at, stale: rarely }),
+  sight: fc.record({
+    kind: fc.constant('sight' as const),
+    at,
+    status: fc.constantFrom<Sighting>('seen', 'seen', 'rejected'),
+  }),
   block: fc.record({
     kind: fc.constant('block' as const),
     what: fc.constantFrom<BlockedItem['kind']>('outpoint', 'sha256', 'name'),

@@ -1,5 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { MerklePath } from '@bsv/sdk'
+import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { proofIn } from '../../test/support/protocol/block.js'
 import type { BlockedItem } from './answers.js'
@@ -74,6 +75,11 @@ export abstract class Host {
 
   /** Whether it still holds a proof that the chain has taken back. One that follows each change at once holds none. */
   async holdsProof(_txid: string): Promise<boolean> {
+    return false
+  }
+
+  /** Records what the network said of a transaction. False: this host cannot be reached in that way. */
+  async sight(_record: SightingRecord): Promise<boolean> {
     return false
   }
 

@@ -1,3 +1,4 @@
+import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import { Answers, type BlockedItem } from './answers.js'
 import { decide, type Proof } from './decision.js'
 import type { History } from './history.js'
@@ -11,17 +12,22 @@ export interface Member {
 /** What comes of a submission. */
 export type Outcome =
   | { kind: 'taken' }
-  /** It lost to one of these; none are named where no block can hold it with all that it is built on. */
-  | { kind: 'lost'; winners: ReadonlySet<string> }
+  /**
+   * It lost to one of these, or one of them was rejected; none are named where no block can hold it with all that it is built on.
+   * Then it waits, unless it lost to one that is mined, or comes with double spends.
+   */
+  | { kind: 'lost'; winners: ReadonlySet<string>; waitFor: (winner: string) => void }
 
 /**
  * What a host knows, and nothing of what it answers: the transactions that came, where each is proven, and what the
  * operator blocked. All answers are a function of these (`spec/overlay.md`, Order independence), except that of two
- * unproven conflicting transactions the first one counts, and that one that loses and that nothing proves is not kept.
+ * unproven conflicting transactions of which the network said the same the first one counts, and that one that loses to a mined
+ * one and that nothing proves is not kept.
  */
 export class Model {
   private readonly insertionOrder = new Map<string, number>()
   private readonly proven = new Map<string, Proof>()
+  private readonly sightings = new Map<string, Sighting>()
   private readonly blocks = new Map<string, BlockedItem>()
   private submissions = 0
   private worked: Answers | undefined
@@ -54,13 +60,19 @@ export class Model {
       if (!insertionOrder.has(txid)) insertionOrder.set(txid, this.submissions)
       if (proof !== undefined) proofs.set(txid, proof)
     }
+    const { sightings } = this
     const genuine = genuineOf(history, insertionOrder)
+    const waitFor = (winner: string): void => {
+      const spent = learned.flatMap(({ txid }) => history.byTxid.get(txid)?.spends ?? [])
+      if (new Set(spent).size === spent.length && !isMined(history, winner, { insertionOrder, proofs }))
+        this.learn(learned)
+    }
     if (hasDoubleSpend(verifiedBy(history, members), history, genuine))
-      return { kind: 'lost', winners: new Set() }
-    const { counts, winnersOver } = decide(history, { insertionOrder, proofs, genuine })
+      return { kind: 'lost', winners: new Set(), waitFor }
+    const { counts, winnersOver } = decide(history, { insertionOrder, proofs, sightings, genuine })
     if (!counts.has(subject.txid) && !isMined(history, subject.txid, { insertionOrder, proofs })) {
       const isHopeless = conflictsWithin(history, subject.txid)
-      return { kind: 'lost', winners: isHopeless ? new Set() : winnersOver(subject.txid) }
+      return { kind: 'lost', winners: isHopeless ? new Set() : winnersOver(subject.txid), waitFor }
     }
     this.learn(learned)
     return { kind: 'taken' }
@@ -84,6 +96,17 @@ export class Model {
     this.worked = undefined
   }
 
+  /** Takes what the network said of a transaction, known or not. */
+  sight(txid: string, status: Sighting): void {
+    this.sightings.set(txid, status)
+    this.worked = undefined
+  }
+
+  /** What the network said last of transactions. */
+  get said(): ReadonlyMap<string, Sighting> {
+    return this.sightings
+  }
+
   block(item: BlockedItem): void {
     this.blocks.set(`${item.kind} ${item.value}`, item)
     this.worked = undefined
@@ -99,11 +122,12 @@ export class Model {
   }
 
   get answers(): Answers {
-    const { history, insertionOrder, proven, blocked } = this
+    const { history, insertionOrder, proven, sightings, blocked } = this
     // What is known goes on to grow.
     this.worked ??= new Answers(history, {
       insertionOrder: new Map(insertionOrder),
       proofs: new Map(proven),
+      sightings: new Map(sightings),
       genuine: genuineOf(history, insertionOrder),
       blocked,
     })

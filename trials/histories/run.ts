@@ -1,3 +1,4 @@
+import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import type { Block, HeaderChain } from '../../test/support/server/header-chain.js'
 import { Random } from '../random.js'
 import { type Answers, sha256 } from './answers.js'
@@ -97,6 +98,7 @@ export class Run<At extends Host = Host> {
       .filter((each) => counts.has(each.txid) && (each === history.genesis || !history.first.has(each)))
     if (own.some(({ txid, needsProof }) => needsProof && !model.proofs.has(txid))) return undefined
     const run = new Run(history, chain, host, false)
+    for (const [txid, status] of model.said) await run.sight(txid, status)
     for (const transaction of own) {
       const proven = model.proofs.has(transaction.txid)
       await run.submit(transaction, { ...CERTAIN, proven, sources: 1 })
@@ -211,6 +213,11 @@ export class Run<At extends Host = Host> {
         return await this.submitStale(event.at)
       case 'ingest':
         return await this.ingest(event)
+      case 'sight': {
+        const { txid } = this.history.transactions[event.at % this.history.transactions.length] ?? {}
+        if (txid !== undefined && txid !== this.history.genesis.txid) await this.sight(txid, event.status)
+        return
+      }
       case 'block':
         return await this.block(event)
       case 'unblock': {
@@ -296,6 +303,8 @@ export class Run<At extends Host = Host> {
       const { txid } = answer.status === 409 ? (JSON.parse(said) as { txid: string }) : { txid: '' }
       if (outcome.winners.size > 0 && !outcome.winners.has(txid))
         this.fail(`${asked}: the winner`, { got: txid, expected: [...outcome.winners] })
+      if (answer.status === 409) outcome.waitFor(txid)
+      if (this.model.isKnown(transaction.txid)) this.count('submit: waits')
       return
     }
     if (answer.status !== 200) this.fail(asked, { got: said, expected: 200 })
@@ -412,6 +421,16 @@ export class Run<At extends Host = Host> {
     if (!isKnown || stale) return
     this.model.prove(txid, one.block.header)
     this.expectProvenToCount([{ txid, proof: one.block.header }])
+  }
+
+  private async sight(txid: string, status: Sighting): Promise<void> {
+    const { host, model } = this
+    const isCounting = model.answers.decision.counts.has(txid)
+    if (!(await host.sight({ txid, status }))) return
+    model.sight(txid, status)
+    const counts = model.answers.decision.counts.has(txid)
+    const effect = isCounting === counts ? '' : counts ? ', and counts' : ', and counts no more'
+    this.note(`sight: ${status}${effect}`, `${this.named(txid)} is ${status}${effect}`)
   }
 
   private async block({ what, at }: Extract<Happening, { kind: 'block' }>): Promise<void> {

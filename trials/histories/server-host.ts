@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
+import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import { runReindex } from '../../src/cli/maintenance.js'
 import { readConfig } from '../../src/server/config/config.js'
 import type { Node } from '../../src/server/node.js'
@@ -77,6 +78,12 @@ export class ServerHost extends Host {
   override async follow(height: number): Promise<void> {
     const { status, body } = await this.post('/admin/headers', { height })
     if (status !== 200) throw new Error(`the server does not follow: ${body.toString('utf8')}`)
+  }
+
+  override async sight(record: SightingRecord): Promise<boolean> {
+    const { node } = this.running
+    await node?.overlay.engine.writeLock.run(() => node.graph.sightings.record([record]))
+    return node !== undefined
   }
 
   override async restart(): Promise<void> {

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ChainTracker } from '@bsv/sdk'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
+import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import type { Block } from '../../backend/src/graph/records.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
 import { sqlDatabase } from '../../backend/src/storage/sql/rows.js'
@@ -113,6 +114,11 @@ export class StoreHost extends Host {
 
   override async follow(): Promise<void> {
     await this.parts.monitor.round()
+  }
+
+  override async sight(record: SightingRecord): Promise<boolean> {
+    await this.graph.sightings.record([record])
+    return true
   }
 
   override async holdsProof(txid: string): Promise<boolean> {

@@ -37,6 +37,7 @@ const deed: fc.Arbitrary<Deed> = deedOf({
 const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 16, arbitrary: happenings.submit(weighted({ next: 1, new: 2, any: 1 }), manner) },
   { weight: 2, arbitrary: happenings.ingest },
+  { weight: 2, arbitrary: happenings.sight },
   { weight: 1, arbitrary: happenings.block },
   { weight: 1, arbitrary: happenings.unblock },
   { weight: 1, arbitrary: happenings.mine(fc.integer({ min: 1, max: 5 })) },

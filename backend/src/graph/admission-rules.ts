@@ -56,6 +56,8 @@ export interface AdmissionOptions {
   /** The rules for one write; `onRefusal` is called for what it does not admit. */
   rules: (onRefusal: OnRefusal) => AdmissionRules
   pending: PendingLimits
+  /** The same for submissions that wait because they lost a conflict; by default 1,000 of together 100 MiB. */
+  waiting?: PendingLimits
   /** How many transactions that waited for those of a write it re-evaluates; by default 1,000. */
   reevaluations?: number
 }

@@ -32,7 +32,8 @@ export interface GraphWriter {
    *
    * @param options.subjects Transactions that are refused if they do not count, unless they are mined.
    * @returns The outputs that topics hold because of this call, and did not before.
-   * @throws LostConflictError if one of the subjects is refused; then nothing is added.
+   * @throws LostConflictError if one of the subjects is refused; then nothing is added, unless it waits
+   * ({@link RecordOptions.keepLost}).
    */
   record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]>
   /** Blocks an output for good, as the engine's eviction: it is no longer found, and no later `record` brings it back. */
@@ -48,6 +49,16 @@ export interface GraphWriter {
 
 export interface RecordOptions {
   subjects?: readonly string[]
+  /**
+   * Stores subjects that lose nevertheless, for a store that derives admissions: they wait, without being part of any answer,
+   * until a proof or a sighting makes them win, and count from that write on. But none that lost to a mined one, or that come
+   * with double spends among what they are built on. How many wait is limited: first to go are the oldest of the client that
+   * has the most.
+   */
+  keepLost?: {
+    /** Who submits it, as up to 8 bytes in hex. */
+    client?: string | undefined
+  }
   /** Set after the index was emptied: spends are recorded again even where the transaction's bytes are stored. */
   again?: boolean
   /** Called for what the rules do not admit. */
@@ -310,12 +321,21 @@ export interface FrontierCoin {
  * undefined `next` ends a list.
  */
 export interface FrontierReader {
-  /** The unspent ordinals among the next `limit` outputs, in the order of their outpoints. */
+  /** The ordinals among the next `limit` outputs that nothing seen spends, in the order of their outpoints. */
   tips(query: { after?: Outpoint; limit: number }): Promise<{ tips: Outpoint[]; next?: Outpoint }>
-  /** The live nodes and unspent ordinals of the `limit` transactions that were stored last, latest first. */
+  /** The nodes and ordinals that nothing seen spends, of the `limit` active transactions that were stored last, latest first. */
   latest(query: { limit: number }): Promise<FrontierCoin[]>
-  /** Those of the next `limit` unproven transactions that are active and of which topics hold an output, by txid. */
-  unproven(query: { after?: string; limit: number }): Promise<{ txids: string[]; next?: string }>
+  /**
+   * Those of the next `limit` unproven transactions for which a proof or a sighting matters, by txid: topics hold an output of
+   * them, and they are active, were rejected, or wait because they lost a conflict.
+   *
+   * @param query.unseen Only those that are not seen.
+   */
+  unproven(query: {
+    after?: string
+    limit: number
+    unseen?: boolean
+  }): Promise<{ txids: string[]; next?: string }>
 }
 
 /** What topics hold. */

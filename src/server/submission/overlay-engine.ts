@@ -3,6 +3,7 @@ import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js
 import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore, RecordOptions } from '../../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import type {
   AdmittanceInstructions,
@@ -19,6 +20,7 @@ import {
 } from '../../../backend/src/graph/records.js'
 import { knownTransactions, spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import {
@@ -67,7 +69,7 @@ export interface OverlayEngineOptions {
 }
 
 /** A verified submission, ready to be written. */
-export interface VerifiedSubmission extends Pick<Submission, 'topics'> {
+export interface VerifiedSubmission extends Pick<Submission, 'topics' | 'client'> {
   contents: BeefContents
   /** What {@link OverlayEngine.verify} returned for it. */
   sources: TransactionRecord[]
@@ -76,7 +78,7 @@ export interface VerifiedSubmission extends Pick<Submission, 'topics'> {
 }
 
 /** What one submission writes: the transactions that it brings, and for whom it is done. */
-interface UnitOfWork extends Pick<VerifiedSubmission, 'contents' | 'topics' | 'requestId'> {
+interface UnitOfWork extends Pick<VerifiedSubmission, 'contents' | 'topics' | 'requestId' | 'client'> {
   transactions: TransactionRecord[]
   spends: SpendRecord[]
 }
@@ -128,10 +130,10 @@ export class OverlayEngine {
    * @throws ConflictError: an admitted transaction already spends one of its inputs.
    * @throws ChainTrackerError: block headers are unavailable; try again.
    */
-  readonly submit: Submit = async ({ beef, topics, requestId, ahead }) => {
+  readonly submit: Submit = async ({ beef, topics, requestId, client, ahead }) => {
     const contents = readBeef(beef)
     const sources = await this.verify(contents, topics)
-    return await this.admit({ contents, topics, sources, requestId, ahead })
+    return await this.admit({ contents, topics, sources, requestId, client, ahead })
   }
 
   /**
@@ -281,7 +283,10 @@ export class OverlayEngine {
     const mined = new Set(records.transactions.filter(({ proof }) => proof).map(({ txid }) => txid))
     try {
       await this.options.proofs.disproveConflicts(records.spends.filter(({ spender }) => mined.has(spender)))
-      await this.record(records, { subjects: [...subjects], onRefusal })
+      const [first, ...others] = units
+      // Of several, each is written alone if one of them loses.
+      const waiting = first && others.length === 0 ? { keepLost: waitingFor(first) } : {}
+      await this.record(records, { subjects: [...subjects], onRefusal, ...waiting })
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
       if (cause instanceof UnstableReadError && units.length === 1)
@@ -345,10 +350,15 @@ export class OverlayEngine {
   }
 }
 
-function unitOf({ contents, topics, sources, requestId }: VerifiedSubmission): UnitOfWork {
+function unitOf({ contents, topics, sources, requestId, client }: VerifiedSubmission): UnitOfWork {
   const proven = new Map(sources.map((source) => [source.txid, source]))
   const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
-  return { contents, topics, requestId, transactions, spends: spendsOf(transactions, contents) }
+  return { contents, topics, requestId, client, transactions, spends: spendsOf(transactions, contents) }
+}
+
+/** By whom a submission waits if it loses: a hash, as an address is nobody's business in a database. */
+function waitingFor({ client }: UnitOfWork): NonNullable<RecordOptions['keepLost']> {
+  return client === undefined ? {} : { client: sha256(utf8(client)).subarray(0, 8).toString('hex') }
 }
 
 /** How many outpoints the transactions of one write may spend if several submissions share it. */

@@ -103,12 +103,12 @@ const verified = new Map<number, VerifiedSubmission>()
 /** While a submission is being admitted, no verification starts. */
 const admitting = new Mutex()
 
-async function verify(id: number, { beef, topics, requestId }: Submission): Promise<void> {
+async function verify(id: number, { beef, topics, requestId, client }: Submission): Promise<void> {
   await admitting.waitForUnlock()
   const { engine } = await overlay()
   const contents = readBeef(beef)
   const sources = await engine.verify(contents, topics)
-  verified.set(id, { contents, topics, sources, requestId })
+  verified.set(id, { contents, topics, sources, requestId, ...(client !== undefined && { client }) })
 }
 
 async function admit(ids: number[]): Promise<Admitted> {

@@ -1,4 +1,4 @@
-import { LostConflictError } from '../../../backend/src/graph/errors.js'
+import { LostConflictError, type Reason } from '../../../backend/src/graph/errors.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
@@ -6,7 +6,7 @@ import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../../support/protocol/block.js'
-import { FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { rebuild, rowsOf } from '../../support/storage/arrival.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 
@@ -20,12 +20,18 @@ async function know(store: HostStore, transaction: FakeTransaction, height?: num
   await store.record(graphRecords({ transactions: [recordOf(transaction, height)], spends }))
 }
 
-/** Records a transaction as one that was submitted. Returns why it is refused. */
-async function submit(store: HostStore, transaction: FakeTransaction, height?: number) {
-  const spends = spendsBy(viewOf(transaction))
-  const records = graphRecords({ transactions: [recordOf(transaction, height)], spends })
+/** Records a transaction as one that was submitted, with those that came along. Returns why it is refused. */
+async function submitted(
+  store: HostStore,
+  [subject, ...along]: FakeTransaction[],
+  keepLost?: { client: string },
+): Promise<Reason | undefined> {
+  if (subject === undefined) throw new Error('nothing is submitted')
+  const all = [subject, ...along]
+  const spends = all.flatMap((each) => spendsBy(viewOf(each)))
+  const records = graphRecords({ transactions: all.map((each) => recordOf(each)), spends })
   try {
-    await store.record(records, { subjects: [transaction.txid] })
+    await store.record(records, { subjects: [subject.txid], ...(keepLost && { keepLost }) })
     return undefined
   } catch (error) {
     if (!(error instanceof LostConflictError)) throw error
@@ -37,18 +43,19 @@ onEachEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
   /** A tree whose root is squatted by a mint, and an honest mint of the same node with one built on it. */
-  async function squatted() {
+  async function squatted(maxWaiting = 100) {
     const opened = await openStore()
     const { store } = opened
     const chain = new FakeChain()
     const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
-    store.deriveBy({ rules, pending: PENDING })
+    const waiting = { ...PENDING, maxTransactions: maxWaiting }
+    store.deriveBy({ rules, pending: PENDING, waiting })
     await know(store, chain.genesis, 100)
     const root = chain.node('')
     const squat = chain.mint('s', { from: root })
     const honest = chain.mint('h')
     const further = chain.mint('ho')
-    return { opened, store, chain, squat, honest, further }
+    return { opened, store, chain, squat, honest, further, root }
   }
 
   async function claimed(store: HostStore): Promise<string[]> {
@@ -87,8 +94,8 @@ onEachEngine(({ openStore, closeStores }) => {
     await know(store, squat)
     await store.sightings.record([{ txid: squat.txid, status: 'rejected' }])
     expect(await claimed(store)).toEqual([])
-    expect(await submit(store, squat)).toEqual({ txid: squat.txid, tier: 'rejected' })
-    expect(await submit(store, honest)).toBeUndefined()
+    expect(await submitted(store, [squat])).toEqual({ txid: squat.txid, tier: 'rejected' })
+    expect(await submitted(store, [honest])).toBeUndefined()
     expect(await claimed(store)).toEqual(['h'])
     await store.sightings.record([{ txid: squat.txid, status: 'seen' }])
     expect(await claimed(store)).toEqual(['s'])
@@ -154,6 +161,28 @@ onEachEngine(({ openStore, closeStores }) => {
     expect(await live('h')).toBe(further.outpoint(0))
   })
 
+  test('what only an unseen mint spends is still asked about, and so is all that waits', async () => {
+    const { store, chain, squat, honest, further } = await squatted()
+    const nodes = async (): Promise<string[]> =>
+      (await store.frontier.latest({ limit: 10 }))
+        .filter(({ kind }) => kind === 'node')
+        .map(({ outpoint }) => formatOutpoint(outpoint))
+    const unproven = async (unseen = false): Promise<string[]> =>
+      (await store.frontier.unproven({ limit: 10, unseen })).txids
+    await submitted(store, [squat], { client: 'aa' })
+    await submitted(store, [honest], { client: 'aa' })
+    expect(await nodes()).toContain(chain.genesis.outpoint(0))
+    expect(await unproven()).toEqual([squat.txid, honest.txid].sort())
+    await store.sightings.record([{ txid: honest.txid, status: 'seen' }])
+    expect(await nodes()).not.toContain(chain.genesis.outpoint(0))
+    expect(await unproven()).toEqual([honest.txid])
+    expect(await unproven(true)).toEqual([])
+    await submitted(store, [further], { client: 'aa' })
+    await store.sightings.record([{ txid: further.txid, status: 'rejected' }])
+    expect(await nodes()).toContain(honest.outpoint(1))
+    expect(await unproven(true)).toEqual([further.txid])
+  })
+
   test('a rebuild of the index leaves each row as it is', async () => {
     const { opened, store, squat, honest, further } = await squatted()
     for (const each of [squat, honest, further]) await know(store, each)
@@ -165,5 +194,116 @@ onEachEngine(({ openStore, closeStores }) => {
     expect(before.graph_sightings).toHaveLength(2)
     await rebuild(opened)
     expect(await rowsOf(opened)).toEqual(before)
+  })
+
+  describe('a submission that loses', () => {
+    /** Submits a transaction with those that it is built on, as a client. Returns why it is refused. */
+    async function wait(store: HostStore, transaction: FakeTransaction, ...along: FakeTransaction[]) {
+      return await submitted(store, [transaction, ...along], { client: 'aa' })
+    }
+
+    test('waits, part of no answer, and wins by a sighting with nothing sent again', async () => {
+      const { opened, store, squat, honest, further } = await squatted()
+      expect(await wait(store, squat)).toBeUndefined()
+      const before = await rowsOf(opened)
+      const lost = { txid: squat.txid, tier: 'unseen' }
+      expect(await wait(store, honest)).toEqual(lost)
+      expect(await wait(store, further, honest)).toEqual(lost)
+      expect(await wait(store, further)).toEqual(lost)
+      const { graph_nodes, graph_names, graph_outputs, graph_spends, graph_traits } = await rowsOf(opened)
+      expect(before).toMatchObject({ graph_nodes, graph_names, graph_outputs, graph_spends, graph_traits })
+      expect((await opened.rows()).graph_pending).toHaveLength(2)
+      await store.sightings.record([{ txid: further.txid, status: 'seen' }])
+      expect(await claimed(store)).toEqual(['h', 'ho'])
+      expect((await opened.rows()).graph_pending).toEqual([])
+      const after = await rowsOf(opened)
+      await rebuild(opened)
+      expect(await rowsOf(opened)).toEqual(after)
+    })
+
+    test('wins by a proof that comes for it, or for what is built on it', async () => {
+      const { opened, store, squat, honest, further } = await squatted()
+      await wait(store, squat)
+      await wait(store, honest)
+      await know(store, further, 101)
+      expect(await claimed(store)).toEqual(['h', 'ho'])
+      expect((await opened.rows()).graph_pending).toEqual([])
+      expect(await wait(store, squat)).toEqual({ txid: honest.txid, tier: 'proven' })
+    })
+
+    test('wins when the network rejects the winner, or a block no longer has it', async () => {
+      const { store, squat, honest } = await squatted()
+      await wait(store, squat)
+      await wait(store, honest)
+      await store.sightings.record([{ txid: squat.txid, status: 'rejected' }])
+      expect(await claimed(store)).toEqual(['h'])
+      await know(store, squat, 101)
+      expect(await claimed(store)).toEqual(['s'])
+      const { proof } = recordOf(squat, 101)
+      if (proof !== undefined) await store.disprove(proof)
+      expect(await claimed(store)).toEqual(['h'])
+    })
+
+    test('is not stored if the winner is mined', async () => {
+      const { opened, store, squat, honest } = await squatted()
+      await know(store, squat, 101)
+      const before = await rowsOf(opened)
+      expect(await wait(store, honest)).toEqual({ txid: squat.txid, tier: 'proven' })
+      expect(await rowsOf(opened)).toEqual(before)
+    })
+
+    test('is not stored if it is built on two spends of one coin', async () => {
+      const { opened, store, chain, squat, honest } = await squatted()
+      const outputs = [{ satoshis: 1, lockingScript: p2pkh(1) }]
+      const both = [squat, honest].map((transaction) => ({ transaction, vout: 2 }))
+      const hopeless = chain.spend({ inputs: both, outputs })
+      const before = await rowsOf(opened)
+      expect(await wait(store, hopeless, squat, honest)).toMatchObject({ tier: 'unseen' })
+      expect(await rowsOf(opened)).toEqual(before)
+      // Of which nobody can say which of the two came first.
+      await store.sightings.record([{ txid: hopeless.txid, status: 'rejected' }])
+      expect(await wait(store, hopeless, squat, honest)).toEqual({ txid: hopeless.txid, tier: 'rejected' })
+      expect(await claimed(store)).toEqual([])
+    })
+
+    test('that was rejected waits, too', async () => {
+      const { store, honest } = await squatted()
+      await store.sightings.record([{ txid: honest.txid, status: 'rejected' }])
+      expect(await wait(store, honest)).toEqual({ txid: honest.txid, tier: 'rejected' })
+      expect(await claimed(store)).toEqual([])
+      await store.sightings.record([{ txid: honest.txid, status: 'seen' }])
+      expect(await claimed(store)).toEqual(['h'])
+    })
+
+    test('waits within a limit, at which the client that has the most loses its oldest, and all of that is gone', async () => {
+      const { opened, store, chain, root, squat, honest, further } = await squatted(4)
+      await wait(store, squat)
+      const flood = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => chain.mint(name, { from: root }))
+      await submitted(store, [honest], { client: 'bb' })
+      for (const each of flood) await submitted(store, [each], { client: 'cc' })
+      const waiting = async (): Promise<number> => (await opened.rows()).graph_pending?.length ?? 0
+      expect(await waiting()).toBe(4)
+      for (const gone of flood.slice(0, 3)) expect(await store.transactions.has(gone.txid)).toBe(false)
+      for (const each of flood.slice(3)) expect(await store.transactions.has(each.txid)).toBe(true)
+      // What is built on one that waits counts as the same client's, and goes with it.
+      await submitted(store, [further, honest], { client: 'bb' })
+      expect(await waiting()).toBe(4)
+      await store.sightings.record([{ txid: further.txid, status: 'seen' }])
+      expect(await claimed(store)).toEqual(['h', 'ho'])
+      expect(await waiting()).toBe(2)
+    })
+
+    test('leaves nothing behind when it is deleted', async () => {
+      const { opened, store, chain, root, squat } = await squatted(1)
+      await wait(store, squat)
+      const before = await rowsOf(opened)
+      await submitted(store, [chain.mint('y', { from: root })], { client: 'cc' })
+      const last = chain.mint('z', { from: root })
+      await submitted(store, [last], { client: 'cc' })
+      await know(store, last, 300)
+      const { graph_pieces = [] } = await rowsOf(opened)
+      // The bytes and the body of one more mint.
+      expect(graph_pieces).toHaveLength((before.graph_pieces?.length ?? 0) + 2)
+    })
   })
 })

@@ -25,6 +25,16 @@ export function recordWrites(graph: CachingStore, admission: AdmissionOptions): 
     writes.push((store) => store.disprove(...args))
     return await disprove.apply(graph, args)
   }
+  const { sightings } = graph
+  Object.assign(graph, {
+    sightings: {
+      of: sightings.of,
+      record: async (...args: Parameters<typeof sightings.record>) => {
+        writes.push((store) => store.sightings.record(...args))
+        return await sightings.record(...args)
+      },
+    },
+  })
   graph.evict = async (...args) => {
     writes.push((store) => store.evict(...args))
     await evict.apply(graph, args)

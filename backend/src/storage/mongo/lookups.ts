@@ -7,7 +7,7 @@ import { Lineages, SHORT, SHORT_LINEAGE, shortLineage, unblocked } from '../read
 import { LINEAGE_STEP, type LineageSummary, type Lookups, MAP_ROW, type Place } from '../read/lookups.js'
 import { CHUNK } from '../read/read-blobs.js'
 import type { StreamPageQuery } from '../read/read-streams.js'
-import { spendsOf, statuses } from '../read/transaction-status.js'
+import { seenAmong, spendsOf } from '../read/transaction-status.js'
 import { heightsOf, PROOF } from '../read/transactions.js'
 import {
   countInParts,
@@ -224,12 +224,6 @@ async function minted(
   )
   const counting = seen ? await seenAmong(rows, [...mints]) : mints
   return outpointSet(spends.filter(({ spender }) => counting.has(hexOf(spender))))
-}
-
-/** Those of the transactions that are proven or seen. */
-async function seenAmong(rows: RowReader, txids: string[]): Promise<Set<string>> {
-  const found = await statuses(rows, txids)
-  return new Set(found.filter(({ seen }) => seen).map(({ txid }) => txid))
 }
 
 /** Those of the transactions that are active and have a node. */

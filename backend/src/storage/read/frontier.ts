@@ -1,8 +1,9 @@
 import type { FrontierCoin, FrontierReader } from '../../graph/graph-store.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, inParts, outpointOf, outpointPair } from '../rows/columns.js'
-import { anyOf, anyOutpoint, type Filter, type Row, type RowReader } from '../rows/rows.js'
+import { anyOf, anyOutpoint, type Filter, type Row, type RowReader, type Table } from '../rows/rows.js'
 import type { Lookups } from './lookups.js'
+import { seenAmong } from './transaction-status.js'
 
 const OUTPOINT = ['txid', 'vout']
 /** How many outputs of some transactions are read: a transaction may have any number. */
@@ -21,8 +22,8 @@ export function frontierIn(rows: RowReader, { spenderOf }: Pick<Lookups, 'spende
       }
     },
     async latest({ limit }) {
-      const stored = { arrival: { $gte: 0 } }
-      const found = await rows.all('graph_transactions', stored, {
+      const active = { arrival: { $gte: 0 }, silent: false }
+      const found = await rows.all('graph_transactions', active, {
         ...{ sort: { arrival: -1 }, limit, fields: ['txid'] },
       })
       const txids = found.map(({ txid }) => hexOf(txid))
@@ -31,20 +32,25 @@ export function frontierIn(rows: RowReader, { spenderOf }: Pick<Lookups, 'spende
       const placeOf = ({ outpoint }: FrontierCoin): number => order.get(outpoint.txid) ?? 0
       return coins.sort((a, b) => placeOf(a) - placeOf(b))
     },
-    async unproven({ after, limit }) {
+    async unproven({ after, limit, unseen = false }) {
       const start = after === undefined ? {} : { txid: { $gt: hashColumn(after) } }
       const behind = { height: null, merkle_root: null, ...start }
       const page = await rows.all('graph_transactions', behind, {
-        ...{ sort: { txid: 1 }, limit, fields: ['txid', 'silent'] },
+        ...{ sort: { txid: 1 }, limit, fields: ['txid', 'silent', 'seen', 'rejected'] },
       })
-      const active = page.filter(({ silent }) => Number(silent) === 0).map(({ txid }) => hexOf(txid))
-      const applied = await inParts(active, (part) =>
-        rows.all('graph_applied', { txid: anyOf(part) }, { fields: ['txid'] }),
-      )
-      const held = new Set(applied.map(({ txid }) => hexOf(txid)))
+      const txids = page.filter(({ seen }) => !unseen || Number(seen) === 0).map(({ txid }) => hexOf(txid))
+      const among = async (table: Table, filter: Filter = {}): Promise<Set<string>> => {
+        const found = await inParts(txids, (part) =>
+          rows.all(table, { txid: anyOf(part), ...filter }, { fields: ['txid'] }),
+        )
+        return new Set(found.map(({ txid }) => hexOf(txid)))
+      }
+      const [held, waiting] = [await among('graph_applied'), await among('graph_pending', { waiting: true })]
+      const counting = page.filter(({ silent, rejected }) => Number(silent) === 0 || Number(rejected) === 1)
+      const open = new Set([...waiting, ...counting.map(({ txid }) => hexOf(txid))])
       const last = page.at(-1)
       return {
-        txids: active.filter((txid) => held.has(txid)),
+        txids: txids.filter((txid) => held.has(txid) && open.has(txid)),
         ...(page.length === limit && last && { next: hexOf(last.txid) }),
       }
     },
@@ -75,9 +81,12 @@ async function liveNodes(
     rows.all('graph_nodes', { txid: anyOf(part) }, { fields: OUTPOINT }),
   )
   const live: FrontierCoin[] = []
-  // A node that something else than a mint spends is live.
-  for (const outpoint of nodes.map(outpointOf))
-    if ((await spenderOf(outpoint)) === undefined) live.push({ kind: 'node', outpoint })
+  for (const outpoint of nodes.map(outpointOf)) {
+    // A node that something else than a mint spends is live.
+    const spender = await spenderOf(outpoint)
+    const isSpent = spender !== undefined && (await seenAmong(rows, [spender])).has(spender)
+    if (!isSpent) live.push({ kind: 'node', outpoint })
+  }
   return live
 }
 
@@ -93,11 +102,16 @@ async function ordinalsOf(rows: RowReader, txids: string[]): Promise<FrontierCoi
   return tips.map((outpoint) => ({ kind: 'ordinal', outpoint }))
 }
 
-/** Those of the outpoints that no active transaction spends. */
+/** Those of the outpoints that no active transaction spends that is proven or seen: another one may be mined instead. */
 async function unspent(rows: RowReader, outpoints: Outpoint[]): Promise<Outpoint[]> {
   const spends = await inParts(outpoints, (part) =>
-    rows.all('graph_spends', anyOutpoint(part), { fields: OUTPOINT }),
+    rows.all('graph_spends', anyOutpoint(part), { fields: [...OUTPOINT, 'spender'] }),
   )
-  const spent = new Set(spends.map((row) => formatOutpoint(outpointOf(row))))
+  const seen = await seenAmong(
+    rows,
+    spends.map(({ spender }) => hexOf(spender)),
+  )
+  const known = spends.filter(({ spender }) => seen.has(hexOf(spender)))
+  const spent = new Set(known.map((row) => formatOutpoint(outpointOf(row))))
   return outpoints.filter((outpoint) => !spent.has(formatOutpoint(outpoint)))
 }

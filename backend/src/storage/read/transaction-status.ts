@@ -149,6 +149,12 @@ export async function statuses(rows: RowReader, txids: string[]): Promise<Transa
   }))
 }
 
+/** Those of the transactions that are proven or seen. */
+export async function seenAmong(rows: RowReader, txids: string[]): Promise<Set<string>> {
+  const found = await statuses(rows, txids)
+  return new Set(found.filter(({ seen }) => seen).map(({ txid }) => txid))
+}
+
 /** The transactions that spend from these. */
 export async function childrenOf(rows: RowReader, txids: string[]): Promise<string[]> {
   const spends = await inParts(txids, (part) =>

@@ -97,12 +97,18 @@ export async function recordSightings(
   return { decision, changed, ranked }
 }
 
-/** @param left The transactions that are not decided yet after this write. */
-export async function requireActive(
+/**
+ * Which of the subjects lose: those that are inactive and not mined.
+ *
+ * @param left The transactions that are not decided yet after this write.
+ * @throws UnstableReadError if one of the subjects is not decided yet.
+ */
+export async function lossesOf(
   tables: TransactionTables,
   subjects: readonly string[],
   left: string[],
-): Promise<void> {
+): Promise<LostConflictError[]> {
+  const losses: LostConflictError[] = []
   for (const { txid, mined, isInactive } of await tables.statuses([...subjects])) {
     if (mined !== undefined || (!isInactive && left.length === 0)) continue
     // Its winner or its parents may be about to become inactive: that is decided first.
@@ -111,7 +117,21 @@ export async function requireActive(
         'conflicts of this transaction are still being resolved; submit it again in a moment',
       )
     const reason = await tables.reasonAgainst(txid)
-    if (reason !== undefined) throw new LostConflictError(txid, reason)
+    if (reason !== undefined) losses.push(new LostConflictError(txid, reason))
+  }
+  return losses
+}
+
+/** Two decisions of one write as one. @param gone Transactions that were deleted in between. */
+export function mergeDecisions(first: Resolution, second: Resolution, gone: ReadonlySet<string>): Resolution {
+  const net = (changed: keyof Decision, undone: keyof Decision): string[] => [
+    ...first[changed].filter((txid) => !gone.has(txid) && !second[undone].includes(txid)),
+    ...second[changed].filter((txid) => !first[undone].includes(txid)),
+  ]
+  return {
+    deactivated: net('deactivated', 'restored'),
+    restored: net('restored', 'deactivated'),
+    left: unique([...first.left.filter((txid) => !gone.has(txid)), ...second.left], String),
   }
 }
 

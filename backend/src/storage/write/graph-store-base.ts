@@ -101,11 +101,12 @@ export abstract class GraphStoreBase implements HostStore {
 
   async record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]> {
     const { admission } = this
-    const { reorganised, derived, admitted } = await this.write((tables) =>
+    const { reorganised, derived, admitted, lost } = await this.write((tables) =>
       writeRecords(tables, records, { ...options, admission }),
     )
     this.reportReorg(reorganised)
     options?.onDerived?.(derived)
+    for (const each of lost) throw each
     return admitted
   }
 

@@ -11,6 +11,7 @@ import { admissionOf, admissionsAmong } from '../read/admissions.js'
 import { blockedOf } from '../read/blocklist-copy.js'
 import type { Lookups } from '../read/lookups.js'
 import { heldChunks } from '../read/read-blobs.js'
+import { mapOwner } from '../read/read-map.js'
 import {
   type ConflictLookups,
   childrenOf,
@@ -61,10 +62,12 @@ export type Spends = (typeof SPENDS)[number]
 /** The column `kind` of `graph_backlog`. */
 export type BacklogKind = 'judge' | 'decide' | 'settle' | 'keep' | 'carry' | 'link' | 'claim'
 
-/** Of all pending transactions; `bytes` are those of the raw transactions. */
+/** Of all pending transactions; `bytes` are those of the raw transactions. Those that wait are counted apart. */
 export interface PendingTotal {
   transactions: number
   bytes: number
+  waiting: number
+  waitingBytes: number
 }
 
 export interface TransactionTablesOptions {
@@ -375,6 +378,19 @@ export abstract class TransactionTables {
     return (await this.rows.all('graph_pending', { waiting: false }, { sort, limit })).map(pendingOf)
   }
 
+  /** The transactions that wait because they, or what came with them, lost a conflict: in insertion order. */
+  async waiting(): Promise<PendingRecord[]> {
+    const sort = { proven: 1, arrival: 1, txid: 1 } as const
+    const rows = await this.rows.all('graph_pending', { waiting: true }, { sort })
+    return rows.map(pendingOf).sort((a, b) => a.insertionOrder - b.insertionOrder)
+  }
+
+  /** Counts transactions as pending that have waited. */
+  async stopWaiting(txids: string[]): Promise<void> {
+    const ended = { waiting: false, client: null }
+    await eachPart(txids, (part) => this.rows.update('graph_pending', { txid: anyOf(part) }, ended))
+  }
+
   async setPendingProven(txid: string): Promise<void> {
     await this.rows.update('graph_pending', { txid: hashColumn(txid) }, { proven: true })
   }
@@ -385,11 +401,12 @@ export abstract class TransactionTables {
 
   async pendingTotal(): Promise<PendingTotal> {
     const row = await this.rows.first('graph_settings', PENDING, { fields: ['value'] })
-    return row === undefined ? { transactions: 0, bytes: 0 } : JSON.parse(String(row.value))
+    const none = { transactions: 0, bytes: 0, waiting: 0, waitingBytes: 0 }
+    return row === undefined ? none : { ...none, ...JSON.parse(String(row.value)) }
   }
 
   async setPendingTotal(total: PendingTotal): Promise<void> {
-    if (total.transactions === 0) await this.rows.delete('graph_settings', PENDING)
+    if (total.transactions + total.waiting === 0) await this.rows.delete('graph_settings', PENDING)
     else await this.rows.put('graph_settings', { ...PENDING, value: JSON.stringify(total) })
   }
 
@@ -400,6 +417,31 @@ export abstract class TransactionTables {
     for (const table of SPENDS) await this.rows.delete(table, { spender: hash })
     await this.rows.delete('graph_transactions', { txid: hash })
     this.listings.count({ transactions: -1 })
+  }
+
+  /** Deletes the output records of an inactive transaction, its admissions, and the blobs that nothing else needs. */
+  async deleteInactiveFacts(txid: string): Promise<void> {
+    const own = { txid: hashColumn(txid) }
+    const fields = ['txid', 'vout', 'kind', 'content_sha256']
+    const facts = await this.rows.all('graph_silent_facts', own, { fields })
+    for (const table of ['graph_silent_facts', 'graph_admissions', 'graph_applied'] as const)
+      await this.rows.delete(table, own)
+    const outputs = facts.filter(({ kind }) => kind === 'output')
+    const maps = outputs.map((row) => mapOwner({ outpoint: outpointOf(row), merged: false }))
+    const bodies = new Set(
+      outputs.flatMap(({ content_sha256 }) => (content_sha256 === null ? [] : [hexOf(content_sha256)])),
+    )
+    const unused: Buffer[] = []
+    for (const body of bodies) if (!(await this.isOwner(hashColumn(body)))) unused.push(hashColumn(body))
+    await this.deleteChunks([...maps, ...unused])
+  }
+
+  /** Whether the chunks of an owner are the body of an output, or a raw transaction. */
+  private async isOwner(owner: Buffer): Promise<boolean> {
+    await yieldBetweenStatements()
+    for (const table of ['graph_outputs', 'graph_silent_facts'] as const)
+      if (await this.rows.first(table, { content_sha256: owner }, { fields: ['txid'] })) return true
+    return (await this.rows.first('graph_transactions', { txid: owner }, { fields: ['txid'] })) !== undefined
   }
 
   /** Deletes and returns up to `limit` items of the backlog. */

@@ -1,5 +1,6 @@
 import type { Decision } from '../../graph/conflict-resolution.js'
 import { type Dependency, dependency } from '../../graph/dependencies.js'
+import type { LostConflictError } from '../../graph/errors.js'
 import type { RecordedSightings, SightingRecord } from '../../graph/graph-store.js'
 import {
   type AdmissionRecord,
@@ -33,6 +34,7 @@ import type { GraphTables } from './graph-tables.js'
 import { decideParents, indexFirstAttributes, indexLineages, queueAncestors } from './index-ordinals.js'
 import { linkLineages, resolvePredecessors, writeCarriers, writeOutputs } from './link-lineages.js'
 import { listNames } from './listings.js'
+import { endWaiting } from './pending.js'
 import { type WriteOptions, writeTransactions } from './write-transactions.js'
 
 const NONE: ReadonlySet<string> = new Set()
@@ -45,6 +47,8 @@ interface Recorded {
   derived: Dependency[]
   /** The new admissions. */
   admitted: AdmissionRecord[]
+  /** The subjects that lost, and wait. */
+  lost: LostConflictError[]
 }
 
 /** Does work that earlier writes left ({@link BacklogItems}). */
@@ -56,7 +60,7 @@ export async function writeBacklog(tables: GraphTables, options: WriteOptions = 
 /**
  * Writes records, derives admissions if the store does that, and resolves conflicts. Stored records stay as they are.
  *
- * @throws LostConflictError if a subject would be inactive and is not mined.
+ * @throws LostConflictError if a subject would be inactive and is not mined, unless it may wait.
  */
 export async function writeRecords(
   tables: GraphTables,
@@ -65,7 +69,7 @@ export async function writeRecords(
 ): Promise<Recorded> {
   const { admission, earlier = emptyBacklog() } = options
   const written = await writeTransactions(tables, newRecords, options)
-  const { decision, ranked, records, inserted, left } = written
+  const { decision, ranked, records, inserted, left, lost } = written
   const { outputs, names, admissions, contents, maps, applied } = records
   const wanted = new Set(outputs.map((output) => output.content?.sha256))
   await writeChunks(tables.transactions, [
@@ -91,6 +95,7 @@ export async function writeRecords(
     reorganised,
     derived: [...derived, ...ranked.map(dependency.tier)],
     admitted: options.again ? [] : admissions,
+    lost,
   }
 }
 
@@ -117,7 +122,7 @@ export async function writeSightings(
   return { changed, restored, deactivated, ...(await writeDecision(tables, resolved, options)) }
 }
 
-type Redecided = Omit<Recorded, 'admitted'>
+type Redecided = Omit<Recorded, 'admitted' | 'lost'>
 
 /** Writes what was decided about stored transactions whose rank changed. */
 async function writeDecision(
@@ -126,12 +131,16 @@ async function writeDecision(
   { admission }: Pick<WriteOptions, 'admission'>,
 ): Promise<Redecided> {
   const records = graphRecords({})
+  const limit = reevaluationsOf(admission)
+  const left = { ...emptyBacklog(), decide: decision.left }
+  if (admission !== undefined)
+    left.keep = await endWaiting(tables, [...ranked, ...decision.restored], { limit, ...admission })
   const { reorganised, derived, ...others } = await writeFacts(tables, {
     ...{ facts: records, records, decision },
-    ...{ earlier: emptyBacklog(), limit: reevaluationsOf(admission) },
+    ...{ earlier: emptyBacklog(), limit },
     ...(admission && { inserted: new Map() }),
   })
-  await leaveBacklog(tables.transactions, { ...emptyBacklog(), ...others, decide: decision.left })
+  await leaveBacklog(tables.transactions, { ...left, ...others })
   return { reorganised, derived: [...derived, ...ranked.map(dependency.tier)] }
 }
 
@@ -172,7 +181,7 @@ async function writeFacts(
     /** New raw transactions by txid, if the store derives admissions. */
     inserted?: ReadonlyMap<string, Uint8Array>
   },
-): Promise<Omit<Recorded, 'admitted'> & Pick<BacklogItems, 'resolve' | 'carry' | 'link' | 'claim'>> {
+): Promise<Redecided & Pick<BacklogItems, 'resolve' | 'carry' | 'link' | 'claim'>> {
   const { left, gone, spent: freed } = await deactivate(tables, decision.deactivated)
   const { facts: restored, spent } = await restore(tables.transactions, decision.restored)
   // Offered again are the outputs of what is restored, and those that nothing spends any more.

@@ -1,6 +1,7 @@
 import type { AdmissionOptions } from '../../graph/admission-rules.js'
 import { parentsFirst } from '../../graph/ancestry.js'
 import { type TransactionStatus, updateRanks } from '../../graph/conflict-resolution.js'
+import type { LostConflictError } from '../../graph/errors.js'
 import type { RecordOptions } from '../../graph/graph-store.js'
 import {
   blockText,
@@ -17,9 +18,10 @@ import { type BacklogItems, emptyBacklog, reevaluationsOf } from './backlog.js'
 import { insertChunks } from './blob-chunks.js'
 import {
   conflictsOverNodes,
+  lossesOf,
+  mergeDecisions,
   NOTHING,
   type Resolution,
-  requireActive,
   resolveConflicts,
   writeInactive,
 } from './conflicts.js'
@@ -27,7 +29,7 @@ import { deriveAdmissions } from './derive-admissions.js'
 import type { GraphTables, TransactionTables } from './graph-tables.js'
 import { queueTransactions } from './index-ordinals.js'
 import { withValues, writeSpentValues } from './link-lineages.js'
-import { keepPending } from './pending.js'
+import { keepPending, mayWait } from './pending.js'
 
 export interface WriteOptions extends RecordOptions {
   /** The rules, if the store derives admissions. */
@@ -46,19 +48,22 @@ interface WrittenTransactions {
   inserted: ReadonlyMap<string, Uint8Array>
   /** The items left for later writes. */
   left: Pick<BacklogItems, 'judge' | 'keep' | 'decide'>
+  /** The subjects that lost, and wait. */
+  lost: LostConflictError[]
 }
 
 /**
  * Writes transactions with their proofs, spends and nodes, derives admissions if the store does that, and resolves conflicts.
  *
- * @throws LostConflictError if a subject would be inactive and is not mined; UnstableReadError if a conflict of one is not
- * decided yet.
+ * @throws LostConflictError if a subject would be inactive and is not mined, unless it may wait; UnstableReadError if a conflict
+ * of one is not decided yet.
  */
 export async function writeTransactions(
   graph: GraphTables,
   newRecords: GraphRecords,
   {
     subjects = [],
+    keepLost,
     again = false,
     onRefusal = () => {},
     admission,
@@ -80,27 +85,17 @@ export async function writeTransactions(
   let records = newRecords
   // Transactions that are recorded again are decided again, too.
   const changed = [...own, ...children, ...(again ? raw.keys() : [])]
+  let kept: ReadonlySet<string> = new Set()
+  // Those of transactions that are recorded again are not all among them.
+  const stored = again ? await tables.childrenOf([...inserted.keys()]) : children
   if (admission !== undefined) {
     const fresh = [...inserted.keys()]
-    // Those of transactions that are recorded again are not all among them.
-    const stored = again ? await tables.childrenOf(fresh) : children
     const judged = { transactions: raw, fresh, subjects, again, children: stored, left: earlier.judge, limit }
     const derived = await deriveAdmissions(graph, admission.rules(onRefusal), judged)
     records = mergeRecords([newRecords, derived.records])
+    kept = derived.kept
     left.judge = derived.left
     await queueTransactions(graph, derived)
-    const { proven, spends } = found
-    const kept = await keepPending(
-      graph,
-      {
-        ...{ fresh: again ? transactions : found.fresh, again, spends, proven, kept: derived.kept },
-        children: stored,
-        ...{ unjudged: derived.left.length > 0, left: earlier.keep },
-      },
-      { limit, pending: admission.pending },
-    )
-    left.keep = kept.left
-    for (const txid of kept.changed) changed.push(txid)
   }
   const { nodes, names, outputs } = records
   // A store that derives admissions judged all stored transactions when they were inserted; they may have new nodes.
@@ -111,17 +106,43 @@ export async function writeTransactions(
     ...(await conflictsOverNodes(tables, judged, found.fresh)),
   )
   const fresh = new Set(found.fresh.map(({ txid }) => txid))
-  const decision =
+  let decision =
     changed.length > 0 || earlier.decide.length > 0
       ? await resolveConflicts(tables, {
           ...{ txids: changed, ranked, judged, fresh },
           ...{ earlier: earlier.decide, limit },
         })
       : NOTHING
-  left.decide = decision.left
   const questioned = changed.length > 0 ? subjects : subjects.filter((subject) => !fresh.has(subject))
-  await requireActive(tables, questioned, left.decide)
-  return { decision, ranked, records, inserted, left }
+  let lost = await lossesOf(tables, questioned, decision.left)
+  const mayKeep =
+    keepLost !== undefined &&
+    admission !== undefined &&
+    mayWait(found.fresh, admission.waiting) &&
+    // No block can hold what spends a coin twice with all that it is built on.
+    !isSpentTwice(spends)
+  const refused = lost.find(({ reason }) => !mayKeep || reason.tier === 'proven')
+  if (refused !== undefined) throw refused
+  if (admission !== undefined) {
+    const { proven, spends } = found
+    const pending = await keepPending(
+      graph,
+      {
+        ...{ fresh: again ? transactions : found.fresh, again, spends, proven, kept, children: stored },
+        ...{ changed: [...ranked, ...decision.restored], lost: lost.length > 0 ? keepLost : undefined },
+        ...{ unjudged: left.judge.length > 0, left: earlier.keep },
+      },
+      { limit, ...admission },
+    )
+    left.keep = pending.left
+    if (pending.changed.length > 0) {
+      const further = { txids: pending.changed, ranked: [], judged, fresh, limit }
+      decision = mergeDecisions(decision, await resolveConflicts(tables, further), pending.deleted)
+      lost = await lossesOf(tables, questioned, decision.left)
+    }
+  }
+  left.decide = decision.left
+  return { decision, ranked, records, inserted, left, lost }
 }
 
 /** Writes nodes. Returns the transactions that spend them, and so may conflict now. */
