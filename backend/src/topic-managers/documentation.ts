@@ -9,6 +9,8 @@ The mine tree and nothing else: a Strict overlay (BRC-183), in which every host 
   text of an envelope.
 - Transfers of a name are not admitted here; \`tm_ordinals\` follows them.
 - Spent coins are kept: the lineage from genesis proves a name.
+- A plain inscription or a payment admits nothing here. Clients of \`@bsv/sdk\` 3 count a broadcast only if every topic that they
+  name admitted, kept or removed something: submit what is no mint to \`tm_ordinals\` alone, and a mint to either or both.
 `
 
 export const ORDINALS_DOCUMENTATION = `# tm_ordinals

@@ -1,9 +1,11 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { join, posix, resolve } from 'node:path'
+import { promisify } from 'node:util'
 import { parse } from 'yaml'
 import { readConfig, SETTINGS, UNUSED_SETTINGS } from '../../../src/server/config/config.js'
+import { ENGINE_VERSIONS } from '../../support/plugin/engines.js'
 import { useServers } from '../../support/server/test-server.js'
 
 const root = resolve(import.meta.dirname, '../../..')
@@ -38,6 +40,51 @@ test('the image contains what the package needs to run', () => {
   const [, entry = ''] = /^CMD \["node", "([^"]+)", "serve"\]$/m.exec(dockerfile) ?? []
   expect(JSON.parse(read('package.json')).bin).toEqual({ minetree: entry })
   expect(dockerfile).toMatch(/^USER node$/m)
+})
+
+describe('the packed package', () => {
+  const packing = promisify(execFile)('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    ...{ cwd: root, maxBuffer: 64 * 1024 * 1024 },
+  })
+  const packed = async (): Promise<Set<string>> => {
+    const { stdout } = await packing
+    const [{ files }] = JSON.parse(stdout) as [{ files: { path: string }[] }]
+    return new Set(files.map(({ path }) => path))
+  }
+
+  test('has what deployment-info.json names, for LARS and CARS, and all that it imports', async () => {
+    const files = await packed()
+    const { topicManagers, lookupServices } = JSON.parse(read('deployment-info.json')) as {
+      topicManagers: Record<string, string>
+      lookupServices: Record<string, { serviceFactory: string }>
+    }
+    const named = [
+      ...Object.values(topicManagers),
+      ...Object.values(lookupServices).map(({ serviceFactory }) => serviceFactory),
+    ].map((path) => posix.normalize(path))
+    expect(named).toHaveLength(4)
+    const reached = new Set(named)
+    for (const file of reached)
+      for (const [, from = ''] of read(file).matchAll(/(?:from|import) '(\.[^']+)\.js'/g))
+        reached.add(`${posix.join(posix.dirname(file), from)}.ts`)
+    expect(reached.size).toBeGreaterThan(50)
+    expect([...reached].filter((file) => !files.has(file))).toEqual([])
+    for (const file of ['deployment-info.json', 'backend/package.json', 'docs/plugin.md'])
+      expect(files.has(file)).toBe(true)
+  })
+
+  test('names what a host brings as optional peers, in the versions that are tested', () => {
+    const { peerDependencies, peerDependenciesMeta, devDependencies } = JSON.parse(read('package.json'))
+    expect(Object.keys(peerDependencies)).toEqual(['@bsv/overlay', '@bsv/overlay-express'])
+    expect(peerDependenciesMeta).toEqual({
+      '@bsv/overlay': { optional: true },
+      '@bsv/overlay-express': { optional: true },
+    })
+    expect(peerDependencies['@bsv/overlay']).toContain(devDependencies['@bsv/overlay'])
+    const ranges = String(peerDependencies['@bsv/overlay']).match(/\d+\.\d+/g)
+    for (const version of ENGINE_VERSIONS)
+      expect(ranges).toContainEqual(version.startsWith('2.') ? '2.0' : version.replace(/\.\d+$/, ''))
+  })
 })
 
 test('the health check of the image passes only while the service answers', async () => {
