@@ -133,7 +133,7 @@ async function payerFor(options: AdvertiseOptions, folder: MintFolder): Promise<
     if (config.profile.name === 'local') return FAKE_ADVERTISEMENT_PAYER
     throw new CommandError('choose who pays: use --wallet, or --key-file with --coins', { exit: 'usage' })
   }
-  const payer = await readKey(keyFile)
+  const payer = await readKey(keyFile, signal)
   const coins = await readTransactions(options.coins)
   const arc = arcFor(options)
   const sendMint = arc && sendThroughArc(arc)

@@ -297,7 +297,11 @@ function parseItem(bytes: Uint8Array): ParsedItem | undefined {
 }
 
 async function filesAt(path: string): Promise<string[]> {
-  if (!(await readable(stat(path), path)).isDirectory()) return [path]
+  const found = await readable(stat(path), path)
+  // Files are read more than once, and a pipe may have no writer.
+  if (!found.isDirectory() && !found.isFile())
+    throw new ImportError(`cannot read ${path}: it is neither a file nor a folder`)
+  if (!found.isDirectory()) return [path]
   const entries = await readable(readdir(path, { recursive: true, withFileTypes: true }), path)
   return entries
     .filter((entry) => entry.isFile())

@@ -11,7 +11,7 @@ import { addNameCommands } from './name-commands.js'
 import { CommandOutput, type Failure, hasColors } from './output.js'
 import { addStoreCommands } from './store-commands.js'
 
-const hideSecrets = hidingSecrets(process.env)
+const hideSecrets = hidingSecrets(process.env, process.argv.slice(2))
 
 // A reader may close the pipe early, as `head` does; that is not a failure.
 for (const stream of [process.stdout, process.stderr]) {
@@ -22,7 +22,7 @@ for (const stream of [process.stdout, process.stderr]) {
 }
 
 const outputWith = (json: boolean): CommandOutput =>
-  new CommandOutput({ stdout: process.stdout, stderr: process.stderr, json, env: process.env })
+  new CommandOutput({ stdout: process.stdout, stderr: process.stderr, json, env: process.env, hideSecrets })
 
 // A guess, for errors in the command line itself.
 const context: CommandContext = { output: outputWith(process.argv.includes('--json')), hideSecrets }

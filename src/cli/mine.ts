@@ -161,7 +161,7 @@ async function moneyFor(options: MineOptions, index: MineIndex): Promise<Money> 
     return { payer: FAKE_FUNDING_PAYER, index }
   }
   const client = keyFile === undefined ? walletAt(wallet ?? '', signal) : undefined
-  const key = keyFile === undefined ? undefined : await readKey(keyFile)
+  const key = keyFile === undefined ? undefined : await readKey(keyFile, signal)
   const coins = await readTransactions(options.coins)
   const folder = await MintFolder.at(options.folder)
   const noting = new RecordingIndex(index, folder)

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises'
 import {
   ARC,
   type Broadcaster,
@@ -19,6 +18,7 @@ import { type NameWallet, sendWithWallet, WalletSendError } from '../mining/fund
 import { MiningError } from '../mining/mining-error.js'
 import type { Config } from '../server/config/config.js'
 import { CommandError } from './command.js'
+import { readSecretFile } from './user-files.js'
 
 // The services that pay for mints and send them: a wallet, a key, ARC. Their answers are read within limits.
 
@@ -146,12 +146,17 @@ export function arcFor({
   return config.profile.name === 'local' ? undefined : defaultBroadcaster(config.network === 'test', options)
 }
 
-/** Reads a key as WIF. @throws CommandError, which does not quote the key. */
-export async function readKey(path: string): Promise<PrivateKey> {
+/**
+ * Reads a key as WIF, of a file or a pipe.
+ *
+ * @throws CommandError, which does not quote the key; the reason of the signal.
+ */
+export async function readKey(path: string, signal: AbortSignal): Promise<PrivateKey> {
   let text: string
   try {
-    text = await readFile(path, 'utf8')
+    text = await readSecretFile(path, signal)
   } catch (cause) {
+    signal.throwIfAborted()
     throw new CommandError(`cannot read ${path}: ${messageOf(cause)}`, {
       cause,
       exit: 'usage',

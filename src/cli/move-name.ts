@@ -128,7 +128,7 @@ async function holderOf(options: MoveOptions): Promise<Holder | undefined> {
   const { wallet, keyFile, signal } = options
   requireOnePayer(options)
   if (wallet !== undefined) return { kind: 'wallet', wallet: askedOnce(walletAt(wallet, signal)) }
-  return keyFile === undefined ? undefined : { kind: 'key', key: await readKey(keyFile) }
+  return keyFile === undefined ? undefined : { kind: 'key', key: await readKey(keyFile, signal) }
 }
 
 /** In milliseconds, and bytes. */

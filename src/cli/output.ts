@@ -31,7 +31,8 @@ const MAX_STACK_LINES = 50
 
 /**
  * The output of a command: its result goes to standard output, as text or with `--json` as lines of JSON, everything else to
- * standard error. Remarks and errors may quote servers and files, so they are escaped and shortened here for all commands.
+ * standard error. Remarks and errors may quote servers and files, so they are escaped and shortened here for all commands. No line
+ * contains a secret of the settings or of the command line.
  */
 export class CommandOutput {
   readonly json: boolean
@@ -41,14 +42,17 @@ export class CommandOutput {
   readonly errorColors: Colors
   private readonly stdout: Stream
   private readonly stderr: Stream
+  private readonly hideSecrets: (text: string) => string
 
   constructor(options: {
     stdout: Stream
     stderr: Stream
     json: boolean
     env: Record<string, string | undefined>
+    hideSecrets?: (text: string) => string
   }) {
-    const { stdout, stderr, json, env } = options
+    const { stdout, stderr, json, env, hideSecrets = (text) => text } = options
+    this.hideSecrets = hideSecrets
     this.json = json
     this.stdout = stdout
     this.stderr = stderr
@@ -58,23 +62,31 @@ export class CommandOutput {
 
   /** A result, or one of several: with `--json` the document on one line, otherwise the lines of text. */
   result(document: object, ...lines: string[]): void {
-    const written = this.json ? [escapeControlChars(JSON.stringify(document))] : lines
+    const hidden = (_: string, value: unknown): unknown =>
+      typeof value === 'string' ? this.hideSecrets(value) : value
+    const written = this.json
+      ? [escapeControlChars(JSON.stringify(document, hidden))]
+      : lines.map((line) => this.hideSecrets(line))
     this.stdout.write(written.map((line) => `${line}\n`).join(''))
   }
 
   /** A remark. */
   note(text: string): void {
-    this.stderr.write(`${this.errorColors.dim('minetree:')} ${shownLine(text)}\n`)
+    this.stderr.write(`${this.errorColors.dim('minetree:')} ${this.shown(text)}\n`)
   }
 
   /** A remark that needs attention. */
   warn(text: string): void {
-    this.stderr.write(`${this.errorColors.yellow('minetree:')} ${shownLine(text)}\n`)
+    this.stderr.write(`${this.errorColors.yellow('minetree:')} ${this.shown(text)}\n`)
+  }
+
+  private shown(text: string): string {
+    return shownLine(this.hideSecrets(text))
   }
 
   /** The reason why the command failed; several lines if it is a stack. */
   fail(text: string, { code, exitCode }: Failure): void {
-    const lines = text.split('\n', MAX_STACK_LINES).map(shownLine)
+    const lines = text.split('\n', MAX_STACK_LINES).map((line) => this.shown(line))
     if (this.json) this.result({ error: lines[0], code, exitCode })
     this.stderr.write(`${this.errorColors.red('minetree:')} ${lines.join('\n')}\n`)
   }

@@ -1,7 +1,10 @@
 import { randomBytes } from 'node:crypto'
+import { constants, createReadStream, fstat, open } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
+import { Socket } from 'node:net'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join } from 'node:path'
+import { promisify } from 'node:util'
 import { writeDurably } from '../server/store/durable-file.js'
 
 /** The variables of the XDG Base Directory Specification, and what stands for each below the home directory. */
@@ -14,6 +17,36 @@ export function userFolder(env: Record<string, string | undefined>, base: keyof 
   const folder =
     configured !== undefined && isAbsolute(configured) ? configured : join(env.HOME || homedir(), BASES[base])
   return join(folder, 'minetree')
+}
+
+/** The longest secret that is read, in bytes. */
+const MAX_SECRET_BYTES = 64 * 1024
+
+/**
+ * Reads a short text of a file, or of a pipe, such as what a password manager writes. A pipe is not read in a thread of Node's
+ * pool: that would wait for a writer, and keep the process from ending.
+ *
+ * @throws Error of the system, or for more than 64 KiB; the reason of the signal.
+ */
+export async function readSecretFile(path: string, signal: AbortSignal): Promise<string> {
+  // Windows does not have the flag.
+  const fd = await promisify(open)(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+  const isPipe = (await promisify(fstat)(fd)).isFIFO()
+  const source = isPipe
+    ? new Socket({ fd, readable: true, writable: false, signal })
+    : createReadStream(path, { fd, signal })
+  const parts: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const part of source as AsyncIterable<Buffer>) {
+      parts.push(part)
+      bytes += part.length
+      if (bytes > MAX_SECRET_BYTES) throw new Error(`it has more than ${MAX_SECRET_BYTES} bytes`)
+    }
+  } finally {
+    source.destroy()
+  }
+  return Buffer.concat(parts).toString('utf8')
 }
 
 /** Writes a value as JSON to a file of the user, which readers find with the old or the new content. */

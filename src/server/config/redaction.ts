@@ -13,14 +13,22 @@ const LEAST = 4
 
 export const HIDDEN = '[hidden]'
 
+/** Options whose value is a secret. */
+const SECRET_OPTIONS = ['--arc-api-key']
+
 /**
- * Returns a function that replaces the secrets of the settings in a text, plain or URL-encoded, so that no log line can
- * contain one, however it got there.
+ * Returns a function that replaces the secrets of the settings and of the command line in a text, plain or URL-encoded, so that no
+ * log line or message can contain one, however it got there.
  *
  * @param env The settings, as environment variables.
+ * @param args The command line: of URLs in it, users, passwords, queries and keys in the path.
  */
-export function hidingSecrets(env: Record<string, string | undefined>): (text: string) => string {
+export function hidingSecrets(
+  env: Record<string, string | undefined>,
+  args: readonly string[] = [],
+): (text: string) => string {
   const secrets = [
+    ...args.flatMap((arg, at) => secretsInArgument(arg, args[at - 1] ?? '')),
     ...SECRET.map((name) => env[name] ?? ''),
     ...ADDRESSES.flatMap((name) => secretsIn(withoutKind(env[name] ?? ''))),
     ...mongoSecrets(env.MONGO_URL ?? '').flatMap(withDecoded),
@@ -69,6 +77,21 @@ function secretsIn(address: string): string[] {
   const { password, pathname, search, searchParams } = new URL(address)
   const keys = pathname.split('/').filter(({ length }) => length >= LEAST_KEY)
   return [search.slice(1), ...searchParams.values(), password, ...keys].flatMap(withDecoded)
+}
+
+function secretsInArgument(arg: string, before: string): string[] {
+  const [, option = before, value = arg] = /^(--[\w-]+)=(.*)$/s.exec(arg) ?? []
+  if (SECRET_OPTIONS.includes(option)) return [value]
+  return value.split(',').flatMap((part) => {
+    const address = withoutKind(part.trim())
+    // Also of what is no URL: it is quoted in an error.
+    const [, user = ''] = /^[\w+.-]*:\/*([^/?#\s]*@)/.exec(address) ?? []
+    if (!address.includes('://') && user === '') return []
+    const [name = '', ...password] = user.slice(0, -1).split(':')
+    // A user without a password is a token.
+    const userinfo = [user, password.length > 0 ? password.join(':') : name]
+    return [...userinfo.flatMap(withDecoded), ...secretsIn(address)]
+  })
 }
 
 function withDecoded(secret: string): string[] {

@@ -40,6 +40,8 @@ const header = z.object({
 export type ReadHeader = z.infer<typeof header>
 
 const tableLine = z.object({ table: z.string(), columns: z.array(z.string()) })
+const valueShape = z.union([z.string(), z.number(), z.null(), z.object({ b: z.base64() })])
+const rowLine = z.array(valueShape)
 const endLine = z.object({ end: z.object({ rows: z.number(), sha256: z.string() }) })
 
 export interface BackupSummary {
@@ -138,6 +140,9 @@ export async function checkBackup(
   return read.summary()
 }
 
+/** The longest line that is read, in bytes: no row of a store comes near it, and gzip may make a line of any length. */
+const MAX_LINE_BYTES = 64 * 1024 ** 2
+
 /** Reads a backup row by row. Its rows are valid once it has reached the end. */
 export class BackupReader {
   private header: ReadHeader | undefined
@@ -177,8 +182,13 @@ export class BackupReader {
       }
       if (shape === undefined || value.length !== shape.columns.length)
         throw new BackupError(`${this.file} has a row before any table`)
+      const values = rowLine.safeParse(value).data
+      if (values === undefined)
+        throw new BackupError(
+          `${this.file} has a row of ${JSON.stringify(shape.table)} with a value of another kind`,
+        )
       this.count++
-      const entries = shape.columns.map((column, index) => [column, decodeValue(value[index])])
+      const entries = shape.columns.map((column, index) => [column, decodeValue(values[index] ?? null)])
       yield { table: shape.table, row: Object.fromEntries(entries) }
     }
     if (end === undefined) throw new BackupError(`${this.file} is truncated: it is not a complete backup`)
@@ -210,12 +220,16 @@ export class BackupReader {
   }
 
   private async *lines(): AsyncGenerator<Buffer, void> {
-    const { size } = await readable(stat(this.file), this.file)
+    const found = await readable(stat(this.file), this.file)
+    // It is read twice, and a pipe may have no writer.
+    if (!found.isFile()) throw new BackupError(`${this.file} is not a file`)
+    const { size } = found
     this.bytes = size
     const source = createReadStream(this.file)
     const unzipped = source.pipe(createGunzip())
     source.on('error', (error) => unzipped.destroy(error))
     let parts: Buffer[] = []
+    let length = 0
     try {
       for await (const piece of unzipped as AsyncIterable<Buffer>) {
         this.onProgress(size === 0 ? 1 : source.bytesRead / size)
@@ -225,9 +239,13 @@ export class BackupReader {
             ? piece.subarray(from, at)
             : Buffer.concat([...parts, piece.subarray(from, at)])
           parts = []
+          length = 0
           from = at + 1
         }
         if (from < piece.length) parts.push(piece.subarray(from))
+        length += piece.length - from
+        if (length > MAX_LINE_BYTES)
+          throw new BackupError(`${this.file} has a line of more than ${MAX_LINE_BYTES} bytes`)
       }
     } catch (cause) {
       if (cause instanceof BackupError) throw cause
@@ -252,10 +270,8 @@ function encodeValue(value: BackupValue): unknown {
   return value instanceof Uint8Array ? { b: Buffer.from(value).toString('base64') } : value
 }
 
-function decodeValue(value: unknown): BackupValue {
-  if (typeof value === 'object' && value !== null)
-    return Buffer.from(String((value as { b?: unknown }).b), 'base64')
-  return value as BackupValue
+function decodeValue(value: z.infer<typeof valueShape>): BackupValue {
+  return typeof value === 'object' && value !== null ? Buffer.from(value.b, 'base64') : value
 }
 
 async function exists(file: string): Promise<boolean> {

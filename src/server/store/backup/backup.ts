@@ -162,6 +162,11 @@ async function reaching<Result>(
     if (error instanceof BackupError)
       throw new BackupError(`${placeOf(config)}: ${error.message}`, { cause: error })
     if (signal.aborted) throw error
+    // Of a driver, which was given values that the tables do not take.
+    if (error instanceof TypeError || error instanceof RangeError)
+      throw new BackupError(`${placeOf(config)}: the backup does not fit its tables: ${error.message}`, {
+        cause: error,
+      })
     const reason = reasonOf(error instanceof StoreUnavailableError ? error.cause : error)
     throw new StartError(`cannot use the store in ${placeOf(config)}: ${reason}`, { cause: error })
   }

@@ -1,0 +1,158 @@
+import { execFile } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { readdir, readlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { PrivateKey } from '@bsv/sdk'
+import { useBuiltCli } from '../../support/cli/built-cli.js'
+import { useServers } from '../../support/server/test-server.js'
+
+// What commands print of their own command line, and what they do with files that are none.
+
+const cli = useBuiltCli()
+const servers = useServers()
+
+const PASSWORD = 'hunter2-of-the-user'
+const TOKEN = 'tok-0123456789'
+const PATH_KEY = 'aVeryLongKeyInThePath0123'
+/** A server that answers nonsense, so that errors quote it. */
+const broken = createServer((_, response) => response.writeHead(500).end('no')).listen(0, '127.0.0.1')
+await once(broken, 'listening')
+const { port } = broken.address() as AddressInfo
+afterAll(() => broken.close())
+
+const FORMS: [what: string, url: (host: string) => string][] = [
+  ['a user and a password', (host) => `http://user:${PASSWORD}@${host}`],
+  ['a password with signs', (host) => `http://user:${PASSWORD}%40x@${host}/`],
+  ['a token for a user', (host) => `http://${TOKEN}@${host}`],
+  ['a query', (host) => `http://${host}/?token=${TOKEN}`],
+  ['a key in the path', (host) => `http://${host}/v1/${PATH_KEY}/`],
+  ['no scheme', (host) => `user:${PASSWORD}@${host}`],
+  ['another scheme', (host) => `ftp://user:${PASSWORD}@${host}`],
+]
+const COMMANDS: [what: string, args: (url: string) => string[], env?: Record<string, string>][] = [
+  ['resolve --url', (url) => ['resolve', 'alice', '--url', url]],
+  ['resolve --url --json', (url) => ['resolve', 'alice', '--url', url, '--json']],
+  ['verify --url=', (url) => ['verify', 'alice', `--url=${url}`]],
+  ['mine --url', (url) => ['mine', 'alice', '--url', url]],
+  ['bind --wallet', (url) => ['bind', 'alice', '--wallet', url, '--url', url]],
+  ['advertise --tracker', (url) => ['advertise', '--url', url, '--wallet', url, '--tracker', url]],
+  ['mine --arc', (url) => ['mine', 'alice', '--url', url, '--arc', url, '--arc-api-key', TOKEN]],
+  ['an option that is none', (url) => ['resolve', 'alice', `--ulr=${url}`]],
+  ['publish', (url) => ['publish', import.meta.filename, '--url', url]],
+  ['block', (url) => ['block', 'name', 'alice', '--reason', 'x', '--url', url]],
+]
+const SETTINGS = { HOSTING_URL: 'https://names.example', SERVER_PRIVATE_KEY: '11'.repeat(32) }
+
+describe.each(FORMS)('an address with %s', (what, form) => {
+  test.each(COMMANDS)('is not printed with its secret by %s', async (_, args) => {
+    const closed = what === FORMS[0]?.[0] ? ['127.0.0.1:1'] : []
+    for (const host of [`127.0.0.1:${port}`, ...closed]) {
+      const { code, stdout, stderr } = await cli.run(args(form(host)), { ...SETTINGS, LOG_LEVEL: 'debug' })
+      expect(code).not.toBe(0)
+      for (const secret of [PASSWORD, TOKEN, PATH_KEY]) expect(stdout + stderr).not.toContain(secret)
+    }
+  })
+})
+
+const pipe = async (): Promise<string> => {
+  const path = join(await servers.folder(), 'pipe')
+  await promisify(execFile)('mkfifo', [path])
+  return path
+}
+
+/** Whether a process has a file open. */
+async function holds(pid: number | undefined, path: string): Promise<boolean> {
+  const folder = `/proc/${pid}/fd`
+  const open = await readdir(folder).catch(() => [])
+  const targets = await Promise.all(open.map((fd) => readlink(join(folder, fd)).catch(() => '')))
+  return targets.includes(path)
+}
+
+describe('a pipe', () => {
+  const begin = (path: string) =>
+    cli.start(['bind', 'alice', '--key-file', path, '--url', `http://127.0.0.1:${port}`])
+
+  test.each(['SIGINT', 'SIGTERM'] as const)('without a writer is not waited for after %s', async (signal) => {
+    const path = await pipe()
+    const { child, ended } = begin(path)
+    while (!(await holds(child.pid, path))) await sleep(20)
+    child.kill(signal)
+    expect((await ended).code).toBe(signal === 'SIGINT' ? 130 : 143)
+  })
+
+  test('is read to its end for a key, and not further than a key is long', async () => {
+    const path = await pipe()
+    const { child, ended } = begin(path)
+    while (!(await holds(child.pid, path))) await sleep(20)
+    await writeFile(path, `${new PrivateKey(5).toWif()}\n`)
+    expect((await ended).stderr).not.toMatch(/does not hold a key|cannot read/)
+    const long = begin(path)
+    while (!(await holds(long.child.pid, path))) await sleep(20)
+    await writeFile(path, 'x'.repeat(1_000_000)).catch(() => undefined)
+    expect(await long.ended).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('more than 65536 bytes'),
+    })
+  })
+
+  test.each([
+    ['import', (path: string) => ['import', path]],
+    ['restore', (path: string) => ['restore', path]],
+  ])('is not for %s, which reads its file twice', async (_, args) => {
+    const path = await pipe()
+    const { code, stderr } = await cli.run(args(path), { DATA_DIR: await servers.folder() })
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(/neither a file nor a folder|is not a file/)
+  })
+})
+
+describe('restore says in a line what is wrong with a file', () => {
+  const header = {
+    ...{ format: 'minetree-backup', version: 1, minetree: '0.1.0', at: 'now', engine: 'sqlite' },
+    ...{ profile: 'local', schema: [] },
+  }
+  /** Lines of a backup, with the end that fits them. */
+  const backupOf = (...lines: unknown[]): Buffer => {
+    const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+    const sha256 = createHash('sha256').update(text).digest('hex')
+    const rows = lines.filter((line) => Array.isArray(line)).length
+    return gzipSync(`${text}${JSON.stringify({ end: { rows, sha256 } })}\n`)
+  }
+  const settings = { table: 'graph_settings', columns: ['name', 'value'] }
+  const transactions = { table: 'graph_transactions', columns: ['txid'] }
+  const cases: [what: string, file: () => Buffer][] = [
+    ['nothing', () => Buffer.alloc(0)],
+    ['text', () => Buffer.from('hello')],
+    ['gzip of nothing', () => gzipSync('')],
+    ['null', () => gzipSync('null\n')],
+    ['lists without a table', () => backupOf(header, ['a', 'b'])],
+    ['a value that is true', () => backupOf(header, settings, ['a', true])],
+    ['a value that is a list', () => backupOf(header, settings, ['a', [1]])],
+    ['a value that is an object', () => backupOf(header, settings, ['a', { c: 'x' }])],
+    ['bytes that are no base64', () => backupOf(header, settings, ['a', { b: '%%' }])],
+    ['bytes that are a number', () => backupOf(header, settings, ['a', { b: 5 }])],
+    ['a row that is too short', () => backupOf(header, settings, ['a'])],
+    ['a table of no store', () => backupOf(header, { table: '__proto__', columns: ['a'] }, ['a'])],
+    [
+      'a column of no table',
+      () => backupOf(header, { table: 'graph_settings', columns: ['__proto__'] }, ['a']),
+    ],
+    ['a schema of no store', () => backupOf({ ...header, schema: ['x'] }, settings, ['a', 'b'])],
+    ['numbers for bytes', () => backupOf(header, transactions, [5])],
+    ['a line of 200 MB', () => gzipSync(Buffer.alloc(200_000_000, ' '), { level: 1 })],
+  ]
+  test.each(cases)('%s', async (_, file) => {
+    const path = join(await servers.folder(), 'backup')
+    await writeFile(path, file())
+    const { code, stderr } = await cli.run(['restore', path], { DATA_DIR: await servers.folder() })
+    expect(code).not.toBe(0)
+    expect(stderr).toMatch(/^minetree: [^\n]+\n$/)
+    expect(stderr).not.toMatch(/TypeError|RangeError|undefined|unexpected error|Cannot read/)
+  })
+})
