@@ -1,15 +1,15 @@
-import express, { type RequestHandler } from 'express'
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { Sightings } from '../follow/sightings.js'
 import { errorResponse } from '../gateway/http/error-response.js'
-import { NotFoundError } from '../gateway/http/errors.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { packageVersion } from './config/package-info.js'
 import { requireAdmin } from './http/admin-guard.js'
-import { createGates } from './http/gates.js'
+import { refusalOf } from './http/allowed-methods.js'
+import { createGates, isAdmin, isOverlayPath } from './http/gates.js'
 import { type App, aheadOfRoutes } from './http/hot-path.js'
 import { Readiness } from './http/readiness.js'
 import { openapiDocument } from './openapi/document.js'
@@ -115,18 +115,33 @@ export function createApp(options: AppOptions): App {
     bodies,
     submit,
   })
+  const plainErrors = errorResponse({ logger, page })
+  const overlayErrors = errorResponse({ logger, overlay: true, page })
+  const errors: ErrorRequestHandler = (error, request, response, next) =>
+    (isOverlayPath(request.path) ? overlayErrors : plainErrors)(error, request, response, next)
+  const refuse: RequestHandler = (request, _response, next) => next(refusalOf(app, request))
+  /** No route has other methods, and Express would answer OPTIONS. */
+  const refuseOther: RequestHandler = (request, response, next) => {
+    if (METHODS.has(request.method)) next()
+    else refuse(request, response, next)
+  }
+  const ahead: RequestHandler = (request, response, next) => {
+    if (METHODS.has(request.method)) answerStored(request, response, next)
+    else if (isAdmin(request.path)) next()
+    else refuse(request, response, next)
+  }
   const admin = express
     .Router()
     .use(
       gates.operator,
       requireAdmin(config.adminToken),
+      refuseOther,
       gates.index,
       blockingRoutes({ graph, logger, bodies }),
       headersRoutes(options.reorgMonitor, { engine, bodies }),
-      refuseUnknown,
-      errorResponse({ logger, overlay: true, page }),
+      refuse,
+      overlayErrors,
     )
-  const errors = errorResponse({ logger, page })
   app
     .use('/admin', admin)
     .use(deploymentRoutes(config, graph))
@@ -146,16 +161,15 @@ export function createApp(options: AppOptions): App {
         maxTrackerBlocks: limits.maxTrackerBlocks,
         token: config.arcCallbackToken,
       }),
-      errorResponse({ logger, overlay: true, page }),
+      overlayErrors,
     )
-    .use(refuseUnknown)
+    .use(refuse)
     .use(errors)
   return aheadOfRoutes(app, {
-    ...{ handlers: [gates.gateway, answerStored], errors, transfers },
+    ...{ handlers: [gates.gateway, ahead], errors, transfers },
     hosted: hosted && { ...hosted, gate: gates.hosted },
   })
 }
 
-const refuseUnknown: RequestHandler = () => {
-  throw new NotFoundError('there is no route for this path and method')
-}
+/** The methods of all routes. */
+const METHODS = new Set(['GET', 'HEAD', 'POST'])

@@ -18,7 +18,7 @@ import {
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
 import { CACHE } from '../http/caching.js'
-import { AnswerError, NotFoundError } from '../http/errors.js'
+import { AnswerError, MethodNotAllowedError, NotFoundError } from '../http/errors.js'
 import type { Header } from '../http/send-body.js'
 import {
   passingErrors,
@@ -247,8 +247,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
     passingErrors(() => {
       if (target.kind === 'nothing') throw target.error
       const { method, url } = request
-      if (method !== 'GET' && method !== 'HEAD')
-        throw new NotFoundError('a host that shows content answers GET and HEAD only')
+      if (method !== 'GET' && method !== 'HEAD') throw new MethodNotAllowedError(method, ['GET', 'HEAD'])
       if (!url.startsWith('/')) throw new NotFoundError('a host that shows content has no such path')
       if (REFERENCE.test(url)) {
         request.route = CONTENT_ROUTE

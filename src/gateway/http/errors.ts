@@ -21,6 +21,7 @@ export const ERROR_STATUSES = {
   NOT_FOUND: 404,
   TAKEN: 404,
   ORIGIN_PENDING: 404,
+  METHOD_NOT_ALLOWED: 405,
   CONFLICT: 409,
   PRECONDITION_FAILED: 412,
   TOO_LARGE: 413,
@@ -66,6 +67,20 @@ export class NotFoundError extends AnswerError {
     readonly code: 'NOT_FOUND' | 'TAKEN' = 'NOT_FOUND',
   ) {
     super(message)
+  }
+}
+
+/** The path is known, and has no such method. */
+export class MethodNotAllowedError extends AnswerError {
+  override readonly name = 'MethodNotAllowedError'
+  readonly code = 'METHOD_NOT_ALLOWED'
+  override readonly headers: Record<string, string>
+
+  /** @param allowed The methods that it has. */
+  constructor(method: string, allowed: readonly string[]) {
+    const allow = allowed.join(', ')
+    super(`this path has no ${method}, but ${allow}`)
+    this.headers = { Allow: allow }
   }
 }
 

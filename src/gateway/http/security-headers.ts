@@ -84,7 +84,7 @@ export function crossOrigin(): RequestHandler {
   const preflight = cors({ exposedHeaders: EXPOSED_HEADERS, maxAge: PREFLIGHT_AGE })
   return (request, response, next) => {
     response.setHeader('Access-Control-Allow-Private-Network', 'true')
-    if (request.method === 'OPTIONS') {
+    if (isPreflight(request)) {
       preflight(request, response, next)
       return
     }
@@ -93,6 +93,11 @@ export function crossOrigin(): RequestHandler {
     response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS)
     next()
   }
+}
+
+/** Whether a browser asks for permission (Fetch, CORS-preflight request). `OPTIONS *` asks for nothing (RFC 9110 9.3.7). */
+function isPreflight({ method, url, headers }: Request): boolean {
+  return method === 'OPTIONS' && (headers['access-control-request-method'] !== undefined || url === '*')
 }
 
 /** A content type as the response carries it. */

@@ -33,13 +33,18 @@ const SUBMISSIONS = /^(?:\/\w+\/overlay)?\/(?:submit|arc-ingest|requestSyncRespo
 const LOOKUPS =
   /^(?:\/\w+\/overlay)?\/(?:lookup|requestForeignGASPNode|listTopicManagers|listLookupServiceProviders|getDocumentationFor\w+)\/?$/i
 
+/** Whether a path is the operator's. */
+export function isAdmin(path: string): boolean {
+  return ADMIN.test(path)
+}
+
 /** Whether a path is about the host itself, and answered whatever state the index is in. */
 export function isAboutHost(path: string): boolean {
   return ABOUT_HOST.test(path)
 }
 
 /** Whether a path is one of the overlay protocol, whose errors have other fields: limits apply in front of those routes. */
-function isOverlayPath(path: string): boolean {
+export function isOverlayPath(path: string): boolean {
   return SUBMISSIONS.test(path) || LOOKUPS.test(path)
 }
 
@@ -100,7 +105,7 @@ export function createGates({ limits, index }: GatesOptions): Gates {
     },
     gateway(request, response, next) {
       const { path } = request
-      if (ADMIN.test(path)) {
+      if (isAdmin(path)) {
         next()
         return
       }

@@ -72,7 +72,7 @@ export interface OpenapiDocument {
 const DESCRIPTION = `Names that are mined, and content that lives on the chain, as this host has admitted them.
 
 Pages of any origin may send requests: preflights are answered on every path (204), except those of the operator.
-Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\`. A path that is not described here is a page of the explorer, or 404 \`NOT_FOUND\`.
+Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\`. A path that is not described here is a page of the explorer, or 404 \`NOT_FOUND\`; a path with another method is 405 \`METHOD_NOT_ALLOWED\`, with \`Allow\`.
 Before any route is chosen, a path may be too long (414 \`TOO_LARGE\`), or the head of a request (431); a request may arrive too slowly (408 \`BAD_BODY\`) or be malformed (400, 417).
 
 Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator accepts them. An upload may be aborted if there are too many at once (503 \`NOT_READY\` with \`Retry-After\`), and nothing is written while the store is full (503 \`STORE_FULL\`).

@@ -59,8 +59,8 @@ function readersOf(startPair: StartPair): void {
       return origin
     }
     try {
-      // Without the query, it is in memory.
-      const { status, json } = await server.ask('/svc/names/a?q')
+      // By the path without a slash, it is in memory.
+      const { status, json } = await server.ask('/svc/names/a/')
       expect({ status, json }).toMatchObject({ status: 200, json: { origin: competing.outpoint(2) } })
       expect(saysOf(json, world)).toEqual({ first: false, competing: true })
     } finally {

@@ -354,7 +354,7 @@ describe('the service', () => {
     for (const path of ['/submit', '/lookup', '/admin/block', '/', '/svc/gateway/metadata', '/arc-ingest']) {
       const headers = { Authorization: `Bearer ${ADMIN_TOKEN}`, 'Content-Type': 'application/json' }
       const answer = await on('alice.localhost', path, { method, body: '{}', headers })
-      expectError(answer, { status: 404, code: 'NOT_FOUND' })
+      expectError(answer, { status: 405, code: 'METHOD_NOT_ALLOWED' })
     }
   })
 

@@ -72,14 +72,18 @@ describe('a method', () => {
     async (method) => {
       for (const path of [FILE, '/content/x', `${FILE}/a`]) {
         const answer = await server.ask(path, { method, body: 'body' })
-        expectError(answer, { status: 404, code: 'NOT_FOUND' })
+        expectError(answer, { status: 405, code: 'METHOD_NOT_ALLOWED' })
+        expect(answer.headers.allow).toBe('GET, HEAD')
       }
     },
   )
 
-  test('OPTIONS is answered before any route, and reads nothing', async () => {
+  test('a preflight is answered before any route, and reads nothing', async () => {
     for (const path of [FILE, '/content/x', '/nowhere']) {
-      const { status, body, headers } = await server.ask(path, { method: 'OPTIONS' })
+      const { status, body, headers } = await server.ask(path, {
+        method: 'OPTIONS',
+        headers: { 'Access-Control-Request-Method': 'GET' },
+      })
       expect({ status, length: body.length }).toEqual({ status: 204, length: 0 })
       expect(headers['access-control-allow-origin']).toBe('*')
     }

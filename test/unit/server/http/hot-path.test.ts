@@ -77,7 +77,9 @@ test('it has its ranges, preconditions and methods', async () => {
     0,
     String(body.length),
   ])
-  expect((await asked({}, 'OPTIONS')).headers['access-control-allow-methods']).toContain('GET')
+  const preflight = await asked({ 'Access-Control-Request-Method': 'GET' }, 'OPTIONS')
+  expect(preflight.headers['access-control-allow-methods']).toContain('GET')
+  expectError(await asked({}, 'OPTIONS'), { status: 405, code: 'METHOD_NOT_ALLOWED' })
 })
 
 test('it is counted, logged and identified as from its route', async () => {

@@ -70,7 +70,7 @@ test.each(['/mine/other.js', '/mine/..%2fpackage.json', '/mine/constructor', '/m
 )
 
 test.each(['POST', 'PUT', 'DELETE'])('nothing is to be changed: %s', async (method) => {
-  expect((await ask('/mine', { method })).status).toBe(404)
+  expect((await ask('/mine', { method })).status).toBe(405)
 })
 
 test('a server does not start with an incomplete page', async () => {

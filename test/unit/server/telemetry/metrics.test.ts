@@ -190,6 +190,7 @@ describe('requests', () => {
     for (const [path] of asked) await server.ask(path)
     await server.ask('/lookup', posted({ service: 'ls_names', query: { name: 'alice' } }))
     await server.ask('/content/x', { method: 'OPTIONS' })
+    await server.ask('/content/x', { method: 'OPTIONS', headers: { 'Access-Control-Request-Method': 'GET' } })
     await server.ask('/content/x', { method: 'PURGE' })
     // No route could read its name.
     await server.ask('/svc/names/origin/%', { method: 'HEAD' })
@@ -197,6 +198,7 @@ describe('requests', () => {
       ...Object.fromEntries(asked.map(([, label]) => [`{${label}}`, 1])),
       '{route="/lookup",method="POST",status="2xx"}': 1,
       '{route="none",method="OPTIONS",status="2xx"}': 1,
+      '{route="none",method="OPTIONS",status="4xx"}': 1,
       '{route="none",method="other",status="4xx"}': 1,
       '{route="none",method="HEAD",status="4xx"}': 1,
     })
