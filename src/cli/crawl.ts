@@ -6,6 +6,7 @@ import { openSources } from '../follow/open-sources.js'
 import { parseSources, type SourceAddress } from '../follow/source-address.js'
 import type { Config } from '../server/config/config.js'
 import { StartError } from '../server/config/errors.js'
+import { recordFollowed } from '../server/followed-tree.js'
 import { type Node, openNode } from '../server/node.js'
 import { admitBeef } from '../server/submission/admit.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
@@ -109,7 +110,13 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
   }, TICK)
   try {
     if (signal.aborted) onSignal()
-    else await follower.crawl()
+    else {
+      const tip = node.overlay.proofs.headers?.status()
+      await follower.crawl()
+      const isComplete = stopped === undefined && follower.failures.length === 0
+      if (isComplete && source.scope !== undefined)
+        await recordFollowed(node.graph.settings, source.scope === 'chain' ? tip : undefined)
+    }
   } finally {
     clearInterval(ticking)
     clearTimeout(timer)

@@ -37,6 +37,7 @@ const OF_MINING: Record<MiningErrorCode, ExitCode> = {
   BAD_WALLET: 'failure',
   BAD_INDEX: 'failure',
   NO_ANSWER: 'unavailable',
+  NOT_CAUGHT_UP: 'unavailable',
   NO_TREE: 'notFound',
   NEWER_COVENANT: 'usage',
   OTHER_TREE: 'usage',

@@ -246,6 +246,25 @@ export function fetchFailure(error: unknown): string {
   return inner.message || ('code' in inner ? String(inner.code) : inner.name)
 }
 
+/** The error for an index that does not know yet what is claimed; undefined for any other answer. */
+export function notCaughtUp(url: string, { status, body }: FetchedAnswer): SourceError | undefined {
+  const answer = status === 503 && body.length <= MAX_ERROR_BYTES ? readJson(body) : undefined
+  if (field(answer, 'code') !== 'NOT_CAUGHT_UP') return undefined
+  const progress = field(answer, 'progress')
+  const [height, chainHeight] = [field(progress, 'height'), field(progress, 'chainHeight')]
+  const far =
+    Number.isSafeInteger(height) && Number.isSafeInteger(chainHeight)
+      ? ` (it has come to block ${height} of ${chainHeight})`
+      : ''
+  return new SourceError(
+    'NOT_CAUGHT_UP',
+    `${url} has not followed the tree of names to its end yet${far}, so it cannot say what is free: ask another server, or try again later`,
+  )
+}
+
+/** The longest error that is read, in bytes. */
+const MAX_ERROR_BYTES = 64 * 1024
+
 /** Parses JSON; undefined for anything else, which then fails the check of each field. */
 export function readJson(bytes: Uint8Array): unknown {
   try {

@@ -68,6 +68,8 @@ export type SourceErrorCode =
   | 'BAD_ANSWER'
   /** It says that the name is claimed, and gives no proof. */
   | 'NO_PROOF'
+  /** It has not followed the tree to its end yet, so it knows nothing of the name: others may. */
+  | 'NOT_CAUGHT_UP'
 
 /** An index that gave no answer that could be checked. */
 export class SourceError extends MultiCodeError<SourceErrorCode> {

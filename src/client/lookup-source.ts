@@ -16,6 +16,7 @@ import {
   type FetchedAnswer,
   type FetchOptions,
   field,
+  notCaughtUp,
   readJson,
   unlessAborted,
   withBounds,
@@ -285,7 +286,7 @@ class LookupHost implements NameSource {
       // A host that cannot leave anything out refuses a query that it does not know.
       return first.status === 400 && Object.keys(part).length > 0 ? await ask({}) : first
     })
-    if (answer.status !== 200) throw badAnswer(url, `status ${answer.status}`)
+    if (answer.status !== 200) throw notCaughtUp(url, answer) ?? badAnswer(url, `status ${answer.status}`)
     const outputs =
       answer.contentType === 'application/octet-stream' ? readAggregate(url, answer) : readList(url, answer)
     const [output] = outputs

@@ -11,6 +11,7 @@ import {
   type FetchedAnswer,
   type FetchOptions,
   field,
+  notCaughtUp,
   readJson,
   withBounds,
 } from './bounded-fetch.js'
@@ -222,6 +223,8 @@ interface NameRecord {
 }
 
 function badAnswer(url: string, answer: FetchedAnswer): SourceError {
+  const early = notCaughtUp(url, answer)
+  if (early !== undefined) return early
   const { body } = answer
   const code = body.length > MAX_RECORD_BYTES ? undefined : field(readJson(body), 'code')
   const shown = typeof code === 'string' && /^[A-Z_]{1,40}$/.test(code) ? ` ${code}` : ''

@@ -77,6 +77,7 @@ export function errorPage({ site, error }: { site: Site; error: ErrorView }): st
 
 function titleOf({ status, code }: ErrorView): string {
   if (code === 'ORIGIN_PENDING') return 'Its history is being fetched.'
+  if (code === 'NOT_CAUGHT_UP') return 'Not known here yet.'
   return TITLES[status] ?? 'This did not work.'
 }
 

@@ -7,6 +7,8 @@ import { byteSize, count } from './text.js'
 
 const ENTRIES = 30
 
+const INCOMPLETE = 'Incomplete: this host is still following the tree of names.'
+
 interface Entry {
   /** The path of its page, which also makes its id. */
   path: string
@@ -24,7 +26,8 @@ export async function namesFeed(explorer: Explorer, base: string): Promise<strin
     text: height === undefined ? 'Mined, and in no block yet.' : `Mined in block ${count(height)}.`,
     time: timeOf(height),
   }))
-  return feed({ base, path: '/feeds/names.atom', title: 'Newest names', entries })
+  const isIncomplete = explorer.site.catchingUp !== undefined
+  return feed({ base, path: '/feeds/names.atom', title: 'Newest names', entries, isIncomplete })
 }
 
 export async function inscriptionsFeed(explorer: Explorer, base: string): Promise<string> {
@@ -47,11 +50,13 @@ function feed({
   path,
   title,
   entries,
+  isIncomplete = false,
 }: {
   base: string
   path: string
   title: string
   entries: Entry[]
+  isIncomplete?: boolean
 }): string {
   const newest = Math.max(0, ...entries.flatMap(({ time }) => time ?? []))
   const updated = (time = newest): string => new Date(time).toISOString()
@@ -59,8 +64,9 @@ function feed({
     (entry) =>
       `<entry><id>${xml(base + entry.path)}</id><title>${xml(entry.title)}</title><link href="${xml(base + entry.path)}"/><updated>${updated(entry.time)}</updated><summary>${xml(entry.text)}</summary></entry>`,
   )
+  const note = isIncomplete ? `<subtitle>${INCOMPLETE}</subtitle>` : ''
   return `<?xml version="1.0" encoding="utf-8"?>
-<feed xmlns="http://www.w3.org/2005/Atom"><id>${xml(base + path)}</id><title>${xml(`minetree: ${title}`)}</title><author><name>minetree</name></author><link rel="self" href="${xml(base + path)}"/><link href="${xml(`${base}/`)}"/><updated>${updated()}</updated>${parts.join('')}</feed>
+<feed xmlns="http://www.w3.org/2005/Atom"><id>${xml(base + path)}</id><title>${xml(`minetree: ${title}`)}</title>${note}<author><name>minetree</name></author><link rel="self" href="${xml(base + path)}"/><link href="${xml(`${base}/`)}"/><updated>${updated()}</updated>${parts.join('')}</feed>
 `
 }
 

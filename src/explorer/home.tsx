@@ -51,7 +51,7 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
         </section>
         <dl class="stats" id="counts" data-live={Object.values(counts).join(' ')}>
           <div>
-            <dt>names</dt>
+            <dt>{site.catchingUp ? 'names so far' : 'names'}</dt>
             <dd>{count(counts.names)}</dd>
           </div>
           <div>
@@ -71,7 +71,13 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
           <Card title="Newest names" link={{ href: '/names', text: 'See all' }}>
             {names.length === 0 ? (
               <Empty>
-                None is mined yet. <a href="/mine">Mine the first one</a>.
+                {site.catchingUp ? (
+                  'None is found yet.'
+                ) : (
+                  <>
+                    None is mined yet. <a href="/mine">Mine the first one</a>.
+                  </>
+                )}
               </Empty>
             ) : (
               <ol class="rows">

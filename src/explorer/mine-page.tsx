@@ -8,8 +8,10 @@ export function minePage(site: Site): string {
     description: 'Mine a name by proof of work, in this browser.',
     section: 'mine',
     path: '/mine',
-    scripts: ['/mine/main.js'],
-    children: (
+    scripts: site.catchingUp ? [] : ['/mine/main.js'],
+    children: site.catchingUp ? (
+      <NotYet />
+    ) : (
       <>
         <div class="head">
           <h1>Mine a name</h1>
@@ -185,6 +187,19 @@ export function minePage(site: Site): string {
       </>
     ),
   })
+}
+
+/** In place of the form, while the host may not know what is mined: its node would be spent already. */
+function NotYet() {
+  return (
+    <div class="head">
+      <h1>Mine a name</h1>
+      <p class="lede">
+        This host does not know yet which names are mined: what you found here might be worthless. Come back
+        when it has caught up, or mine with another host.
+      </p>
+    </div>
+  )
 }
 
 function Figure({ term, id, value }: { term: string; id: string; value: string }) {

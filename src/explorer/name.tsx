@@ -169,7 +169,9 @@ export async function namePage(
                   ['Steps', history && counted(history.last, 'step')],
                   [
                     'Looks like',
-                    claimedAlike.length === 0 ? undefined : (
+                    claimedAlike.length === 0 ? (
+                      site.catchingUp && 'not known yet'
+                    ) : (
                       <span key="alike">
                         {claimedAlike.map((each, at) => (
                           <>
@@ -193,7 +195,7 @@ export async function namePage(
               </Card>
             )}
             <Card title="Mine on from here" link={{ href: `/tree?prefix=${name}`, text: 'In the tree' }}>
-              <Keys prefix={name} taken={taken} />
+              <Keys prefix={name} taken={taken} site={site} />
             </Card>
           </div>
         </div>

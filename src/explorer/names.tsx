@@ -35,6 +35,11 @@ export async function namesInOrderPage(
   return namesPage(explorer, { rows, order: 'name', prefix, next, first: after === '' ? undefined : path })
 }
 
+function nothing(prefix: string, isCatchingUp: boolean): string {
+  if (isCatchingUp) return prefix === '' ? 'No name is found yet.' : `No name with ${prefix} is found yet.`
+  return prefix === '' ? 'There are no names here.' : `No name begins with ${prefix}.`
+}
+
 interface NameRow {
   name: string
   outpoint: string
@@ -64,11 +69,15 @@ function namesPage(
       <>
         <div class="head">
           <h1>Names</h1>
-          <div class="actions">
-            <a class="btn" href="/mine">
-              Mine one
-            </a>
-          </div>
+          {site.catchingUp ? (
+            <p class="lede">This list is incomplete: not all names are found yet.</p>
+          ) : (
+            <div class="actions">
+              <a class="btn" href="/mine">
+                Mine one
+              </a>
+            </div>
+          )}
         </div>
         <nav class="filters" aria-label="Order">
           <a href="/names" aria-current={order === 'newest' ? 'true' : undefined}>
@@ -86,7 +95,7 @@ function namesPage(
         </nav>
         <section class="card" aria-label="List of names">
           {rows.length === 0 ? (
-            <Empty>{prefix === '' ? 'There are no names here.' : `No name begins with ${prefix}.`}</Empty>
+            <Empty>{nothing(prefix, site.catchingUp !== undefined)}</Empty>
           ) : (
             <table class="folds">
               <thead>

@@ -1,7 +1,7 @@
 import type { ComponentChildren, VNode } from 'preact'
 import { memoizeByObject } from '../../backend/src/graph/memoize-by-object.js'
 import { render } from './render.js'
-import { shortOutpoint } from './text.js'
+import { count, shortOutpoint } from './text.js'
 
 /** What all pages of a host say of it. */
 export interface Site {
@@ -16,6 +16,8 @@ export interface Site {
   gatewayPrefix: string
   /** The version of the host. */
   version: string
+  /** How far the host is while it has not followed the tree to its end: what is missing may exist. */
+  readonly catchingUp?: { height?: number | undefined; chainHeight?: number | undefined } | undefined
   /** Put before every path of the explorer, for a page that is served from another origin. */
   base?: string
 }
@@ -67,8 +69,38 @@ export function renderPage(options: PageOptions): string {
   // What somebody searched for is on one page only.
   const { head, bar, foot } = query === '' ? keptSurroundings(site)(parts) : surroundingsOf(site, parts)
   const about = render(<About {...options} />)
-  const main = render(<main id="main">{children}</main>)
+  const { catchingUp } = site
+  const main = render(
+    <>
+      {catchingUp && <CatchingUp {...catchingUp} />}
+      <main id="main">{children}</main>
+    </>,
+  )
   return `<!doctype html><html lang="en"><head>${head}${about}</head><body>${bar}${main}${foot}</body></html>`
+}
+
+/** Where a page says as of which block it is: that changes while the page is kept. */
+export const AS_OF = '<!--as-of-->'
+
+export function asOfText({ height }: { height: number }): string {
+  return `<span data-as-of>Names as of block ${count(height)}</span>`
+}
+
+/** A page that is made for one request, as of a block. */
+export function withAsOf(html: string, asOf: { height: number } | undefined): string {
+  const at = html.lastIndexOf(AS_OF)
+  return asOf === undefined || at < 0 ? html : html.slice(0, at) + asOfText(asOf) + html.slice(at)
+}
+
+function CatchingUp({ height, chainHeight }: NonNullable<Site['catchingUp']>): VNode {
+  const reached = height === undefined ? '' : ` It has found names up to block ${count(height)}`
+  const of = reached === '' || chainHeight === undefined ? '' : ` of ${count(chainHeight)}`
+  return (
+    <p class="banner" role="status">
+      This host is still following the tree of names. What is missing here may exist, and nothing can be mined
+      here yet.{reached + of === '' ? '' : `${reached}${of}.`} <a href="/status">Status</a>
+    </p>
+  )
 }
 
 /** What is around a page, as HTML: most pages of a host have the same. */
@@ -134,6 +166,7 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
           <span data-chain>
             {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
           </span>
+          <span dangerouslySetInnerHTML={{ __html: AS_OF }} />
           <a href={`${base}/status`} aria-current={section === 'status' ? 'page' : undefined}>
             Status
           </a>

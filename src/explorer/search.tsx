@@ -9,7 +9,13 @@ import { shown } from './text.js'
 const SUGGESTED = 20
 
 /** Where a search leads: to a page, or to what there is instead. */
-export type Found = { kind: 'page'; path: string } | { kind: 'none'; html: string; status: 200 | 404 }
+export type Found = { kind: 'page'; path: string } | ({ kind: 'none' } & NothingFound)
+
+interface NothingFound {
+  html: string
+  /** 503: the host catches up, so that it is not known whether there is a name. */
+  status: 200 | 404 | 503
+}
 
 /** Looks for a name, an outpoint, a transaction or an address. Takes at most three indexed reads. */
 export async function search(explorer: Explorer, query: string): Promise<Found> {
@@ -35,8 +41,9 @@ async function nothing(
   { store, site }: Explorer,
   text: string,
   name: string | undefined,
-): Promise<{ html: string; status: 200 | 404 }> {
+): Promise<NothingFound> {
   const begin = name === undefined ? [] : await store.names.byPrefix({ prefix: name, limit: SUGGESTED })
+  const isUnknown = name !== undefined && site.catchingUp !== undefined
   const html = renderPage({
     site,
     title: 'Search',
@@ -46,12 +53,22 @@ async function nothing(
     children: (
       <>
         <div class="head">
-          <h1>{begin.length > 0 ? 'Names that begin so' : 'Nothing is called so'}</h1>
+          <h1>
+            {begin.length > 0
+              ? 'Names that begin so'
+              : isUnknown
+                ? 'Not known here yet'
+                : 'Nothing is called so'}
+          </h1>
           <p class="lede">
             {name === undefined ? (
               <>
                 <Text text={text} most={120} /> is no name, and no outpoint, transaction or address that this
                 host has.
+              </>
+            ) : isUnknown ? (
+              <>
+                <b class="name">{name}</b> itself is not found yet.
               </>
             ) : (
               <>
@@ -59,7 +76,7 @@ async function nothing(
               </>
             )}
           </p>
-          {name !== undefined && (
+          {name !== undefined && !isUnknown && (
             <p class="buttons">
               <a class="btn" href={`/mine?name=${name}`}>
                 Mine {name.length > 24 ? 'it' : name}
@@ -90,5 +107,5 @@ async function nothing(
       </>
     ),
   })
-  return { html, status: begin.length > 0 ? 200 : 404 }
+  return { html, status: begin.length > 0 ? 200 : isUnknown ? 503 : 404 }
 }

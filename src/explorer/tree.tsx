@@ -3,7 +3,7 @@ import { type Dependency, dependency } from '../../backend/src/graph/dependencie
 import type { ListedNode } from '../../backend/src/graph/listings.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { renderPage } from './page.js'
+import { renderPage, type Site } from './page.js'
 import { Card, Empty, Facts, Hex } from './parts.js'
 import type { Explorer, MadePage } from './reads.js'
 import { count, counted } from './text.js'
@@ -45,7 +45,9 @@ export async function treePage(
             <Branch prefix={prefix}>
               {children.length === 0 ? (
                 <li>
-                  <Empty>Nothing has grown from here yet.</Empty>
+                  <Empty>
+                    {site.catchingUp ? 'Nothing is found here yet.' : 'Nothing has grown from here yet.'}
+                  </Empty>
                 </li>
               ) : (
                 children.map((child) => <Child key={child.domain} child={child} />)
@@ -67,18 +69,22 @@ export async function treePage(
               </p>
             </section>
             <Card title={prefix === '' ? 'Mine from the root' : 'Mine on from here'}>
-              <Keys prefix={prefix} taken={new Set(children.map(({ domain }) => domain))} />
+              <Keys prefix={prefix} taken={new Set(children.map(({ domain }) => domain))} site={site} />
               <div class="legend">
-                <span>
-                  <i class="free" />
-                  {counted(free, 'character is', 'characters are')} free
-                </span>
+                {site.catchingUp ? (
+                  <span>What is free is not known yet</span>
+                ) : (
+                  <span>
+                    <i class="free" />
+                    {counted(free, 'character is', 'characters are')} free
+                  </span>
+                )}
                 <span>
                   <i />
                   {count(children.length)} taken
                 </span>
               </div>
-              {node && (
+              {node && !site.catchingUp && (
                 <Facts
                   rows={[
                     [
@@ -159,15 +165,25 @@ export function namesAfter(prefix: string): string[] {
 
 /**
  * All characters: a free one leads to mining it, a taken one to its name. Written as text, as these are half of the elements of
- * a page; no character of a name means anything in markup.
+ * a page; no character of a name means anything in markup. While the host catches up, none is known to be free.
  */
-export function Keys({ prefix, taken }: { prefix: string; taken: ReadonlySet<string> }): VNode {
+export function Keys({
+  prefix,
+  taken,
+  site: { catchingUp },
+}: {
+  prefix: string
+  taken: ReadonlySet<string>
+  site: Pick<Site, 'catchingUp'>
+}): VNode {
   let keys = ''
   for (const character of NAME_CHARACTERS) {
     const name = prefix + character
     keys += taken.has(name)
       ? `<li><a href="/name/${name}" title="${name} is taken"><span class="vh">${prefix}</span>${character}<span class="vh">, taken</span></a></li>`
-      : `<li><a class="free" href="/mine?name=${name}" title="Mine ${name}"><span class="vh">Mine ${prefix}</span>${character}</a></li>`
+      : catchingUp
+        ? `<li><span>${character}</span></li>`
+        : `<li><a class="free" href="/mine?name=${name}" title="Mine ${name}"><span class="vh">Mine ${prefix}</span>${character}</a></li>`
   }
   return <ul class="keys" dangerouslySetInnerHTML={{ __html: keys }} />
 }

@@ -34,6 +34,7 @@ export function sightingOfStatus(status: unknown): Sighting | undefined {
 export class ArcSource implements SingleSource {
   readonly client: SourceClient
   readonly knowsUnspent = false
+  readonly knowsNodes = false
 
   constructor(options: SourceClientOptions) {
     this.client = new SourceClient(options)

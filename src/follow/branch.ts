@@ -68,6 +68,8 @@ export class FollowReport {
   lost = 0
   /** How often a branch could not be followed. */
   failed = 0
+  /** The highest block that something followed was found in. */
+  height: number | undefined
   /** Transactions that place ordinals, and that the source does not know. */
   readonly unknown = new Set<string>()
 }
@@ -298,6 +300,7 @@ export class BranchFollower {
     const admission = await node.admit({ txid, beef })
     if (proof === undefined) this.unproven.time += performance.now() - began
     if (admission.kind === 'refused') throw new FollowError('REFUSED', `${txid}: ${admission.why}`)
+    if (proof !== undefined) this.report.height = Math.max(this.report.height ?? 0, proof.height)
     if (isNews && admission.kind === 'known') this.report.known++
     if (admission.kind === 'admitted') await this.count([txid, ...fetched], admission)
     return { admission, isComplete }

@@ -11,6 +11,8 @@ import type { SourceClient } from './source-client.js'
 /** A new tip of the chain. */
 export interface ChainTip {
   height: number
+  /** Of its header, as it is shown; missing where a service does not say. */
+  hash?: string
   /** The lowest height whose block was replaced; missing if the chain only grew. */
   forkedAt?: number
 }
@@ -49,6 +51,8 @@ export interface SingleSource extends ChainSource {
   readonly client: SourceClient
   /** Whether it knows the whole chain, so that an output without a spender is unspent as far as anybody knows. */
   readonly knowsUnspent: boolean
+  /** Whether it can tell what spends a node: without that, nobody has followed the tree. */
+  readonly knowsNodes: boolean
   /**
    * What the network said of transactions, as far as the source knows: those that it does not know are missing, which is no
    * rejection. A source that knows no mempool has no such method.

@@ -64,6 +64,20 @@ export class ChainSources implements ChainSource {
     return this.sources.map(({ client }) => client.status)
   }
 
+  /**
+   * When one that knows spends of nodes last gave a usable answer, as `performance.now()` says; undefined if none ever did.
+   */
+  get answeredAt(): number | undefined {
+    const times = this.sources.flatMap(({ client, knowsNodes }) => (knowsNodes && client.answeredAt) || [])
+    return times.length === 0 ? undefined : Math.max(...times)
+  }
+
+  /** What the tree was followed by where a sweep is complete: an overlay host may be behind the chain. */
+  get scope(): 'chain' | 'host' | undefined {
+    if (this.sources.some(({ knowsUnspent }) => knowsUnspent)) return 'chain'
+    return this.sources.some(({ knowsNodes }) => knowsNodes) ? 'host' : undefined
+  }
+
   /** How many contradictions between sources were found. */
   get contradictions(): number {
     return this.contradicted

@@ -20,6 +20,11 @@ export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowe
   /** Called with each unproven transaction that is asked about, of which nothing was found in a block. */
   onUnproven?(txid: string): void
   logger: Logger
+  /**
+   * Called after each sweep that found what spends every node, with the tip of the chain when it began, if that is known. A
+   * branch that failed a few times only may still be found.
+   */
+  onSwept?(tip: ChainTip | undefined): void
 }
 
 export interface FollowStatus {
@@ -30,6 +35,8 @@ export interface FollowStatus {
   transfers: number
   /** The height of the chain up to which everything that is followed was asked about. */
   height?: number
+  /** The highest block in which something was found since the start. */
+  found?: number
   /** Coins asked about in the current sweep, and about how many there are. */
   sweep: { asked: number; coins: number }
   /** Unproven transactions that wait for a proof. */
@@ -73,7 +80,7 @@ export class Follower {
   private rotated = 0
   /** The coins that the current sweep, and the last one, asked about. */
   private swept = { asked: 0, last: 0 }
-  private tip: number | undefined
+  private tip: ChainTip | undefined
   private sweptHeight: number | undefined
   private hasCaughtUp = false
   /** Whether the node failed during the current sweep: what it was to do is tried again after a pause. */
@@ -124,10 +131,10 @@ export class Follower {
   }
 
   /** Call when the chain has a new tip. */
-  onBlock({ height, forkedAt }: ChainTip): void {
+  onBlock(tip: ChainTip): void {
     if (this.stopping.signal.aborted) return
-    this.tip = height
-    if (forkedAt !== undefined) this.branches.onFork()
+    this.tip = tip
+    if (tip.forkedAt !== undefined) this.branches.onFork()
     // What was undecided may not be any more.
     this.pause.end.abort()
     this.pause = { until: 0, length: 0, end: new AbortController() }
@@ -159,13 +166,14 @@ export class Follower {
   }
 
   status(): FollowStatus {
-    const { mints, transfers } = this.report
+    const { mints, transfers, height: found } = this.report
     const { asked, last } = this.swept
     const { ordinals } = this.options
     return {
       state: this.hasCaughtUp ? 'keeping up' : 'catching up',
       ...{ ordinals, mints, transfers },
       ...(this.sweptHeight !== undefined && { height: this.sweptHeight }),
+      ...(found !== undefined && { found }),
       sweep: { asked, coins: Math.max(last, asked + this.queue.length) },
       unproven: this.sweeping.unproven + (this.isCommand ? 0 : this.branches.unprovenSubmitted),
       failures: this.report.failed,
@@ -265,7 +273,8 @@ export class Follower {
       return
     }
     this.hasCaughtUp = true
-    this.sweptHeight = tip
+    this.sweptHeight = tip?.height
+    if (!this.retries.some(({ kind }) => kind === 'node')) this.options.onSwept?.(tip)
   }
 
   /** Whether most coins have no usable answer: then it is the source that lacks them, and not this or that branch. */

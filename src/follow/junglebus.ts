@@ -60,6 +60,7 @@ export interface FeedEntry extends FeedPosition {
 export class JungleBusSource implements SingleSource {
   readonly client: SourceClient
   readonly knowsUnspent = true
+  readonly knowsNodes = true
 
   constructor(options: SourceClientOptions) {
     this.client = new SourceClient(options)

@@ -40,6 +40,8 @@ const USUAL_OUTPUTS = [0, 2]
 export class OverlaySource implements SingleSource {
   readonly client: SourceClient
   readonly knowsUnspent = false
+  /** Only by the routes for wallets. */
+  knowsNodes = false
   private isWallets: Promise<boolean> | undefined
   /** By txid. */
   private readonly seen = new LRUCache<string, BeefContents>({
@@ -101,7 +103,10 @@ export class OverlaySource implements SingleSource {
           return Array.isArray(groups) && groups.includes('beef') && groups.includes('txo')
         },
       })
-      .then((has) => has === true)
+      .then((has) => {
+        this.knowsNodes = has === true
+        return this.knowsNodes
+      })
     try {
       return await this.isWallets
     } catch (error) {

@@ -37,6 +37,13 @@ export class Retries<Task> {
     return [...this.failing.values()].filter(({ why, at }) => why !== undefined && at !== Infinity).length
   }
 
+  /** Whether a task that matches failed with an error a few times only: later it counts as one that cannot be done. */
+  some(matches: (task: Task) => boolean): boolean {
+    return [...this.failing.values()].some(
+      ({ task, why, tries }) => why !== undefined && tries <= FEW && matches(task),
+    )
+  }
+
   /** @param failure.isPaused Whether it is tried again after a pause that grows; otherwise in the next round. */
   failed(
     key: string,

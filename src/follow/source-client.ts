@@ -121,6 +121,8 @@ export class SourceClient {
   private readonly stop = new AbortController()
   private readonly signal: AbortSignal
   private failures = 0
+  /** When it last gave a usable answer, as `performance.now()` tells; undefined if it never did. */
+  answeredAt: number | undefined
   /** Unusable answers since the last usable one. */
   private badAnswers = 0
   private lastError: LastError | undefined
@@ -346,6 +348,7 @@ export class SourceClient {
 
   private answered(bytes: number): void {
     this.pace.answered(bytes)
+    this.answeredAt = performance.now()
     this.badAnswers = 0
     this.rests = 0
     if (this.warned?.isOver !== false || this.rest > 0) return

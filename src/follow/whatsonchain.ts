@@ -45,6 +45,7 @@ type Unspent = 'unspent' | 'unknown'
 export class WhatsOnChainSource implements SingleSource {
   readonly client: SourceClient
   readonly knowsUnspent = true
+  readonly knowsNodes = true
   /** Outputs that will be asked about together. */
   private gathering: { outpoints: Outpoint[]; spends: Promise<Spends> } | undefined
   /** Until when outputs are asked about alone, in milliseconds since 1970. */

@@ -14,6 +14,7 @@ import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import { crossOrigin, sandboxPolicy } from './http/security-headers.js'
 import { ResponseCache } from './http/stored-response.js'
+import { NOTHING_FOLLOWED, type TreeProgress } from './http/tree-progress.js'
 import { listsRoutes } from './lists/lists.js'
 import { metadataRoutes } from './metadata/metadata.js'
 import { proofRoutes } from './metadata/proof.js'
@@ -36,6 +37,8 @@ interface ServerOptions {
   responses?: ResponseCache
   /** Renders errors for people; by default, all get JSON. */
   errorPage?: ErrorPage | undefined
+  /** How far the host has followed the tree of names; by default, it follows nothing. */
+  progress?: TreeProgress
 }
 
 /** What of the gateway is no route. */
@@ -66,7 +69,8 @@ export function attachGateway(
   options: GatewayOptions & ServerOptions = {},
 ): AttachedGateway {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
-  const { bodies = new RequestBodies(), responses = new ResponseCache(graph) } = options
+  const { bodies = new RequestBodies(), progress = NOTHING_FOLLOWED } = options
+  const { responses = new ResponseCache(graph, progress) } = options
   const { genesis = 'genesis' in options ? undefined : deploymentOf(profile)?.genesis } = options
   if (genesis !== undefined) checkedOutpoint(genesis)
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
@@ -105,9 +109,10 @@ export function attachGateway(
         maxMapBytes,
         bodies,
         responses,
+        progress,
       }),
     )
-    .use(listsRoutes({ store: all, network, prefixes, responses }))
+    .use(listsRoutes({ store: all, network, prefixes, responses, progress }))
     .use(streamRoutes({ store, prefixes, chunkTypes, policy }))
     .use(metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies, responses }))
     .use(previewRoutes({ prefixes, policy, bodies }))
@@ -119,7 +124,10 @@ export function attachGateway(
   return {
     answerHosted:
       hosts &&
-      hostContent({ hosts, store, responses, answers, content, profile, policy: contentPolicy, domains }),
+      hostContent({
+        ...{ hosts, store, responses, answers, content, profile, domains, progress },
+        policy: contentPolicy,
+      }),
     hostErrors: errorResponse({ logger, page: errorPage, ...(pending && { pending }) }),
   }
 }

@@ -21,6 +21,8 @@ export type MiningErrorCode =
   /** The network has accepted a mint, and the server shows a conflicting one: a block decides. */
   | 'UNDECIDED'
   | 'NO_ANSWER'
+  /** The server has not followed the tree to its end yet: the nodes that it knows may be spent. */
+  | 'NOT_CAUGHT_UP'
   /** The server follows no tree. */
   | 'NO_TREE'
   /** This release does not know the covenant's rules. */

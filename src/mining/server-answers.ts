@@ -2,7 +2,7 @@ import * as z from 'zod/mini'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { type Outpoint, readOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
-import { type FetchedAnswer, fetchBounded, readJson } from '../client/bounded-fetch.js'
+import { type FetchedAnswer, fetchBounded, notCaughtUp, readJson } from '../client/bounded-fetch.js'
 import { MiningError } from './mining-error.js'
 
 // What a server answers as JSON: all that a page needs before anything is mined.
@@ -28,14 +28,14 @@ interface Question {
 /**
  * Requests JSON of up to 1 MiB. Redirects are refused.
  *
- * @throws MiningError `NO_ANSWER`.
+ * @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`.
  */
 export async function askJson(question: Question): Promise<JsonAnswer> {
-  const { status, body } = await askServer({ ...question, maxBytes: MAX_JSON_BYTES })
-  return { status, body: readJson(body) }
+  const answer = await askServer({ ...question, maxBytes: MAX_JSON_BYTES })
+  return { status: answer.status, body: readJson(answer.body) }
 }
 
-/** @throws MiningError `NO_ANSWER`. */
+/** @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`. */
 export async function askServer({
   url,
   timeout,
@@ -44,8 +44,12 @@ export async function askServer({
   signal,
 }: Question & { maxBytes: number }): Promise<FetchedAnswer> {
   try {
-    return await fetchBounded(url, init, { timeout, maxBytes, signal })
+    const answer = await fetchBounded(url, init, { timeout, maxBytes, signal })
+    const early = notCaughtUp(new URL(url).origin, answer)
+    if (early === undefined) return answer
+    throw new MiningError('NOT_CAUGHT_UP', early.message, { cause: early })
   } catch (cause) {
+    if (cause instanceof MiningError) throw cause
     throw new MiningError('NO_ANSWER', messageOf(cause), { cause })
   }
 }
@@ -67,7 +71,7 @@ const refusal = z.object({ error: z.string(), code: z.string() })
  * Asks a server for the live node of the longest mined prefix of a name; undefined if the name is taken.
  *
  * @param question.url Where the server listens, without a slash at the end.
- * @throws MiningError `NO_ANSWER`, `BAD_INDEX`.
+ * @throws MiningError `NO_ANSWER`, `NOT_CAUGHT_UP`, `BAD_INDEX`.
  */
 export async function askLiveNode({
   url,

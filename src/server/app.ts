@@ -4,6 +4,7 @@ import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { Sightings } from '../follow/sightings.js'
 import { errorResponse } from '../gateway/http/error-response.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
+import { NOTHING_FOLLOWED, type TreeProgress } from '../gateway/http/tree-progress.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { packageVersion } from './config/package-info.js'
@@ -58,6 +59,8 @@ export interface AppOptions {
   index?: () => IndexStatus
   /** The parts that know the chain and follow it, for `/health`. */
   chain?: ChainParts
+  /** How far the tree of names was followed; by default, nothing is followed. */
+  progress?: TreeProgress
   logger: Logger
 }
 
@@ -70,6 +73,7 @@ export function createApp(options: AppOptions): App {
   const queue = queueSubmissions(options.submit ?? engine.submit, limits)
   const submit = metrics.counted(options.sightings ? withSightings(queue, options.sightings) : queue)
   const { index = () => ({ state: 'equal', done: 1 }), readiness = new Readiness() } = options
+  const { progress = NOTHING_FOLLOWED } = options
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index })
@@ -82,7 +86,7 @@ export function createApp(options: AppOptions): App {
     render,
     errorPage: page,
   } = readApp({
-    ...{ config, graph, logger },
+    ...{ config, graph, logger, progress },
     ...(options.ancestors && { ancestors: options.ancestors }),
     port: options.port,
     chain: () => chainStatus(options.chain ?? {}),
@@ -114,6 +118,7 @@ export function createApp(options: AppOptions): App {
     maxBodyBytes,
     bodies,
     submit,
+    progress,
   })
   const plainErrors = errorResponse({ logger, page })
   const overlayErrors = errorResponse({ logger, overlay: true, page })

@@ -24,6 +24,8 @@ export interface FollowingOptions {
   logger: Logger
   /** Where transactions are submitted; by default in this thread. */
   submit?: Submit | undefined
+  /** See `FollowerOptions`. */
+  onSwept(tip: ChainTip | undefined): void
 }
 
 /**
@@ -37,7 +39,7 @@ export class Following {
   readonly sightings: Sightings
   readonly feed: Feed | undefined
 
-  constructor({ node, logger, submit }: FollowingOptions, genesis: Follower['genesis']) {
+  constructor({ node, logger, submit, onSwept }: FollowingOptions, genesis: Follower['genesis']) {
     const { config, graph, overlay } = node
     const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
     const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
@@ -73,7 +75,7 @@ export class Following {
       limits,
       maxUnproven: MAX_UNPROVEN,
       pollInterval: config.followPollMs,
-      logger,
+      ...{ logger, onSwept },
     })
     this.ancestors = new AncestorsWorker({
       ...{ queue: node.ancestors, store: graph.store, source: this.sources, admit, limits, logger },

@@ -24,6 +24,8 @@ export interface Node {
   backlog: BacklogWorker
   /** Ordinals with missing ancestors. */
   ancestors: AncestorQueue
+  /** Whether other processes may write to the database. */
+  isShared: boolean
   /** How many failed hooks wait in the outbox. */
   failedHooksWaiting(): Promise<number>
   close(): Promise<void>
@@ -90,7 +92,10 @@ export async function openNode({
     })
     writeLock.onWritten = () => backlog?.notify()
     backlog.notify()
-    return { config, graph, overlay, maintenance, backlog, ancestors, failedHooksWaiting, close }
+    return {
+      ...{ config, graph, overlay, maintenance, backlog, ancestors, isShared, failedHooksWaiting },
+      close,
+    }
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error

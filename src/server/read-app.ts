@@ -9,6 +9,7 @@ import type { ErrorPage } from '../gateway/http/error-response.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import { ResponseCache } from '../gateway/http/stored-response.js'
+import type { TreeProgress } from '../gateway/http/tree-progress.js'
 import { ownerAddress } from '../gateway/names/name-record.js'
 import type { Config } from './config/config.js'
 import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
@@ -30,11 +31,13 @@ export interface ReadAppOptions {
   port?: (() => number | undefined) | undefined
   /** How far the host has come, for its pages. */
   chain: () => Promise<ChainView> | ChainView
+  /** How far the host has followed the tree of names. */
+  progress: TreeProgress
   logger: Logger
 }
 
 /** The routes that need nothing but the store, which any process may read. They leave errors and all other paths to the caller. */
-export function readApp({ config, graph, ancestors, port, chain, logger }: ReadAppOptions): {
+export function readApp({ config, graph, ancestors, port, chain, progress, logger }: ReadAppOptions): {
   app: Express
   /** Reads the bodies of requests, for further routes as well. */
   bodies: RequestBodies
@@ -61,9 +64,9 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
     .disable('etag')
     .set('query parser', 'simple')
     .set('trust proxy', limits.trustedProxies)
-  const responses = new ResponseCache(graph)
-  const site = siteOf(config, port)
-  const render = pageRenderer(site)
+  const responses = new ResponseCache(graph, progress)
+  const site = siteOf(config, { progress, port })
+  const render = pageRenderer(site, progress)
   const errorPage = errorPages(render)
   const contentHosts = new ContentHosts({
     ...{ gatewayHost, serviceHosts, customDomains },
@@ -79,7 +82,7 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
     app,
     { graph },
     {
-      ...{ profile, network, limits, logger, bodies, responses, errorPage },
+      ...{ profile, network, limits, logger, bodies, responses, errorPage, progress },
       genesis: deployment?.genesis,
       contentPolicy: contentSecurityPolicy,
       crossOrigin: false,
@@ -89,7 +92,7 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
   )
   app
     .use(beefRoutes({ graph, prefixes: below('/beef') }))
-    .use(txoRoutes({ ...limits, graph, prefixes: below('/txo'), bodies }))
+    .use(txoRoutes({ ...limits, graph, prefixes: below('/txo'), bodies, progress }))
     .use(capabilitiesRoutes(profile))
     .use(
       explorerRoutes({
@@ -97,7 +100,7 @@ export function readApp({ config, graph, ancestors, port, chain, logger }: ReadA
           ...{ store: new BlocklistFilter(graph), site, difficulty: deployment?.difficulty },
           addressOf: (owner) => ownerAddress(owner, network),
         },
-        ...{ responses, chain },
+        ...{ responses, chain, progress },
         urlFor: (request) => contentHosts.reachedAt(request),
       }),
     )

@@ -1,21 +1,23 @@
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
+import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { createApp } from './app.js'
 import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
+import { FollowedTree } from './followed-tree.js'
 import { openFollowing } from './following.js'
 import { openPeersSync } from './gasp/peers-sync.js'
 import { listen, openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
 import { type Node, openNode } from './node.js'
 import { type PageFiles, readPageFiles } from './routes/page-files.js'
-import type { Deploy } from './store/pinned-genesis.js'
+import { type Deploy, isDeployedHere } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
 import { LargeSubmissions } from './submission/large-submissions.js'
 import { NonFinalPoller } from './submission/non-final-submissions.js'
 import { CatchUpLog } from './telemetry/catch-up-log.js'
-import type { ChainParts } from './telemetry/chain-status.js'
+import { type ChainParts, catchUpProgress } from './telemetry/chain-status.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
 
@@ -64,8 +66,25 @@ export async function startServer({
   if (large) node.overlay.engine.runScripts = large.runScripts
   const reorgMonitor = reorgMonitorOf(node, logger)
   const { engine } = node.overlay
-  const peersSync = openPeersSync({ config, graph: node.graph, overlay: node.overlay, logger })
-  const following = openFollowing({ node, logger, submit: large?.submitInWorker })
+  const peersSync = openPeersSync({
+    ...{ config, graph: node.graph, overlay: node.overlay, logger },
+    onRound(topic, { isComplete, peer }) {
+      // Two that catch up from each other would wait for ever.
+      if (topic !== TOPICS.names || peer.isCatchingUp) return
+      progress.heard()
+      if (isComplete) progress.completedBy(peer.asOf, chain.headers?.status().height)
+    },
+  })
+  node.overlay.onEvent((event) => {
+    if (event.kind === 'synced' && event.result === 'taken') progress.heard()
+  })
+  const following = openFollowing({
+    ...{ node, logger, submit: large?.submitInWorker },
+    onSwept(tip) {
+      const scope = following?.sources.scope
+      if (scope !== undefined) progress.completed(scope === 'chain' ? tip : undefined)
+    },
+  })
   const { onWritten } = engine.writeLock
   engine.writeLock.onWritten = () => {
     onWritten()
@@ -75,6 +94,14 @@ export async function startServer({
   const { headers } = node.overlay.proofs
   const { follower, ancestors, sources } = following ?? {}
   const chain: ChainParts = { headers, follower, ancestors, sources }
+  const follows = following !== undefined || (peersSync !== undefined && config.deployment !== undefined)
+  const progress = new FollowedTree({
+    ...{ settings: node.graph.settings, isShared: node.isShared, logger },
+    follower: follows
+      ? { progress: () => catchUpProgress(chain), answeredAt: () => sources?.answeredAt }
+      : undefined,
+  })
+  await progress.open({ isOwn: await isDeployedHere(node.graph) })
   const catchUpLog = new CatchUpLog({ parts: chain, logger })
   const metrics = metricsOf(node, chain)
   if (ownsProcess) metrics.addProcess()
@@ -92,7 +119,7 @@ export async function startServer({
     readiness,
     index: () => node.maintenance.status,
     metrics,
-    chain,
+    ...{ chain, progress },
     port: () => port,
     logger,
     ...(reorgMonitor && { reorgMonitor }),
@@ -138,6 +165,7 @@ export async function startServer({
       await reorgMonitor?.stop()
       await peersSync?.stop()
       await following?.stop()
+      await progress.close()
       await nonFinal.stop()
       await finished
       await large?.close()

@@ -61,7 +61,12 @@ export async function differences(
 
 const MISSING = 404
 const BLOCKED = 451
-const json = ({ body }: Answer): unknown => JSON.parse(body.toString('utf8'))
+/** Without the block as of which it is: that is not of the model. */
+const json = ({ body }: Answer): unknown => {
+  const value: unknown = JSON.parse(body.toString('utf8'))
+  if (typeof value === 'object' && value !== null && 'asOf' in value) delete value.asOf
+  return value
+}
 
 class Reader {
   readonly found: Differences = {}

@@ -1,4 +1,4 @@
-interface ErrorDetails {
+export interface ErrorDetails {
   cause?: unknown
   data?: Readonly<Record<string, unknown>>
 }

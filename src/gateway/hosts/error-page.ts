@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { ErrorPage } from '../http/error-response.js'
+import type { ErrorPage, ShownError } from '../http/error-response.js'
 
 /** The look of the explorer, as far as an error needs it. */
 const STYLE = `:root{color-scheme:light dark;--ink:light-dark(#1b1d1a,#e9ece7);--soft:light-dark(#5a6058,#9fa89f);--leaf:light-dark(#1f6b45,#7fd0a3)}
@@ -34,7 +34,7 @@ const TITLES: Record<number, string> = {
 export const errorPage: ErrorPage = async ({ code, message, data, status }) => {
   const { mine, name } = data ?? {}
   const isFree = typeof mine === 'string' && typeof name === 'string'
-  const title = isFree ? `Nobody has mined ${name}.` : (TITLES[status] ?? 'This did not work.')
+  const title = isFree ? `Nobody has mined ${name}.` : titleOf({ code, status })
   const said = isFree ? howToMine({ name, mine }) : `<p>${escaped(sentence(message))}</p>`
   const html = `<!doctype html>
 <html lang="en">
@@ -51,6 +51,11 @@ ${said}
 </html>
 `
   return { html, headers: { 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff' } }
+}
+
+function titleOf({ code, status }: Pick<ShownError, 'code' | 'status'>): string {
+  if (code === 'NOT_CAUGHT_UP') return 'Not known here yet.'
+  return TITLES[status] ?? 'This did not work.'
 }
 
 /** @param mine Where the service has its page that mines. */

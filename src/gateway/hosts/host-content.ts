@@ -27,6 +27,7 @@ import {
   sendStored,
   whenReady,
 } from '../http/stored-response.js'
+import { NotCaughtUpError, namesHeaders, type TreeProgress } from '../http/tree-progress.js'
 import { type ContentHosts, type HostedRequest, type HostTarget, isHostLabel } from './content-hosts.js'
 
 /** Finds what a domain of somebody else's shows, by its DNS records. */
@@ -50,6 +51,7 @@ export interface HostContentOptions {
   policy: string | undefined
   /** If missing, no domain shows anything. */
   domains?: CustomDomains | undefined
+  progress: TreeProgress
 }
 
 export type HostHandler = (
@@ -92,11 +94,14 @@ class UnclaimedNameError extends NotFoundError {
 class MineNameError extends AnswerError {
   override readonly name = 'MineNameError'
   readonly code = 'NOT_FOUND'
+  override readonly headers: Record<string, string>
 
-  constructor(name: string, service: string) {
+  constructor(name: string, { service, progress }: { service: string; progress: TreeProgress }) {
+    const { asOf } = progress
     const mine = `${service}/mine?name=${name}`
     const message = `${name} is not claimed. Mine it at ${mine}, or run: npx minetree mine ${name} --url ${service}`
-    super(message, { data: { name, mine } })
+    super(message, { data: { name, mine, ...(asOf && { asOf }) } })
+    this.headers = Object.fromEntries(namesHeaders(progress))
   }
 }
 
@@ -138,7 +143,7 @@ class HostAnswer {
  * sandboxed, and may install service workers.
  */
 export function hostContent(options: HostContentOptions): HostHandler {
-  const { hosts, store, responses, answers, content, profile, policy, domains } = options
+  const { hosts, store, responses, answers, content, profile, policy, domains, progress } = options
   const isNameClaim = ({ output }: ContentRoot): boolean =>
     output.content.contentType === profile.nameContentType
   const namesPrefix = profile.namesPrefixes[0] ?? ''
@@ -240,9 +245,9 @@ export function hostContent(options: HostContentOptions): HostHandler {
     const { target } = hosted
     request.route = ROUTES[target.kind]
     const fail = (error: unknown): void => {
-      if (error instanceof UnclaimedNameError)
-        next(new MineNameError(error.unclaimed, hosts.serviceOf(request)))
-      else next(error)
+      if (!(error instanceof UnclaimedNameError)) next(error)
+      else if (progress.isCatchingUp) next(new NotCaughtUpError(progress.progress()))
+      else next(new MineNameError(error.unclaimed, { service: hosts.serviceOf(request), progress }))
     }
     passingErrors(() => {
       if (target.kind === 'nothing') throw target.error

@@ -7,7 +7,7 @@ import {
 } from '../../../backend/src/graph/errors.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
-import { CodedError } from '../../../backend/src/protocol/coded-error.js'
+import { CodedError, type ErrorDetails } from '../../../backend/src/protocol/coded-error.js'
 import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpoint.js'
 
 /** Every `code` of an error body (`spec/http.md`, Errors), with the status that routes answer it with. */
@@ -31,6 +31,7 @@ export const ERROR_STATUSES = {
   BLOCKED: 451,
   INTERNAL: 500,
   DAMAGED: 503,
+  NOT_CAUGHT_UP: 503,
   NOT_READY: 503,
   STORE_FULL: 503,
 } as const
@@ -65,8 +66,9 @@ export class NotFoundError extends AnswerError {
   constructor(
     message: string,
     readonly code: 'NOT_FOUND' | 'TAKEN' = 'NOT_FOUND',
+    details?: ErrorDetails,
   ) {
-    super(message)
+    super(message, details)
   }
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { ErrorCode } from './errors.js'
-import { count, map, outpoint, text } from './schemas.js'
+import { asOf, count, map, outpoint, text } from './schemas.js'
 
 /** The operations of a route group. The OpenAPI document is generated from these; nothing else reads them. */
 export interface OperationGroup {
@@ -69,6 +69,10 @@ export const DAMAGED =
 export const ORIGIN_PENDING =
   'Where the ordinal came from or went is not known here yet: the host is fetching what is missing. `Retry-After` says when to ask again.'
 
+/** The error of operations that answer about names. */
+export const NOT_CAUGHT_UP =
+  'It is not here, and the host has not followed the tree to its end yet, so that means nothing. `progress` says how far it is, and `Retry-After` when to ask again.'
+
 /** The request header of operations that refuse service workers. */
 export const SERVICE_WORKER = z.object({
   'Service-Worker': z
@@ -127,7 +131,10 @@ export const HEADERS = {
   'Cross-Origin-Resource-Policy': z
     .enum(['cross-origin', 'same-origin'])
     .describe('Whether pages of any origin may embed this, or only those of this host.'),
-  ETag: matching(/^"[0-9a-f]{64}"$/, 'A strong tag: the SHA-256 of the whole body.'),
+  ETag: matching(
+    /^"[0-9a-f]{64}(-[0-9a-f]{1,16})?"$/,
+    'A strong tag: the SHA-256 of the whole body, or of all of it but `asOf`, which follows.',
+  ),
   Location: text.describe('The same path with `/index.html` at its end.'),
   RateLimit: matching(
     /^"[a-z]+"; r=[0-9]+; t=[0-9]+$/,
@@ -143,6 +150,10 @@ export const HEADERS = {
   'WWW-Authenticate': z
     .literal('Bearer realm="minetree"')
     .describe('The request needs a token that the operator has set.'),
+  'X-As-Of': asOf.describe('As in the body, as JSON. Absent if the host follows nothing.'),
+  'X-Complete': z
+    .literal('false')
+    .describe('Present until the host has followed the tree of names to its end once.'),
   'X-Content-Type-Options': z.literal('nosniff').describe('Browsers must not guess another type.'),
   'X-Map': map.describe(
     'The MAP of the output; with a sequence, merged up to the step. Absent over 4,096 bytes: the metadata has all of it.',

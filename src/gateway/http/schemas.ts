@@ -56,9 +56,29 @@ export const txid = z.string().regex(/^[0-9a-f]{64}$/)
 export const address = text.describe('The address of the owner, if the lock is P2PKH.')
 export const blockHeight = count.describe('The height of the block that proves it.')
 
+export const asOf = z
+  .strictObject({ height: count, hash: txid.optional() })
+  .meta({ id: 'AsOf', description: 'The block up to which this host has followed the tree of names.' })
+
+/** How far a host is that has not followed the tree to its end yet; what is not known is missing. */
+export const catchUpProgress = z
+  .strictObject({
+    height: count.optional().describe('The highest block in which something was found so far.'),
+    chainHeight: count.optional().describe('The height of the chain.'),
+    asked: count.optional().describe('How many outputs the first sweep has asked about.'),
+    coins: count.optional().describe('How many it will ask about, as far as is known.'),
+  })
+  .meta({ id: 'CatchUpProgress', description: 'How far the host is, with `NOT_CAUGHT_UP`.' })
+
 const errorFields = {
   error: text.describe('A sentence for people.'),
   code: z.string().describe('A word for programs.'),
+  asOf: asOf.optional(),
+  progress: catchUpProgress.optional(),
+  origins: z
+    .record(askedOutpoint, z.literal(true))
+    .optional()
+    .describe('With `NOT_CAUGHT_UP` to a list of outpoints: those that are genuine.'),
 }
 const overlayErrorFields = {
   ...errorFields,

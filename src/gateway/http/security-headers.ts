@@ -63,6 +63,8 @@ export const EXPOSED_HEADERS = [
   'Referrer-Policy',
   'Retry-After',
   'Vary',
+  'X-As-Of',
+  'X-Complete',
   'X-Content-Type-Options',
   'X-Map',
   'X-Name',

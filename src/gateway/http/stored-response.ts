@@ -5,6 +5,7 @@ import type { ByteRange, ConsistentReader } from '../../../backend/src/graph/gra
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { entityTag } from './caching.js'
 import { type Header, JSON_TYPE, type Representation, sendChunks, sendHead } from './send-body.js'
+import { type AsOf, NOTHING_FOLLOWED, namesHeaders, type TreeProgress } from './tree-progress.js'
 
 /**
  * What of the query of a request changes the answer, as the end of a key: what a route does not know changes nothing. Undefined
@@ -35,8 +36,8 @@ export class StoredResponse {
 
   /** @param body The bytes, or a function that reads a range of them. */
   constructor(
-    readonly representation: Representation,
-    readonly body: Uint8Array | RangeReader,
+    public representation: Representation,
+    public body: Uint8Array | RangeReader,
     readonly dependsOn: readonly Dependency[],
   ) {}
 
@@ -46,6 +47,73 @@ export class StoredResponse {
     const bytes = typeof this.body === 'function' ? 0 : this.body.length
     return headers.reduce((sum, [name, value]) => sum + name.length + value.length, bytes)
   }
+}
+
+/** Where the body of a response about names says as of which block it is, and how. */
+interface AsOfPlace {
+  /** In bytes from the start of the body. */
+  at: number
+  text: (asOf: AsOf) => string
+}
+
+/**
+ * A response about names. It says as of which block it is, which changes with every block and outdates nothing else of it: so
+ * that is put in when it is sent, once for each block.
+ */
+export class NamesResponse extends StoredResponse {
+  private readonly bare: Representation
+  private asOf: AsOf | undefined
+  /** How many bytes were put in. */
+  private inserted = 0
+
+  constructor(
+    representation: Representation,
+    override body: Uint8Array,
+    dependsOn: readonly Dependency[],
+    private readonly place: AsOfPlace,
+  ) {
+    super(representation, body, dependsOn)
+    this.bare = representation
+  }
+
+  stamp(progress: TreeProgress): void {
+    const { asOf, isCatchingUp } = progress
+    if (asOf === this.asOf && !isCatchingUp) return
+    const { at, text } = this.place
+    const said = Buffer.from(asOf === undefined ? '' : text(asOf), 'utf8')
+    this.body = Buffer.concat([this.body.subarray(0, at), said, this.body.subarray(at + this.inserted)])
+    this.inserted = said.length
+    this.asOf = asOf
+    const { headers, tag: bareTag } = this.bare
+    const tag = bareTag && asOf && tagAsOf(bareTag, asOf)
+    this.representation = {
+      ...this.bare,
+      headers: [
+        ...headers.map((header) => (header[0] === 'ETag' && tag ? (['ETag', tag] as const) : header)),
+        ...namesHeaders(progress),
+      ],
+      length: this.body.length,
+      ...(tag && { tag }),
+    }
+  }
+}
+
+/** How much of a hash is in an entity tag: its end, as it begins with zeros. */
+const SHOWN_OF_HASH = 16
+
+/** The entity tag of a body with the block that was put in. */
+export function tagAsOf(tag: string, { height, hash = String(height) }: AsOf): string {
+  return `${tag.slice(0, -1)}-${hash.slice(-SHOWN_OF_HASH)}"`
+}
+
+/** A response with JSON about names: an object with at least one field. Its `asOf` becomes the last one. */
+export function namesJsonResponse(
+  value: object,
+  options: { cache: string; isTagged?: boolean; dependsOn: readonly Dependency[] },
+): NamesResponse {
+  const { representation, body, dependsOn } = jsonResponse(value, options)
+  const text = (asOf: AsOf): string => `,"asOf":${JSON.stringify(asOf)}`
+  return new NamesResponse(representation, body as Buffer, dependsOn, { at: representation.length - 1, text })
 }
 
 /** A response with JSON. @param options.isTagged Whether it has an entity tag, so that clients can revalidate theirs. */
@@ -61,18 +129,30 @@ export function jsonResponse(
   return new StoredResponse(representation, body, options.dependsOn)
 }
 
-/** A response with text of some type, with an entity tag. */
+/**
+ * A response with text of some type about names, with an entity tag.
+ *
+ * @param options.place A mark in the text where it says as of which block it is; without one, only a header does.
+ */
 export function textResponse(
   text: string,
-  options: { headers: Readonly<Record<string, string>>; type: string; dependsOn: readonly Dependency[] },
-): StoredResponse {
+  options: {
+    headers: Readonly<Record<string, string>>
+    type: string
+    dependsOn: readonly Dependency[]
+    place?: { mark: string; text: (asOf: AsOf) => string }
+  },
+): NamesResponse {
   const body = Buffer.from(text, 'utf8')
   const tag = entityTag(sha256(body).toString('hex'), options.type)
   const headers: Header[] = [...Object.entries(options.headers), ['ETag', tag]]
-  return new StoredResponse(
+  const { place } = options
+  const at = place === undefined ? -1 : body.lastIndexOf(place.mark)
+  return new NamesResponse(
     { headers, contentType: options.type, length: body.length, tag },
     body,
     options.dependsOn,
+    place === undefined || at < 0 ? { at: body.length, text: () => '' } : { at, text: place.text },
   )
 }
 
@@ -86,7 +166,10 @@ let gateways = 0
 export class ResponseCache {
   private readonly prefix = `${++gateways}:`
 
-  constructor(private readonly store: ConsistentReader) {}
+  constructor(
+    private readonly store: ConsistentReader,
+    private readonly progress: TreeProgress = NOTHING_FOLLOWED,
+  ) {}
 
   /**
    * What is cached for a request, or else what `read` returns, which may be cached: by the path as sent, mount points included,
@@ -136,6 +219,23 @@ export class ResponseCache {
     })
   }
 
+  /** As {@link respond}, about names: while the host catches up, no response is cached, nor used that was. */
+  respondAboutNames(
+    request: Request,
+    response: Response,
+    read: () => Promise<NamesResponse>,
+    queryKey = noneOfQuery,
+  ): Promise<void> | void {
+    const found = this.progress.isCatchingUp
+      ? this.store.consistent(read)
+      : this.cached(request, read, queryKey)
+    return whenReady(found, (stored) => {
+      stored.queryKey = queryKey
+      stored.stamp(this.progress)
+      return sendStored({ request, response, stored })
+    })
+  }
+
   /** Sends the cached response to a GET or HEAD, in front of all routes. Whatever has none is for the routes. */
   readonly handler: RequestHandler = (request, response, next) => {
     const { method, headers } = request
@@ -144,6 +244,13 @@ export class ResponseCache {
     if (!(stored instanceof StoredResponse) || headers['service-worker'] !== undefined) {
       next()
       return
+    }
+    if (stored instanceof NamesResponse) {
+      if (this.progress.isCatchingUp) {
+        next()
+        return
+      }
+      stored.stamp(this.progress)
     }
     request.route = stored.route
     passingErrors(() => sendStored({ request, response, stored }), next)

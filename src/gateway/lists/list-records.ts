@@ -13,6 +13,7 @@ import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, OUTPOINT_PATTERNS, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { address, blockHeight, count, domain, name, outpoint, txid } from '../http/schemas.js'
+import type { TreeProgress } from '../http/tree-progress.js'
 import { ownerAddress } from '../names/name-record.js'
 
 /** What lists show, as JSON. Missing fields are unknown or none. */
@@ -99,6 +100,8 @@ export interface ListOptions {
   store: GraphReader
   /** The network of owners' addresses. */
   network: Network
+  /** How far the host has followed the tree of names. */
+  progress: TreeProgress
 }
 
 /** Adds to each record the time of its block, where this host has the header. */

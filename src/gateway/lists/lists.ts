@@ -8,7 +8,7 @@ import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
 import { BadRequestError, NotFoundError, OriginUnknownError } from '../http/errors.js'
-import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
+import { NOT_CAUGHT_UP, type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import {
   askedOutpoint,
   count,
@@ -20,7 +20,8 @@ import {
   validate,
   wholeNumber,
 } from '../http/schemas.js'
-import { jsonResponse, type ResponseCache, unlessAsked } from '../http/stored-response.js'
+import { jsonResponse, namesJsonResponse, type ResponseCache, unlessAsked } from '../http/stored-response.js'
+import { incomplete, NAMES_FIELDS, NoNameError, requireCaughtUp } from '../http/tree-progress.js'
 import {
   countsShape,
   formatPlace,
@@ -82,35 +83,49 @@ const searchQuery = z.object({
 
 /** The routes for lists, below each of the prefixes (`docs/lists.md`). */
 export function listsRoutes(options: ListOptions & { prefixes: string[]; responses: ResponseCache }): Router {
-  const { store, network, prefixes } = options
+  const { store, network, prefixes, progress, responses } = options
   const { listings } = store
+  type Read<Path> = (asked: { path: Path; query: unknown }) => Promise<ListAnswer>
   const answered = <Path extends Record<string, string>>(
-    read: (asked: { path: Path; query: unknown }) => Promise<ListAnswer>,
+    read: Read<Path>,
     { shape = {} }: { shape?: object } = {},
   ): RequestHandler<Path> => {
     const queryKey = unlessAsked(Object.keys(shape))
     return async (request, response) => {
       const make = async () => {
-        const { value, dependsOn = [dependency.all] } = await read({
-          path: request.params,
-          query: request.query,
-        })
-        return jsonResponse(value, { cache: CACHE.revalidate, isTagged: true, dependsOn })
+        const { value, dependsOn = ANYTHING } = await read({ path: request.params, query: request.query })
+        return jsonResponse(value, { ...TAGGED, dependsOn })
       }
-      await options.responses.respond(request as never, response, make, queryKey)
+      await responses.respond(request as never, response, make, queryKey)
+    }
+  }
+  const answeredAboutNames = <Path extends Record<string, string>>(
+    read: Read<Path>,
+    { shape = {} }: { shape?: object } = {},
+  ): RequestHandler<Path> => {
+    const queryKey = unlessAsked(Object.keys(shape))
+    return async (request, response) => {
+      const make = async () => {
+        const { value, dependsOn = ANYTHING } = await read({ path: request.params, query: request.query })
+        return namesJsonResponse({ ...value, ...incomplete(progress) }, { ...TAGGED, dependsOn })
+      }
+      await responses.respondAboutNames(request as never, response, make, queryKey)
     }
   }
   const routes = Router()
     .get(
       '/counts',
-      answered(async () => ({ value: await listings.counts() })),
+      answeredAboutNames(async () => ({ value: await listings.counts() })),
     )
     .get(
       '/newest/names',
-      answered(async ({ query }) => {
-        const { shown, next } = await newestPage(query, (asked) => listings.newestNames(asked))
+      answeredAboutNames(async ({ query }) => {
+        const { shown, last, next } = await newestPage(query, (asked) => listings.newestNames(asked))
+        if (shown.length === 0) requireCaughtUp(progress)
         const names = await withTimes(store, shown.map(nameJson))
-        return { value: { names, ...next }, dependsOn: [dependency.names] }
+        // A list that is not known to end goes on.
+        const more = progress.isCatchingUp && last ? { next: formatPlace(last) } : next
+        return { value: { names, ...more }, dependsOn: [dependency.names] }
       }, newestQuery),
     )
     .get(
@@ -126,7 +141,7 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
     )
     .get(
       ['/tree', '/tree/:domain'],
-      answered<{ domain: string }>(({ path }) => tree(options, path.domain)),
+      answeredAboutNames<{ domain: string }>(({ path }) => tree(options, path.domain)),
     )
     .get(
       '/history/:outpoint',
@@ -148,9 +163,9 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
     )
     .get(
       '/search',
-      answered(async ({ query }) => {
+      answeredAboutNames(async ({ query }) => {
         const asked = validate(searchQuery, query, `text must have 1 to ${MAX_SEARCH_LENGTH} characters`)
-        return { value: await searchFor(store, asked.text) }
+        return { value: await searchFor(options, asked.text) }
       }, searchQuery),
     )
   return Router().use(prefixes, routes.use(badEscapes))
@@ -162,8 +177,11 @@ const badEscapes: ErrorRequestHandler = (error: unknown, { path }, _response, ne
   else next(path.startsWith('/tree/') ? badDomain() : new PointerError('BAD_OUTPOINT', path))
 }
 
+const ANYTHING = [dependency.all]
+const TAGGED = { cache: CACHE.revalidate, isTagged: true }
+
 interface ListAnswer {
-  value: unknown
+  value: object
   /** By default, on anything. */
   dependsOn?: readonly Dependency[]
 }
@@ -171,7 +189,7 @@ interface ListAnswer {
 async function newestPage<Row extends ListPlace>(
   query: unknown,
   read: (query: NewestQuery) => Promise<Row[]>,
-): Promise<{ shown: Row[]; next: { next?: string } }> {
+): Promise<{ shown: Row[]; last: Row | undefined; next: { next?: string } }> {
   const { after, limit } = validate(
     newestQuery,
     query,
@@ -181,27 +199,29 @@ async function newestPage<Row extends ListPlace>(
   const found = await read({ limit: limit + 1, ...(after !== undefined && { after: parsePlace(after) }) })
   const shown = found.slice(0, limit)
   const last = shown.at(-1)
-  return { shown, next: found.length > limit && last ? { next: formatPlace(last) } : {} }
+  return { shown, last, next: found.length > limit && last ? { next: formatPlace(last) } : {} }
 }
 
-async function tree({ store }: ListOptions, asked = ''): Promise<ListAnswer> {
+async function tree({ store, progress }: ListOptions, asked = ''): Promise<ListAnswer> {
   const prefix = validate(domain, asked, () => badDomain())
   const [children, node] = await Promise.all([
     store.listings.childNodes(prefix),
     store.names.liveNode(prefix),
   ])
   if (node === undefined && children.length === 0)
-    throw new NotFoundError(`this host has no node for ${JSON.stringify(prefix)}`)
-  const free = node && (await freeCharacters(store.transactions, node))
+    throw new NoNameError(`this host has no node for ${JSON.stringify(prefix)}`, { progress })
+  // What is free, and that nothing spends a node, is not known before.
+  const isKnown = !progress.isCatchingUp
+  const free = node && isKnown && (await freeCharacters(store.transactions, node))
   const live = [node, ...children.map(({ outpoint }) => outpoint)]
   return {
     value: {
       domain: prefix,
-      ...(node && { outpoint: formatOutpoint(node) }),
-      ...(free !== undefined && { free }),
+      ...(node && isKnown && { outpoint: formatOutpoint(node) }),
+      ...(typeof free === 'string' && { free }),
       children: children.map((child) => ({
         ...child,
-        outpoint: child.outpoint && formatOutpoint(child.outpoint),
+        outpoint: child.outpoint && isKnown ? formatOutpoint(child.outpoint) : undefined,
       })),
     },
     // A new child comes with a mint, which spends the node.
@@ -310,6 +330,7 @@ async function transaction(
   return { value: { ...timed, ...(found.next !== undefined && { next: found.next }) } }
 }
 
+const NAMES_HEADERS = ['ETag', 'X-As-Of', 'X-Complete'] as const
 const NEXT = 'Absent from the last page.'
 const badLimit = { BAD_BODY: '`limit`, or another parameter, is out of range.' }
 
@@ -322,8 +343,8 @@ export const LISTS_OPERATIONS: OperationGroup = {
       summary: 'How much this host has',
       answer: {
         description: 'The counts; what is blocked is counted, too.',
-        headers: ['ETag'],
-        json: countsShape,
+        headers: NAMES_HEADERS,
+        json: countsShape.extend(NAMES_FIELDS),
       },
     },
     newestNames: {
@@ -334,10 +355,14 @@ export const LISTS_OPERATIONS: OperationGroup = {
       query: newestQuery,
       answer: {
         description: 'A page.',
-        headers: ['ETag'],
-        json: z.strictObject({ names: z.array(listedNameShape), next: listPlace.optional().describe(NEXT) }),
+        headers: NAMES_HEADERS,
+        json: z.strictObject({
+          names: z.array(listedNameShape),
+          next: listPlace.optional().describe(NEXT),
+          ...NAMES_FIELDS,
+        }),
       },
-      errors: badLimit,
+      errors: { ...badLimit, NOT_CAUGHT_UP },
     },
     newestInscriptions: {
       route: 'GET /newest/inscriptions',
@@ -421,13 +446,14 @@ export const LISTS_OPERATIONS: OperationGroup = {
       query: searchQuery,
       answer: {
         description: 'What the text may mean of what is here, and the first names that begin with it.',
-        headers: ['ETag'],
+        headers: NAMES_HEADERS,
         json: z.strictObject({
           results: z.array(searchResultShape),
           names: z.array(listedNameShape.pick({ name: true, outpoint: true })),
+          ...NAMES_FIELDS,
         }),
       },
-      errors: { BAD_BODY: '`text` is missing or too long.' },
+      errors: { NOT_CAUGHT_UP, BAD_BODY: '`text` is missing or too long.' },
     },
   },
 }
@@ -440,15 +466,17 @@ function treeOperation<Route extends 'GET /tree' | 'GET /tree/{domain}'>(route: 
       'The live node, the characters that can still be mined from it, and the nodes right below it.',
     answer: {
       description: 'The node.',
-      headers: ['ETag'] as const,
+      headers: NAMES_HEADERS,
       json: z.strictObject({
         domain,
         outpoint: listedNodeShape.shape.outpoint,
         free: z.string().optional().describe('The characters that can be mined from it.'),
         children: z.array(listedNodeShape),
+        ...NAMES_FIELDS,
       }),
     },
     errors: {
+      NOT_CAUGHT_UP,
       NOT_FOUND: 'There is no such node.',
       ...(route === 'GET /tree/{domain}' && {
         BAD_NAME: 'The path does not end with the begin of a name.',

@@ -10,6 +10,8 @@ import {
   parseOutpoint,
 } from '../../../backend/src/protocol/outpoint.js'
 import { address, domain, name, outpoint, txid } from '../http/schemas.js'
+import { requireCaughtUp } from '../http/tree-progress.js'
+import type { ListOptions } from './list-records.js'
 
 /** What a text may mean, each with what leads on from there. */
 export const searchResultShape = z.discriminatedUnion('kind', [
@@ -41,8 +43,13 @@ const NAMES = 10
  * What a text means that somebody typed: a name or the begin of names, an outpoint in either form, a txid, an address. Capitals
  * and spaces around it do not matter where they cannot. What this store does not have is no result, and neither is what is
  * blocked.
+ *
+ * @throws NotCaughtUpError while the host catches up, if nothing is found and the text may be a name.
  */
-export async function searchFor(store: GraphReader, text: string): Promise<SearchAnswer> {
+export async function searchFor(
+  { store, progress }: Pick<ListOptions, 'store' | 'progress'>,
+  text: string,
+): Promise<SearchAnswer> {
   const asked = text.trim()
   const lower = asked.toLowerCase()
   const [output, transaction, claim, names] = await Promise.all([
@@ -52,7 +59,12 @@ export async function searchFor(store: GraphReader, text: string): Promise<Searc
     isName(lower) ? store.names.byPrefix({ prefix: lower, limit: NAMES }) : [],
   ])
   const isAddress = decodeAddress(asked) !== undefined
-  const others = [output, transaction, isAddress && ({ kind: 'address', address: asked } as const), claim]
+  const isUnknown = claim?.kind === 'unclaimed' && progress.isCatchingUp
+  const others = [
+    ...[output, transaction, isAddress && ({ kind: 'address', address: asked } as const)],
+    isUnknown ? undefined : claim,
+  ]
+  if (isName(lower) && names.length === 0 && !others.some(Boolean)) requireCaughtUp(progress)
   return {
     results: others.flatMap((result) => result || []),
     names: names.map((each) => ({ name: each.name, outpoint: formatOutpoint(each.outpoint) })),

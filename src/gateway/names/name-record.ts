@@ -11,6 +11,7 @@ import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { BINDING_LAYOUTS, readBinding } from '../../../backend/src/protocol/identity-binding.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { address, blockHeight, count, map, mapTruncated, name, outpoint } from '../http/schemas.js'
+import { NAMES_FIELDS } from '../http/tree-progress.js'
 
 export interface NamesOptions {
   store: GraphReader
@@ -67,10 +68,11 @@ export const nameRecordShape = z
     mapTruncated: mapTruncated.optional(),
     node: outpoint.optional().describe('Its live node, from which longer names are mined.'),
     height: blockHeight.optional(),
+    ...NAMES_FIELDS,
   })
   .meta({ dependentRequired: { tip: ['sequence', 'map'], sequence: ['tip'], map: ['tip'] } })
 
-export type FullNameRecord = z.output<typeof nameRecordShape>
+export type FullNameRecord = Omit<z.output<typeof nameRecordShape>, keyof typeof NAMES_FIELDS>
 
 /** The longest script of a tip that is shown, in bytes: a lock has some dozens, but it may contain a reinscription. */
 const MAX_SCRIPT_BYTES = 64 * 1024

@@ -1,14 +1,13 @@
 import { type ErrorRequestHandler, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
-import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
+import { BadRequestError, TooLargeError } from '../http/errors.js'
 import { BAD_PART, partOf, partQuery } from '../http/known-outpoints.js'
 import { countTransactions, longRead } from '../http/long-read.js'
-import { type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
+import { NOT_CAUGHT_UP, type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import {
   askedOutpoint,
@@ -20,7 +19,16 @@ import {
 } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
-import { jsonResponse, type ResponseCache } from '../http/stored-response.js'
+import { namesJsonResponse, type ResponseCache } from '../http/stored-response.js'
+import {
+  incomplete,
+  NAMES_FIELDS,
+  NoNameError,
+  namesFields,
+  requireCaughtUp,
+  setNamesHeaders,
+  type TreeProgress,
+} from '../http/tree-progress.js'
 import { dependenciesOfName, type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
 
 /** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
@@ -34,17 +42,19 @@ export interface NamesRoutesOptions extends NamesOptions {
   maxOrigins: number
   bodies: RequestBodies
   responses: ResponseCache
+  /** How far the host has followed the tree. */
+  progress: TreeProgress
 }
 
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
 export function namesRoutes(options: NamesRoutesOptions): Router {
-  const { store, prefixes, genesis, maxOrigins, bodies } = options
+  const { prefixes, bodies } = options
   const routes = Router()
-    .get('/', list(store))
+    .get('/', list(options))
     .get('/origin/:name', origin(options))
     .get('/mine/:name', mine(options))
-    .get('/proof/:name', proof(store, genesis))
-    .post('/origins', bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(store, maxOrigins))
+    .get('/proof/:name', proof(options))
+    .post('/origins', bodies.json({ limit: MAX_ORIGINS_BYTES }), origins(options))
     .get('/:name', record(options))
     .use(badEscapes)
   return Router().use(prefixes, routes)
@@ -64,7 +74,7 @@ const listQuery = z.object({
 })
 
 /** Names in order, a page at a time; `next` is the `after` of the next page, missing on the last. */
-function list(store: GraphReader): RequestHandler {
+function list({ store, progress }: NamesRoutesOptions): RequestHandler {
   return async ({ query }, response) => {
     const { prefix, after, limit } = validate(listQuery, query, (issues) =>
       issues.some(({ path }) => path[0] === 'limit')
@@ -74,45 +84,52 @@ function list(store: GraphReader): RequestHandler {
     // One more than is shown, to know whether there is a next page.
     const found = await store.names.byPrefix({ prefix, after, limit: limit + 1 })
     const shown = found.slice(0, limit)
+    // A list that is not known to end goes on.
+    if (shown.length === 0) requireCaughtUp(progress)
+    setNamesHeaders(response, progress)
     send(response, {
       names: shown.map(({ name, outpoint }) => ({ name, outpoint: formatOutpoint(outpoint) })),
-      ...(found.length > limit && { next: shown.at(-1)?.name }),
+      ...((found.length > limit || progress.isCatchingUp) && { next: shown.at(-1)?.name }),
+      ...namesFields(progress),
     })
   }
 }
 
-function origin({ store, responses }: NamesRoutesOptions): RequestHandler<{ name: string }> {
-  return named(responses, async (name) => {
-    const outpoint = await store.names.originOf(name)
-    if (outpoint === undefined) throw notClaimed(name)
+function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
+  return named(options, async (name) => {
+    const outpoint = await options.store.names.originOf(name)
+    if (outpoint === undefined) throw notClaimed(name, options)
     return { value: { name, outpoint: formatOutpoint(outpoint) }, dependsOn: [] }
   })
 }
 
 function record(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
-  return named(options.responses, async (name) => {
+  return named(options, async (name) => {
     const found = await nameRecord(options, name)
-    if (found === undefined) throw notClaimed(name)
-    return { value: found, dependsOn: dependenciesOfName(found) }
+    if (found === undefined) throw notClaimed(name, options)
+    const dependsOn = dependenciesOfName(found)
+    // That nothing spends its node is not known yet.
+    if (options.progress.isCatchingUp) delete found.node
+    return { value: found, dependsOn }
   })
 }
 
 /** A route that answers with JSON about a name, which follows from reads that belong together. */
 function named(
-  responses: ResponseCache,
-  read: (name: string) => Promise<{ value: unknown; dependsOn: Dependency[] }>,
+  { responses, progress }: NamesRoutesOptions,
+  read: (name: string) => Promise<{ value: object; dependsOn: Dependency[] }>,
 ): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
-    await responses.respond(request, response, async () => {
+    await responses.respondAboutNames(request, response, async () => {
       const { value, dependsOn } = await read(name)
-      return jsonResponse(value, { cache: CACHE.revalidate, dependsOn })
+      return namesJsonResponse({ ...value, ...incomplete(progress) }, { cache: CACHE.revalidate, dependsOn })
     })
   }
 }
 
 /** The proof that a name is genuine, for clients that know the genesis outpoint and have block headers (BRC-174). */
-function proof(store: GraphReader, genesis: Outpoint | undefined): RequestHandler<{ name: string }> {
+function proof({ store, genesis, progress }: NamesRoutesOptions): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
     const part = partOf(request.query)
@@ -120,25 +137,30 @@ function proof(store: GraphReader, genesis: Outpoint | undefined): RequestHandle
       const reading = read.over(store)
       const found =
         genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis, ...part })))
-      if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name)
-      if (found.kind === 'incomplete') throw incompleteProof(found)
+      if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name, { progress })
+      if (found.kind === 'incomplete') throw new NoNameError(incompleteProof(found).message, { progress })
       const { origin: subject, transactions } = found
       countTransactions(response, transactions.length)
       return await outpointBeefAnswer({ subject, transactions, store: store.transactions })
     })
+    setNamesHeaders(response, progress)
     await sendBeef({ request, response, answer })
   }
 }
 
-function notClaimed(name: string): NotFoundError {
-  return new NotFoundError(`${name} is not claimed`)
+/** @throws NotCaughtUpError while the host catches up. */
+function notClaimed(name: string, { progress }: Pick<NamesRoutesOptions, 'progress'>): NoNameError {
+  return new NoNameError(`${name} is not claimed`, { progress })
 }
 
-function mine({ store, responses }: NamesRoutesOptions): RequestHandler<{ name: string }> {
-  return named(responses, async (name) => {
+function mine(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
+  return named(options, async (name) => {
+    const { store, progress } = options
     const node = await store.names.longestNode(name)
-    if (node === undefined) throw new NotFoundError('this host has no genesis to mine from')
-    if (node.domain === name) throw new NotFoundError(`${name} is taken`, 'TAKEN')
+    if (node?.domain === name) throw new NoNameError(`${name} is taken`, { progress, isTaken: true })
+    // A longer prefix may be mined, and this node be spent.
+    requireCaughtUp(progress)
+    if (node === undefined) throw new NoNameError('this host has no genesis to mine from', { progress })
     const { domain, outpoint } = node
     // A longer node comes with a mint, which spends this one.
     return { value: { domain, outpoint: formatOutpoint(outpoint) }, dependsOn: [dependency.spend(outpoint)] }
@@ -148,7 +170,7 @@ function mine({ store, responses }: NamesRoutesOptions): RequestHandler<{ name: 
 // The most is a setting, and exceeding it has an error code of its own.
 const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
 
-function origins(store: GraphReader, maxOrigins: number): RequestHandler {
+function origins({ store, maxOrigins, progress }: NamesRoutesOptions): RequestHandler {
   return async ({ body }, response) => {
     const asked = validate(originsBody, body, 'the body must be a JSON array of outpoints')
     if (asked.length > maxOrigins)
@@ -157,10 +179,14 @@ function origins(store: GraphReader, maxOrigins: number): RequestHandler {
     // A long list takes several reads: a reorganisation between them must not make two conflicting names genuine.
     const found = await store.consistent(() => store.names.genuineOrigins(outpoints))
     const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
-    const answer = asked.map((text, index) => {
+    const answer = asked.map((text, index): [string, boolean] => {
       const outpoint = outpoints[index]
       return [text, outpoint !== undefined && genuine.has(formatOutpoint(outpoint))]
     })
+    const known = answer.filter(([, isGenuine]) => isGenuine)
+    if (known.length < answer.length) requireCaughtUp(progress, { origins: Object.fromEntries(known) })
+    // Only in a header: every field is an outpoint that was asked about.
+    setNamesHeaders(response, progress)
     send(response, Object.fromEntries(answer))
   }
 }
@@ -178,8 +204,10 @@ function badName(): BadRequestError {
 }
 
 const claimedShape = z.strictObject({ name: nameSchema, outpoint })
+const NAMES_HEADERS = ['X-As-Of', 'X-Complete'] as const
 const params = z.object({ name: nameSchema })
 const nameErrors = {
+  NOT_CAUGHT_UP,
   BAD_NAME: 'The path does not end with a name.',
   NOT_FOUND: 'The name is not claimed.',
   BLOCKED: 'The operator has blocked the name, or what it leads to.',
@@ -195,15 +223,28 @@ export const NAMES_OPERATIONS: OperationGroup = {
       query: listQuery,
       answer: {
         description: 'A page. `next` is absent from the last one.',
-        json: z.strictObject({ names: z.array(claimedShape), next: nameSchema.optional() }),
+        headers: NAMES_HEADERS,
+        json: z.strictObject({
+          names: z.array(claimedShape),
+          next: nameSchema.optional(),
+          ...NAMES_FIELDS,
+        }),
       },
-      errors: { BAD_NAME: '`prefix` or `after` begins no name.', BAD_BODY: '`limit` is out of range.' },
+      errors: {
+        NOT_CAUGHT_UP,
+        BAD_NAME: '`prefix` or `after` begins no name.',
+        BAD_BODY: '`limit` is out of range.',
+      },
     },
     nameOrigin: {
       route: 'GET /origin/{name}',
       summary: 'Where a name was mined',
       params,
-      answer: { description: 'The outpoint in which the name was mined.', json: claimedShape },
+      answer: {
+        description: 'The outpoint in which the name was mined.',
+        headers: NAMES_HEADERS,
+        json: claimedShape.extend(NAMES_FIELDS),
+      },
       errors: nameErrors,
     },
     nameToMine: {
@@ -212,7 +253,8 @@ export const NAMES_OPERATIONS: OperationGroup = {
       params,
       answer: {
         description: 'The longest prefix that is mined, and its live node.',
-        json: z.strictObject({ domain, outpoint }),
+        headers: ['X-As-Of'],
+        json: z.strictObject({ domain, outpoint, asOf: NAMES_FIELDS.asOf }),
       },
       errors: { ...nameErrors, TAKEN: 'The name is taken.', NOT_FOUND: 'This host has no tree.' },
     },
@@ -223,7 +265,7 @@ export const NAMES_OPERATIONS: OperationGroup = {
         'The origin of the name, and every transaction that spends a node on the way from the genesis outpoint to its mint, each with its merkle path if the store has one. Anyone who knows the genesis outpoint and has block headers can verify the name without trusting this host. With `known`, only what follows the last mint that the caller knows; with `maxBytes`, the proof of an earlier name on the way if that of this one is longer.',
       params,
       query: partQuery,
-      answer: PROOF_ANSWER,
+      answer: { ...PROOF_ANSWER, headers: [...(PROOF_ANSWER.headers ?? []), ...NAMES_HEADERS] },
       errors: {
         ...nameErrors,
         BAD_OUTPOINT: BAD_PART,
@@ -234,7 +276,11 @@ export const NAMES_OPERATIONS: OperationGroup = {
       route: 'GET /{name}',
       summary: 'Everything that is known of a name',
       params,
-      answer: { description: 'Where it was mined, and what has become of it.', json: nameRecordShape },
+      answer: {
+        description: 'Where it was mined, and what has become of it.',
+        headers: NAMES_HEADERS,
+        json: nameRecordShape,
+      },
       errors: nameErrors,
     },
     nameOrigins: {
@@ -243,9 +289,11 @@ export const NAMES_OPERATIONS: OperationGroup = {
       body: { description: 'At most 1,000 outpoints.', json: originsBody },
       answer: {
         description: 'For each outpoint as it was written, whether it is one, and not blocked.',
+        headers: NAMES_HEADERS,
         json: z.record(askedOutpoint, z.boolean()),
       },
       errors: {
+        NOT_CAUGHT_UP: `${NOT_CAUGHT_UP} \`origins\` has those that are known to be genuine.`,
         BAD_BODY: 'The body is not a JSON array of strings.',
         BAD_OUTPOINT: 'A string, which the error quotes, is not an outpoint.',
         TOO_LARGE: 'There are more than 1,000 outpoints, or more than 256 KiB.',

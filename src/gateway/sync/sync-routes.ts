@@ -5,11 +5,13 @@ import type { GraphStore, RawTransaction } from '../../../backend/src/graph/grap
 import { hexOfSyncHint } from '../../../backend/src/graph/sync-hint.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { validate } from '../http/schemas.js'
 import { sendChunks } from '../http/send-body.js'
+import { NOTHING_FOLLOWED, setNamesHeaders, type TreeProgress } from '../http/tree-progress.js'
 import { offeredOutputs } from './offered-outputs.js'
 import { syncHintOf } from './sync-hint-of.js'
 import { formatGaspOutpoint, nodeAnswer, nodeRequest, syncAnswer, syncRequest } from './sync-messages.js'
@@ -25,10 +27,13 @@ export interface SyncRoutesOptions {
   bodies: RequestBodies
   /** The topic of this host with a name or an alias; undefined if there is none. */
   topicOf: (name: string) => string | undefined
+  /** How far the host has followed the tree of names; by default, it follows nothing. */
+  progress?: TreeProgress
 }
 
 /** The routes for peers that sync with this host (GASP): the outputs it offers, and their transactions (`docs/sync.md`). */
-export function syncRoutes({ graph, guard, bodies, topicOf }: SyncRoutesOptions): Router {
+export function syncRoutes(options: SyncRoutesOptions): Router {
+  const { graph, guard, bodies, topicOf, progress = NOTHING_FOLLOWED } = options
   const json = bodies.json({ limit: MAX_BODY_BYTES })
   return Router()
     .post('/requestSyncResponse', json, async (request, response) => {
@@ -37,6 +42,8 @@ export function syncRoutes({ graph, guard, bodies, topicOf }: SyncRoutesOptions)
         throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
       const message = 'the body must be {"version": 1, "since": <score>, "limit": <number>}'
       const { since, limit } = validate(syncRequest, request.body, message)
+      // A peer that follows the tree only here knows no more of it than this host.
+      if (topic === TOPICS.names) setNamesHeaders(response, progress)
       response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
     })
     .post('/requestForeignGASPNode', json, async (request, response) => {

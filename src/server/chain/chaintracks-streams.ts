@@ -11,7 +11,11 @@ const FIRST_PAUSE = 1000
 const LONGEST_PAUSE = 60_000
 
 const height = z.int().nonnegative()
-const tipEvent = z.object({ height })
+const hash = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/)
+  .optional()
+const tipEvent = z.object({ height, hash })
 const reorgEvent = z.object({
   newTip: tipEvent,
   commonAncestor: tipEvent.nullish(),
@@ -42,7 +46,7 @@ export class ChaintracksStreams {
     this.running ??= Promise.all([
       this.follow('/v2/tip/stream', (event) => {
         const { data } = tipEvent.safeParse(event)
-        return data && { height: data.height }
+        return data && tipOf(data)
       }),
       this.follow('/v2/reorg/stream', reorgOf),
     ])
@@ -118,7 +122,11 @@ function reorgOf(event: unknown): ChainTip | undefined {
   if (data === undefined) return undefined
   const { newTip, commonAncestor, depth = 1 } = data
   const forkedAt = commonAncestor ? commonAncestor.height + 1 : Math.max(0, newTip.height - depth + 1)
-  return { height: newTip.height, forkedAt }
+  return { ...tipOf(newTip), forkedAt }
+}
+
+function tipOf({ height, hash }: z.output<typeof tipEvent>): ChainTip {
+  return { height, ...(hash !== undefined && { hash }) }
 }
 
 function parsed(text: string): unknown {

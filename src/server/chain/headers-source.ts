@@ -29,13 +29,15 @@ interface Dialect {
   open(http: HttpClient): ChainTracker
   /** What a response says of a block. @throws if it is about something else. */
   verdict(response: HttpClientResponse<unknown>, asked: Block): Verdict
-  /** @throws if a response has no height. */
-  checkTip(data: unknown): void
+  /** The hash of the tip, if the response says it. @throws if it has no height. */
+  tipHash(data: unknown): string | undefined
 }
 
 const height = z.int().nonnegative()
 
 const hash = z.string().regex(/^[0-9a-f]{64}$/i)
+/** Not needed, so one in another form is no reason to refuse the height. */
+const tipHash = hash.toLowerCase().optional().catch(undefined)
 
 function headersService(url: string): Dialect {
   const state = z.enum(['CONFIRMED', 'INVALID', 'UNCONFIRMED', 'UNABLE_TO_VERIFY'])
@@ -55,7 +57,8 @@ function headersService(url: string): Dialect {
         throw new Error(`asked about the block at ${asked.height}, it confirms another one`)
       return 'yes'
     },
-    checkTip: (data) => void z.object({ height }).parse(data),
+    tipHash: (data) =>
+      z.object({ height, header: z.object({ hash: tipHash }).catch({}) }).parse(data).header.hash,
   }
 }
 
@@ -70,7 +73,7 @@ function whatsOnChain(network: Config['network']): Dialect {
         throw new Error(`asked about the block at ${asked.height}, it describes another one`)
       return block.merkleroot === asked.root ? 'yes' : 'no'
     },
-    checkTip: (data) => void z.tuple([z.object({ height })], z.unknown()).parse(data),
+    tipHash: (data) => z.tuple([z.object({ height, hash: tipHash })], z.unknown()).parse(data)[0].hash,
   }
 }
 
@@ -79,7 +82,7 @@ const success = { status: z.literal('success') }
 /** A Chaintracks server, version 2 of its routes (bsv-blockchain/go-chaintracks, `chaintracks-server` of ts-stack). */
 function chaintracks(url: string): Dialect {
   const header = z.object({ ...success, value: z.object({ height, merkleRoot: hash }).nullish() })
-  const tip = z.object({ ...success, value: z.object({ height }) })
+  const tip = z.object({ ...success, value: z.object({ height, hash: tipHash }) })
   const get = async (http: HttpClient, path: string) => {
     const { ok, status, data } = await http.request(url + path, { method: 'GET' })
     if (!ok && status !== 404) throw new Error(`${path} answered ${status}`)
@@ -102,7 +105,7 @@ function chaintracks(url: string): Dialect {
         throw new Error(`asked about the block at ${asked.height}, it describes another one`)
       return value.merkleRoot.toLowerCase() === asked.root ? 'yes' : 'no'
     },
-    checkTip: (data) => void tip.parse(data),
+    tipHash: (data) => tip.parse(data).value.hash,
   }
 }
 
@@ -209,9 +212,12 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
   }
 
   private async askTip(): Promise<number> {
-    const tracker = this.open(({ data }) => this.dialect.checkTip(data))
+    let hash: string | undefined
+    const tracker = this.open(({ data }) => {
+      hash = this.dialect.tipHash(data)
+    })
     const height = await this.ask(() => tracker.currentHeight())
-    this.found({ height })
+    this.found({ height, ...(hash !== undefined && { hash }) })
     return height
   }
 

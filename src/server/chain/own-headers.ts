@@ -366,7 +366,8 @@ export class OwnHeaders implements BlockHeaders {
     const { height } = tip
     const isFork = forkedAt !== Infinity
     if (isFork) this.options.logger.warn({ forkedAt, height }, 'the chain was reorganised')
-    for (const listener of this.listeners) listener({ height, ...(isFork && { forkedAt }) })
+    const hash = shownHash(tip.header)
+    for (const listener of this.listeners) listener({ height, hash, ...(isFork && { forkedAt }) })
   }
 
   private failed(error: unknown): void {

@@ -10,6 +10,8 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
 import type { SourceError } from '../../client/errors.js'
+import { asOf } from '../../gateway/http/schemas.js'
+import type { AsOf } from '../../gateway/http/tree-progress.js'
 import {
   formatGaspOutpoint,
   GASP_VERSION,
@@ -65,6 +67,12 @@ export interface PeerTransaction {
 /** What an output was submitted with, by txid; or that the lookup service of the peer does not know the output yet. */
 export type Sources = ReadonlyMap<string, PeerTransaction> | 'not yet'
 
+/** How far a peer says that it has followed the tree of names. A peer of another make does not say. */
+export interface PeerProgress {
+  isCatchingUp: boolean
+  asOf?: AsOf
+}
+
 export interface PeerOptions {
   url: string
   /** For one response up to its last byte, in milliseconds. */
@@ -84,6 +92,8 @@ export interface AskedNode {
 export class Peer {
   /** Whether it has refused something as the overlay engine does. */
   private isEngine = false
+  /** As its last list says. */
+  progress: PeerProgress = { isCatchingUp: false }
 
   constructor(private readonly options: PeerOptions) {}
 
@@ -107,6 +117,7 @@ export class Peer {
     const response = parsed(syncResponse, answer.body)
     if (response === undefined)
       throw new PeerAwayError(`the peer returned no valid list of outputs for ${topic}`)
+    this.progress = answer.progress
     return response.UTXOList
   }
 
@@ -215,7 +226,8 @@ export class Peer {
       const bounds = { timeout, maxBytes, signal }
       const { status, headers, body } = await fetchBounded(url.replace(/\/+$/, '') + path, init, bounds)
       const retryAfter = Number(headers.get('retry-after') ?? 1)
-      return { status, body, retryAfter: Number.isFinite(retryAfter) ? Math.max(retryAfter, 1) : 1 }
+      const progress = progressIn(headers)
+      return { status, body, progress, retryAfter: Number.isFinite(retryAfter) ? Math.max(retryAfter, 1) : 1 }
     } catch (cause) {
       signal.throwIfAborted()
       const { code } = cause as SourceError
@@ -231,6 +243,13 @@ interface PeerAnswer {
   body: Uint8Array
   /** In seconds. */
   retryAfter: number
+  progress: PeerProgress
+}
+
+function progressIn(headers: Headers): PeerProgress {
+  const text = headers.get('x-as-of')
+  const block = text === null ? undefined : parsed(asOf, Buffer.from(text, 'utf8'))
+  return { isCatchingUp: headers.get('x-complete') === 'false', ...(block && { asOf: block }) }
 }
 
 function parsed<Schema extends z.ZodType>(schema: Schema, body: Uint8Array): z.output<Schema> | undefined {

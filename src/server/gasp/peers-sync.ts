@@ -7,7 +7,7 @@ import { ChainTrackerError } from '../chain/chain-tracker.js'
 import type { Config } from '../config/config.js'
 import type { Overlay } from '../submission/overlay.js'
 import { Peer, PeerAwayError } from './peer.js'
-import { TopicSync } from './topic-sync.js'
+import { type SyncResult, TopicSync } from './topic-sync.js'
 
 /** Errors that end a round and may be gone by the next one. */
 const TRANSIENT = [PeerAwayError, ChainTrackerError, NotReadyError]
@@ -17,6 +17,8 @@ export interface PeersSyncOptions {
   peers: Map<string, TopicSync[]>
   /** Milliseconds from the end of one round to the next; 0: only one round. */
   interval: number
+  /** Called after each round that was not interrupted. */
+  onRound(topic: string, result: SyncResult): void
   logger: Logger
 }
 
@@ -38,12 +40,12 @@ export class PeersSync {
   }
 
   private async poll(peer: string, topics: TopicSync[]): Promise<void> {
-    const { interval, logger } = this.options
+    const { interval, logger, onRound } = this.options
     const { signal } = this.stopping
     while (!signal.aborted) {
       for (const topic of topics) {
         try {
-          await topic.round(signal)
+          onRound(topic.topic, await topic.round(signal))
         } catch (err) {
           if (signal.aborted) return
           const isTransient = TRANSIENT.some((kind) => err instanceof kind)
@@ -65,11 +67,13 @@ export function openPeersSync({
   graph,
   overlay,
   logger,
+  onRound,
 }: {
   config: Config
   graph: GraphStore
   overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit'>
   logger: Logger
+  onRound: PeersSyncOptions['onRound']
 }): PeersSync | undefined {
   const { syncPeers, syncIntervalMs: interval, limits, deployment, maxBodyBytes } = config
   if (syncPeers.length === 0) return undefined
@@ -88,5 +92,5 @@ export function openPeersSync({
     )
     return [url, syncs]
   })
-  return new PeersSync({ peers: new Map(peers), interval, logger })
+  return new PeersSync({ peers: new Map(peers), interval, logger, onRound })
 }

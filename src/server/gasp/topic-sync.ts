@@ -21,6 +21,7 @@ import {
   IncompleteGraphError,
   type Peer,
   PeerAwayError,
+  type PeerProgress,
   type PeerTransaction,
   UnwantedGraphError,
 } from './peer.js'
@@ -75,6 +76,17 @@ export interface TopicSyncOptions {
   logger: Logger
 }
 
+/** What a round leaves. */
+export interface SyncResult {
+  /**
+   * Whether everything was taken that the peer offers. What could not be taken after a few tries does not count: it may never
+   * be, as a loser of a conflict.
+   */
+  isComplete: boolean
+  /** What the peer says of how far it has followed the tree of names. */
+  peer: PeerProgress
+}
+
 interface SyncRound {
   tally: SyncTally
   signal: AbortSignal
@@ -98,24 +110,31 @@ export class TopicSync {
 
   constructor(private readonly options: TopicSyncOptions) {}
 
+  get topic(): string {
+    return this.options.topic
+  }
+
   /**
    * Takes everything that the peer offers and this host lacks.
    *
    * @throws PeerAwayError if the peer ends it; whatever ends it here. What was taken by then stays, and the next round
    * continues after it.
    */
-  async round(signal: AbortSignal): Promise<void> {
+  async round(signal: AbortSignal): Promise<SyncResult> {
     const { logger, url: peer, topic } = this.options
     const tally: SyncTally = { taken: 0, open: 0, unwanted: 0 }
     this.failures = 0
     try {
-      await this.takeAll({ tally, signal })
+      const isAll = await this.takeAll({ tally, signal })
+      const isComplete = isAll && !this.open.hasEarly(MAX_EARLY)
+      return { isComplete, peer: this.options.peer.progress }
     } finally {
       if (tally.taken + tally.open + tally.unwanted > 0) logger.info({ peer, topic, ...tally }, 'synced')
     }
   }
 
-  private async takeAll({ tally, signal }: SyncRound): Promise<void> {
+  /** @returns Whether the peer has offered everything. */
+  private async takeAll({ tally, signal }: SyncRound): Promise<boolean> {
     const { peer, url, topic, graph } = this.options
     let since = await graph.interactions.last(url, topic)
     for (let limit = PAGE, pages = 0; pages < MAX_PAGES; pages++) {
@@ -128,11 +147,12 @@ export class TopicSync {
         since = last
         limit = PAGE
         await graph.interactions.setLast(url, topic, this.open.startFrom(since))
-      } else if (page.length < limit) return
+      } else if (page.length < limit) return true
       else if (limit < LONG_PAGE) limit = LONG_PAGE
       // A peer that returns only so many outputs of one score gives no way to page past it.
       else since++
     }
+    return false
   }
 
   private async takePage(page: OfferedOutput[], { tally, signal: stopping }: SyncRound): Promise<void> {
@@ -373,6 +393,11 @@ export class OpenGraphs {
   /** How often a graph could not be taken since it was opened. */
   triesOf(txid: string): number {
     return this.graphs.get(txid)?.tries ?? 0
+  }
+
+  /** Whether a graph was tried so often at most. */
+  hasEarly(tries: number): boolean {
+    return [...this.graphs.values()].some((graph) => graph.tries <= tries)
   }
 
   close(txid: string): void {

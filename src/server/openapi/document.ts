@@ -130,6 +130,9 @@ export function openapiDocument({
   }
 }
 
+/** Errors of status 503 that say when to try again. */
+const RETRIED: readonly ErrorCode[] = ['NOT_READY', 'STORE_FULL', 'NOT_CAUGHT_UP']
+
 /** Headers that describe a body, which errors do not have. */
 const OF_BODY: readonly HeaderName[] = ['Content-Length', 'ETag', 'Accept-Ranges']
 
@@ -178,7 +181,7 @@ class DocumentWriter {
   /** What a header or a parameter holds. */
   text(schema: z.ZodType): DescribedText {
     const { description = '', ...body } = this.schema(schema, 'output')
-    const isJson = schema instanceof z.ZodRecord || schema instanceof z.ZodArray
+    const isJson = [z.ZodRecord, z.ZodArray, z.ZodObject].some((kind) => schema instanceof kind)
     const held = isJson ? { content: { 'application/json': { schema: body } } } : { schema: body }
     return { description: String(description), ...held }
   }
@@ -243,10 +246,13 @@ class DocumentWriter {
       ...own,
     }
     const kept = headers.filter((name) => !OF_BODY.includes(name))
-    const saysWhen = !isWatched && ('NOT_READY' in own || 'STORE_FULL' in own)
+    const saysWhen = !isWatched && RETRIED.some((code) => code in own)
     const further: Record<string, readonly HeaderName[]> = {
       401: ['WWW-Authenticate'],
-      404: 'ORIGIN_PENDING' in own ? ['Retry-After'] : [],
+      404: [
+        ...('ORIGIN_PENDING' in own ? (['Retry-After'] as const) : []),
+        ...('NOT_CAUGHT_UP' in own && tag !== 'transactions' ? (['X-As-Of'] as const) : []),
+      ],
       412: kept,
       415: ['Accept-Encoding'],
       416: ['Content-Range', ...kept],

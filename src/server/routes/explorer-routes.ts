@@ -15,6 +15,7 @@ import {
   textResponse,
   unlessAsked,
 } from '../../gateway/http/stored-response.js'
+import { NoNameError, RETRY, setNamesHeaders, type TreeProgress } from '../../gateway/http/tree-progress.js'
 import { type PageFiles, sendFile } from './page-files.js'
 import { pageHeaders } from './page-headers.js'
 import { loadExplorer, sendPage } from './send-page.js'
@@ -26,6 +27,8 @@ export interface ExplorerRoutesOptions {
   urlFor: (request: Request) => string
   /** How far the host has come. */
   chain: () => Promise<ChainView> | ChainView
+  /** How far it has followed the tree of names. */
+  progress: TreeProgress
 }
 
 const HEADERS = pageHeaders({ frames: true })
@@ -50,26 +53,38 @@ type Pages = Awaited<ReturnType<typeof loadExplorer>>
 type Make = (pages: Pages, request: Request) => Promise<MadePage>
 
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
-export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerRoutesOptions): Router {
+export function explorerRoutes(options: ExplorerRoutesOptions): Router {
+  const { explorer, responses, urlFor, chain, progress } = options
   const page = (make: Make, ...queries: { shape: object }[]): RequestHandler =>
     cachedPage({ responses, make, queries })
-  const feed = (make: (pages: Pages, base: string) => Promise<string>): RequestHandler => {
+  const found = (page: MadePage | undefined, message: string): MadePage => {
+    if (page !== undefined) return page
+    throw new NoNameError(message, { progress })
+  }
+  const feed = (
+    make: (pages: Pages, base: string) => Promise<string>,
+    { isOfNames = false }: { isOfNames?: boolean } = {},
+  ): RequestHandler => {
     return async (request, response) => {
       const pages = await loadExplorer()
       // Its URLs may be those by which this request reached the host: it is nobody else's.
       const xml = await explorer.store.consistent(() => make(pages, urlFor(request)))
-      const options = { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] }
-      await sendStored({ request, response, stored: textResponse(xml, options) })
+      const stored = textResponse(xml, { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] })
+      if (isOfNames) stored.stamp(progress)
+      await sendStored({ request, response, stored })
     }
   }
   return Router()
     .get('/', async (request, response) => {
       const pages = await loadExplorer()
+      const make = async () => weighed(await pages.homePage(explorer))
       const [{ html }, view] = await Promise.all([
-        responses.cachedBy('page:home', async () => weighed(await pages.homePage(explorer))),
+        progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy('page:home', make),
         chain(),
       ])
-      sendPage({ request, response, html: pages.withChain(html, view), headers: HEADERS })
+      const page = pages.withAsOf(pages.withChain(html, view), progress.asOf)
+      setNamesHeaders(response, progress)
+      sendPage({ request, response, html: page, headers: HEADERS })
     })
     .get(
       '/names',
@@ -106,10 +121,7 @@ export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerR
       page(async (pages, { params, query }) => {
         const outpoint = parseOutpoint(String(params.outpoint))
         const { from } = validate(stepQuery, query, badQuery)
-        return found(
-          await pages.ordinalPage(explorer, outpoint, from),
-          'this store does not hold this output',
-        )
+        return held(await pages.ordinalPage(explorer, outpoint, from), 'this store does not hold this output')
       }, stepQuery),
     )
     .get(
@@ -157,7 +169,7 @@ export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerR
         if (!txid.safeParse(id).success)
           throw new BadRequestError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
         const { after } = validate(outputQuery, query, badQuery)
-        return found(
+        return held(
           await pages.transactionPage(explorer, id, after),
           'this store does not have this transaction',
         )
@@ -171,11 +183,14 @@ export function explorerRoutes({ explorer, responses, urlFor, chain }: ExplorerR
         response.set('Cache-Control', CACHE.none).redirect(303, result.path)
         return
       }
-      sendPage({ request, response: response.status(result.status), html: result.html, headers: HEADERS })
+      if (result.status === 503) response.setHeader('Retry-After', RETRY)
+      setNamesHeaders(response, progress)
+      const html = pages.withAsOf(result.html, progress.asOf)
+      sendPage({ request, response: response.status(result.status), html, headers: HEADERS })
     })
     .get(
       '/feeds/names.atom',
-      feed((pages, base) => pages.namesFeed(explorer, base)),
+      feed((pages, base) => pages.namesFeed(explorer, base), { isOfNames: true }),
     )
     .get(
       '/feeds/inscriptions.atom',
@@ -227,11 +242,12 @@ function cachedPage({
   const queryKey = unlessAsked(queries.flatMap(({ shape }) => Object.keys(shape)))
   return async (request: Request, response: Response) => {
     const pages = await loadExplorer()
+    const place = { mark: pages.AS_OF, text: pages.asOfText }
     const read = async () => {
       const { html, dependsOn } = await make(pages, request)
-      return textResponse(html, { headers: HEADERS, type: HTML_TYPE, dependsOn })
+      return textResponse(html, { headers: HEADERS, type: HTML_TYPE, dependsOn, place })
     }
-    await responses.respond(request, response, read, queryKey)
+    await responses.respondAboutNames(request, response, read, queryKey)
   }
 }
 
@@ -239,7 +255,8 @@ function weighed(page: MadePage): MadePage & { weight: number } {
   return { ...page, weight: page.html.length }
 }
 
-function found(page: MadePage | undefined, message: string): MadePage {
+/** What is no name is here or not, however far the host is. */
+function held(page: MadePage | undefined, message: string): MadePage {
   if (page === undefined) throw new NotFoundError(message)
   return page
 }

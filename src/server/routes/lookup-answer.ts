@@ -14,6 +14,7 @@ import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { countTransactions, longRead } from '../../gateway/http/long-read.js'
 import { sendChunks } from '../../gateway/http/send-body.js'
+import type { AsOf } from '../../gateway/http/tree-progress.js'
 
 interface LookupAnswer {
   request: Request
@@ -22,6 +23,8 @@ interface LookupAnswer {
   graph: TransactionSource
   /** The most bytes of BEEF of a page that has several outputs; undefined if all belong in the answer. */
   pageBytes?: number | undefined
+  /** Of an answer about names: the block as of which it is, if that is known. */
+  asOf?: AsOf | undefined
 }
 
 /** The prepared answer: binary of known length, or JSON that is written as it is sent. */
@@ -34,7 +37,7 @@ type Prepared = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated:
  * A page ends before the output that would exceed `pageBytes`, but has one at least; JSON then has `"truncated"`.
  */
 export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
-  const { request, response, formula, graph } = answer
+  const { request, response, formula, graph, asOf } = answer
   const aggregated = request.get('X-Aggregation') === 'yes'
   const asksHistory = formula.some(({ transactions }) => transactions !== undefined)
   // The SDK's client always asks for binary, and keeps only the ancestry that verifies the output, not its history.
@@ -50,7 +53,8 @@ export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
     await sendChunks(response, { chunks: beef.bytes(), length: beef.length, held: beef.held })
   } else {
     response.setHeader('Content-Type', 'application/json; charset=utf-8')
-    await sendChunks(response, { chunks: jsonChunks(prepared, graph), held: heldBy(prepared.outputs) })
+    const chunks = jsonChunks({ ...prepared, asOf }, graph)
+    await sendChunks(response, { chunks, held: heldBy(prepared.outputs) })
   }
 }
 
@@ -135,7 +139,7 @@ function heldBy(outputs: ListedOutput[]): number {
 
 /** The same as `response.json` would send, without holding the number for each byte in memory. */
 async function* jsonChunks(
-  { outputs, isTruncated }: { outputs: ListedOutput[]; isTruncated: boolean },
+  { outputs, isTruncated, asOf }: { outputs: ListedOutput[]; isTruncated: boolean; asOf: AsOf | undefined },
   store: TransactionSource,
 ): AsyncGenerator<string> {
   let text = '{"type":"output-list","outputs":['
@@ -156,7 +160,8 @@ async function* jsonChunks(
     }
     text += `],"outputIndex":${outputIndex}}`
   }
-  yield `${text}]${isTruncated ? ',"truncated":true' : ''}}`
+  const said = asOf === undefined ? '' : `,"asOf":${JSON.stringify(asOf)}`
+  yield `${text}]${isTruncated ? ',"truncated":true' : ''}${said}}`
 }
 
 /** A byte has up to four characters of JSON. */

@@ -5,13 +5,16 @@ import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { ServiceMetadata, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
 import type { AnsweringOutput } from '../../../backend/src/lookup-services/output-history.js'
+import { type NamesQuery, readNamesQuery } from '../../../backend/src/lookup-services/queries.js'
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import { LOOKUP_SERVICES } from '../../../backend/src/protocol/profile.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
-import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
+import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { optionalText, validate } from '../../gateway/http/schemas.js'
+import { asOf, optionalText, validate } from '../../gateway/http/schemas.js'
+import { NotCaughtUpError, setNamesHeaders, type TreeProgress } from '../../gateway/http/tree-progress.js'
 import { outputIndex } from '../../gateway/sync/sync-messages.js'
 import { syncRoutes } from '../../gateway/sync/sync-routes.js'
 import type { Config } from '../config/config.js'
@@ -32,6 +35,8 @@ export interface OverlayRoutesOptions
   graph: GraphStore
   bodies: RequestBodies
   submit: Submit
+  /** How far the host has followed the tree of names. */
+  progress: TreeProgress
 }
 
 /** What a host runs, by name and alias. */
@@ -66,6 +71,7 @@ const outputListShape = z.strictObject({
     .literal(true)
     .optional()
     .describe('Present if a page ends before its limit because its BEEF is long: continue with `after`.'),
+  asOf: asOf.optional(),
 })
 const topicDocumentationQuery = z.object({ manager: z.string().describe('A topic, as `tm_names`.') })
 const lookupDocumentationQuery = z.object({
@@ -82,7 +88,7 @@ const lookupBody = z.object({ service: z.string(), query: z.unknown() })
 
 /** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
-  const { engine, graph, profile, maxBodyBytes, maxQueryBytes, bodies } = options
+  const { engine, graph, profile, maxBodyBytes, maxQueryBytes, bodies, progress } = options
   const topics = aliased(profile.topicAliases)
   const services = aliased(profile.lookupServiceAliases)
   return Router()
@@ -110,9 +116,8 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
     .post('/lookup', bodies.json({ limit: maxQueryBytes }), lookup(options, services))
     .use(
       syncRoutes({
-        graph,
+        ...{ graph, bodies, progress },
         guard: new BlocklistFilter(graph),
-        bodies,
         topicOf: (name) => [topics(name)].find((topic) => Object.hasOwn(engine.managers, topic)),
       }),
     )
@@ -242,7 +247,7 @@ function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
 }
 
 function lookup(
-  { engine, graph, maxPageBytes }: OverlayRoutesOptions,
+  { engine, graph, maxPageBytes, progress }: OverlayRoutesOptions,
   services: (name: string) => string,
 ): RequestHandler {
   return async (request, response) => {
@@ -260,7 +265,16 @@ function lookup(
     const bounded = isOfSdk(request) ? withPartOf(query) : query
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: bounded })
     const pageBytes = isPage(query) ? maxPageBytes : undefined
-    await sendLookupAnswer({ request, response, formula, graph: graph.transactions, pageBytes })
+    const isAboutNames = service === LOOKUP_SERVICES.names
+    if (isAboutNames) {
+      if (progress.isCatchingUp && (await saysAbsence(readNamesQuery(query), formula.length, graph)))
+        throw new NotCaughtUpError(progress.progress())
+      setNamesHeaders(response, progress)
+    }
+    await sendLookupAnswer({
+      ...{ request, response, formula, graph: graph.transactions, pageBytes },
+      asOf: isAboutNames ? progress.asOf : undefined,
+    })
   }
 }
 
@@ -277,6 +291,17 @@ function withPartOf(query: unknown): unknown {
   const asksHistory =
     typeof query === 'object' && query !== null && 'history' in query && query.history === true
   return asksHistory ? { maxBytes: HISTORY_BYTES, ...query } : query
+}
+
+/**
+ * Whether an answer of `ls_names` says that something does not exist: outputs that are missing, and a live node, which nothing
+ * spends. That a name is taken does not: its mint is here.
+ */
+async function saysAbsence(asked: NamesQuery, found: number, { names }: GraphStore): Promise<boolean> {
+  if ('mine' in asked) return found > 0 || (await names.originOf(asked.mine)) === undefined
+  if ('node' in asked) return true
+  if ('origins' in asked) return found < asked.origins.length
+  return found === 0
 }
 
 /** The forms of a query that are answered in pages, which `after` continues. */
@@ -365,7 +390,8 @@ export const OVERLAY_OPERATIONS: OperationGroup = {
       body: { description: 'A service, and a query of a form that it documents.', json: lookupBody },
       answer: {
         description:
-          'The matching outputs. In binary: their number (varint); for each its txid, index (varint), and context after its length (varint); and one BEEF with all of their transactions.',
+          'The matching outputs; of `ls_names`, with `asOf`. In binary: their number (varint); for each its txid, index (varint), and context after its length (varint); and one BEEF with all of their transactions.',
+        headers: ['X-As-Of', 'X-Complete'],
         json: outputListShape,
         types: ['application/octet-stream'],
       },
@@ -373,6 +399,7 @@ export const OVERLAY_OPERATIONS: OperationGroup = {
         BAD_BODY: 'The body has another form, or there is no such service or query.',
         TOO_LARGE: 'The body is over the limit.',
         BLOCKED: 'The operator has blocked the output. Lists leave it out.',
+        NOT_CAUGHT_UP,
         ...STORE_ERRORS,
       },
     },

@@ -5,6 +5,7 @@ import type { Site } from '../../explorer/index.js'
 import { endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import type { ErrorPage } from '../../gateway/http/error-response.js'
 import { HTML_TYPE } from '../../gateway/http/send-body.js'
+import type { TreeProgress } from '../../gateway/http/tree-progress.js'
 import type { Config } from '../config/config.js'
 import { packageVersion } from '../config/package-info.js'
 import { pageHeaders } from './page-headers.js'
@@ -20,15 +21,22 @@ export type RenderPage = (render: (explorer: Explorer & { site: Site }) => strin
 /**
  * What the pages say of a host.
  *
- * @param port Where it listens, once it does: the system chooses a port in place of 0. By default, where the settings say.
+ * @param options.port Where it listens, once it does: the system chooses a port in place of 0. By default, where the settings say.
  */
-export function siteOf(config: Config, port = (): number | undefined => config.port || undefined): Site {
+export function siteOf(
+  config: Config,
+  options: { progress: TreeProgress; port?: (() => number | undefined) | undefined },
+): Site {
+  const { progress, port = () => config.port || undefined } = options
   const { profile, network, deployment } = config
   return {
     network: profile.name === 'local' ? 'local' : network,
     genesis: deployment && formatOutpoint(deployment.genesis),
     get gatewayHost() {
       return gatewayAuthority(config, port())
+    },
+    get catchingUp() {
+      return progress.isCatchingUp ? progress.progress() : undefined
     },
     namesPrefix: profile.namesPrefixes[0] ?? '',
     gatewayPrefix: profile.gatewayPrefixes[0] ?? '',
@@ -47,8 +55,11 @@ function gatewayAuthority(
   return port === '' ? gatewayHost : `${gatewayHost}:${port}`
 }
 
-export function pageRenderer(site: Site): RenderPage {
-  return async (render) => render({ ...(await loadExplorer()), site })
+export function pageRenderer(site: Site, progress: TreeProgress): RenderPage {
+  return async (render) => {
+    const explorer = await loadExplorer()
+    return explorer.withAsOf(render({ ...explorer, site }), progress.asOf)
+  }
 }
 
 const ERROR_HEADERS = { ...pageHeaders({ isFramed: true }), 'Cache-Control': 'no-store' }

@@ -12,10 +12,11 @@ import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/s
 import { CACHE } from '../../gateway/http/caching.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
 import { countTransactions } from '../../gateway/http/long-read.js'
-import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
+import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { askedOutpoint, blockHeight, count, outpoint, txid, validate } from '../../gateway/http/schemas.js'
 import { JSON_TYPE, sendChunks, sendJson } from '../../gateway/http/send-body.js'
+import { NotCaughtUpError, type TreeProgress } from '../../gateway/http/tree-progress.js'
 import type { Limits } from '../config/limits.js'
 
 const flag = z.enum(['true', 'false']).default('false')
@@ -57,6 +58,7 @@ export interface TxoRoutesOptions
   graph: GraphStore
   prefixes: string[]
   bodies: RequestBodies
+  progress: TreeProgress
 }
 
 /**
@@ -71,7 +73,7 @@ export function txoRoutes(options: TxoRoutesOptions): Router {
     .post('/spends', list, sendSpends(options))
     .get('/tx/:txid', sendOutputsOf(graph))
     .get('/:outpoint', sendOutput(graph))
-    .get('/:outpoint/spend', sendSpend(graph))
+    .get('/:outpoint/spend', sendSpend(options))
   return Router().use(prefixes, routes)
 }
 
@@ -87,10 +89,18 @@ function sendOutput(graph: GraphStore): Handler {
   }
 }
 
-function sendSpend(graph: GraphStore): Handler {
+function sendSpend({ graph, progress }: TxoRoutesOptions): Handler {
   return async ({ params }, response) => {
-    const spendTxid = await spendOfHeld(parseOutpoint(params.outpoint), graph)
+    const outpoint = parseOutpoint(params.outpoint)
+    const spendTxid = await spendOfHeld(outpoint, graph)
     if (spendTxid === undefined) throw notHeld()
+    // A host that follows the tree by this one would take the node for live.
+    if (
+      spendTxid === null &&
+      progress.isCatchingUp &&
+      (await graph.names.genuineNodes([outpoint])).length > 0
+    )
+      throw new NotCaughtUpError(progress.progress())
     response.set('Cache-Control', CACHE.revalidate)
     sendJson(response, { spendTxid } satisfies z.output<typeof spendShape>)
   }
@@ -312,7 +322,7 @@ export const TXO_OPERATIONS: OperationGroup = {
       summary: 'What spends an output',
       params: z.object({ outpoint: askedOutpoint }),
       answer: { description: 'The transaction, as far as this host knows.', json: spendShape },
-      errors: ALONE,
+      errors: { ...ALONE, NOT_CAUGHT_UP },
     },
     outputsOfTransaction: {
       route: 'GET /tx/{txid}',

@@ -1,6 +1,7 @@
 import type { AncestorsStatus } from '../../follow/ancestors-worker.js'
 import type { SourceStatus } from '../../follow/chain-sources.js'
 import type { FollowStatus } from '../../follow/follower.js'
+import type { CatchUpProgress } from '../../gateway/http/tree-progress.js'
 import type { HeadersStatus } from '../chain/chain-tracker.js'
 import { publicText } from './public-text.js'
 
@@ -28,6 +29,17 @@ export interface ChainStatus {
   sources?: SourceStatus[]
   /** How often sources contradicted each other since the start. */
   contradictions?: number
+}
+
+/** How far the parts are that catch up with the chain. */
+export function catchUpProgress({ headers, follower }: ChainParts): CatchUpProgress {
+  const chainHeight = headers?.status().height
+  const { found: height, sweep } = follower?.status() ?? {}
+  return {
+    ...(height !== undefined && { height }),
+    ...(chainHeight !== undefined && { chainHeight }),
+    ...sweep,
+  }
 }
 
 /** The status of the parts, with texts that anyone may read (`publicText`). A part that is missing leaves no field. */

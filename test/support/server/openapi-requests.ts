@@ -35,6 +35,8 @@ export interface Hosts {
   flooded: TestServer
   /** It waits for a chain source, which does not answer, for what is before {@link Stored.waiting}. */
   awaiting: TestServer
+  /** It has some of the tree, and follows it by a chain source that does not answer. */
+  behind: TestServer
   /** Its store has no space left. */
   full: TestServer
   /** It is rebuilding its index, and never finishes. */
@@ -51,6 +53,8 @@ export interface Stored {
   damaged: string
   /** An ordinal of `awaiting` without content. */
   waiting: string
+  /** The origin of the name `a`. */
+  named: string
   submittable: Uint8Array
   conflicting: Uint8Array
   /** The proof of a transaction that `well` has, and `empty` has without its outputs. */
@@ -86,8 +90,13 @@ export async function openapiHosts({
   const chain = new FakeChain({ nameContentType: PROFILES[profile].nameContentType })
   const settings = { ...treeOf(chain.deployment), PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
   const pages = await builtPages()
-  const well = await start({ ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }, { pages })
-  const empty = await start({ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9', ARC_CALLBACK_TOKEN })
+  const wells = { ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }
+  const DATA_DIR = await followedStore(start, settings)
+  const well = await start({ ...wells, DATA_DIR }, { pages })
+  const empty = await start({
+    ...{ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9', ARC_CALLBACK_TOKEN },
+    DATA_DIR: await followedStore(start, settings),
+  })
   const broken = await start({ ...settings, ADMIN_TOKEN })
   await broken.node.close()
 
@@ -99,6 +108,8 @@ export async function openapiHosts({
     outputs: [{ satoshis: 1, lockingScript: concatBytes(p2pkh(1), mapTail({ title: 'from somewhere' })) }],
   })
   await awaiting.submit(beefOf(placeless), ['tm_ordinals'])
+
+  const behind = await start({ ...settings, CHAIN_SOURCES: 'junglebus=http://127.0.0.1:9' })
 
   const limits = { READS_PER_MINUTE: '1', SUBMISSIONS_PER_MINUTE: '1', TRUST_PROXY: '1' }
   const flooded = await start({ ...settings, ...limits })
@@ -116,7 +127,11 @@ export async function openapiHosts({
     const { status, body } = await well.submit(...sent)
     if (status !== 200) throw new Error(`the host took no ${sent[1] ?? 'name'}: ${body.toString()}`)
   }
-  for (const mint of [chain.genesis, chain.mint('a'), chain.mint('b')]) await submit(beefOf(mint))
+  const minted = chain.mint('a')
+  for (const mint of [chain.genesis, minted, chain.mint('b')]) {
+    await submit(beefOf(mint))
+    await behind.submit(beefOf(mint))
+  }
   const directory = (map: Record<string, string>): Uint8Array =>
     inscriptionScript({ contentType: directoryType, body: utf8(JSON.stringify(map)) })
   const funding = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: p2pkh(0) }] })
@@ -168,6 +183,7 @@ export async function openapiHosts({
       ...(await watchingHosts(start)),
       flooded: { ...flooded, ask },
       awaiting,
+      behind,
       full: fullHost(full),
       rebuilding,
     },
@@ -176,6 +192,7 @@ export async function openapiHosts({
       blocked,
       damaged: rotten.outpoint(0),
       waiting: placeless.outpoint(0),
+      named: minted.outpoint(2),
       submittable,
       conflicting,
       notice,
@@ -187,6 +204,18 @@ function damage(dataDir: string, body: Uint8Array): void {
   const database = new Database(join(dataDir, 'minetree.sqlite'))
   database.prepare("update graph_pieces set bytes = x'00' where owner = ?").run([sha256(body)])
   database.close()
+}
+
+/** The folder of a store whose tree was followed. */
+async function followedStore(
+  start: ReturnType<typeof useServers>['start'],
+  settings: Record<string, string>,
+): Promise<string> {
+  const { node, dataDir, stop } = await start(settings)
+  const asOf = { height: 800_000, hash: 'ab'.repeat(32) }
+  await node.graph.settings.set('tree_followed', JSON.stringify({ complete: true, asOf }))
+  await stop()
+  return dataDir
 }
 
 /** The host, with a store that fails every write. */
@@ -233,7 +262,7 @@ function noticeOf(txid: string, blockHeight: number): Stored['notice'] {
 
 /** Requests that get every described answer of every operation, below one prefix of each kind. */
 export function openapiRequests({
-  stored: { site, blocked, damaged, waiting, submittable, conflicting, notice },
+  stored: { site, blocked, damaged, waiting, named, submittable, conflicting, notice },
   gateway,
   names,
   wallets,
@@ -292,6 +321,8 @@ export function openapiRequests({
     [413, '/lookup', question('-'.repeat(2 ** 20))],
     lost('/lookup', question({ origin: 'a' })),
     [451, '/lookup', question({ origin: 'd' })],
+    [200, '/lookup', question({ origin: 'a' }), 'behind'],
+    [503, '/lookup', question({ mine: 'ab' }), 'behind'],
 
     ...synced({ held: site(1), blocked }).flatMap(([status, path, asked]): OpenapiRequest[] =>
       status === 200 ? [[status, path, asked], lost(path, asked)] : [[status, path, asked]],
@@ -395,6 +426,7 @@ export function openapiRequests({
     lost(proof),
     [451, `${gateway}/proof/${blocked}`],
 
+    ...soFar({ names, gateway, wallets, named }),
     ...listed({ gateway, held: site(1), blocked, waiting }),
 
     [200, `${gateway}/preview/${html(9)}`],
@@ -445,6 +477,33 @@ export function openapiRequests({
     ...otherwise(requests),
     ...packed(requests),
   ].flatMap(withHead)
+}
+
+/** Requests about names to a host that has found some of them so far. */
+function soFar({
+  names,
+  gateway,
+  wallets,
+  named,
+}: Record<'names' | 'gateway' | 'wallets' | 'named', string>): OpenapiRequest[] {
+  const plain = ['', '/origin/a', '/a'].map((path) => names + path)
+  const tagged = ['counts', 'newest/names', 'tree', 'tree/a', 'search?text=a'].map(
+    (path) => `${gateway}/${path}`,
+  )
+  const proof = `${names}/proof/a`
+  const notYet = [
+    ...['?prefix=c', '/origin/c', '/mine/ab', '/proof/c', '/c'].map((path) => names + path),
+    ...['tree/c', 'search?text=c'].map((path) => `${gateway}/${path}`),
+  ]
+  return [
+    ...[...plain, ...tagged, proof].map((path): OpenapiRequest => [200, path, {}, 'behind']),
+    ...[...tagged, proof].map((path): OpenapiRequest => [304, path, KNOWN, 'behind']),
+    ...notYet.map((path): OpenapiRequest => [503, path, {}, 'behind']),
+    ...['tree', 'newest/names'].map((path): OpenapiRequest => [503, `${gateway}/${path}`, {}, 'awaiting']),
+    [503, `${wallets}/txo/${named.replace(/_2$/, '_1')}/spend`, {}, 'behind'],
+    [200, `${names}/origins`, posted([named]), 'behind'],
+    [503, `${names}/origins`, posted([named, `${'ab'.repeat(32)}_2`]), 'behind'],
+  ]
 }
 
 /** Requests for lists. */

@@ -140,6 +140,9 @@ function testServer({ url, node, stop }: RunningServer, dataDir: string): TestSe
   }
 }
 
+/** Settings that follow from what a host lived through, and not from what it holds. */
+const OF_ITS_LIFE = ['scores', 'tree_followed']
+
 /** What the store in a folder holds, read past the server. */
 export function storedRows(dataDir: string): Record<string, string[]> {
   const database = new Database(join(dataDir, 'minetree.sqlite'), { readonly: true })
@@ -154,7 +157,8 @@ export function storedRows(dataDir: string): Record<string, string[]> {
         .filter((name) => name !== 'arrival')
     const objectsOf = (table: string): object[] => {
       const all = database.prepare(`select ${columnsOf(table)} from ${table}`).all() as object[]
-      if (table === 'graph_settings') return all.filter((row) => (row as { name: string }).name !== 'scores')
+      if (table === 'graph_settings')
+        return all.filter((row) => !OF_ITS_LIFE.includes((row as { name: string }).name))
       return table === 'graph_outputs' ? withCanonicalLineages(all) : all
     }
     const rowsOf = (table: string): string[] =>
