@@ -33,7 +33,7 @@ async function* compare(live: CovenantSpend, covenantVersion: CovenantVersion): 
   for (const name of ['a', 'ab', 'abcdefgh']) {
     const size = sizeOf(await mintOf({ code, covenantVersion, name }))
     const liveSize = sizeOf(await mintOf({ code: liveCode, covenantVersion: 1, name }))
-    yield `a mint of ${name}: ${size} bytes (wanted: at most 2,250), live ${liveSize}`
+    yield `a mint of ${name}: ${size} bytes (wanted: at most 2,300), live ${liveSize}`
   }
 
   // Of one bit, as nobody wants to wait for 22: the same opcodes run.
