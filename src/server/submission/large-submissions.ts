@@ -26,7 +26,7 @@ import type {
 } from './submission-worker.js'
 
 /** From how many bytes on a BEEF is large: parsing and hashing it blocks a thread, the longer the larger it is. */
-const LARGE = 64 * 1024
+export const LARGE = 64 * 1024
 const MiB = 1024 * 1024
 /** How many MiB of large ones the worker thread holds parsed at once. One is always accepted. */
 const LARGE_AT_ONCE = 128

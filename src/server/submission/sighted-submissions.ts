@@ -2,6 +2,7 @@ import type { GraphStore, SightingRecord } from '../../../backend/src/graph/grap
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { Sightings } from '../../follow/sightings.js'
 import { ConflictError } from './errors.js'
+import { LARGE } from './large-submissions.js'
 import type { Overlay } from './overlay.js'
 import type { Submit } from './submission-queue.js'
 
@@ -20,9 +21,6 @@ export async function recordSightings(
   return changed.length > 0
 }
 
-/** Longer ones are parsed on another thread; what they conflict with is asked about in the background. */
-const SHORT = 64 * 1024
-
 /**
  * Submits, and has the network asked about what is unproven: in the background, or, before a conflict is lost to a transaction
  * that the network has not seen, now. Then it is submitted once more, and counts if the network has it.
@@ -30,25 +28,25 @@ const SHORT = 64 * 1024
 export function withSightings(submit: Submit, sightings: Pick<Sightings, 'ask' | 'notice'>): Submit {
   return async (submission) => {
     const { beef } = submission
-    const isShort = beef.length <= SHORT
+    // A large one is parsed on another thread, where it is by then. It is asked about when the follower comes by.
+    const isLarge = beef.length >= LARGE
     try {
       const steak = await submit(submission)
-      // What was admitted has been parsed.
-      if (isShort) sightings.notice(unprovenIn(beef))
+      if (!isLarge) sightings.notice(unprovenIn(beef))
       return steak
     } catch (error) {
-      if (
-        !isShort ||
-        !(error instanceof ConflictError) ||
-        (error.tier !== 'unseen' && error.tier !== 'rejected')
-      )
-        throw error
-      const { txid } = readBeef(beef).subject
-      if (!(await sightings.ask([...new Set([error.data.txid, txid])]))) throw error
-      return await submit(submission)
+      if (isLarge || !(error instanceof ConflictError) || !OPEN_TIERS.has(error.tier)) throw error
+      const both = [...new Set([error.data.txid, readBeef(beef).subject.txid])]
+      if (await sightings.ask(both)) return await submit(submission)
+      // Unless it was asked just now: the loser waits.
+      sightings.notice(both)
+      throw error
     }
   }
 }
+
+/** Those of a winner, or of what was rejected, that an answer of the network may change. */
+const OPEN_TIERS: ReadonlySet<string> = new Set(['unseen', 'rejected'] satisfies ConflictError['tier'][])
 
 /** The subject of a BEEF, unless it is proven there. */
 function unprovenIn(beef: Uint8Array): string[] {

@@ -127,6 +127,34 @@ test('what arrives first stands where nobody can be asked, until a proof decides
   expect(await owner('a')).toBe(honest.txid)
 })
 
+test('one that lost wins with its proof, without being sent again', async () => {
+  const { world, mint, submit } = await contest([])
+  const root = world.chain.node('')
+  const squat = mint('a', 2, root)
+  const honest = mint('a', 3, root)
+  expect((await submit(squat)).status).toBe(200)
+  expect((await submit(honest)).status).toBe(409)
+  const again = await world.restart()
+  world.headers.mine([honest])
+  const path = world.headers.branch.path(honest.txid)?.toHex()
+  const notice = posted({ txid: honest.txid, merklePath: path, txStatus: 'MINED' })
+  expect((await again.server.ask('/arc-ingest', notice)).status).toBe(200)
+  expect((await again.server.ask('/svc/names/origin/a')).json).toMatchObject({ outpoint: honest.outpoint(2) })
+})
+
+test('one that lost wins once the network has it, without being sent again', async () => {
+  const { world, network, mint, submit, owner } = await contest(['whatsonchain', 'arc'])
+  const root = world.chain.node('')
+  const squat = mint('a', 2, root)
+  const honest = mint('a', 3, root)
+  expect((await submit(squat)).status).toBe(200)
+  expect((await submit(honest)).status).toBe(409)
+  network.know(honest)
+  world.headers.mine([])
+  await world.tell()
+  await until(async () => (await owner('a')) === honest.txid, 'the one that waited counts')
+})
+
 test('where no source has seen either, the first one stands', async () => {
   const { world, network, mint, submit, owner } = await contest(['whatsonchain', 'arc'])
   const root = world.chain.node('')
