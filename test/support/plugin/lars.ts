@@ -104,7 +104,7 @@ export async function installContainer(): Promise<Installed> {
     devDependencies: { '@types/node': '^22.10.1' },
   }
   // What OverlayExpress 0.8 brings along, which LARS 1.5 installs.
-  const host = await hostPackage({ '@bsv/sdk': '^1.9.24', mongodb: '^6.20.0' })
+  const host = await hostPackage({ versions: { '@bsv/sdk': '^1.9.24', mongodb: '^6.20.0' } })
   const make = async (made: string): Promise<void> => {
     await mkdir(join(made, 'overlay-express'))
     await writeFile(join(made, 'package.json'), JSON.stringify(container))
@@ -119,9 +119,16 @@ export async function installContainer(): Promise<Installed> {
 /**
  * The files of the package in place of `@bsv/overlay-express`: {@link OverlayExpress}, with the types of the real one.
  *
- * @param versions What it depends on in other versions than these.
+ * @param host.version That of the host.
+ * @param host.versions What it depends on in other versions than these.
  */
-export async function hostPackage(versions: Record<string, string> = {}): Promise<Record<string, string>> {
+export async function hostPackage({
+  version = '0.8.4',
+  versions,
+}: {
+  version?: string
+  versions: Record<string, string>
+}): Promise<Record<string, string>> {
   const read = async (file: string): Promise<string> => await readFile(file, 'utf8')
   const { dependencies, devDependencies } = JSON.parse(await read(join(ROOT, 'package.json'))) as Record<
     'dependencies' | 'devDependencies',
@@ -131,7 +138,7 @@ export async function hostPackage(versions: Record<string, string> = {}): Promis
   const used = ['@bsv/overlay', '@bsv/sdk', 'knex', 'libsql', 'lru-cache', 'mongodb']
   const host = {
     name: '@bsv/overlay-express',
-    version: '0.9.1',
+    version,
     type: 'module',
     exports: { types: './index.d.ts', import: './index.js', require: './index.cjs' },
     dependencies: {

@@ -28,13 +28,14 @@ const HOSTS = {
   '2.2': { '@bsv/sdk': '^2.1.0', express: '^5.2.1', '@types/express': '^5.0.0', mongodb: '^7.1.0' },
 }
 
+const VERSIONS: Record<string, string> = { '0.8': '0.8.4', '2.2': '2.2.0' }
 /** And which engine. */
 const ENGINES: Record<string, string> = { '0.8': '0.5.4', '2.2': '2.0.2' }
 
 const installations: [host: string, installed: Installation][] = []
 for (const [host, versions] of Object.entries(HOSTS)) {
   const dependencies = { '@types/node': '^20.19.0', ...versions }
-  const packages = { '@bsv/overlay-express': await hostPackage(versions) }
+  const packages = { '@bsv/overlay-express': await hostPackage({ version: VERSIONS[host] ?? '', versions }) }
   installations.push([host, await installedPackage({ dependencies, packages })])
 }
 
