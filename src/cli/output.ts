@@ -1,5 +1,6 @@
 import type { Writable } from 'node:stream'
 import picocolors from 'picocolors'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { escapeControlChars } from '../server/telemetry/escape-control-chars.js'
 
 export type Colors = ReturnType<typeof picocolors.createColors>
@@ -136,7 +137,7 @@ export interface Progress {
  * elsewhere, a line every ten seconds, so that a log shows that the work continues.
  */
 export class ProgressLine {
-  private readonly began = performance.now()
+  private readonly began = monotonic()
   private last: number
   private isShown = false
 
@@ -150,7 +151,7 @@ export class ProgressLine {
 
   /** May be called very often: most calls only check the clock. */
   update(progress: () => Progress): void {
-    const now = performance.now()
+    const now = monotonic()
     if (now - this.last < (this.stream.isTTY ? EVERY.terminal : EVERY.file)) return
     this.last = now
     const { text, share } = progress()

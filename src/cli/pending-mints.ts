@@ -3,6 +3,7 @@ import { writeBeef } from '../../backend/src/protocol/beef-transaction.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { decodeMineNode } from '../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction } from '../../backend/src/protocol/transaction.js'
 import type { VerifiedNode } from '../client/verify-name.js'
@@ -75,7 +76,7 @@ export async function reconcileMints(options: Reconciling): Promise<{
   const byOther: { name: string; txid: string }[] = []
   const submitted: string[] = []
   const undecided: UndecidedMint[] = []
-  const end = performance.now() + MAX_TIME
+  const end = monotonic() + MAX_TIME
   const { mints, damaged } = await options.folder.read()
   for (const mint of mints) {
     const { txid, state } = mint
@@ -84,7 +85,7 @@ export async function reconcileMints(options: Reconciling): Promise<{
     let outcome: MintOutcome
     try {
       outcome =
-        performance.now() > end
+        monotonic() > end
           ? { kind: 'undecided', why: 'earlier mints took too long' }
           : await reconcile(options, { ...mint, name })
     } catch (error) {

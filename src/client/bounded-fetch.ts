@@ -1,4 +1,5 @@
 import { joinBytes, readStrictUtf8 } from '../../backend/src/protocol/bytes.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import type { HttpClient, HttpClientResponse } from '../../backend/src/protocol/sdk-types.js'
 import { DEFAULT_MAX_BYTES } from './bundle.js'
 import { SourceError } from './errors.js'
@@ -77,7 +78,7 @@ export class FetchBudget {
   private bytes: number
 
   constructor(private readonly options: FetchOptions) {
-    this.end = performance.now() + (options.timeout ?? DEFAULT_TIMEOUT)
+    this.end = monotonic() + (options.timeout ?? DEFAULT_TIMEOUT)
     this.bytes = options.maxBytes ?? DEFAULT_MAX_BYTES
   }
 
@@ -91,7 +92,7 @@ export class FetchBudget {
     try {
       const answer = await fetchBounded(url, init, {
         ...this.options,
-        timeout: Math.max(0, Math.ceil(this.end - performance.now())),
+        timeout: Math.max(0, Math.ceil(this.end - monotonic())),
         maxBytes: Math.min(this.bytes, maxBytes),
       })
       this.bytes -= answer.body.length

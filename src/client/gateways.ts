@@ -1,4 +1,5 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { FetchBudget, type FetchedAnswer, field, LONGEST_TIMER, readJson } from './bounded-fetch.js'
 import { HeadersError, ProofError, SourceError } from './errors.js'
 import {
@@ -26,12 +27,12 @@ export class FetchLimits {
     private bytes: number,
     readonly signal: AbortSignal | undefined,
   ) {
-    this.end = performance.now() + timeout
+    this.end = monotonic() + timeout
   }
 
   /** What one of some gateways gets: an equal share of what is left. */
   share(gateways: number): Share {
-    const timeout = Math.max(0, Math.ceil((this.end - performance.now()) / gateways))
+    const timeout = Math.max(0, Math.ceil((this.end - monotonic()) / gateways))
     return { timeout, maxBytes: Math.floor(this.bytes / gateways) }
   }
 
@@ -149,7 +150,7 @@ export class Gateways {
     const signals = [limits.signal, others, late.signal].filter((each) => each !== undefined)
     const signal = AbortSignal.any(signals)
     const { fetch } = this.options
-    const began = performance.now()
+    const began = monotonic()
     const budget = new FetchBudget({ ...share, signal, ...(fetch && { fetch }) })
     try {
       let answer = await attempt(gateway, question, { budget, limits, signal })
@@ -159,7 +160,7 @@ export class Gateways {
       limits.signal?.throwIfAborted()
       const isProven = answer.kind === 'proven'
       if (isProven || (COUNTED.includes(answer.kind) && others?.aborted !== true))
-        this.past.add(gateway, { isProven, took: performance.now() - began })
+        this.past.add(gateway, { isProven, took: monotonic() - began })
       return answer
     } finally {
       clearTimeout(timer)
@@ -232,7 +233,7 @@ class GatewayHistory {
   private readonly past = new WeakMap<Gateway, { took: number; proven: number; until: number }>()
 
   add(gateway: Gateway, { isProven, took }: { isProven: boolean; took: number }): void {
-    const now = performance.now()
+    const now = monotonic()
     const known = this.past.get(gateway)
     const before = known !== undefined && known.until > now ? known : { took: 0, proven: 0 }
     const kept = 1 - 1 / AVERAGED
@@ -253,7 +254,7 @@ class GatewayHistory {
 
   private level(gateway: Gateway): number {
     const known = this.past.get(gateway)
-    if (known === undefined || known.until <= performance.now()) return 0
+    if (known === undefined || known.until <= monotonic()) return 0
     if (known.proven === 0) return Number.POSITIVE_INFINITY
     return Math.max(0, Math.ceil(Math.log2(known.took / known.proven / FAST)))
   }

@@ -7,6 +7,7 @@ import {
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import { toHex } from '../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES } from '../../backend/src/protocol/profile.js'
 import type { LookupResolverConfig } from '../../backend/src/protocol/sdk-types.js'
@@ -70,14 +71,14 @@ export class LookupNameSource implements NameSource {
   /** Asks hosts until one shows the name; each gets an equal share of `maxBytes`. */
   async ask(name: string, bounds: AskBounds = {}): Promise<IndexReply[]> {
     const { timeout, maxBytes, signal } = withBounds(this.options, bounds)
-    const start = performance.now()
+    const start = monotonic()
     const found = await this.find(bounds).catch((error: unknown) => {
       if (error instanceof SourceError) return error
       throw error
     })
     if (found instanceof SourceError) return [{ index: this.index, kind: 'failed', error: found }]
     const replies: IndexReply[] = []
-    const left = (): number => Math.max(0, timeout - (performance.now() - start))
+    const left = (): number => Math.max(0, timeout - (monotonic() - start))
     for (let at = 0; at < found.length && left() > 0; at += this.maxIndexes) {
       const rounds = Math.ceil((found.length - at) / this.maxIndexes)
       const each: AskBounds = {

@@ -16,6 +16,7 @@ import {
   targetRuleOf,
   totalWork,
 } from '../../backend/src/protocol/header-rules.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import {
   DEFAULT_TIMEOUT,
   type FetchOptions,
@@ -89,7 +90,9 @@ export class OwnHeaders {
   private readonly checkpoint: Pick<HeaderCheckpoint, 'height' | 'hash'> & Partial<HeaderCheckpoint>
   private readonly sources: readonly HeaderSource[]
   private readonly store: HeaderStore | undefined
+  /** The time of day, which the times of blocks are compared with, and a clock for durations. */
   private readonly now: () => number
+  private readonly clock: () => number
   /** All of them, from `from` on; undefined before the first time. */
   private chain: { from: number; headers: Uint8Array } | undefined
   private synced: { at: number; error?: OwnHeadersError } = { at: Number.NEGATIVE_INFINITY }
@@ -101,7 +104,7 @@ export class OwnHeaders {
   private readonly below = new Queue()
 
   constructor(options: OwnHeadersOptions) {
-    const { network = 'main', now = Date.now, store } = options
+    const { network = 'main', now, store } = options
     this.options = options
     this.checkpoint = options.checkpoint ?? HEADER_CHECKPOINTS[network]
     this.sources = options.sources.map((source) =>
@@ -110,7 +113,8 @@ export class OwnHeaders {
         : chaintracksHeaders(String(source), options.fetch),
     )
     this.store = store
-    this.now = now
+    this.now = now ?? Date.now
+    this.clock = now ?? monotonic
   }
 
   /**
@@ -304,7 +308,7 @@ export class OwnHeaders {
   /** Asks for new blocks, unless that was done lately. */
   private async syncIfOld(): Promise<void> {
     const { recheckAfter = 10_000 } = this.options
-    if (this.now() - this.synced.at < recheckAfter) {
+    if (this.clock() - this.synced.at < recheckAfter) {
       if (this.synced.error !== undefined) throw this.synced.error
       return
     }
@@ -320,7 +324,7 @@ export class OwnHeaders {
       }
     }
     const error = hasAnswer ? undefined : unanswered('no block headers', failures)
-    this.synced = { at: this.now(), ...(error && { error }) }
+    this.synced = { at: this.clock(), ...(error && { error }) }
     if (error !== undefined) throw error
   }
 
@@ -338,7 +342,7 @@ export class OwnHeaders {
 
   /** Extends the chain by what a source has, from where it parts with ours. @throws InvalidHeadersError. */
   private async follow(source: HeaderSource): Promise<void> {
-    const late = performance.now() + PATIENCE
+    const late = monotonic() + PATIENCE
     for (const depth of DEPTHS) {
       // Its block at this height is compared with ours.
       const at = Math.max(this.tip - depth + 1, this.checkpoint.height)
@@ -346,7 +350,7 @@ export class OwnHeaders {
       const isOurs = headers.length > 0 && equalBytes(headerAt(headers, 0), this.headerAt(at))
       if (isOurs) return await this.adopt(source, { fork: at, first: headers, late })
       if (at === this.checkpoint.height) break
-      if (performance.now() > late) throw tooSlow()
+      if (monotonic() > late) throw tooSlow()
     }
     throw new InvalidHeadersError('its chain does not lead from ours, nor from the checkpoint')
   }
@@ -377,7 +381,7 @@ export class OwnHeaders {
       // What only extends our chain counts at once, so that it is not fetched again if this is interrupted.
       if (place === headerCount(ours)) await this.replaceAfter(theirs.height - headerCount(page), [page])
       if (theirs.height - fork > MAX_ADDED) break
-      if (performance.now() > late && theirs.height - fork < PAGE - 1) throw tooSlow()
+      if (monotonic() > late && theirs.height - fork < PAGE - 1) throw tooSlow()
       page = await this.fetched(source, theirs.height + 1, PAGE)
     }
     if (added.length === 0 || place === headerCount(ours)) return
@@ -452,14 +456,14 @@ export class OwnHeaders {
 
   /** As many headers as are asked for, unless the source has fewer: it may not give all of them at once. */
   private async fetchedAll(source: HeaderSource, from: number, count: number): Promise<Uint8Array> {
-    const late = performance.now() + PATIENCE
+    const late = monotonic() + PATIENCE
     const parts: Uint8Array[] = []
     for (let left = count; left > 0; ) {
       const part = await this.fetched(source, from + count - left, left)
       if (part.length === 0) break
       parts.push(part)
       left -= headerCount(part)
-      if (left > 0 && performance.now() > late) throw tooSlow()
+      if (left > 0 && monotonic() > late) throw tooSlow()
     }
     return joinBytes(parts)
   }

@@ -1,6 +1,7 @@
 import { MultiCodeError, messageOf } from '../../backend/src/protocol/coded-error.js'
 import { confusablesAmong } from '../../backend/src/protocol/confusable-names.js'
 import { isName } from '../../backend/src/protocol/mine-node.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { DEFAULT_TIMEOUT, LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
 import { CheckWorkerError, checkInWorker } from './check-in-worker.js'
@@ -104,8 +105,12 @@ export function isFresh(
   { freshness, spendStatus }: Pick<ResolvedName, 'freshness' | 'spendStatus'>,
   now = Date.now(),
 ): boolean {
-  return now < freshness.until && spendStatus === 'unspent'
+  const end = ends.get(freshness) ?? Number.POSITIVE_INFINITY
+  return now < freshness.until && monotonic() < end && spendStatus === 'unspent'
 }
+
+/** When results of this process are too old on the monotonic clock: the time of day may be set back. */
+const ends = new WeakMap<Freshness, number>()
 
 /** What the caller knows of names from earlier, such as an address book: a Map of names to identity keys, or a store. */
 export interface KnownIdentities {
@@ -160,7 +165,7 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
   const { name } = options
   if (!isName(name)) throw new ResolutionError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
   const sources = options.sources.map(nameSource)
-  const checkedAt = Date.now()
+  const [checkedAt, askedAt] = [Date.now(), monotonic()]
   const memory = options.segments?.recall(options)
   const { outcomes, notAsked } = await askSources(sources, { ...options, memory })
 
@@ -194,6 +199,13 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
     status === 'spent'
       ? { state: 'unbound' }
       : verifyBinding({ lockingScript: tip.lockingScript, spent: tip.bindingInputs })
+  const maxAge = options.maxAge ?? DEFAULT_MAX_AGE
+  const freshness: Freshness = {
+    until: checkedAt + maxAge,
+    agreeing: reports.filter(({ verdict }) => verdict === 'agrees').length,
+    asked: reports.length,
+  }
+  ends.set(freshness, askedAt + maxAge)
   return {
     name,
     origin: best.name,
@@ -203,11 +215,7 @@ export async function resolveName(options: ResolveOptions): Promise<ResolvedName
     proven: best.name.proven && tip.proven,
     spendStatus: status,
     checkedAt,
-    freshness: {
-      until: checkedAt + (options.maxAge ?? DEFAULT_MAX_AGE),
-      agreeing: reports.filter(({ verdict }) => verdict === 'agrees').length,
-      asked: reports.length,
-    },
+    freshness,
     reports,
     notAsked,
   }
@@ -338,7 +346,7 @@ async function askSources(
   const { name, deployment, memory } = options
   const { timeout = DEFAULT_TIMEOUT, maxTotalBytes = DEFAULT_TOTAL_BYTES } = options
   const { maxAtOnce = DEFAULT_AT_ONCE } = options
-  const end = performance.now() + timeout
+  const end = monotonic() + timeout
   const most = sources.reduce((sum, source) => sum + maxIndexesOf(source), 0)
   const maxBytes = Math.floor(maxTotalBytes / Math.min(maxAtOnce, Math.max(1, most)))
   const share = timeout / Math.max(1, Math.ceil(most / maxAtOnce))
@@ -352,7 +360,7 @@ async function askSources(
     { index, time = share, bytes = maxBytes }: { index: string; time?: number; bytes?: number },
   ): Promise<Outcome[]> =>
     await slots.run(async () => {
-      const left = Math.min(time, share, end - performance.now())
+      const left = Math.min(time, share, end - monotonic())
       return await withDeadline(left, index, async (bounds) => {
         const { signal } = bounds
         const ask = async (before?: KnownName): Promise<Outcome[]> => {
@@ -397,9 +405,9 @@ async function askSources(
     const candidates = found.slice(0, MAX_INDEXES)
     const bytes = Math.floor(maxBytes * Math.min(1, atOnce / Math.max(1, candidates.length)))
     let asked = 0
-    while (asked < candidates.length && !outcomes.some(isChecked) && performance.now() < end) {
+    while (asked < candidates.length && !outcomes.some(isChecked) && monotonic() < end) {
       // Slow ones leave time for those that are asked after them.
-      const time = (end - performance.now()) / Math.ceil((candidates.length - asked) / atOnce)
+      const time = (end - monotonic()) / Math.ceil((candidates.length - asked) / atOnce)
       const next = candidates.slice(asked, asked + atOnce)
       asked += next.length
       const replies = next.map((each) => askIndex(each, { index: each.index ?? index, time, bytes }))

@@ -1,3 +1,5 @@
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
+
 /** How long what was of no use is left out, or asked after the others, in milliseconds. */
 const REST = 60_000
 
@@ -6,12 +8,12 @@ export class Resting<Asked extends object> {
   /** Until when each of them rests. */
   private readonly until = new WeakMap<Asked, number>()
 
-  has(asked: Asked, now = performance.now()): boolean {
+  has(asked: Asked, now = monotonic()): boolean {
     return (this.until.get(asked) ?? 0) > now
   }
 
   add(asked: Asked): void {
-    this.until.set(asked, performance.now() + REST)
+    this.until.set(asked, monotonic() + REST)
   }
 
   delete(asked: Asked): void {
@@ -20,7 +22,7 @@ export class Resting<Asked extends object> {
 
   /** In their order, but those that rest after the others. */
   inTurn(all: readonly Asked[]): { each: Asked; isResting: boolean }[] {
-    const now = performance.now()
+    const now = monotonic()
     const turns = all.map((each) => ({ each, isResting: this.has(each, now) }))
     return [...turns.filter(({ isResting }) => !isResting), ...turns.filter(({ isResting }) => isResting)]
   }

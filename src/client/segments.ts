@@ -1,4 +1,5 @@
 import type { Deployment } from '../../backend/src/protocol/mint.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { unlessAborted } from './bounded-fetch.js'
 import type { ClaimedBlock } from './bundle.js'
@@ -82,13 +83,13 @@ export class NameMemory {
     { signal, patience }: { signal: AbortSignal; patience: number },
     ask: (known: KnownName | undefined) => Promise<Answer>,
   ): Promise<Answer> {
-    const end = performance.now() + patience
+    const end = monotonic() + patience
     let known = await this.known(signal)
     while (known !== undefined && mintIn(known, this.asked.name) === undefined) {
       const key = `${index} ${this.furthest(known)}`
       const other = this.fetching.get(key)
       if (other === undefined) return await asOnly(this.fetching, key, async () => await ask(known))
-      const left = end - performance.now()
+      const left = end - monotonic()
       if (left <= 0) break
       await unlessAborted(withinTime(other, left), signal)
       known = await this.known(signal)

@@ -1,3 +1,5 @@
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
+
 /** How long a check may keep the thread before others run, in milliseconds. */
 const SLICE = 10
 
@@ -10,14 +12,14 @@ const waiting: { used: number; resume(): void }[] = []
  * work delays the small ones by one step at most.
  */
 export class ThreadShare {
-  private since = performance.now()
+  private since = monotonic()
 
   /** @param usedBefore Milliseconds that count as used already: a check starts behind those that have used less. */
   constructor(private usedBefore = 0) {}
 
   /** Starts a slice after waiting for something else, which does not count. */
   resume(): void {
-    this.since = performance.now()
+    this.since = monotonic()
   }
 
   /** Ends a slice before waiting for something else. */
@@ -28,12 +30,12 @@ export class ThreadShare {
 
   /** How long the check has used the thread, in milliseconds. */
   get used(): number {
-    return this.usedBefore + performance.now() - this.since
+    return this.usedBefore + monotonic() - this.since
   }
 
   /** Whether the slice is over. */
   get isDue(): boolean {
-    return performance.now() - this.since >= SLICE
+    return monotonic() - this.since >= SLICE
   }
 
   /** Gives up the thread; resolves in a later task of the event loop, once no waiting check has used less. */

@@ -1,3 +1,4 @@
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { LONGEST_TIMER, unlessAborted } from './bounded-fetch.js'
 import { RecentMap } from './segment-store.js'
 import type { VerifiedOutput } from './verify-output.js'
@@ -16,7 +17,7 @@ export function copied(output: VerifiedOutput): VerifiedOutput {
 
 /** Where names and ordinals are, as it was found out lately or is being found out. */
 export class RecentTips {
-  private readonly tips = new RecentMap<{ tip: Promise<{ checkedAt: number }>; until: number }>(MAX_TIPS)
+  private readonly tips = new RecentMap<{ tip: Promise<unknown>; until: number }>(MAX_TIPS)
 
   /** @param maxAge In milliseconds. */
   constructor(private readonly maxAge: number) {}
@@ -25,25 +26,22 @@ export class RecentTips {
    * @param ask Not by the signal of one caller: others may wait for the answer as well.
    * @throws what `ask` throws; the reason of the signal.
    */
-  async get<Tip extends { checkedAt: number }>(
-    key: string,
-    ask: () => Promise<Tip>,
-    signal: AbortSignal | undefined,
-  ): Promise<Tip> {
+  async get<Tip>(key: string, ask: () => Promise<Tip>, signal: AbortSignal | undefined): Promise<Tip> {
     const known = this.tips.get(key)
-    const tip = known && Date.now() < known.until ? (known.tip as Promise<Tip>) : this.asked(key, ask())
+    const tip = known && monotonic() < known.until ? (known.tip as Promise<Tip>) : this.asked(key, ask())
     return await (signal === undefined ? tip : unlessAborted(tip, signal))
   }
 
-  private asked<Tip extends { checkedAt: number }>(key: string, tip: Promise<Tip>): Promise<Tip> {
+  private asked<Tip>(key: string, tip: Promise<Tip>): Promise<Tip> {
+    const askedAt = monotonic()
     const entry = { tip, until: Number.POSITIVE_INFINITY }
     this.tips.set(key, entry)
     const forget = (): void => {
       if (this.tips.get(key) === entry) this.tips.delete(key)
     }
-    tip.then(({ checkedAt }) => {
-      entry.until = checkedAt + this.maxAge
-      const left = Math.max(0, entry.until - Date.now())
+    tip.then(() => {
+      entry.until = askedAt + this.maxAge
+      const left = Math.max(0, entry.until - monotonic())
       const timer = setTimeout(forget, Math.min(left, LONGEST_TIMER))
       // Node's keeps a process alive.
       if (typeof timer === 'object') timer.unref()
@@ -66,7 +64,7 @@ export class OutputCache {
     const known = this.outputs.get(key)
     if (known === undefined) return undefined
     this.remove(key)
-    if (performance.now() > known.until) return undefined
+    if (monotonic() > known.until) return undefined
     this.put(key, known)
     return known.output
   }
@@ -75,7 +73,7 @@ export class OutputCache {
     if (weightOf(output) > this.maxBytes / 4) return
     this.remove(key)
     const maxAge = output.height === undefined ? this.maxAge : MAX_AGE_IN_BLOCK
-    this.put(key, { output: copied(output), until: performance.now() + maxAge })
+    this.put(key, { output: copied(output), until: monotonic() + maxAge })
     for (const oldest of this.outputs.keys()) {
       if (this.bytes <= this.maxBytes) return
       this.remove(oldest)

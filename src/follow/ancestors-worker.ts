@@ -4,6 +4,7 @@ import type { AncestorCounts, AncestorEntry, AncestorQueue } from '../../backend
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { steadyTime } from '../../backend/src/protocol/monotonic.js'
 import type { Admission } from './admission.js'
 import { type GatherLimits, gather } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
@@ -27,7 +28,7 @@ export interface AncestorsWorkerOptions {
   pause?: number
   /** How long the worker rests when a source does not answer, in milliseconds; 30,000 by default. */
   rest?: number
-  /** Milliseconds since 1970. */
+  /** As `steadyTime` by default: what is due is stored. */
   now?: () => number
 }
 
@@ -105,7 +106,7 @@ export class AncestorsWorker {
   }
 
   private get now(): number {
-    return (this.options.now ?? Date.now)()
+    return (this.options.now ?? steadyTime)()
   }
 
   private async run(): Promise<void> {
@@ -239,6 +240,6 @@ export class AncestorsWorker {
   }
 
   private note(error: unknown): void {
-    this.lastError = { at: this.now, message: messageOf(error) }
+    this.lastError = { at: Date.now(), message: messageOf(error) }
   }
 }

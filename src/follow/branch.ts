@@ -3,6 +3,7 @@ import pLimit from 'p-limit'
 import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
 import type { NodeRecord, TransactionRecord } from '../../backend/src/graph/records.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { readTransaction, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import type { Admission } from './admission.js'
@@ -296,9 +297,9 @@ export class BranchFollower {
     if (proof === undefined) await this.options.onSeen?.(txid)
     if (!isNews && fetched.length === 0) return { admission: { kind: 'known' }, isComplete }
     if (proof === undefined) this.unproven.count++
-    const began = performance.now()
+    const began = monotonic()
     const admission = await node.admit({ txid, beef })
-    if (proof === undefined) this.unproven.time += performance.now() - began
+    if (proof === undefined) this.unproven.time += monotonic() - began
     if (admission.kind === 'refused') throw new FollowError('REFUSED', `${txid}: ${admission.why}`)
     if (proof !== undefined) this.report.height = Math.max(this.report.height ?? 0, proof.height)
     if (isNews && admission.kind === 'known') this.report.known++

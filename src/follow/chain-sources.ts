@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { Logger } from 'pino'
 import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import type { Block, Proof, TransactionRecord } from '../../backend/src/graph/records.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { type ChainSource, type SingleSource, spends } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
@@ -192,7 +193,7 @@ export class ChainSources implements ChainSource {
     ask: (source: SingleSource) => Promise<Found | undefined>,
   ): Promise<Found | undefined> {
     const { patience = DEFAULT_PATIENCE } = this.options
-    const end = Date.now() + patience
+    const end = monotonic() + patience
     for (;;) {
       const errors: ChainSourceError[] = []
       let isKnown = false
@@ -212,7 +213,7 @@ export class ChainSources implements ChainSource {
       // A wrong answer is no reason to wait: nor is one that would be the same later.
       const isLasting = errors.find(({ code }) => code !== 'NO_ANSWER')
       if (isLasting !== undefined) throw isLasting
-      await this.oneRested({ patience: end - Date.now(), error })
+      await this.oneRested({ patience: end - monotonic(), error })
     }
   }
 

@@ -1,3 +1,4 @@
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { FrontierCoin } from '../../backend/src/graph/graph-store.js'
@@ -249,9 +250,9 @@ export class Follower {
 
   /** Waits until the next sweep is due; meanwhile follows what a feed shows. */
   private async rest(): Promise<void> {
-    const end = Date.now() + this.options.pollInterval
-    while (!this.stopping.signal.aborted && !this.isUrgent && Date.now() < end) {
-      await this.queue.pushed(Math.min(end, this.retries.nextDue) - Date.now())
+    const end = monotonic() + this.options.pollInterval
+    while (!this.stopping.signal.aborted && !this.isUrgent && monotonic() < end) {
+      await this.queue.pushed(Math.min(end, this.retries.nextDue) - monotonic())
       await this.queue.run(this.retries.due())
     }
   }
@@ -388,9 +389,9 @@ export class Follower {
   /** Asks nothing for a while. Those that were asking already do not make it longer. */
   private wait(error: unknown): void {
     this.lastError = { at: Date.now(), message: messageOf(error) }
-    if (this.pause.until > Date.now()) return
+    if (this.pause.until > monotonic()) return
     this.pause.length = Math.min(MAX_PAUSE, this.pause.length * 2 || FIRST_PAUSE)
-    this.pause.until = Date.now() + this.pause.length
+    this.pause.until = monotonic() + this.pause.length
     const { logger } = this.options
     const level = isOutage(error) || error instanceof FollowError ? 'warn' : 'error'
     logger[level](
@@ -401,10 +402,10 @@ export class Follower {
 
   private async pauseIsOver(): Promise<void> {
     const { signal } = this.stopping
-    for (let left = this.pause.until - Date.now(); left > 0 && !signal.aborted; ) {
+    for (let left = this.pause.until - monotonic(); left > 0 && !signal.aborted; ) {
       const either = AbortSignal.any([signal, this.pause.end.signal])
       await sleep(left, undefined, { signal: either, ref: false }).catch(() => {})
-      left = this.pause.until - Date.now()
+      left = this.pause.until - monotonic()
     }
   }
 

@@ -27,7 +27,7 @@ export class SharedSource implements Pick<ChainSource, 'transaction'> {
 
   /**
    * @param options.forget After how many milliseconds it is asked again.
-   * @param options.now Milliseconds since 1970.
+   * @param options.now A clock, in milliseconds.
    */
   constructor(
     private readonly source: Pick<ChainSource, 'transaction'>,

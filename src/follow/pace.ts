@@ -1,3 +1,5 @@
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
+
 /** The answers that a service has to give within a time. */
 export interface PaceRule {
   /** Milliseconds. */
@@ -20,7 +22,7 @@ export class Pace {
   /** @param now A clock, in milliseconds. */
   constructor(
     private readonly required: PaceRule = USUAL,
-    private readonly now: () => number = () => performance.now(),
+    private readonly now: () => number = monotonic,
   ) {
     this.since = Array.from({ length: required.answers }, () => 0)
   }

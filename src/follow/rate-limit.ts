@@ -1,5 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import pLimit from 'p-limit'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 
 /** How many others go first, while there are any. */
 const LET_FIRST = 4
@@ -14,7 +15,7 @@ export class RateLimit {
   /** @param now A clock, in milliseconds. */
   constructor(
     private readonly rate: number,
-    private readonly now: () => number = () => performance.now(),
+    private readonly now: () => number = monotonic,
   ) {
     this.interval = 1000 / rate
   }

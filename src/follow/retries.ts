@@ -1,3 +1,5 @@
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
+
 /** The longest pause between two tries, in milliseconds. */
 const MAX_PAUSE = 6 * 3_600_000
 /** After how many tries a pause is not cut short by a new block. */
@@ -10,7 +12,7 @@ interface Failure<Task> {
   /** Undefined if it is not an error: something may just be known later. */
   why: string | undefined
   tries: number
-  /** When it is tried again, in milliseconds since 1970; Infinity: in the next round. */
+  /** When it is tried again, on the monotonic clock; Infinity: in the next round. */
   at: number
   /** Whether it is due earlier, with a round that began. */
   isDue: boolean
@@ -52,10 +54,10 @@ export class Retries<Task> {
     const before = this.failing.get(key)
     this.failing.delete(key)
     // A try before its time makes the pause no longer: with frequent rounds it would be long soon.
-    const wasEarly = isPaused && before !== undefined && before.at !== Infinity && before.at > Date.now()
+    const wasEarly = isPaused && before !== undefined && before.at !== Infinity && before.at > monotonic()
     const tries = wasEarly ? before.tries : (before?.tries ?? 0) + 1
     const pause = Math.min(MAX_PAUSE, this.firstPause * 2 ** (tries - 1))
-    const at = wasEarly ? before.at : isPaused ? Date.now() + pause : Infinity
+    const at = wasEarly ? before.at : isPaused ? monotonic() + pause : Infinity
     this.failing.set(key, { task, why, tries, at, isDue: false })
     if (this.failing.size <= MAX_FAILING) return
     const [oldest = ''] = this.failing.keys()
@@ -69,7 +71,7 @@ export class Retries<Task> {
   /** Whether it is too early to try a task again. */
   isWaiting(key: string): boolean {
     const { at = 0, isDue = true } = this.failing.get(key) ?? {}
-    return !isDue && at > Date.now() && at !== Infinity
+    return !isDue && at > monotonic() && at !== Infinity
   }
 
   /** Begins a round, as a block may have changed the answers: what was tried few times, or has no pause, is due. */
@@ -78,7 +80,7 @@ export class Retries<Task> {
       failure.isDue ||= failure.tries <= FEW || failure.at === Infinity
   }
 
-  /** When the next pause is over, in milliseconds since 1970; Infinity if none is. */
+  /** When the next pause is over, on the monotonic clock; Infinity if none is. */
   get nextDue(): number {
     return [...this.failing.values()].reduce(
       (next, { at, isDue }) => Math.min(next, isDue ? 0 : at),
@@ -88,7 +90,7 @@ export class Retries<Task> {
 
   /** The tasks whose pause is over. */
   due(): Task[] {
-    const now = Date.now()
+    const now = monotonic()
     return [...this.failing.values()].filter(({ at, isDue }) => isDue || at <= now).map(({ task }) => task)
   }
 }

@@ -4,6 +4,7 @@ import pRetry, { AbortError } from 'p-retry'
 import type { Logger } from 'pino'
 import type { Pool } from 'undici'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { SourceError } from '../client/errors.js'
 import { type BoundedAnswer, requestBounded } from './bounded-request.js'
 import { ChainSourceError, isOutage, type LastError } from './errors.js'
@@ -132,14 +133,15 @@ export class SourceClient {
   private failedAttempts = 0
   /** How often it rested since the last answer. */
   private rests = 0
-  /** In milliseconds since 1970. */
-  private restsUntil = 0
+  private restsUntil = Number.NEGATIVE_INFINITY
   /** The last warning, and whether it answered since. */
   private warned: { at: number; isOver: boolean } | undefined
+  /** The time of day, for what is shown, and a clock for durations. */
   private readonly now: () => number
+  private readonly clock: () => number
 
   constructor(private readonly options: SourceClientOptions) {
-    const { url, name, parallel, rate, limit, pace, signal, now = () => Date.now() } = options
+    const { url, name, parallel, rate, limit, pace, signal, now } = options
     const { origin, pathname } = new URL(url)
     this.origin = origin
     this.base = pathname.replace(/\/+$/, '')
@@ -148,16 +150,17 @@ export class SourceClient {
     this.patient = pLimit(Math.max(1, parallel - LEFT))
     this.limit = limit ?? (rate === undefined ? undefined : new RateLimit(rate))
     this.pace = pace ?? new Pace()
-    this.now = now
+    this.now = now ?? Date.now
+    this.clock = now ?? monotonic
     this.signal = signal === undefined ? this.stop.signal : AbortSignal.any([signal, this.stop.signal])
   }
 
   get status(): SourceStatus {
-    const { name, failures, lastError, restsUntil } = this
-    const isResting = restsUntil > this.now()
+    const { name, failures, lastError, rest } = this
+    const isResting = rest > 0
     return {
       ...{ name, state: isResting ? 'resting' : 'ok', requests: this.asked.requests, failures },
-      ...(isResting && { restingUntil: restsUntil }),
+      ...(isResting && { restingUntil: this.now() + rest }),
       ...(lastError && { lastError }),
     }
   }
@@ -169,7 +172,7 @@ export class SourceClient {
 
   /** How much longer it rests, in milliseconds. */
   get rest(): number {
-    return Math.max(0, this.restsUntil - this.now())
+    return Math.max(0, this.restsUntil - this.clock())
   }
 
   /**
@@ -233,7 +236,7 @@ export class SourceClient {
 
   /** Ends its rest: it is asked again now. */
   endRest(): void {
-    this.restsUntil = 0
+    this.restsUntil = Number.NEGATIVE_INFINITY
   }
 
   /**
@@ -389,11 +392,11 @@ export class SourceClient {
   }
 
   private restFor(milliseconds: number, error: unknown): void {
-    const now = this.now()
+    const now = this.clock()
     const until = now + milliseconds
     if (until <= this.restsUntil) return
     // Further failures are in the status; a line for each would fill the log.
-    if (this.rests === 0 && now - (this.warned?.at ?? 0) >= QUIET) {
+    if (this.rests === 0 && now - (this.warned?.at ?? Number.NEGATIVE_INFINITY) >= QUIET) {
       this.warned = { at: now, isOver: false }
       this.options.logger?.warn(
         `${this.name} rests for ${Math.ceil(milliseconds / 1000)} seconds: ${messageOf(error)}`,

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 import { fromHex, readStrictUtf8 } from '../../backend/src/protocol/bytes.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { field, readJson } from '../client/bounded-fetch.js'
 import {
@@ -101,7 +102,7 @@ export class WhatsOnChainSource implements SingleSource {
   }
 
   async spenderOf(outpoint: Outpoint): Promise<string | undefined> {
-    const spends = this.aloneUntil > Date.now() ? new Map() : await this.gathered(outpoint)
+    const spends = this.aloneUntil > monotonic() ? new Map() : await this.gathered(outpoint)
     const shown = formatOutpoint(outpoint)
     return spends.has(shown) ? spends.get(shown) : await this.spenderOfOne(outpoint)
   }
@@ -130,7 +131,7 @@ export class WhatsOnChainSource implements SingleSource {
       read: readSpends,
       statuses: { 400: new Map(), 405: undefined },
     })
-    if (spends === undefined) this.aloneUntil = Date.now() + ALONE
+    if (spends === undefined) this.aloneUntil = monotonic() + ALONE
     return spends ?? new Map()
   }
 

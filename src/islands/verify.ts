@@ -1,4 +1,5 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import '../mine-page/no-eval.js'
 import { escapeInvisible } from '../../backend/src/protocol/invisible.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
@@ -80,7 +81,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
   const badge = document.getElementById('verdict')
   if (place === null) return
   place.hidden = false
-  const started = performance.now()
+  const started = monotonic()
   const steps = new Steps(place)
   const { heights, tracker } = rootsSeen()
   try {
@@ -138,7 +139,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
       'Not shown',
       'That nothing has spent the tip since: no proof can show that, and it is the word of this server.',
     )
-    const took = Math.max(1, Math.round(performance.now() - started))
+    const took = Math.max(1, Math.round(monotonic() - started))
     if (badge !== null) {
       badge.className = 'badge'
       badge.textContent = `Genuine, checked here in ${took} ms`

@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { createApp } from './app.js'
 import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
@@ -106,7 +107,7 @@ export async function startServer({
   const metrics = metricsOf(node, chain)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
-  const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(Date.now())), logger })
+  const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(monotonic())), logger })
   readiness.add('space', () => space.reason())
   let isStopping = false
   readiness.add('shutdown', () => (isStopping ? 'the host is shutting down' : undefined))

@@ -1,4 +1,5 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
+import { monotonic } from '../protocol/monotonic.js'
 
 /** How long one piece of work may hold the thread before it yields, in milliseconds. */
 const READ_SLICE_MS = 10
@@ -29,7 +30,7 @@ function resumeNext(waiting: (() => void)[]): void {
 
 /** Splits long work on this thread into slices, between which other requests run. */
 export class TimeSlice {
-  private startedAt = performance.now()
+  private startedAt = monotonic()
 
   constructor(
     private readonly milliseconds = READ_SLICE_MS,
@@ -37,14 +38,14 @@ export class TimeSlice {
   ) {}
 
   get isOver(): boolean {
-    return performance.now() - this.startedAt >= this.milliseconds
+    return monotonic() - this.startedAt >= this.milliseconds
   }
 
   /** Yields to the event loop if the slice is over. */
   async yieldIfOver(): Promise<void> {
     if (!this.isOver) return
     await this.pause()
-    this.startedAt = performance.now()
+    this.startedAt = monotonic()
   }
 }
 

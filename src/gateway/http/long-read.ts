@@ -1,6 +1,7 @@
 import { Semaphore } from 'async-mutex'
 import type { Response } from 'express'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
 /** The client has left: there is nothing to answer, and nothing went wrong. */
 export class ReaderLeftError extends Error {
@@ -40,7 +41,7 @@ export async function longRead<Answer>(
   response: Response,
   work: (read: LongRead) => Promise<Answer>,
 ): Promise<Answer> {
-  let since = performance.now()
+  let since = monotonic()
   let reads = 0
   let waiting: Promise<() => void> | undefined
   const beforeRead = async (): Promise<void> => {
@@ -50,9 +51,9 @@ export async function longRead<Answer>(
       await waiting
       if (response.destroyed) throw new ReaderLeftError()
     }
-    if (performance.now() - since < SLICE) return
+    if (monotonic() - since < SLICE) return
     await yieldToEventLoop()
-    since = performance.now()
+    since = monotonic()
   }
   const over = <Store extends object>(store: Store): Store =>
     new Proxy(store, {

@@ -1,4 +1,5 @@
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { COUNTERS, FIXED_WORDS, MESSAGE_SIZE, type NonceKernel } from './plain-kernel.js'
 
 /** What to search a nonce for. */
@@ -65,13 +66,13 @@ export class NonceScanner {
 
   /** Tries nonces until one is found, or the time is over. */
   scanFor(milliseconds: number): { hashes: number; nonce?: Uint8Array } {
-    const end = performance.now() + milliseconds
+    const end = monotonic() + milliseconds
     let hashes = 0
     do {
       const step = this.scan(STEP)
       hashes += step.hashes
       if (step.nonce !== undefined) return { hashes, nonce: step.nonce }
-    } while (performance.now() < end)
+    } while (monotonic() < end)
     return { hashes }
   }
 

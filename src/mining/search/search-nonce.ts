@@ -1,6 +1,7 @@
 import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { isNameCharacter } from '../../../backend/src/protocol/mine-node.js'
 import { meetsDifficulty, proofOfWork } from '../../../backend/src/protocol/mint.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { MAX_PREFIX, NonceScanner } from './nonce-scanner.js'
 import type { KernelName } from './plain-kernel.js'
 import { SearchError } from './search-error.js'
@@ -53,8 +54,8 @@ export async function searchNonce(options: SearchOptions): Promise<{ nonce: Uint
     throw new SearchError('UNAVAILABLE', 'workers are not available here')
   signal?.throwIfAborted()
 
-  const meter = new ProgressMeter({ difficulty, report: options.onProgress, now: performance.now() })
-  const onHashes = (hashes: number): void => meter.count(hashes, performance.now())
+  const meter = new ProgressMeter({ difficulty, report: options.onProgress, now: monotonic() })
+  const onHashes = (hashes: number): void => meter.count(hashes, monotonic())
   const task: WorkerTask = { seed, character, difficulty, noncePrefix, kernel }
   const nonce =
     host === undefined

@@ -37,7 +37,7 @@ export class HeaderSource {
     network: 'main' | 'test'
     signal: AbortSignal
     logger: Logger
-    now: () => number
+    now: (() => number) | undefined
     onTip: () => void
   }) {
     const { address, rate, timeout, network, signal, logger, now, onTip } = options
@@ -47,7 +47,7 @@ export class HeaderSource {
     this.client = new SourceClient({
       ...{ name: sourceName(address), limit: this.limit, parallel: PARALLEL },
       url: kind === 'whatsonchain' ? whatsOnChainUrl(url, network) : url,
-      ...{ timeout, signal, logger, now },
+      ...{ timeout, signal, logger, ...(now && { now }) },
       // The next round asks again, and others are asked meanwhile.
       ...{ tries: 1, patience: 0, longestRest: LONGEST_REST },
       // Each request has its own time.

@@ -6,6 +6,7 @@ import {
   targetRuleOf,
   totalWork,
 } from '../../../backend/src/protocol/header-rules.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { ChainSourceError } from '../../follow/errors.js'
 import { type HeaderFetcher, lastHash, type SourceTip } from './header-fetcher.js'
 import { firstUnlinked, HeaderVerifier, hashOf, shownHash } from './header-rules.js'
@@ -28,7 +29,13 @@ const MAX_BRANCH = 2 * PAGE
  */
 export class HeaderSync {
   constructor(
-    private readonly options: { stored: StoredHeaders; network: 'main' | 'test'; now: () => number },
+    private readonly options: {
+      stored: StoredHeaders
+      network: 'main' | 'test'
+      /** The time of day, and a clock for durations. */
+      now: () => number
+      clock?: () => number
+    },
   ) {}
 
   /**
@@ -72,8 +79,8 @@ export class HeaderSync {
     onFork: (height: number) => void
   }): Promise<boolean> {
     const { fetcher, tip, onFork } = options
-    const { stored, now } = this.options
-    const end = now() + TURN
+    const { stored, now, clock = monotonic } = this.options
+    const end = clock() + TURN
     if (await this.includes(tip)) return true
     const { from, page } = await this.meetingPage(fetcher, { tip, end })
     const same = await this.sameAs(from, page)
@@ -106,7 +113,7 @@ export class HeaderSync {
         await take()
       }
       if (verifier.height >= tip.height) return true
-      if (now() > end) {
+      if (clock() > end) {
         if (hasGrown) return false
         throw tooSlow(`its branch from ${first} on`)
       }
@@ -148,11 +155,11 @@ export class HeaderSync {
     fetcher: HeaderFetcher,
     { from, to, tip }: { from: number; to: number; tip: number },
   ): Promise<Uint8Array | undefined> {
-    const { now } = this.options
-    const end = now() + TURN
+    const { clock = monotonic } = this.options
+    const end = clock() + TURN
     const parts: Uint8Array[] = []
     for (let next = from; next <= to; ) {
-      if (now() > end) throw tooSlow(`the headers from ${from} to ${to}`)
+      if (clock() > end) throw tooSlow(`the headers from ${from} to ${to}`)
       const last = parts.at(-1)
       const known = last && { previous: lastHash(last) }
       const page = await fetcher.headers({ from: next, count: to - next + 1, tip, ...known })
@@ -180,7 +187,7 @@ export class HeaderSync {
     fetcher: HeaderFetcher,
     { tip, end }: { tip: SourceTip; end: number },
   ): Promise<{ from: number; page: Uint8Array }> {
-    const { stored, now } = this.options
+    const { stored, clock = monotonic } = this.options
     const lowest = stored.checkpoint.height + 1
     if (tip.height < lowest)
       throw new ChainSourceError(
@@ -192,7 +199,7 @@ export class HeaderSync {
       const previous = hashOf(await stored.header(from - 1))
       const page = await fetcher.headers({ from, count: PAGE, previous, tip: tip.height })
       if (page === 'unlinked' && from > lowest) {
-        if (now() > end) throw tooSlow('where its chain leaves ours')
+        if (clock() > end) throw tooSlow('where its chain leaves ours')
         continue
       }
       if (page === 'unlinked')

@@ -10,6 +10,7 @@ import pLimit, { type LimitFunction } from 'p-limit'
 import { z } from 'zod'
 import type { Block } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { boundedHttpClient } from '../../client/bounded-fetch.js'
 import type { ChainTip } from '../../follow/chain-source.js'
 import type { LastError } from '../../follow/errors.js'
@@ -141,7 +142,7 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
   private lastError: LastError | undefined
   private tip: number | undefined
   /** When the last answer came, or failed to. */
-  private askedAt = 0
+  private askedAt = Number.NEGATIVE_INFINITY
   private isProbing = false
   private probing: NodeJS.Timeout | undefined
   private isClosed = false
@@ -163,7 +164,7 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
    * probed for the next time, as nobody may submit anything meanwhile.
    */
   get outage(): string | undefined {
-    if (Date.now() - this.askedAt > PROBE_INTERVAL) this.probe()
+    if (monotonic() - this.askedAt > PROBE_INTERVAL) this.probe()
     const since = this.downSince?.toISOString()
     return since && `the chain tracker ${this.name} has not responded since ${since}`
   }
@@ -248,10 +249,10 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
     try {
       const answer = await question()
       this.downSince = undefined
-      this.askedAt = Date.now()
+      this.askedAt = monotonic()
       return answer
     } catch (cause) {
-      this.askedAt = Date.now()
+      this.askedAt = monotonic()
       this.downSince ??= new Date()
       this.lastError = { at: Date.now(), message: messageOf(cause) }
       this.probeLater()

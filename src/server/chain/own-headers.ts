@@ -7,6 +7,7 @@ import { timeOf } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { HeaderCheckpoint } from '../../../backend/src/protocol/header-checkpoints.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { ChainTip } from '../../follow/chain-source.js'
 import type { RateLimit } from '../../follow/rate-limit.js'
 import type { HeaderSourceKind, SourceAddress } from '../../follow/source-address.js'
@@ -67,12 +68,14 @@ export class OwnHeaders implements BlockHeaders {
   private readonly stopping = new AbortController()
   private readonly rounds = new Mutex()
   private readonly listeners: ((tip: ChainTip) => void)[] = []
+  /** The time of day, which the times of blocks are compared with, and a clock for durations. */
   private readonly now: () => number
+  private readonly clock: () => number
   private readonly retryDelay: number
   private running: Promise<void> | undefined
   private opened: Promise<void> | undefined
   /** When all sources that answered were last followed to their tips; undefined before the first time. */
-  private checkedAt: number | undefined
+  private lastCheck: { at: number; shown: number } | undefined
   /** The tip that the last source has said it has. */
   private best = 0
   private lastError: HeadersStatus['lastError']
@@ -81,7 +84,7 @@ export class OwnHeaders implements BlockHeaders {
   /** The tip that the listeners were last called with. */
   private reported: Uint8Array | undefined
   /** When to ask for headers below the lowest again. */
-  private belowAt = 0
+  private belowAt = Number.NEGATIVE_INFINITY
   private isWoken = false
   private endPause: () => void = () => {}
   private endRound: () => void = () => {}
@@ -92,12 +95,13 @@ export class OwnHeaders implements BlockHeaders {
 
   constructor(private readonly options: OwnHeadersOptions) {
     const { store, sources, checkpoint, network, rate = RATE, timeout, logger } = options
-    const { now = Date.now, retryDelay = 1000 } = options
+    const { now, retryDelay = 1000 } = options
     const { signal } = this.stopping
-    this.now = now
+    this.now = now ?? Date.now
+    this.clock = now ?? monotonic
     this.retryDelay = retryDelay
     this.stored = new StoredHeaders({ store, checkpoint, network })
-    this.sync = new HeaderSync({ stored: this.stored, network, now })
+    this.sync = new HeaderSync({ stored: this.stored, network, now: this.now, clock: this.clock })
     this.sources = sources.map(
       (address) =>
         new HeaderSource({
@@ -114,17 +118,17 @@ export class OwnHeaders implements BlockHeaders {
   }
 
   get outage(): string | undefined {
-    const { stored, checkedAt } = this
+    const { stored, lastCheck } = this
     const { pollInterval } = this.options
-    if (checkedAt === undefined) {
+    if (lastCheck === undefined) {
       const { tip } = stored
       if (tip === undefined) return 'block headers are being fetched; there are none yet'
       const of = this.best > tip.height ? ` of ${this.best}` : ''
       return `block headers are being fetched; they are known up to ${tip.height}${of}`
     }
     const limit = pollInterval === 0 ? Infinity : Math.max(MISSED_ROUNDS * pollInterval, MISSED_TIME)
-    if (this.now() - checkedAt <= limit) return undefined
-    return `no source of block headers has responded since ${new Date(checkedAt).toISOString()}`
+    if (this.clock() - lastCheck.at <= limit) return undefined
+    return `no source of block headers has responded since ${new Date(lastCheck.shown).toISOString()}`
   }
 
   /**
@@ -155,14 +159,14 @@ export class OwnHeaders implements BlockHeaders {
   async currentHeight(): Promise<number> {
     await this.firstRound()
     const { tip } = this.stored
-    if (tip === undefined || this.checkedAt === undefined)
+    if (tip === undefined || this.lastCheck === undefined)
       throw new ChainTrackerError(this.outage ?? 'there are no block headers yet')
     return tip.height
   }
 
   /** Asks the sources now, unless the chain is still being fetched. */
   async refresh(): Promise<void> {
-    if (this.checkedAt !== undefined) await this.rounds.runExclusive(() => this.round({ isForced: true }))
+    if (this.lastCheck !== undefined) await this.rounds.runExclusive(() => this.round({ isForced: true }))
   }
 
   /** Whether another round may know more of a height: a new block, or a branch that has won since the last one. */
@@ -175,16 +179,17 @@ export class OwnHeaders implements BlockHeaders {
    * How high a chain can have come since the last block, or since the sources were asked: they may have withheld what is newer.
    */
   private get highest(): number {
-    const { checkedAt = 0, stored } = this
+    const { lastCheck, stored } = this
     const { tip } = stored
     const minedAt = tip === undefined ? 0 : timeOf(tip.header) * 1000
-    const sinceTip = this.now() - Math.min(checkedAt, minedAt)
+    const sinceChecked = lastCheck === undefined ? Infinity : this.clock() - lastCheck.at
+    const sinceTip = Math.max(this.now() - minedAt, sinceChecked)
     return (tip?.height ?? 0) + SOON + sinceTip / MINUTE
   }
 
   /** Asks the sources if the last answer is not recent, as many callers as there are once. @returns Whether it was not. */
   private async refreshIfOld(): Promise<boolean> {
-    const isOld = (): boolean => this.now() - (this.checkedAt ?? this.now()) > RECENT
+    const isOld = (): boolean => this.lastCheck !== undefined && this.clock() - this.lastCheck.at > RECENT
     if (!isOld()) return false
     await this.rounds.runExclusive(async () => {
       if (isOld()) await this.round()
@@ -225,14 +230,14 @@ export class OwnHeaders implements BlockHeaders {
     const { pollInterval } = this.options
     let [roundAt, soonest] = [0, 0]
     while (!signal.aborted) {
-      const now = this.now()
+      const now = this.clock()
       if (now >= roundAt) {
         await this.rounds.runExclusive(() => this.round())
         this.endRound()
-        const isSoon = this.checkedAt === undefined || this.hasFailed
+        const isSoon = this.lastCheck === undefined || this.hasFailed
         const pause = isSoon ? this.retryDelay : pollInterval || Infinity
-        roundAt = this.now() + pause
-        soonest = this.now() + STREAM_PAUSE
+        roundAt = this.clock() + pause
+        soonest = this.clock() + STREAM_PAUSE
       } else if (this.isIncomplete && now >= this.belowAt) {
         await this.rounds.runExclusive(() => this.extendBelow())
       } else {
@@ -259,7 +264,7 @@ export class OwnHeaders implements BlockHeaders {
   }
 
   private get isIncomplete(): boolean {
-    return this.checkedAt !== undefined && this.stored.from > 0
+    return this.lastCheck !== undefined && this.stored.from > 0
   }
 
   /** Reads the stored chain, once. */
@@ -275,7 +280,7 @@ export class OwnHeaders implements BlockHeaders {
 
   /** Waits for the first round to end, though not for long. */
   private async firstRound(): Promise<void> {
-    if (this.checkedAt !== undefined) return
+    if (this.lastCheck !== undefined) return
     const { signal } = this.stopping
     const tooLong = sleep(this.options.timeout, undefined, { signal, ref: false }).catch(() => {})
     await Promise.race([this.roundEnded, tooLong])
@@ -332,7 +337,7 @@ export class OwnHeaders implements BlockHeaders {
   private async extendBelow(): Promise<void> {
     const { stored, sync, sources } = this
     const { logger } = this.options
-    this.belowAt = this.now() + BELOW_DELAY
+    this.belowAt = this.clock() + BELOW_DELAY
     try {
       for (const source of sources.filter(({ isResting }) => !isResting)) {
         const hasSome = await source.try(() => sync.extendBelow(source.fetcher))
@@ -342,25 +347,25 @@ export class OwnHeaders implements BlockHeaders {
           logger.info({ height: stored.tip?.height }, 'all block headers are stored')
         return
       }
-      if (sources.some(({ isResting }) => isResting)) this.belowAt = this.now() + this.retryDelay
+      if (sources.some(({ isResting }) => isResting)) this.belowAt = this.clock() + this.retryDelay
     } catch (error) {
-      this.belowAt = this.now() + this.retryDelay
+      this.belowAt = this.clock() + this.retryDelay
       if (!this.stopping.signal.aborted) this.failed(error)
     }
   }
 
   /** A source was followed to its tip. */
   private checked(): void {
-    const { stored, checkedAt } = this
-    this.checkedAt = this.now()
-    if (checkedAt !== undefined) return
+    const { stored, lastCheck } = this
+    this.lastCheck = { at: this.clock(), shown: this.now() }
+    if (lastCheck !== undefined) return
     const { from, tip } = stored
     this.options.logger.info({ from, height: tip?.height }, 'block headers are known up to the tip')
   }
 
   private report(forkedAt: number): void {
     const { tip } = this.stored
-    if (tip === undefined || this.checkedAt === undefined) return
+    if (tip === undefined || this.lastCheck === undefined) return
     if (this.reported !== undefined && equalBytes(this.reported, tip.header)) return
     this.reported = tip.header
     const { height } = tip

@@ -1,5 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { LRUCache } from 'lru-cache'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import {
   type ContentReference,
   PointerError,
@@ -18,7 +19,7 @@ export interface DnsDomainsOptions {
   /** The most lookups a minute, and at a time. */
   lookupRate: number
   maxLookups: number
-  /** The time in milliseconds; by default, of the system. */
+  /** A clock, in milliseconds. */
   now?: () => number
 }
 
@@ -142,7 +143,7 @@ export class DnsDomains implements CustomDomains {
   }
 
   private now(): number {
-    return this.options.now?.() ?? Date.now()
+    return (this.options.now ?? monotonic)()
   }
 }
 

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { Semaphore } from 'async-mutex'
 import type { Request, RequestHandler } from 'express'
-import { ipKeyGenerator, MemoryStore, rateLimit } from 'express-rate-limit'
+import { ipKeyGenerator, rateLimit } from 'express-rate-limit'
 import onHeaders from 'on-headers'
 import { AnswerError } from '../../gateway/http/errors.js'
 import { countTransactionsWith } from '../../gateway/http/long-read.js'
@@ -10,6 +10,7 @@ import { crossOrigin } from '../../gateway/http/security-headers.js'
 import type { Limits } from '../config/limits.js'
 import { type IndexStatus, incompleteError } from '../store/index-maintenance.js'
 import { setRateHeaders } from './rate-headers.js'
+import { RequestCounts } from './request-counts.js'
 
 /** The client is over its limit. Headers say when to retry. */
 export class RateLimitedError extends AnswerError {
@@ -146,7 +147,7 @@ function limiter({
   transactionsPerRead?: number
 }): RequestHandler {
   if (rate === 0) return (_request, _response, next) => next()
-  const store = new MemoryStore()
+  const store = new RequestCounts()
   const limit = rateLimit({
     store,
     windowMs: MINUTE,
@@ -166,7 +167,7 @@ function limiter({
   return (request, response, next) => {
     countTransactionsWith(response, (transactions) => {
       const more = Math.min(Math.floor(transactions / transactionsPerRead), rate)
-      for (let counted = 0; counted < more; counted++) void store.increment(clientKey(request))
+      for (let counted = 0; counted < more; counted++) store.increment(clientKey(request))
     })
     return limit(request, response, (error?: unknown) => {
       if (error === undefined) setRateHeaders(request, response, identifier)

@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, IncomingMessage, type Server, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { performance } from 'node:perf_hooks'
 import type { Express, Request, Response } from 'express'
 import type { Logger } from 'pino'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { ErrorCode } from '../../gateway/http/errors.js'
 import { StartError } from '../config/errors.js'
 import type { Limits } from '../config/limits.js'
@@ -81,7 +81,7 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
       response.shouldKeepAlive = false
       endAfter(response)
     }
-    const started = performance.now()
+    const started = monotonic()
     const requestId = requestIdOf(request)
     response.setHeader('X-Request-Id', requestId)
     response.on('close', () => {
@@ -202,7 +202,7 @@ function logFields({
   complete,
   started,
 }: EndedRequest): Record<string, unknown> {
-  const milliseconds = Math.round(performance.now() - started)
+  const milliseconds = Math.round(monotonic() - started)
   const { method, originalUrl, url } = request
   const target = { ...(host !== undefined && { host }), method, url: originalUrl ?? url }
   return { ...target, status, code, milliseconds, ...(!complete && { aborted: true }) }

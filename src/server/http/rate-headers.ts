@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { AugmentedRequest, RateLimitInfo } from 'express-rate-limit'
 import { LRUCache } from 'lru-cache'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
 /** Over how long requests are counted, in milliseconds. */
 const WINDOW = 60_000
@@ -23,7 +24,7 @@ const partitionKeys = new LRUCache<string, string>({
  */
 export function setRateHeaders(request: Request, response: Response, identifier: string): number {
   const { limit, remaining, resetTime, key } = (request as AugmentedRequest).rateLimit as RateLimitInfo
-  const wait = resetTime === undefined ? WINDOW : resetTime.getTime() - Date.now()
+  const wait = resetTime === undefined ? WINDOW : resetTime.getTime() - monotonic()
   const seconds = Math.max(0, Math.ceil(wait / 1000))
   response.setHeader('RateLimit', `"${identifier}"; r=${remaining}; t=${seconds}`)
   const policy = `q=${limit}; w=${WINDOW / 1000}; pk=:${partitionKeys.memo(key)}:`

@@ -1,6 +1,7 @@
 import { Router } from 'express'
 import { z } from 'zod'
 import { damagedBlobs } from '../../../backend/src/graph/errors.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import { count } from '../../gateway/http/schemas.js'
@@ -171,8 +172,8 @@ export function healthOf(host: {
 }): Health {
   const { service, ping, readiness, index, refused, chain = {} } = host
   const version = packageVersion()
-  const begun = performance.now()
-  const since = (time: number): number => Math.round(performance.now() - time)
+  const begun = monotonic()
+  const since = (time: number): number => Math.round(monotonic() - time)
   let pinging: Promise<void> | undefined
   const notReady = async (): Promise<Record<string, string>> => {
     try {
@@ -191,7 +192,7 @@ export function healthOf(host: {
   return {
     notReady,
     async report() {
-      const asked = performance.now()
+      const asked = monotonic()
       const reasons = await notReady()
       const durationMs = since(asked)
       const damaged = damagedBlobs()

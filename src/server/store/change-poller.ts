@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
 /** How often it is looked for writes, and how long what was seen then counts, in milliseconds. */
 const EVERY = 250
@@ -27,7 +28,7 @@ export class ChangePoller {
 
   /** Whether what is in memory was true less than a second ago. */
   get isFresh(): boolean {
-    return performance.now() - this.seenAt < COUNTS_FOR
+    return monotonic() - this.seenAt < COUNTS_FOR
   }
 
   /** Looks at once, and from then on until {@link stop}. @throws what the database throws the first time. */
@@ -50,7 +51,7 @@ export class ChangePoller {
   }
 
   private async look(): Promise<void> {
-    const at = performance.now()
+    const at = monotonic()
     const writes = await this.options.writes()
     if (writes !== this.seen) await this.options.onWrite()
     this.seen = writes

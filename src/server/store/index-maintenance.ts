@@ -5,6 +5,7 @@ import type { Admitted, IndexComparison, IndexRebuild } from '../../../backend/s
 import { type GraphRecords, graphRecords, mergeRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
 
 /** What is known of the index compared with the admitted set. */
@@ -41,7 +42,7 @@ class StoppedError extends Error {
 export class IndexMaintenance {
   private current: IndexStatus = { state: 'comparing', done: 0 }
   private stopped = false
-  private lastLog = Date.now()
+  private lastLog = monotonic()
   private running: Promise<void> | undefined
   private retry: NodeJS.Timeout | undefined
   private isRunning = false
@@ -228,8 +229,8 @@ export class IndexMaintenance {
   private progress(state: IndexStatus['state'], done: number): void {
     const isNew = this.current.state !== state
     this.current = { state, done }
-    if (isNew || Date.now() - this.lastLog < LOG_INTERVAL) return
-    this.lastLog = Date.now()
+    if (isNew || monotonic() - this.lastLog < LOG_INTERVAL) return
+    this.lastLog = monotonic()
     this.options.logger.info({ done: Math.round(done * 100) / 100 }, `${state} the index`)
   }
 

@@ -6,6 +6,7 @@ import BetterSqlite3Client from 'knex/lib/dialects/better-sqlite3/index.js'
 import Libsql from 'libsql'
 import { LRUCache } from 'lru-cache'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/database.js'
 import type { Config } from '../config/config.js'
 import { mongoPlace } from '../config/mongo-url.js'
@@ -71,13 +72,13 @@ class LibsqlClient extends BetterSqlite3Client {
    */
   override async _query<Query extends { sql: string }>(connection: Connection, query: Query): Promise<Query> {
     if (query.sql === 'BEGIN;') query.sql = 'BEGIN IMMEDIATE;'
-    for (const end = performance.now() + PATIENCE; ; await sleep(RETRY_EVERY)) {
+    for (const end = monotonic() + PATIENCE; ; await sleep(RETRY_EVERY)) {
       try {
         return await super._query(connection, query)
       } catch (error) {
         const isUndone = query.sql === 'ROLLBACK' && /no transaction is active/.test(String(error))
         if (isUndone) return query
-        if (!isBusy(error) || connection.inTransaction || performance.now() > end) throw error
+        if (!isBusy(error) || connection.inTransaction || monotonic() > end) throw error
       }
     }
   }

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
 /** How long after the last write that found no space another one is tried, in milliseconds. */
 const PROBE_AFTER = 5000
@@ -54,6 +55,6 @@ export class StoreSpace {
   }
 
   private now(): number {
-    return (this.options.now ?? (() => performance.now()))()
+    return (this.options.now ?? monotonic)()
   }
 }

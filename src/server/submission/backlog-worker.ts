@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
 /** How long after a failure it is retried if nothing else is written meanwhile, in milliseconds. */
 const RETRY_DELAY = 30_000
@@ -58,9 +59,9 @@ export class BacklogWorker {
       this.isNotified = false
       try {
         while (!signal.aborted && (await graph.backlog.isBehind())) {
-          const since = performance.now()
+          const since = monotonic()
           if (!(await runLocked(() => graph.backlog.workOff()))) break
-          const took = performance.now() - since
+          const took = monotonic() - since
           if (isWriting()) await sleep(took, undefined, { signal, ref: false }).catch(() => {})
         }
         this.isFailing = false

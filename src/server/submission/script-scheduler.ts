@@ -1,4 +1,5 @@
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import {
   runScripts,
   type ScriptSpender,
@@ -67,7 +68,7 @@ export class ScriptScheduler {
   async run(open: () => Steps, limits: { likelyWork: number; timeout: number }): Promise<void> {
     const { likelyWork, timeout } = limits
     return await new Promise<void>((resolve, reject) => {
-      const deadline = performance.now() + timeout
+      const deadline = monotonic() + timeout
       const run = { open, steps: open(), likelyWork, deadline, timeout, resolve, reject }
       this.runs.add({ ...run, units: 0, bytes: 0 })
       if (!this.isWorking) void this.work()
@@ -101,7 +102,7 @@ export class ScriptScheduler {
   }
 
   private runSlice(run: Run): void {
-    const end = performance.now() + SLICE
+    const end = monotonic() + SLICE
     try {
       do {
         if (run.bytes > SMALL && !this.takeMemory(run)) return
@@ -116,7 +117,7 @@ export class ScriptScheduler {
         if (this.large === run && run.bytes <= SMALL) this.large = undefined
         // After a step that is longer than a slice, others run first.
         if (step.value.units > LONG_STEP) return
-      } while (performance.now() < end)
+      } while (monotonic() < end)
     } catch (error) {
       this.end(run)
       run.reject(error)
@@ -143,7 +144,7 @@ export class ScriptScheduler {
   }
 
   private rejectLate(): void {
-    const now = performance.now()
+    const now = monotonic()
     for (const run of this.runs) {
       if (now < run.deadline) continue
       this.end(run)

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { STEAK } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { Limits } from '../config/limits.js'
 import { ClientQueueFullError, QueueFullError } from './errors.js'
 
@@ -135,16 +136,16 @@ export class WritePace {
   /** How long the next write is to wait, in milliseconds. */
   wait(): number {
     this.count()
-    return this.isBusy ? Math.max(0, this.startedAt + APART - performance.now()) : 0
+    return this.isBusy ? Math.max(0, this.startedAt + APART - monotonic()) : 0
   }
 
   /** A write starts. */
   start(): void {
-    this.startedAt = performance.now()
+    this.startedAt = monotonic()
   }
 
   private count(): void {
-    const [now, reads] = [performance.now(), this.countReads()]
+    const [now, reads] = [monotonic(), this.countReads()]
     const lasted = now - this.window.since
     if (lasted < WINDOW) return
     // A longer window is that of a host which nobody wrote to: it says nothing of the last second.
@@ -271,7 +272,7 @@ export function submissionPriority(submitted: {
 }): number {
   const { ahead = 0 } = submitted
   const weight = submissionWeight(submitted) + ahead * BYTES_PER_SUBMISSION
-  return -(performance.now() + DELAY * Math.log2(1 + weight / 1024))
+  return -(monotonic() + DELAY * Math.log2(1 + weight / 1024))
 }
 
 /** About how much there is to write for a submission, in bytes. See {@link submissionPriority}. */

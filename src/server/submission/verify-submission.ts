@@ -5,6 +5,7 @@ import { admittedTransactions, knownTransactions } from '../../../backend/src/gr
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { COINBASE_MATURITY } from '../../../backend/src/protocol/block-rules.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { likelyWork, type ScriptSpender } from '../../../backend/src/protocol/run-scripts.js'
 import {
   countParts,
@@ -251,7 +252,7 @@ export class SubmissionTracker implements ChainTracker {
     { maxBlocks = Infinity, timeout = Infinity }: { maxBlocks?: number; timeout?: number } = {},
   ) {
     this.maxBlocks = maxBlocks
-    this.end = performance.now() + timeout
+    this.end = monotonic() + timeout
   }
 
   /** @throws SubmissionTooLargeError if it will not answer about so many blocks. */
@@ -281,7 +282,7 @@ export class SubmissionTracker implements ChainTracker {
   }
 
   private assertInTime(): void {
-    if (performance.now() > this.end)
+    if (monotonic() > this.end)
       throw new ChainTrackerError(
         'the chain tracker is too slow to answer about all blocks of the submission',
       )

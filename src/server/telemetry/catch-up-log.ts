@@ -1,4 +1,5 @@
 import type { Logger } from 'pino'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { type ChainParts, type ChainStatus, chainStatus } from './chain-status.js'
 
 /** How often a host that catches up logs how far it is, in milliseconds. */
@@ -8,7 +9,7 @@ const INTERVAL = 60_000
 export class CatchUpLog {
   private timer: NodeJS.Timeout | undefined
   private isCatchingUp = true
-  private last = { at: performance.now(), transactions: 0, requests: 0 }
+  private last = { at: monotonic(), transactions: 0, requests: 0 }
 
   constructor(private readonly options: { parts: ChainParts; logger: Logger }) {}
 
@@ -37,7 +38,7 @@ export class CatchUpLog {
   /** What was done a second since the last time. */
   private measure({ follow, sources = [] }: ChainStatus): object {
     const { last } = this
-    const at = performance.now()
+    const at = monotonic()
     const transactions = (follow?.mints ?? 0) + (follow?.transfers ?? 0)
     const requests = sources.reduce((sum, source) => sum + source.requests, 0)
     this.last = { at, transactions, requests }

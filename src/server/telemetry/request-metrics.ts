@@ -1,4 +1,3 @@
-import { performance } from 'node:perf_hooks'
 import type { Request } from 'express'
 import {
   Counter,
@@ -7,6 +6,7 @@ import {
   type MetricValueWithName,
   type Registry,
 } from 'prom-client'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { ErrorCode } from '../../gateway/http/errors.js'
 
 /** Upper bounds of the buckets of request durations, in seconds: from a response out of memory to a long download. */
@@ -25,7 +25,7 @@ export interface EndedRequest {
   /** The host that shows content; undefined for the service. */
   host: string | undefined
   complete: boolean
-  /** When it arrived, by `performance.now()`. */
+  /** When it arrived, by `monotonic()`. */
   started: number
 }
 
@@ -120,7 +120,7 @@ export function requestMetrics(
   const durations = new Map<string, Map<number, Durations>>()
   return ({ request, status, code, complete, started }) => {
     if (code !== undefined) errors.inc({ code })
-    const seconds = (performance.now() - started) / 1000
+    const seconds = (monotonic() - started) / 1000
     const route = routeOf(request)
     const outcome = complete ? Math.floor(status / 100) : 0
     const method = Math.max(METHODS.indexOf(request.method), 0)

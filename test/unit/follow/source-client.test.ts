@@ -1,5 +1,4 @@
 import { gzipSync } from 'node:zlib'
-import { jest } from '@jest/globals'
 import { ChainSourceError } from '../../../src/follow/errors.js'
 import { Pace } from '../../../src/follow/pace.js'
 import { SourceClient, type SourceClientOptions } from '../../../src/follow/source-client.js'
@@ -125,9 +124,8 @@ test('nothing is inflated', async () => {
 })
 
 test('rests twice as long each time up to ten minutes, and starts over once it answers', async () => {
-  const { client, lines, answers } = await setUp([[500]], { firstRest: 100_000 })
   let now = 1_000_000
-  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now)
+  const { client, lines, answers } = await setUp([[500]], { firstRest: 100_000, now: () => now })
   const rests: number[] = []
   for (let times = 0; times < 5; times++) {
     await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
@@ -140,7 +138,6 @@ test('rests twice as long each time up to ten minutes, and starts over once it a
   expect(client.status.state).toBe('ok')
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
   expect(client.rest).toBe(100_000)
-  clock.mockRestore()
   // The first failure and the end of them, and nothing between.
   expect(lines).toEqual([
     expect.stringContaining('rests for 100 seconds'),
@@ -150,16 +147,14 @@ test('rests twice as long each time up to ten minutes, and starts over once it a
 })
 
 test('warns of a source that fails now and then at most once a minute', async () => {
-  const { client, lines, answers } = await setUp([[429, '', { 'Retry-After': '1' }]])
   let now = 1_000_000
-  const clock = jest.spyOn(Date, 'now').mockImplementation(() => now)
+  const { client, lines, answers } = await setUp([[429, '', { 'Retry-After': '1' }]], { now: () => now })
   for (let seconds = 0; seconds < 150; seconds += 2) {
     await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
     now += 2000
     answers.unshift([200, 'yes'])
     await client.ask('/a', TEXT)
   }
-  clock.mockRestore()
   const warned = expect.stringContaining('rests for 1 seconds')
   const over = 'the source answers again'
   expect(lines).toEqual([warned, over, warned, over, warned, over])

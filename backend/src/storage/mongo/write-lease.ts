@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import type { Collection, Db } from 'mongodb'
+import { monotonic } from '../../protocol/monotonic.js'
 import { DatabaseTimeoutError, withTimeout } from './documents.js'
 
 /** The document that holds the write lease, and by which writes commit: a server changes one document atomically. */
@@ -137,11 +138,11 @@ export class WriteLeases {
   }
 
   private async acquire(patience: number): Promise<WriteLease> {
-    const began = performance.now()
+    const began = monotonic()
     let seen: { beat: number; since: number } | undefined
     let isAlive = false
     for (let wait = SHORTEST_WAIT; ; wait = Math.min(wait * 2, LONGEST_WAIT)) {
-      const asked = performance.now()
+      const asked = monotonic()
       const isExpired = seen !== undefined && asked - seen.since >= this.duration
       const free = {
         _id: this.id,
@@ -167,9 +168,9 @@ export class WriteLeases {
       }
       if (state.beat !== seen?.beat) {
         isAlive = seen !== undefined
-        seen = { beat: state.beat, since: performance.now() }
+        seen = { beat: state.beat, since: monotonic() }
       }
-      if (isAlive && performance.now() - began > patience)
+      if (isAlive && monotonic() - began > patience)
         throw new LeaseTakenError('another process holds the write lease')
       await sleep(wait * (0.5 + Math.random()))
     }
@@ -220,7 +221,7 @@ export class WriteLease {
    * @throws LostLeaseError if another writer has taken it.
    */
   async renew(): Promise<void> {
-    const asked = performance.now()
+    const asked = monotonic()
     if (asked - this.renewedAt < this.options.duration / 4) return
     await this.update({}, { $inc: { beat: 1 } })
     this.renewedAt = asked

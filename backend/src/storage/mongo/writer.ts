@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Db } from 'mongodb'
+import { monotonic } from '../../protocol/monotonic.js'
 import { coalesced } from '../read/request-coalescer.js'
 import type { RowDatabase, RowReader } from '../rows/rows.js'
 import { openCollections } from './collections.js'
@@ -108,10 +109,10 @@ export class MongoWriter {
    * How many writes changed or deleted documents. Waits while one is being applied, and applies it if its writer is gone.
    */
   async reorgCount(): Promise<number> {
-    for (const since = performance.now(); ; ) {
+    for (const since = monotonic(); ; ) {
       const state = await this.state()
       if (!state?.entry?.turns) return state?.turns ?? 0
-      if (performance.now() - since > this.leases.duration) await this.recover()
+      if (monotonic() - since > this.leases.duration) await this.recover()
       else await sleep(APPLYING)
     }
   }

@@ -4,6 +4,7 @@ import {
   type BlockedSubject,
   Blocklist,
 } from '../../graph/blocklist.js'
+import { monotonic } from '../../protocol/monotonic.js'
 import type { Filter, Row, RowReader } from '../rows/rows.js'
 
 /** See `BlocklistStore.page`. */
@@ -105,7 +106,7 @@ export class BlocklistFollower {
 
   /** See `BlocklistStore.list`. */
   get(): Blocklist | Promise<Blocklist> {
-    if (this.isWatched || performance.now() - this.checkedAt < CURRENT_FOR) return this.copy.get()
+    if (this.isWatched || monotonic() - this.checkedAt < CURRENT_FOR) return this.copy.get()
     this.following ??= this.follow()
     return this.following
   }
@@ -120,7 +121,7 @@ export class BlocklistFollower {
 
   private async follow(): Promise<Blocklist> {
     try {
-      const checkedAt = performance.now()
+      const checkedAt = monotonic()
       const writes = await this.writeCount()
       const list = writes === this.writes ? await this.copy.get() : await this.copy.read()
       this.writes = writes

@@ -4,6 +4,7 @@ import {
   type AncestorQueue,
   WHOLE_TRANSACTION,
 } from '../../graph/ancestor-queue.js'
+import { steadyTime } from '../../protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import {
   hashColumn,
@@ -75,7 +76,7 @@ export class StoredAncestorQueue implements AncestorQueue {
       if (first === undefined) return
       const { transactions, bytes } = fetched
       // Whatever waits in line was there before it.
-      const arrival = Date.now()
+      const arrival = Math.floor(steadyTime())
       const isUnplaced = previous === undefined && first.txid === outpoint.txid
       const outpoints = isUnplaced ? await unplacedOf(rows, outpoint.txid) : [first]
       for (const part of parts(outpoints, ROWS_A_STATEMENT))

@@ -248,7 +248,8 @@ export async function queueAncestors(
   { firsts, former }: { firsts: Outpoint[]; former: Outpoint[] },
 ): Promise<void> {
   await tables.outputs.deleteQueued(former)
-  const arrival = Date.now()
+  if (firsts.length === 0) return
+  const arrival = await tables.transactions.scores.next()
   const rows = firsts.map((first) => ({
     ...outpointColumns(first),
     ...{ hole: false, due: 0, arrival, tries: 0, transactions: 0, bytes: 0 },

@@ -1,0 +1,55 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+
+// The time of day may be set back, and differs from machine to machine: durations and orders are by `monotonic()`.
+
+const root = resolve(import.meta.dirname, '../../..')
+
+/** The only sources that read the time of day, and why. */
+const WALL_CLOCK: Record<string, string> = {
+  'backend/src/protocol/block-rules.ts': 'compares lock times with the median time of blocks',
+  'src/server/chain/header-rules.ts': 'compares the times of blocks',
+  'src/server/chain/own-headers.ts': 'compares the times of blocks, and shows when sources responded',
+  'src/client/own-headers.ts': 'compares the times of blocks',
+  'backend/src/storage/write/admission-tables.ts': 'what scores count from, once in the life of a store',
+  'src/server/store/backup/backup.ts': 'a restored store continues above what its scores can have come to',
+  'src/server/store/backup/backup-file.ts': 'says when a backup was made',
+  'backend/src/storage/write/graph-store-base.ts': 'says since when an output is blocked',
+  'backend/src/storage/sql/migrations/003-blocked.ts': 'says since when outputs are blocked',
+  'src/server/routes/blocking-routes.ts': 'says since when something is blocked',
+  'src/server/telemetry/logger.ts': 'the time of a log line',
+  'src/server/chain/headers-source.ts': 'says since when a source does not respond',
+  'src/follow/source-client.ts': 'says when a source failed; `Retry-After` may be a date',
+  'src/follow/ancestors-worker.ts': 'says when it failed',
+  'src/follow/feed.ts': 'says when it failed',
+  'src/follow/follower.ts': 'says when it failed',
+  'src/islands/explorer.ts': 'says how long ago a block was',
+  'src/client/resolve.ts': 'says when indexes were asked',
+  'src/client/verified-fetch.ts': 'says when gateways were asked',
+}
+/** The one place that reads the other clock. */
+const MONOTONIC = 'backend/src/protocol/monotonic.ts'
+
+const files = execFileSync(
+  'git',
+  ['ls-files', '-co', '--exclude-standard', 'src', 'backend/src', 'packages'],
+  {
+    cwd: root,
+    encoding: 'utf8',
+  },
+)
+  .split('\n')
+  .filter((path) => /\.(?:tsx?|m?js)$/.test(path))
+
+function reading(pattern: RegExp): string[] {
+  return files.filter((path) => pattern.test(readFileSync(join(root, path), 'utf8'))).sort()
+}
+
+test('the time of day is read where it is shown or compared with that of blocks, and nowhere else', () => {
+  expect(reading(/\bDate\.now\b|\bnew Date\(\s*\)|\bDate\(\s*\)/)).toEqual(Object.keys(WALL_CLOCK).sort())
+})
+
+test('durations are measured by one clock', () => {
+  expect(reading(/\bperformance\b|\bhrtime\b/)).toEqual([MONOTONIC])
+})
