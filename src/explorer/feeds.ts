@@ -3,7 +3,9 @@ import { KIND_LABELS, kindOf } from './content-kinds.js'
 import { blockTimes, type Explorer } from './reads.js'
 import { byteSize, count } from './text.js'
 
-// Atom (RFC 4287). Its entries have times, and an unproven transaction has none: it stands at the newest known one.
+// Atom (RFC 4287). Its entries have times, and an unproven transaction has none: it stands at the newest known one. Links are below
+// the public URL of the host, or relative: caches and readers share a feed, so nobody's `Host` may be in it. An id is never
+// relative (4.2.6): where the host does not know its URL, it is a tag (RFC 4151), the same on every host.
 
 const ENTRIES = 30
 
@@ -60,13 +62,14 @@ function feed({
 }): string {
   const newest = Math.max(0, ...entries.flatMap(({ time }) => time ?? []))
   const updated = (time = newest): string => new Date(time).toISOString()
+  const idOf = (own: string): string => xml((base || 'tag:minetree,2026:') + own)
   const parts = entries.map(
     (entry) =>
-      `<entry><id>${xml(base + entry.path)}</id><title>${xml(entry.title)}</title><link href="${xml(base + entry.path)}"/><updated>${updated(entry.time)}</updated><summary>${xml(entry.text)}</summary></entry>`,
+      `<entry><id>${idOf(entry.path)}</id><title>${xml(entry.title)}</title><link href="${xml(base + entry.path)}"/><updated>${updated(entry.time)}</updated><summary>${xml(entry.text)}</summary></entry>`,
   )
   const note = isIncomplete ? `<subtitle>${INCOMPLETE}</subtitle>` : ''
   return `<?xml version="1.0" encoding="utf-8"?>
-<feed xmlns="http://www.w3.org/2005/Atom"><id>${xml(base + path)}</id><title>${xml(`minetree: ${title}`)}</title>${note}<author><name>minetree</name></author><link rel="self" href="${xml(base + path)}"/><link href="${xml(`${base}/`)}"/><updated>${updated()}</updated>${parts.join('')}</feed>
+<feed xmlns="http://www.w3.org/2005/Atom"><id>${idOf(path)}</id><title>${xml(`minetree: ${title}`)}</title>${note}<author><name>minetree</name></author><link rel="self" href="${xml(base + path)}"/><link href="${xml(`${base}/`)}"/><updated>${updated()}</updated>${parts.join('')}</feed>
 `
 }
 

@@ -101,7 +101,7 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
           addressOf: (owner) => ownerAddress(owner, network),
         },
         ...{ responses, chain, progress },
-        urlFor: (request) => contentHosts.reachedAt(request),
+        publicUrl: config.hostingUrl?.replace(/\/+$/, '') ?? '',
       }),
     )
   const read = (request: Request): HostedRequest | undefined => contentHosts.read(request)

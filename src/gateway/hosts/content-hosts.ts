@@ -102,14 +102,6 @@ export class ContentHosts {
     return `${this.schemeOf(request)}://${gatewayHost}${this.authorityOf(request)?.port ?? ''}`
   }
 
-  /** The URL by which a request on a host of the service reached it, or its public URL: without a slash at the end. */
-  reachedAt(request: OnTheWay): string {
-    const { publicUrl } = this.options
-    if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '')
-    const { host, port } = this.authorityOf(request) ?? { host: '', port: '' }
-    return `${this.schemeOf(request)}://${host || 'localhost'}${port}`
-  }
-
   /** The origin of an outpoint, in the way of {@link serviceOf}; undefined if outpoints have no hosts. */
   originOf(request: OnTheWay, outpoint: Outpoint): string | undefined {
     const { gatewayHost } = this.options

@@ -78,6 +78,11 @@ function isPeerUrl(text: string): boolean {
   return isPlain && /^https?:$/.test(url.protocol) && text.length <= MAX_PEER_URL
 }
 
+function hasNoUser(text: string): boolean {
+  const { username, password } = URL.canParse(text) ? new URL(text) : { username: '', password: '' }
+  return username + password === ''
+}
+
 /** Room before it for a name in one label, or an outpoint in one with its zone, in the 253 characters of a host name. */
 const MAX_GATEWAY_HOST = 189
 
@@ -169,7 +174,10 @@ const settings = {
     .transform((network) => (network.startsWith('main') ? ('main' as const) : ('test' as const)))
     .default('main'),
   /** The public URL of this host. */
-  hostingUrl: z.url({ protocol: /^https?$/, error: 'must be a URL' }).optional(),
+  hostingUrl: z
+    .url({ protocol: /^https?$/, error: 'must be a URL' })
+    .refine(hasNoUser, 'must have no user and no password: everybody gets to read it')
+    .optional(),
   /** The key that signs what this host advertises, in hex. */
   serverPrivateKey: z
     .string()

@@ -23,8 +23,8 @@ import { loadExplorer, sendPage } from './send-page.js'
 export interface ExplorerRoutesOptions {
   explorer: Explorer
   responses: ResponseCache
-  /** The URL of the service for the sender of a request, without a slash at the end. */
-  urlFor: (request: Request) => string
+  /** The public URL of the service, without a slash at the end; empty if it is not known. */
+  publicUrl: string
   /** How far the host has come. */
   chain: () => Promise<ChainView> | ChainView
   /** How far it has followed the tree of names. */
@@ -54,7 +54,7 @@ type Make = (pages: Pages, request: Request) => Promise<MadePage>
 
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
 export function explorerRoutes(options: ExplorerRoutesOptions): Router {
-  const { explorer, responses, urlFor, chain, progress } = options
+  const { explorer, responses, publicUrl, chain, progress } = options
   const page = (make: Make, ...queries: { shape: object }[]): RequestHandler =>
     cachedPage({ responses, make, queries })
   const found = (page: MadePage | undefined, message: string): MadePage => {
@@ -67,8 +67,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
   ): RequestHandler => {
     return async (request, response) => {
       const pages = await loadExplorer()
-      // Its URLs may be those by which this request reached the host: it is nobody else's.
-      const xml = await explorer.store.consistent(() => make(pages, urlFor(request)))
+      const xml = await explorer.store.consistent(() => make(pages, publicUrl))
       const stored = textResponse(xml, { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] })
       if (isOfNames) stored.stamp(progress)
       await sendStored({ request, response, stored })

@@ -305,7 +305,10 @@ test.each([
   ['HEADERS_POLL_MS', ['-1', '1s', '86400001']],
   ['REORG_DEPTH', ['0', '10001']],
   ['NETWORK', ['mainn', 'regtest']],
-  ['HOSTING_URL', ['names.example', 'ftp://names.example']],
+  [
+    'HOSTING_URL',
+    ['names.example', 'ftp://names.example', 'https://me:word@a.example', 'https://me@a.example'],
+  ],
   ['SERVER_PRIVATE_KEY', ['0', 'f'.repeat(64), '1'.repeat(65), 'key']],
   [
     'SYNC_PEERS',
