@@ -240,6 +240,6 @@ export class AncestorsWorker {
   }
 
   private note(error: unknown): void {
-    this.lastError = { at: Date.now(), message: messageOf(error) }
+    this.lastError = { at: this.now, message: messageOf(error) }
   }
 }

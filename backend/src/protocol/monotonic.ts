@@ -7,7 +7,7 @@ export function monotonic(): number {
   return performance.now()
 }
 
-/** Milliseconds since 1970 as of the start of this process, and from then on by {@link monotonic}: for times that are stored. */
+/** Whole milliseconds since 1970 as of the start of this process, and from then on by {@link monotonic}: for times that are stored. */
 export function steadyTime(): number {
-  return performance.timeOrigin + monotonic()
+  return Math.floor(performance.timeOrigin + monotonic())
 }

@@ -21,7 +21,6 @@ const WALL_CLOCK: Record<string, string> = {
   'src/server/telemetry/logger.ts': 'the time of a log line',
   'src/server/chain/headers-source.ts': 'says since when a source does not respond',
   'src/follow/source-client.ts': 'says when a source failed; `Retry-After` may be a date',
-  'src/follow/ancestors-worker.ts': 'says when it failed',
   'src/follow/feed.ts': 'says when it failed',
   'src/follow/follower.ts': 'says when it failed',
   'src/islands/explorer.ts': 'says how long ago a block was',

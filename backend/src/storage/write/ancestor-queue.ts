@@ -76,7 +76,7 @@ export class StoredAncestorQueue implements AncestorQueue {
       if (first === undefined) return
       const { transactions, bytes } = fetched
       // Whatever waits in line was there before it.
-      const arrival = Math.floor(steadyTime())
+      const arrival = steadyTime()
       const isUnplaced = previous === undefined && first.txid === outpoint.txid
       const outpoints = isUnplaced ? await unplacedOf(rows, outpoint.txid) : [first]
       for (const part of parts(outpoints, ROWS_A_STATEMENT))
