@@ -1,5 +1,6 @@
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { HEADER_CHECKPOINTS } from '../../backend/src/protocol/header-checkpoints.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
 import { type HeaderStore, OwnHeaders } from './own-headers.js'
@@ -87,7 +88,7 @@ export class HostedSite implements SiteSource {
       this.shown.catch(() => {
         this.shown = undefined
       })
-    } else if (performance.now() - this.fetchedAt > MAX_CONFIG_AGE) {
+    } else if (monotonic() - this.fetchedAt > MAX_CONFIG_AGE) {
       // Nobody waits for it, and what was loaded stands if it fails.
       void this.renewed().catch(() => undefined)
     }
@@ -112,7 +113,7 @@ export class HostedSite implements SiteSource {
 
   private async load(): Promise<VerifiedSite & { config: SiteConfig }> {
     const { page, store, fetchFor } = this.options
-    this.fetchedAt = performance.now()
+    this.fetchedAt = monotonic()
     const config = siteConfigIn(await page())
     const kept = await askStore(store, () => store.get(CONFIG_KEY)).catch(() => undefined)
     const refusal = kept && refusalOf(configIn(kept), config)

@@ -209,7 +209,11 @@ test.each(['names', 'inscriptions'])('the feed of %s is well-formed Atom', async
   for (const [, id] of xml.matchAll(/<id>([^<]*)<\/id>/g)) expect(id).toMatch(/^tag:minetree,2026:\//)
   // Whoever asks cannot put a host into it.
   const Host = 'elsewhere.example'
-  const named: Record<string, string>[] = [{ Host }, { 'X-Forwarded-Host': Host }, { Forwarded: `host=${Host}` }]
+  const named: Record<string, string>[] = [
+    { Host },
+    { 'X-Forwarded-Host': Host },
+    { Forwarded: `host=${Host}` },
+  ]
   for (const headers of named) {
     const elsewhere = await server.ask(`/feeds/${kind}.atom`, { headers })
     expect(elsewhere.body.toString('utf8')).toBe(xml)
