@@ -66,7 +66,7 @@ export class ChainSources implements ChainSource {
   }
 
   /**
-   * When one that knows spends of nodes last gave a usable answer, as `performance.now()` says; undefined if none ever did.
+   * When one that knows spends of nodes last gave a usable answer, as `monotonic()` says; undefined if none ever did.
    */
   get answeredAt(): number | undefined {
     const times = this.sources.flatMap(({ client, knowsNodes }) => (knowsNodes && client.answeredAt) || [])

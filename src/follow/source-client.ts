@@ -122,7 +122,7 @@ export class SourceClient {
   private readonly stop = new AbortController()
   private readonly signal: AbortSignal
   private failures = 0
-  /** When it last gave a usable answer, as `performance.now()` tells; undefined if it never did. */
+  /** When it last gave a usable answer, as `monotonic()` tells; undefined if it never did. */
   answeredAt: number | undefined
   /** Unusable answers since the last usable one. */
   private badAnswers = 0
@@ -351,7 +351,7 @@ export class SourceClient {
 
   private answered(bytes: number): void {
     this.pace.answered(bytes)
-    this.answeredAt = performance.now()
+    this.answeredAt = monotonic()
     this.badAnswers = 0
     this.rests = 0
     if (this.warned?.isOver !== false || this.rest > 0) return

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
+import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { asOf, catchUpProgress } from '../gateway/http/schemas.js'
 import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/tree-progress.js'
 
@@ -26,7 +27,7 @@ type Settings = HostStore['settings']
 /** What follows the tree in this process. */
 export interface TreeFollower {
   progress(): CatchUpProgress
-  /** When a source of the chain last gave a usable answer, as `performance.now()` tells; undefined if none ever did. */
+  /** When a source of the chain last gave a usable answer, as `monotonic()` tells; undefined if none ever did. */
   answeredAt(): number | undefined
 }
 
@@ -60,7 +61,7 @@ export class FollowedTree implements TreeProgress {
   private hasFailed = false
 
   constructor(private readonly options: FollowedTreeOptions) {
-    const { now = () => performance.now() } = options
+    const { now = monotonic } = options
     this.now = now
     this.startedAt = now()
     this.changedAt = this.startedAt

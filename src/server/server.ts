@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
-import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
+import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { createApp } from './app.js'
 import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
