@@ -40,7 +40,7 @@ const header = z.object({
 export type ReadHeader = z.infer<typeof header>
 
 const tableLine = z.object({ table: z.string(), columns: z.array(z.string()) })
-const valueShape = z.union([z.string(), z.number(), z.null(), z.object({ b: z.base64() })])
+const valueShape = z.union([z.string(), z.number(), z.boolean(), z.null(), z.object({ b: z.base64() })])
 const rowLine = z.array(valueShape)
 const endLine = z.object({ end: z.object({ rows: z.number(), sha256: z.string() }) })
 
