@@ -49,6 +49,7 @@ export const refuseServiceWorkers: RequestHandler = (request, _response, next) =
 export const EXPOSED_HEADERS = [
   'Accept-Encoding',
   'Accept-Ranges',
+  'Allow',
   'Cache-Control',
   'Content-Length',
   'Content-Range',

@@ -9,6 +9,8 @@ export interface HostileRequest {
   body?: Uint8Array | string
   /** The body is announced as longer than it is: the server waits for a rest that never comes. */
   unfinished?: boolean
+  /** Sent so often at once on a connection of its own, of which no answer is read. */
+  atOnce?: number
   /** Milliseconds between chunks of `chunkBytes` of the body; the answer is read as slowly. */
   slow?: { chunkBytes: number; everyMs: number }
 }

@@ -1,4 +1,5 @@
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
+import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { HostileRequest } from './attack.js'
 
@@ -11,7 +12,7 @@ export type Outcome = number | string
  */
 export class Stranger {
   private readonly agent: Agent
-  private readonly open = new Set<ClientRequest>()
+  private readonly open = new Set<ClientRequest | Socket>()
   private readonly flushed: Promise<void>[] = []
 
   constructor(
@@ -26,6 +27,7 @@ export class Stranger {
    * server closed just then, it is sent again, as HTTP clients do (RFC 9112 9.3.1).
    */
   async send(hostile: HostileRequest): Promise<Outcome> {
+    if (hostile.atOnce !== undefined) return await this.sendUnread(hostile, hostile.atOnce)
     let outcome: Outcome | undefined
     while (outcome === undefined) outcome = await this.sendOnce(hostile)
     return outcome
@@ -71,6 +73,28 @@ export class Stranger {
     })
   }
 
+  /** Sends a request many times at once, and reads nothing. */
+  private async sendUnread(
+    { method = 'GET', path, headers, body }: HostileRequest,
+    times: number,
+  ): Promise<Outcome> {
+    const { hostname, port } = new URL(this.url)
+    const { address } = this.options
+    const bytes = Buffer.from(body ?? '')
+    const all = { Host: 'x', 'X-Forwarded-For': address, 'Content-Length': String(bytes.length), ...headers }
+    const lines = Object.entries(all).map(([name, value]) => `${name}: ${String(value)}\r\n`)
+    const sent = Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), bytes])
+    return await new Promise((resolve) => {
+      const socket = connect({ host: hostname, port: Number(port), localAddress: address })
+      this.open.add(socket)
+      socket.pause().on('error', () => {})
+      socket.once('close', () => {
+        resolve(this.open.delete(socket) ? 'ended' : 'held')
+      })
+      for (let at = 0; at < times; at++) socket.write(sent)
+    })
+  }
+
   private async read(answer: IncomingMessage, { slow }: HostileRequest): Promise<void> {
     for await (const _ of answer) if (slow !== undefined) await wait(slow.everyMs)
   }
@@ -82,7 +106,10 @@ export class Stranger {
 
   /** Hangs up on whatever is still open; what was waited for is `held`. */
   leave(): void {
-    for (const sent of this.open) sent.destroy(Object.assign(new Error('held'), { code: 'held' }))
+    for (const sent of this.open) {
+      this.open.delete(sent)
+      sent.destroy(Object.assign(new Error('held'), { code: 'held' }))
+    }
     this.agent.destroy()
   }
 }

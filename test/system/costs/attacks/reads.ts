@@ -200,6 +200,49 @@ export function readAttacks({
       statuses: [200, 400, 429, 503],
     },
     {
+      name: 'unread',
+      title: 'each route 63 times at once on a connection, of which nothing is read',
+      async prepare({ chain, admit }) {
+        await admit(chain.genesis)
+        await admit(chain.mint('a'))
+        const film = chain.inscribe({ contentType: 'video/mp4', body: new Uint8Array(8 * MiB).fill(7) })
+        await admit(film)
+        const held = film.outpoint(0)
+        const peer = { 'x-bsv-topic': 'tm_ordinals', 'Content-Type': 'application/json' }
+        const routes: HostileRequest[] = [
+          { path: `/content/${held}` },
+          { path: `/svc/gateway/stream/${held}` },
+          { path: `/svc/gateway/proof/${held}` },
+          { path: `/svc/gateway/metadata/${held}` },
+          { path: `/svc/beef/${film.txid}` },
+          { path: `/svc/beef/${film.txid}/tx` },
+          { path: '/openapi.json' },
+          { path: '/svc/names/proof/a' },
+          { path: '/svc/names/a' },
+          { path: '/svc/gateway/newest/names' },
+          { path: '/names', headers: { Accept: 'text/html' } },
+          postingJson('/lookup', { service: 'ls_ordinals', query: { outpoint: held } }),
+          postingJson('/svc/gateway/metadata', [held]),
+          postingJson('/svc/names/origins', [held]),
+          {
+            ...postingJson('/requestForeignGASPNode', {
+              graphID: `${film.txid}.0`,
+              ...{ txid: film.txid, outputIndex: 0 },
+            }),
+            headers: peer,
+          },
+        ]
+        return (index) => {
+          const route = pick(routes, index)
+          const Range = `bytes=${index * 63}-`
+          return { ...route, headers: { Range, ...route.headers }, atOnce: 63 }
+        }
+      },
+      // All reads that a client has in a minute.
+      allowance: { requests: 95, connections: 95 },
+      statuses: ['held'],
+    },
+    {
       name: 'connections',
       title: 'a read on each of the connections that one client may open, all at once',
       async prepare({ chain, admit }) {
