@@ -1,11 +1,6 @@
 import { type FrontierCoin, type GraphStore, ORIGIN, TIP } from '../../backend/src/graph/graph-store.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
-import {
-  formatOutpoint,
-  isSameOutpoint,
-  type Outpoint,
-  parseOutpoint,
-} from '../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 
 /** Which ordinals are followed: those of names, all that the store holds, or none. The nodes of the tree always are. */
@@ -129,12 +124,9 @@ export class Sweep {
       yield* this.tips(from.startsWith(FIRST_TIP) ? from.slice(FIRST_TIP.length) : '', to)
   }
 
-  /** The live node, and the one that is live if no mint counts that nobody has seen: another mint of it may be mined. */
   private async *liveNode(domain: string): AsyncGenerator<FrontierCoin> {
-    const { names } = this.store
-    const [live, seen] = [await names.liveNode(domain), await names.liveNode(domain, { seen: true })]
-    if (live !== undefined) yield { kind: 'node', outpoint: live }
-    if (seen !== undefined && !(live && isSameOutpoint(live, seen))) yield { kind: 'node', outpoint: seen }
+    const outpoint = await this.store.names.liveNode(domain)
+    if (outpoint !== undefined) yield { kind: 'node', outpoint }
   }
 
   private async *tipOf(origin: Outpoint): AsyncGenerator<FrontierCoin> {

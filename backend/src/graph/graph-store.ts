@@ -321,9 +321,9 @@ export interface FrontierCoin {
  * undefined `next` ends a list.
  */
 export interface FrontierReader {
-  /** The ordinals among the next `limit` outputs that nothing seen spends, in the order of their outpoints. */
+  /** The unspent ordinals among the next `limit` outputs, in the order of their outpoints. */
   tips(query: { after?: Outpoint; limit: number }): Promise<{ tips: Outpoint[]; next?: Outpoint }>
-  /** The nodes and ordinals that nothing seen spends, of the `limit` active transactions that were stored last, latest first. */
+  /** The live nodes and unspent ordinals of the `limit` active transactions that were stored last, latest first. */
   latest(query: { limit: number }): Promise<FrontierCoin[]>
   /**
    * Those of the next `limit` unproven transactions for which a proof or a sighting matters, by txid: topics hold an output of

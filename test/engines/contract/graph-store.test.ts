@@ -94,6 +94,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
     test('changes nothing when it is repeated', async () => {
       const opened = await openStore()
       await opened.store.record(everything())
+      await opened.store.sightings.record([{ txid: txid(9), status: 'rejected' }])
       const rows = await opened.rows()
       for (const [table, held] of Object.entries(rows))
         if (

@@ -1,4 +1,5 @@
 import type { BlockedSubject } from '../../../backend/src/graph/blocklist.js'
+import type { SightingRecord } from '../../../backend/src/graph/graph-store.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
@@ -21,12 +22,14 @@ export type Deed =
   | { do: 'submit all'; beefs: string[]; topics: string[] }
   | { do: 'evict'; outpoint: string }
   | ({ do: 'block' } & BlockedSubject)
+  | ({ do: 'sight' } & SightingRecord)
   | { do: 'reindex' }
 
 /** Has a node do it. */
 export async function does({ overlay, graph, maintenance }: Node, deed: Deed): Promise<void> {
   if (deed.do === 'reindex') await maintenance.rebuild()
   else if (deed.do === 'evict') await graph.evict(parseOutpoint(deed.outpoint))
+  else if (deed.do === 'sight') await graph.sightings.record([deed])
   else if (deed.do === 'block') {
     const { kind, value } = deed
     await graph.blocklist.add({ kind, value, reason: 'for a test', since: Date.now() })
@@ -102,5 +105,6 @@ export function everyDeed(chain: FakeChain): Deed[] {
     // What the ordinal said there, it says no more further on.
     { do: 'block', kind: 'outpoint', value: first.outpoint(0) },
     { do: 'block', kind: 'name', value: 'a' },
+    { do: 'sight', txid: lost.txid, status: 'rejected' },
   ]
 }

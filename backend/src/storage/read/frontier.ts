@@ -3,7 +3,6 @@ import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { hashColumn, hexOf, inParts, outpointOf, outpointPair } from '../rows/columns.js'
 import { anyOf, anyOutpoint, type Filter, type Row, type RowReader, type Table } from '../rows/rows.js'
 import type { Lookups } from './lookups.js'
-import { seenAmong } from './transaction-status.js'
 
 const OUTPOINT = ['txid', 'vout']
 /** How many outputs of some transactions are read: a transaction may have any number. */
@@ -81,12 +80,9 @@ async function liveNodes(
     rows.all('graph_nodes', { txid: anyOf(part) }, { fields: OUTPOINT }),
   )
   const live: FrontierCoin[] = []
-  for (const outpoint of nodes.map(outpointOf)) {
-    // A node that something else than a mint spends is live.
-    const spender = await spenderOf(outpoint)
-    const isSpent = spender !== undefined && (await seenAmong(rows, [spender])).has(spender)
-    if (!isSpent) live.push({ kind: 'node', outpoint })
-  }
+  // A node that something else than a mint spends is live.
+  for (const outpoint of nodes.map(outpointOf))
+    if ((await spenderOf(outpoint)) === undefined) live.push({ kind: 'node', outpoint })
   return live
 }
 
@@ -102,16 +98,11 @@ async function ordinalsOf(rows: RowReader, txids: string[]): Promise<FrontierCoi
   return tips.map((outpoint) => ({ kind: 'ordinal', outpoint }))
 }
 
-/** Those of the outpoints that no active transaction spends that is proven or seen: another one may be mined instead. */
+/** Those of the outpoints that no active transaction spends. */
 async function unspent(rows: RowReader, outpoints: Outpoint[]): Promise<Outpoint[]> {
   const spends = await inParts(outpoints, (part) =>
-    rows.all('graph_spends', anyOutpoint(part), { fields: [...OUTPOINT, 'spender'] }),
+    rows.all('graph_spends', anyOutpoint(part), { fields: OUTPOINT }),
   )
-  const seen = await seenAmong(
-    rows,
-    spends.map(({ spender }) => hexOf(spender)),
-  )
-  const known = spends.filter(({ spender }) => seen.has(hexOf(spender)))
-  const spent = new Set(known.map((row) => formatOutpoint(outpointOf(row))))
+  const spent = new Set(spends.map((row) => formatOutpoint(outpointOf(row))))
   return outpoints.filter((outpoint) => !spent.has(formatOutpoint(outpoint)))
 }
