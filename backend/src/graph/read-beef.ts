@@ -29,7 +29,8 @@ const known = new WeakMap<object, BeefContents>()
  *
  * The subject is the atomic one (BRC-95) if there is one, otherwise the last.
  *
- * @throws BeefError (`BAD_BEEF`) if the bytes are no BEEF, or it has no subject.
+ * @throws BeefError (`BAD_BEEF`) if the bytes are no BEEF, it has no subject, or it has no atomic one and a transaction before
+ * one that it spends: then its last transaction is not what was meant.
  */
 export function readBeef(beef: number[] | Uint8Array): BeefContents {
   const read = known.get(beef)
@@ -44,10 +45,13 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   const views = new Map<string, TransactionView>()
   // The last entry, even if the transaction occurs earlier as well: engines verify that one, so it is the subject.
   let lastTxid: string | undefined
-  for (const transaction of transactions) {
+  const places = new Map<string, { first: number; last: number }>()
+  for (const [place, transaction] of transactions.entries()) {
     lastTxid = toHex(reversed(nativeHash256(transaction.raw)))
+    places.set(lastTxid, { first: places.get(lastTxid)?.first ?? place, last: place })
     views.set(lastTxid, Object.assign(transaction, { txid: lastTxid }))
   }
+  if (atomicTxid === undefined && views.size > 1) requireParentsFirst(views, places)
   const subjectTxid = atomicTxid ?? lastTxid
   const subject = subjectTxid === undefined ? undefined : views.get(subjectTxid)
   if (subject === undefined) throw new BeefError('the BEEF does not contain its subject transaction')
@@ -64,6 +68,19 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   }
   const { length } = bytes
   return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()], length }
+}
+
+/** BRC-62: parents come first. @param places Where each transaction occurs. */
+function requireParentsFirst(
+  views: ReadonlyMap<string, TransactionView>,
+  places: ReadonlyMap<string, { first: number; last: number }>,
+): void {
+  for (const [child, { inputs }] of views) {
+    const last = places.get(child)?.last ?? 0
+    const late = inputs.find(({ txid }) => (places.get(txid)?.first ?? 0) > last)
+    if (late !== undefined)
+      throw new BeefError(`the BEEF must have parents first (BRC-62): ${late.txid} comes after ${child}`)
+  }
 }
 
 /** For each txid the first path with it among its leaves, as in the SDK. */

@@ -124,6 +124,18 @@ describe('the subject', () => {
     expect(readBeef(beef).txids).toHaveLength(2)
   })
 
+  test.each([
+    ['a child before its parent', [child, parent]],
+    ['a child before its parent, and something else last', [child, parent, threeGenerations().grandparent]],
+    ['a grandparent between them', [parent, grandparent, child]],
+    ['all in reverse', [child, parent, grandparent]],
+  ])('is not known where parents do not come first: %s', (_, transactions) => {
+    const plain = bare(...transactions.map(({ raw }) => raw))
+    expect(() => readBeef(plain)).toThrow(/must have parents first \(BRC-62\)/)
+    // An Atomic BEEF names it.
+    expect(readBeef(asAtomic(child.txid, plain)).subject.txid).toBe(child.txid)
+  })
+
   test('is the one that the engine takes, in any order and any number', () => {
     const three = [grandparent, parent, child]
     const order = fc.array(fc.constantFrom(...three), { minLength: 1, maxLength: 6 })
@@ -132,7 +144,17 @@ describe('the subject', () => {
         const plain = bare(...transactions.map(({ raw }) => raw))
         const beef = atomic === null ? plain : asAtomic(atomic.txid, plain)
         fc.pre(atomic === null || transactions.includes(atomic))
-        expect(readBeef(beef).subject.txid).toBe(subjectOfEngine(beef))
+        const places = [grandparent, parent, child].map((each) => [
+          transactions.indexOf(each),
+          transactions.lastIndexOf(each),
+        ])
+        const isLate = [1, 2].some((at) => {
+          const [first = -1] = places[at - 1] ?? []
+          const [, last = -1] = places[at] ?? []
+          return last !== -1 && first > last
+        })
+        if (atomic === null && isLate) expect(() => readBeef(beef)).toThrow(/parents first/)
+        else expect(readBeef(beef).subject.txid).toBe(subjectOfEngine(beef))
       }),
     )
   })
