@@ -85,6 +85,7 @@ export function createApp(options: AppOptions): App {
     hosted,
     render,
     errorPage: page,
+    hostsOf,
   } = readApp({
     ...{ config, graph, logger, progress },
     ...(options.ancestors && { ancestors: options.ancestors }),
@@ -150,12 +151,12 @@ export function createApp(options: AppOptions): App {
   app
     .use('/admin', admin)
     .use(deploymentRoutes(config, graph))
-    .use(minePageRoutes(options.pageFiles, render))
-    .use(explorerFileRoutes(options.pageFiles))
+    .use(minePageRoutes(options.pageFiles, { render, hostsOf }))
+    .use(explorerFileRoutes(options.pageFiles, hostsOf))
     .use(healthRoutes(health))
     .use(metricsRoutes(metrics))
     .use(openapiRoutes(document))
-    .use(statusRoutes({ health, document, render }))
+    .use(statusRoutes({ health, document, render, hostsOf }))
     .use(errors)
     .use(
       gates.overlay,

@@ -19,6 +19,7 @@ import { Transfers } from './http/transfers.js'
 import { beefRoutes } from './routes/beef-routes.js'
 import { capabilitiesRoutes } from './routes/capabilities-routes.js'
 import { explorerRoutes } from './routes/explorer-routes.js'
+import type { PageHosts } from './routes/page-headers.js'
 import { errorPages, pageRenderer, type RenderPage, siteOf } from './routes/send-page.js'
 import { txoRoutes } from './routes/txo-routes.js'
 
@@ -50,6 +51,8 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
   render: RenderPage
   /** Sends errors, to people as pages. */
   errorPage: ErrorPage
+  /** By which hosts a browser may know the service. */
+  hostsOf: PageHosts
 } {
   const { profile, network, limits, deployment, contentSecurityPolicy } = config
   const { gatewayHost, serviceHosts, customDomains, dnsServers } = config
@@ -67,12 +70,13 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
   const responses = new ResponseCache(graph, progress)
   const site = siteOf(config, { progress, port })
   const render = pageRenderer(site, progress)
-  const errorPage = errorPages(render)
   const contentHosts = new ContentHosts({
     ...{ gatewayHost, serviceHosts, customDomains },
     publicUrl: config.hostingUrl,
     trustedProxies: limits.trustedProxies,
   })
+  const hostsOf = (request: Request): string[] => contentHosts.hostsOf(request)
+  const errorPage = errorPages(render, hostsOf)
   const { lookupRate, maxLookups } = limits
   const domains = customDomains
     ? new DnsDomains({ resolver: dnsResolver(dnsServers), lookupRate, maxLookups })
@@ -102,9 +106,10 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
         },
         ...{ responses, chain, progress },
         publicUrl: config.hostingUrl?.replace(/\/+$/, '') ?? '',
+        hostsOf,
       }),
     )
   const read = (request: Request): HostedRequest | undefined => contentHosts.read(request)
   const hosted = answer && { read, answer, errors }
-  return { app, bodies, transfers, answerStored: responses.handler, hosted, render, errorPage }
+  return { app, bodies, transfers, answerStored: responses.handler, hosted, render, errorPage, hostsOf }
 }

@@ -102,6 +102,14 @@ export class ContentHosts {
     return `${this.schemeOf(request)}://${gatewayHost}${this.authorityOf(request)?.port ?? ''}`
   }
 
+  /** The hosts, with ports, by which a browser may know the service: the one that the request is for, and the public one. */
+  hostsOf(request: OnTheWay): string[] {
+    const { publicUrl } = this.options
+    const read = this.authorityOf(request)
+    const hosts = [read && `${read.host}${read.port}`, publicUrl && new URL(publicUrl).host]
+    return [...new Set(hosts.flatMap((host) => host || []))]
+  }
+
   /** The origin of an outpoint, in the way of {@link serviceOf}; undefined if outpoints have no hosts. */
   originOf(request: OnTheWay, outpoint: Outpoint): string | undefined {
     const { gatewayHost } = this.options

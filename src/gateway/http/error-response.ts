@@ -12,7 +12,7 @@ import {
 } from './errors.js'
 import { ReaderLeftError } from './long-read.js'
 import type { PendingOrigins } from './pending-origins.js'
-import { HTML_TYPE, sendJson } from './send-body.js'
+import { type HeaderFor, HTML_TYPE, sendJson, setHeaders } from './send-body.js'
 
 /** Headers of the body that is not sent; they may be set already. */
 const BODY_HEADERS = ['ETag', 'Content-Type', 'Content-Length', 'Content-Range', 'Accept-Ranges']
@@ -39,7 +39,9 @@ export interface ShownError {
 }
 
 /** A page for an error, with the headers that it needs. */
-export type ErrorPage = (error: ShownError) => Promise<{ headers: Record<string, string>; html: string }>
+export type ErrorPage = (
+  error: ShownError,
+) => Promise<{ headers: Readonly<Record<string, HeaderFor[1]>>; html: string }>
 
 /** Sends every error in the one shape that all routes share. */
 export function errorResponse({
@@ -107,7 +109,7 @@ async function sentPage(
   const rendered = await page({ ...error, path, requestId }).catch(() => undefined)
   if (rendered === undefined) return false
   const body = Buffer.from(rendered.html, 'utf8')
-  response.set(rendered.headers)
+  setHeaders({ request, response, headers: Object.entries(rendered.headers) })
   response.setHeader('Content-Type', HTML_TYPE)
   response.setHeader('Content-Length', body.length)
   response.end(body)

@@ -9,11 +9,13 @@ import { contentRange, requestedRange } from './range.js'
 import { securityHeaders, servedType } from './security-headers.js'
 
 export type Header = readonly [name: string, value: string]
+/** A header whose value may follow from the request. */
+export type HeaderFor = readonly [name: string, value: string | ((request: Request) => string)]
 
 /** What is known of a body before its bytes (RFC 9110 3.2). */
 export interface Representation {
   /** Those of every response with it, 304 included: not its type, its length or a range of it. */
-  headers: readonly Header[]
+  headers: readonly HeaderFor[]
   contentType: string
   /** In bytes. */
   length: number
@@ -61,7 +63,7 @@ export function sendHead({
   response: Response
   representation: Representation
 }): ByteRange | undefined {
-  for (const [name, value] of headers) response.setHeader(name, value)
+  setHeaders({ request, response, headers })
   if (tag !== undefined && endedByPrecondition({ request, response, tag })) return undefined
   const requested = tag !== undefined && hasRanges ? requestedRange(request, { tag, length }) : undefined
   if (requested === 'unsatisfiable') throw new RangeNotSatisfiableError(length)
@@ -73,6 +75,19 @@ export function sendHead({
   if (request.method !== 'HEAD') return range
   response.end()
   return undefined
+}
+
+export function setHeaders({
+  request,
+  response,
+  headers,
+}: {
+  request: Request
+  response: Response
+  headers: readonly HeaderFor[]
+}): void {
+  for (const [name, value] of headers)
+    response.setHeader(name, typeof value === 'string' ? value : value(request))
 }
 
 /**

@@ -4,7 +4,14 @@ import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import type { ByteRange, ConsistentReader } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { entityTag } from './caching.js'
-import { type Header, JSON_TYPE, type Representation, sendChunks, sendHead } from './send-body.js'
+import {
+  type Header,
+  type HeaderFor,
+  JSON_TYPE,
+  type Representation,
+  sendChunks,
+  sendHead,
+} from './send-body.js'
 import { type AsOf, NOTHING_FOLLOWED, namesHeaders, type TreeProgress } from './tree-progress.js'
 
 /**
@@ -137,7 +144,7 @@ export function jsonResponse(
 export function textResponse(
   text: string,
   options: {
-    headers: Readonly<Record<string, string>>
+    headers: Readonly<Record<string, HeaderFor[1]>>
     type: string
     dependsOn: readonly Dependency[]
     place?: { mark: string; text: (asOf: AsOf) => string }
@@ -145,7 +152,7 @@ export function textResponse(
 ): NamesResponse {
   const body = Buffer.from(text, 'utf8')
   const tag = entityTag(sha256(body).toString('hex'), options.type)
-  const headers: Header[] = [...Object.entries(options.headers), ['ETag', tag]]
+  const headers: HeaderFor[] = [...Object.entries(options.headers), ['ETag', tag]]
   const { place } = options
   const at = place === undefined ? -1 : body.lastIndexOf(place.mark)
   return new NamesResponse(

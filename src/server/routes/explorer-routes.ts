@@ -17,7 +17,7 @@ import {
 } from '../../gateway/http/stored-response.js'
 import { NoNameError, RETRY, setNamesHeaders, type TreeProgress } from '../../gateway/http/tree-progress.js'
 import { type PageFiles, sendFile } from './page-files.js'
-import { pageHeaders } from './page-headers.js'
+import { type PageHosts, pageHeaders } from './page-headers.js'
 import { loadExplorer, sendPage } from './send-page.js'
 
 export interface ExplorerRoutesOptions {
@@ -25,13 +25,14 @@ export interface ExplorerRoutesOptions {
   responses: ResponseCache
   /** The public URL of the service, without a slash at the end; empty if it is not known. */
   publicUrl: string
+  hostsOf: PageHosts
   /** How far the host has come. */
   chain: () => Promise<ChainView> | ChainView
   /** How far it has followed the tree of names. */
   progress: TreeProgress
 }
 
-const HEADERS = pageHeaders({ frames: true })
+const FRAMES = { frames: true }
 const FEED_HEADERS = {
   'Cache-Control': CACHE.unproven,
   'X-Content-Type-Options': 'nosniff',
@@ -54,9 +55,10 @@ type Make = (pages: Pages, request: Request) => Promise<MadePage>
 
 /** The pages of the explorer that need nothing but the store. All of them are documented in `docs/explorer.md`. */
 export function explorerRoutes(options: ExplorerRoutesOptions): Router {
-  const { explorer, responses, publicUrl, chain, progress } = options
+  const { explorer, responses, publicUrl, hostsOf, chain, progress } = options
+  const headers = pageHeaders(hostsOf, FRAMES)
   const page = (make: Make, ...queries: { shape: object }[]): RequestHandler =>
-    cachedPage({ responses, make, queries })
+    cachedPage({ responses, make, queries, headers })
   const found = (page: MadePage | undefined, message: string): MadePage => {
     if (page !== undefined) return page
     throw new NoNameError(message, { progress })
@@ -83,7 +85,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       ])
       const page = pages.withAsOf(pages.withChain(html, view), progress.asOf)
       setNamesHeaders(response, progress)
-      sendPage({ request, response, html: page, headers: HEADERS })
+      sendPage({ request, response, html: page, headers })
     })
     .get(
       '/names',
@@ -185,7 +187,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       if (result.status === 503) response.setHeader('Retry-After', RETRY)
       setNamesHeaders(response, progress)
       const html = pages.withAsOf(result.html, progress.asOf)
-      sendPage({ request, response: response.status(result.status), html, headers: HEADERS })
+      sendPage({ request, response: response.status(result.status), html, headers })
     })
     .get(
       '/feeds/names.atom',
@@ -212,10 +214,10 @@ const FAVICON_HEADERS = {
 /** The style sheet and the scripts of the pages. */
 const EXPLORER_FILES = ['style.css', 'explorer.js', 'verify.js'] as const
 
-/** A page that is not allowed to read answers of this host may still be styled: an error in a sandboxed frame. */
-const STYLE_HEADERS = { ...HEADERS, 'Cross-Origin-Resource-Policy': 'cross-origin' }
-
-export function explorerFileRoutes(files: PageFiles | undefined): Router {
+export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHosts): Router {
+  const headers = pageHeaders(hostsOf, FRAMES)
+  // A page that is not allowed to read answers of this host may still be styled: an error in a sandboxed frame.
+  const ofStyle = { ...headers, 'Cross-Origin-Resource-Policy': 'cross-origin' }
   return Router().get('/explorer/:file', (request, response) => {
     const name = EXPLORER_FILES.find((each) => each === request.params.file)
     if (files === undefined || name === undefined) throw new NotFoundError('the explorer has no such file')
@@ -223,7 +225,7 @@ export function explorerFileRoutes(files: PageFiles | undefined): Router {
       request,
       response,
       file: files[name],
-      headers: name === 'style.css' ? STYLE_HEADERS : HEADERS,
+      headers: name === 'style.css' ? ofStyle : headers,
     })
   })
 }
@@ -233,10 +235,12 @@ function cachedPage({
   responses,
   make,
   queries,
+  headers,
 }: {
   responses: ResponseCache
   make: Make
   queries: { shape: object }[]
+  headers: ReturnType<typeof pageHeaders>
 }): RequestHandler {
   const queryKey = unlessAsked(queries.flatMap(({ shape }) => Object.keys(shape)))
   return async (request: Request, response: Response) => {
@@ -244,7 +248,7 @@ function cachedPage({
     const place = { mark: pages.AS_OF, text: pages.asOfText }
     const read = async () => {
       const { html, dependsOn } = await make(pages, request)
-      return textResponse(html, { headers: HEADERS, type: HTML_TYPE, dependsOn, place })
+      return textResponse(html, { headers, type: HTML_TYPE, dependsOn, place })
     }
     await responses.respondAboutNames(request, response, read, queryKey)
   }

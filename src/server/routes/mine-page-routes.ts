@@ -4,7 +4,7 @@ import { NotFoundError } from '../../gateway/http/errors.js'
 import type { HeaderName, OperationGroup } from '../../gateway/http/operation.js'
 import { optionalText } from '../../gateway/http/schemas.js'
 import { type PageFiles, sendFile } from './page-files.js'
-import { pageHeaders } from './page-headers.js'
+import { type PageHosts, pageHeaders } from './page-headers.js'
 import { type RenderPage, sendPage } from './send-page.js'
 
 /** The scripts of the page. */
@@ -13,11 +13,13 @@ export const MINE_PAGE_FILES = ['main.js', 'mining.js', 'search-worker.js'] as c
 /** Where wallets (BRC-100) listen on the user's machine. */
 const WALLETS = ['http://localhost:3301', 'http://localhost:3321', 'https://localhost:2121']
 
-/** The search kernel is WebAssembly; its worker has the policy of its own script. */
-const HEADERS = pageHeaders({ wasm: true, connect: WALLETS })
-
 /** `/mine`: a page that mines names in the browser; not found if its scripts were not built. */
-export function minePageRoutes(files: PageFiles | undefined, render: RenderPage): Router {
+export function minePageRoutes(
+  files: PageFiles | undefined,
+  { render, hostsOf }: { render: RenderPage; hostsOf: PageHosts },
+): Router {
+  // The search kernel is WebAssembly; its worker has the policy of its own script.
+  const headers = pageHeaders(hostsOf, { wasm: true, connect: WALLETS })
   return Router()
     .get('/mine', async (request, response) => {
       if (files === undefined) throw new NotFoundError('the mine page is not part of this build')
@@ -25,17 +27,18 @@ export function minePageRoutes(files: PageFiles | undefined, render: RenderPage)
         request,
         response,
         html: await render(({ minePage, site }) => minePage(site)),
-        headers: HEADERS,
+        headers,
       })
     })
     .get('/mine/:file', (request, response) => {
       const name = MINE_PAGE_FILES.find((each) => each === request.params.file)
       if (files === undefined || name === undefined) throw new NotFoundError('the mine page has no such file')
-      sendFile({ request, response, file: files[name], headers: HEADERS })
+      sendFile({ request, response, file: files[name], headers })
     })
 }
 
-const headers: HeaderName[] = ['Content-Length', 'ETag', ...(Object.keys(HEADERS) as HeaderName[])]
+const HEADERS = Object.keys(pageHeaders(() => [])) as HeaderName[]
+const headers: HeaderName[] = ['Content-Length', 'ETag', ...HEADERS]
 
 export const MINE_PAGE_OPERATIONS: OperationGroup = {
   tag: 'names',

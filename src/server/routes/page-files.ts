@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Request, Response } from 'express'
 import { endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
+import { type HeaderFor, setHeaders } from '../../gateway/http/send-body.js'
 
 /** The built files of the pages, with their content types. */
 const PAGE_FILES = {
@@ -45,9 +46,9 @@ export function sendFile({
   request: Request
   response: Response
   file: PageFile
-  headers: Readonly<Record<string, string>>
+  headers: Readonly<Record<string, HeaderFor[1]>>
 }): void {
-  response.set({ ...headers, ETag: tag })
+  setHeaders({ request, response, headers: [...Object.entries(headers), ['ETag', tag]] })
   if (endedByPrecondition({ request, response, tag })) return
   response.set('Content-Type', contentType).send(body)
 }

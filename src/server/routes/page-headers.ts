@@ -1,5 +1,8 @@
+import type { Request } from 'express'
+import { LRUCache } from 'lru-cache'
 import { CACHE } from '../../gateway/http/caching.js'
 import type { HeaderName } from '../../gateway/http/operation.js'
+import type { HeaderFor } from '../../gateway/http/send-body.js'
 
 /** What a page of the host may do beyond showing itself and sending its forms to this host. */
 interface PagePermissions {
@@ -13,18 +16,35 @@ interface PagePermissions {
   isFramed?: boolean
 }
 
+/** The hosts, with ports, by which a browser may know the service that it asks. */
+export type PageHosts = (request: Request) => string[]
+
+/** Where the service has the scripts and the style sheet of its pages, and nothing of anybody else. */
+const FOLDERS = ['/explorer/', '/mine/']
+/** A host that a policy can name (CSP3 2.3.1): no address of IPv6. */
+const HOST = /^[a-z\d.-]+(?::\d+)?$/
+
+/**
+ * The sources of scripts and styles: folders of the host, as `'self'` would cover `/content/`, where strangers inscribe scripts.
+ * For a host that no policy can name, it is that.
+ */
+function ownSources(hosts: readonly string[]): string {
+  const sources = hosts
+    .filter((host) => HOST.test(host))
+    .flatMap((host) => FOLDERS.map((folder) => host + folder))
+  return sources.length === 0 ? "'self'" : sources.join(' ')
+}
+
 /** The `Content-Security-Policy` of a page: no inline script or style, and nothing from another host. */
-export function pagePolicy({
-  connect = [],
-  wasm = false,
-  frames = false,
-  isFramed = false,
-}: PagePermissions = {}): string {
+function pagePolicy(
+  own: string,
+  { connect = [], wasm = false, frames = false, isFramed = false }: PagePermissions,
+): string {
   return [
     "default-src 'none'",
-    `script-src 'self'${wasm ? " 'wasm-unsafe-eval'" : ''}`,
-    ...(wasm ? ["worker-src 'self'"] : []),
-    "style-src 'self'",
+    `script-src ${own}${wasm ? " 'wasm-unsafe-eval'" : ''}`,
+    ...(wasm ? [`worker-src ${own}`] : []),
+    `style-src ${own}`,
     ["connect-src 'self'", ...connect].join(' '),
     "img-src 'self'",
     ...(frames ? ["media-src 'self'", "frame-src 'self'"] : []),
@@ -38,13 +58,20 @@ export function pagePolicy({
  * The headers of a page. It shares its origin with strangers' content: no other page may frame it, or keep a reference to it
  * after opening it. Nor does a browser open it in a sandbox, as it does with pages that content opens.
  */
-export function pageHeaders(permissions?: PagePermissions) {
+export function pageHeaders(hostsOf: PageHosts, permissions: PagePermissions = {}) {
+  const known = new LRUCache<string, string>({ max: 100 })
+  const policyFor = (request: Request): string => {
+    const own = ownSources(hostsOf(request))
+    const policy = known.get(own) ?? pagePolicy(own, permissions)
+    known.set(own, policy)
+    return policy
+  }
   return {
     'Cache-Control': CACHE.revalidate,
-    'Content-Security-Policy': pagePolicy(permissions),
+    'Content-Security-Policy': policyFor,
     'Cross-Origin-Opener-Policy': 'same-origin',
     'Cross-Origin-Resource-Policy': 'same-origin',
     'Referrer-Policy': 'no-referrer',
     'X-Content-Type-Options': 'nosniff',
-  } satisfies Partial<Record<HeaderName, string>>
+  } satisfies Partial<Record<HeaderName, HeaderFor[1]>>
 }

@@ -4,11 +4,11 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Site } from '../../explorer/index.js'
 import { endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
 import type { ErrorPage } from '../../gateway/http/error-response.js'
-import { HTML_TYPE } from '../../gateway/http/send-body.js'
+import { type HeaderFor, HTML_TYPE, setHeaders } from '../../gateway/http/send-body.js'
 import type { TreeProgress } from '../../gateway/http/tree-progress.js'
 import type { Config } from '../config/config.js'
 import { packageVersion } from '../config/package-info.js'
-import { pageHeaders } from './page-headers.js'
+import { type PageHosts, pageHeaders } from './page-headers.js'
 
 // Loaded with the first page: a start needs none.
 export const loadExplorer = () => import('../../explorer/index.js')
@@ -62,12 +62,11 @@ export function pageRenderer(site: Site, progress: TreeProgress): RenderPage {
   }
 }
 
-const ERROR_HEADERS = { ...pageHeaders({ isFramed: true }), 'Cache-Control': 'no-store' }
-
 /** Errors as pages of the explorer. */
-export function errorPages(render: RenderPage): ErrorPage {
+export function errorPages(render: RenderPage, hostsOf: PageHosts): ErrorPage {
+  const headers = { ...pageHeaders(hostsOf, { isFramed: true }), 'Cache-Control': 'no-store' }
   return async (error) => ({
-    headers: ERROR_HEADERS,
+    headers,
     html: await render(({ errorPage, site }) => errorPage({ site, error })),
   })
 }
@@ -85,10 +84,10 @@ export function sendPage({
   request: Request
   response: Response
   html: string
-  headers: Readonly<Record<string, string>>
+  headers: Readonly<Record<string, HeaderFor[1]>>
 }): void {
   const body = Buffer.from(html, 'utf8')
-  response.set(headers)
+  setHeaders({ request, response, headers: Object.entries(headers) })
   if (response.statusCode === 200) {
     const tag = entityTag(sha256(body).toString('hex'), HTML_TYPE)
     response.setHeader('ETag', tag)

@@ -45,7 +45,7 @@ describe.each(PAGES)('%s', (path) => {
       'content-type': 'text/html; charset=utf-8',
       'content-length': String(body.length),
       'content-security-policy': expect.stringMatching(
-        /^default-src 'none'; script-src 'self'; style-src 'self'; .*frame-ancestors 'none'$/,
+        /^default-src 'none'; script-src [\w.:]+\/explorer\/ [\w.:]+\/mine\/; style-src [\w.:]+\/explorer\/ [\w.:]+\/mine\/; .*frame-ancestors 'none'$/,
       ),
       'cross-origin-opener-policy': 'same-origin',
       'cross-origin-resource-policy': 'same-origin',

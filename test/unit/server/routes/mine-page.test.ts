@@ -4,7 +4,8 @@ import { useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 const pages = await builtPages()
-const { ask } = await servers.start({}, { pages })
+const { ask, url } = await servers.start({}, { pages })
+const folders = ['/explorer/', '/mine/'].map((folder) => new URL(url).host + folder).join(' ')
 const bare = await servers.start()
 
 const PATHS: [path: string, type: string][] = [
@@ -28,9 +29,9 @@ describe.each(PATHS)('%s', (path, type) => {
     })
     expect(String(headers['content-security-policy']).split('; ')).toEqual([
       "default-src 'none'",
-      "script-src 'self' 'wasm-unsafe-eval'",
-      "worker-src 'self'",
-      "style-src 'self'",
+      `script-src ${folders} 'wasm-unsafe-eval'`,
+      `worker-src ${folders}`,
+      `style-src ${folders}`,
       "connect-src 'self' http://localhost:3301 http://localhost:3321 https://localhost:2121",
       "img-src 'self'",
       "base-uri 'none'",
