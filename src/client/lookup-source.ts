@@ -199,7 +199,7 @@ class Trackers {
       body: JSON.stringify(question),
     })
     if (answer.status !== 200) throw badAnswer(url, `status ${answer.status}`)
-    // The resolver keeps the order of equals, and whoever pays for many records could come first in it.
+    // The resolver keeps the order of equals, and anybody who pays for many records could come first in it.
     const records = shuffled(listOf(url, answer)).slice(0, MAX_RECORDS)
     return {
       type: 'output-list',
