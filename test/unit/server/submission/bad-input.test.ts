@@ -306,16 +306,7 @@ describe('names', () => {
 
 describe('methods and paths that no route answers', () => {
   test.each([
-    ['GET', '/submit'],
-    ['GET', '/lookup'],
-    ['PUT', '/submit'],
-    ['DELETE', '/lookup'],
-    ['POST', `/content/${txid}_0`],
-    ['PUT', '/svc/names/origin/a'],
-    ['DELETE', '/svc/names/mine/a'],
     ['GET', '/svc/names/origins'],
-    ['PATCH', '/health/live'],
-    ['POST', '/listTopicManagers'],
     ['GET', '/nowhere'],
     ['GET', '/%zz'],
     ['GET', '/__proto__'],
@@ -323,6 +314,22 @@ describe('methods and paths that no route answers', () => {
     ['GET', '/1sat/opns/mine/a'],
   ])('%s %s', async (method, path) => {
     await expectRefused(path, { method }, { status: 404, code: 'NOT_FOUND' })
+  })
+
+  test.each([
+    ['GET', '/submit', 'POST'],
+    ['GET', '/lookup', 'POST'],
+    ['PUT', '/submit', 'POST'],
+    ['DELETE', '/lookup', 'POST'],
+    ['POST', '/listTopicManagers', 'GET, HEAD'],
+    ['POST', `/content/${txid}_0`, 'GET, HEAD'],
+    ['PUT', '/svc/names/origin/a', 'GET, HEAD'],
+    ['DELETE', '/svc/names/mine/a', 'GET, HEAD'],
+    ['PATCH', '/health/live', 'GET, HEAD'],
+  ])('%s %s, which has %s', async (method, path, allow) => {
+    const overlay = /^\/(submit|lookup|list)/.test(path)
+    await expectRefused(path, { method }, { status: 405, code: 'METHOD_NOT_ALLOWED', overlay })
+    expect((await server.ask(path, { method })).headers.allow).toBe(allow)
   })
 })
 
