@@ -39,6 +39,8 @@ interface ServerOptions {
   errorPage?: ErrorPage | undefined
   /** How far the host has followed the tree of names; by default, it follows nothing. */
   progress?: TreeProgress
+  /** Whether it asks the network which transactions it has; by default, it does not. */
+  asksNetwork?: boolean
 }
 
 /** What of the gateway is no route. */
@@ -110,6 +112,7 @@ export function attachGateway(
         bodies,
         responses,
         progress,
+        asksNetwork: options.asksNetwork ?? false,
       }),
     )
     .use(listsRoutes({ store: all, network, prefixes, responses, progress }))

@@ -69,13 +69,19 @@ async function verifiedPart(
   }
 }
 
-/** Whether the index still says that a node is the one to mine a name from. */
+/**
+ * Whether the index still says that a node is the one to mine a name from. That of a mint just submitted counts before the
+ * network is known to have it.
+ */
 export async function isLive(
   index: Pick<MineIndex, 'liveNode'>,
   { name, node }: { name: string; node: Pick<VerifiedNode, 'outpoint'> },
 ): Promise<boolean> {
-  const live = await index.liveNode(name)
-  return live !== undefined && formatOutpoint(live.outpoint) === formatOutpoint(node.outpoint)
+  for (const unseen of [false, true]) {
+    const live = await index.liveNode(name, { unseen })
+    if (live !== undefined && formatOutpoint(live.outpoint) === formatOutpoint(node.outpoint)) return true
+  }
+  return false
 }
 
 /** How often an index is asked for the mint that spent a node: of several servers behind one URL, one may lag. */

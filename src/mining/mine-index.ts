@@ -33,8 +33,12 @@ export type KnownNodes = readonly Outpoint[]
  * or signed, and it counts as spent only when the mint that spends it is shown.
  */
 export interface MineIndex {
-  /** The live node of the longest mined prefix of a name; undefined if the name is taken. */
-  liveNode(name: string): Promise<LiveNode | undefined>
+  /**
+   * The live node of the longest mined prefix of a name; undefined if the name is taken.
+   *
+   * @param options.unseen Whether mints count that the network is not known to have.
+   */
+  liveNode(name: string, options?: { unseen?: boolean }): Promise<LiveNode | undefined>
   /**
    * The same node with its evidence, or an earlier node on the way if the evidence is long: strangers decide how many mints
    * there are, and how large. Undefined if the name is taken.
@@ -78,8 +82,8 @@ export class HttpMineIndex implements MineIndex {
     this.namesUrl = `${url}${PROFILES.local.namesPrefixes[0]}`
   }
 
-  async liveNode(name: string): Promise<LiveNode | undefined> {
-    return await askLiveNode({ ...this.options, url: this.url, name })
+  async liveNode(name: string, { unseen }: { unseen?: boolean } = {}): Promise<LiveNode | undefined> {
+    return await askLiveNode({ ...this.options, url: this.url, name, unseen })
   }
 
   async showNode(name: string, known?: KnownNodes): Promise<Shown | undefined> {

@@ -76,13 +76,16 @@ const refusal = z.object({ error: z.string(), code: z.string() })
 export async function askLiveNode({
   url,
   name,
+  unseen = false,
   signal,
 }: {
   url: string
   name: string
+  /** Whether mints count that the network is not known to have. */
+  unseen?: boolean | undefined
   signal?: AbortSignal
 }): Promise<LiveNode | undefined> {
-  const path = `${PROFILES.local.namesPrefixes[0]}/mine/${name}`
+  const path = `${PROFILES.local.namesPrefixes[0]}/mine/${name}${unseen ? '?unseen=true' : ''}`
   const { status, body } = await askJson({ url: url + path, timeout: ANSWER_TIMEOUT, signal })
   const refused = refusalOf(body)
   if (status === 404 && refused?.code === 'TAKEN') return undefined

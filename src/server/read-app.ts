@@ -90,6 +90,7 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
       genesis: deployment?.genesis,
       contentPolicy: contentSecurityPolicy,
       crossOrigin: false,
+      asksNetwork: config.chainSources.length > 0,
       ...{ hosts, domains, redirectPages: config.contentRedirect },
       ...(ancestors && { ancestors }),
     },

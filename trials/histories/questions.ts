@@ -61,10 +61,13 @@ export async function differences(
 
 const MISSING = 404
 const BLOCKED = 451
-/** Without the block as of which it is: that is not of the model. */
+/** Without the block as of which it is, and what the network has: those are not of the model. */
 const json = ({ body }: Answer): unknown => {
   const value: unknown = JSON.parse(body.toString('utf8'))
-  if (typeof value === 'object' && value !== null && 'asOf' in value) delete value.asOf
+  const tip = typeof value === 'object' && value !== null && 'tip' in value ? value.tip : undefined
+  for (const each of [value, tip])
+    if (typeof each === 'object' && each !== null && !Array.isArray(each))
+      for (const field of ['asOf', 'proven', 'seen']) delete (each as Record<string, unknown>)[field]
   return value
 }
 

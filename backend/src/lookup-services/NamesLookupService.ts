@@ -37,6 +37,8 @@ export interface NamesLookupServiceOptions {
   derives?: boolean
   /** How hooks that fail are retried; without it, they throw. */
   retries?: RetryOptions
+  /** Whether the host asks the network what it has: then `{mine}` is a node that is proven or seen, if there is one. */
+  asksNetwork?: boolean
   /** How many outpoints `{origins}` may have; at most, and by default, 1,000. */
   maxOrigins?: number
   /** Whether the host puts histories together; by default, it does. What an engine links is cut off where it is proven. */
@@ -119,7 +121,10 @@ export class NamesLookupService implements LookupService {
   private async findOne(asked: Extract<NamesQuery, { history: boolean }>): Promise<Found | undefined> {
     const { reader } = this.options
     if ('mine' in asked) {
-      const node = await reader.names.longestNode(asked.mine)
+      const seen = this.options.asksNetwork
+        ? await reader.names.longestNode(asked.mine, { seen: true })
+        : undefined
+      const node = seen ?? (await reader.names.longestNode(asked.mine))
       return node && node.domain !== asked.mine ? this.foundNode(node) : undefined
     }
     if ('node' in asked) {

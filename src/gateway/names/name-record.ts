@@ -21,6 +21,29 @@ export interface NamesOptions {
   maxMapBytes: number
 }
 
+/** What marks an answer that follows from a transaction in no block: another may still replace it. */
+export const TIER_FIELDS = {
+  proven: z
+    .literal(false)
+    .optional()
+    .describe('Present if no block holds it yet, as far as this host knows.'),
+  seen: z.boolean().optional().describe('With that: whether the network has it, as far as this host knows.'),
+}
+
+export type TierFields = { proven?: false; seen?: boolean }
+
+export async function tierFields(
+  { transactions }: Pick<GraphReader, 'transactions'>,
+  txid: string,
+): Promise<TierFields> {
+  const tier = (await transactions.tiers([txid])).get(txid)
+  return tier === 'proven' ? {} : { proven: false, seen: tier === 'seen' }
+}
+
+export function dependenciesOfTier(txid: string): Dependency[] {
+  return [dependency.proof(txid), dependency.tier(txid)]
+}
+
 const hex = z.string().meta({ pattern: '^([0-9a-f]{2})+$' })
 
 const bindingShape = z
@@ -57,6 +80,7 @@ export const nameRecordShape = z
           .optional()
           .describe('The locking script. Absent if it is over 64 KiB, or too far into a large transaction.'),
         binding: bindingShape.optional(),
+        ...TIER_FIELDS,
         spent: z
           .boolean()
           .describe('Whether it was spent: the ordinal is lost, or this host does not know where it went.'),
@@ -68,6 +92,7 @@ export const nameRecordShape = z
     mapTruncated: mapTruncated.optional(),
     node: outpoint.optional().describe('Its live node, from which longer names are mined.'),
     height: blockHeight.optional(),
+    ...TIER_FIELDS,
     ...NAMES_FIELDS,
   })
   .meta({ dependentRequired: { tip: ['sequence', 'map'], sequence: ['tip'], map: ['tip'] } })
@@ -84,7 +109,10 @@ export function dependenciesOfName({ origin, tip, node }: FullNameRecord): Depen
   const spent = [tip?.outpoint, node].map((each) =>
     each === undefined ? dependency.all : dependency.spend(parseOutpoint(each)),
   )
-  return [dependency.lineages, dependency.proof(parseOutpoint(origin).txid), ...spent]
+  const origins = [origin, tip?.outpoint].flatMap((each) =>
+    each === undefined ? [] : dependenciesOfTier(parseOutpoint(each).txid),
+  )
+  return [dependency.lineages, ...origins, ...spent]
 }
 
 /** The record of a name; undefined if it is not claimed. Takes several reads, which belong together. */
@@ -107,6 +135,7 @@ export async function nameRecord(
     }),
     ...(node && { node: formatOutpoint(node) }),
     ...(height !== undefined && { height }),
+    ...(await tierFields(store, origin.txid)),
   }
 }
 
@@ -123,6 +152,7 @@ async function tipRecord(
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
     ...(script && { script: toHex(script), ...bindingRecord(script, previous) }),
     spent: (await store.transactions.spenderOf(outpoint)) !== undefined,
+    ...(await tierFields(store, outpoint.txid)),
   }
 }
 

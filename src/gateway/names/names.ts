@@ -19,7 +19,7 @@ import {
 } from '../http/schemas.js'
 import { incompleteProof, outpointBeefAnswer, sendBeef } from '../http/send-beef.js'
 import { sendJson } from '../http/send-body.js'
-import { namesJsonResponse, type ResponseCache } from '../http/stored-response.js'
+import { namesJsonResponse, type ResponseCache, unlessAsked } from '../http/stored-response.js'
 import {
   incomplete,
   NAMES_FIELDS,
@@ -29,7 +29,15 @@ import {
   setNamesHeaders,
   type TreeProgress,
 } from '../http/tree-progress.js'
-import { dependenciesOfName, type NamesOptions, nameRecord, nameRecordShape } from './name-record.js'
+import {
+  dependenciesOfName,
+  dependenciesOfTier,
+  type NamesOptions,
+  nameRecord,
+  nameRecordShape,
+  TIER_FIELDS,
+  tierFields,
+} from './name-record.js'
 
 /** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
 const MAX_ORIGINS_BYTES = 256 * 1024
@@ -44,6 +52,8 @@ export interface NamesRoutesOptions extends NamesOptions {
   responses: ResponseCache
   /** How far the host has followed the tree. */
   progress: TreeProgress
+  /** Whether the host asks the network what it has: then mining continues from what is proven or seen. */
+  asksNetwork: boolean
 }
 
 /** The lookup routes for names (`service.md` 4.4, `spec/http.md` Names), below each of the prefixes. */
@@ -99,7 +109,14 @@ function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
   return named(options, async (name) => {
     const outpoint = await options.store.names.originOf(name)
     if (outpoint === undefined) throw notClaimed(name, options)
-    return { value: { name, outpoint: formatOutpoint(outpoint) }, dependsOn: [] }
+    return {
+      value: {
+        name,
+        outpoint: formatOutpoint(outpoint),
+        ...(await tierFields(options.store, outpoint.txid)),
+      },
+      dependsOn: dependenciesOfTier(outpoint.txid),
+    }
   })
 }
 
@@ -114,17 +131,21 @@ function record(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
   })
 }
 
+type NamedRead = (name: string, query: unknown) => Promise<{ value: object; dependsOn: Dependency[] }>
+
 /** A route that answers with JSON about a name, which follows from reads that belong together. */
 function named(
   { responses, progress }: NamesRoutesOptions,
-  read: (name: string) => Promise<{ value: object; dependsOn: Dependency[] }>,
+  read: NamedRead,
+  queryKey = unlessAsked([]),
 ): RequestHandler<{ name: string }> {
   return async (request, response) => {
     const name = nameOf(request.params.name)
-    await responses.respondAboutNames(request, response, async () => {
-      const { value, dependsOn } = await read(name)
+    const make = async () => {
+      const { value, dependsOn } = await read(name, request.query)
       return namesJsonResponse({ ...value, ...incomplete(progress) }, { cache: CACHE.revalidate, dependsOn })
-    })
+    }
+    await responses.respondAboutNames(request, response, make, queryKey)
   }
 }
 
@@ -154,18 +175,39 @@ function notClaimed(name: string, { progress }: Pick<NamesRoutesOptions, 'progre
 }
 
 function mine(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
-  return named(options, async (name) => {
-    const { store, progress } = options
-    const node = await store.names.longestNode(name)
+  const read: NamedRead = async (name, query) => {
+    const { store, progress, asksNetwork } = options
+    const { names, transactions } = store
+    const { unseen } = validate(mineQuery, query, 'unseen must be true or false')
+    // A mint that nobody has seen may never be: what it leaves is no place to go on from, where it is known what is seen.
+    const seen = asksNetwork && unseen === 'false' ? await names.longestNode(name, { seen: true }) : undefined
+    const node = seen ?? (await names.longestNode(name))
     if (node?.domain === name) throw new NoNameError(`${name} is taken`, { progress, isTaken: true })
     // A longer prefix may be mined, and this node be spent.
     requireCaughtUp(progress)
     if (node === undefined) throw new NoNameError('this host has no genesis to mine from', { progress })
     const { domain, outpoint } = node
-    // A longer node comes with a mint, which spends this one.
-    return { value: { domain, outpoint: formatOutpoint(outpoint) }, dependsOn: [dependency.spend(outpoint)] }
-  })
+    const spender = await transactions.spenderOf(outpoint)
+    return {
+      value: { domain, outpoint: formatOutpoint(outpoint), ...(await tierFields(store, outpoint.txid)) },
+      // A longer node comes with a mint, which spends this one.
+      dependsOn: [
+        dependency.spend(outpoint),
+        ...[outpoint.txid, ...(spender === undefined ? [] : [spender])].flatMap(dependenciesOfTier),
+      ],
+    }
+  }
+  return named(options, read, unlessAsked(['unseen']))
 }
+
+const mineQuery = z.object({
+  unseen: z
+    .enum(['true', 'false'])
+    .default('false')
+    .describe(
+      'With `true`, also nodes of mints that the network is not known to have, as of one just submitted.',
+    ),
+})
 
 // The most is a setting, and exceeding it has an error code of its own.
 const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
@@ -243,20 +285,28 @@ export const NAMES_OPERATIONS: OperationGroup = {
       answer: {
         description: 'The outpoint in which the name was mined.',
         headers: NAMES_HEADERS,
-        json: claimedShape.extend(NAMES_FIELDS),
+        json: claimedShape.extend({ ...TIER_FIELDS, ...NAMES_FIELDS }),
       },
       errors: nameErrors,
     },
     nameToMine: {
       route: 'GET /mine/{name}',
       summary: 'Where a name can be mined from',
+      description:
+        'On a host that asks the network which transactions it has, only nodes of mints that are proven or seen count, if there is one.',
       params,
+      query: mineQuery,
       answer: {
         description: 'The longest prefix that is mined, and its live node.',
         headers: ['X-As-Of'],
-        json: z.strictObject({ domain, outpoint, asOf: NAMES_FIELDS.asOf }),
+        json: z.strictObject({ domain, outpoint, ...TIER_FIELDS, asOf: NAMES_FIELDS.asOf }),
       },
-      errors: { ...nameErrors, TAKEN: 'The name is taken.', NOT_FOUND: 'This host has no tree.' },
+      errors: {
+        ...nameErrors,
+        BAD_BODY: '`unseen` is neither true nor false.',
+        TAKEN: 'The name is taken.',
+        NOT_FOUND: 'This host has no tree.',
+      },
     },
     nameProof: {
       route: 'GET /proof/{name}',

@@ -103,6 +103,7 @@ export function createOverlay(options: {
   const services = {
     [LOOKUP_SERVICES.names]: new NamesLookupService({
       ...{ reader, writer: graph, deployment, retries, maxOrigins: limits.maxOrigins },
+      asksNetwork: config.chainSources.length > 0,
     }),
     [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader, writer: graph, retries }),
   }

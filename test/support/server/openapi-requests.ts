@@ -359,6 +359,7 @@ export function openapiRequests({
     lost(`${names}/origin/a`),
     [200, `${names}/mine/ab`],
     [400, `${names}/mine/A`],
+    [400, `${names}/mine/ab?unseen=x`],
     // It is taken, and there is no tree.
     [404, `${names}/mine/a`],
     [404, `${names}/mine/a`, {}, 'empty'],

@@ -8,6 +8,7 @@ import { HttpMineIndex } from '../../../src/mining/mine-index.js'
 import { askLiveNode } from '../../../src/mining/server-answers.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { type FollowWorld, useFollowWorlds } from '../../support/follow/follow-world.js'
+import { OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { type Answer, type Environment, posted, type TestServer } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 
@@ -413,4 +414,48 @@ test('a host that syncs with a peer knows what is absent when the peer does, and
   expect(await asOfOf(second)).toEqual(await asOfOf(first))
   // The names are there, and the end of the list is one.
   expect((await second.ask('/svc/names?prefix=b')).json).not.toHaveProperty('next')
+})
+
+test('mining goes on from what is proven or seen, and answers say which', async () => {
+  const followed = await world()
+  const { tree, service } = followed
+  const server = await servers.start(settings(followed))
+  await untilCaughtUp(server)
+  const before = (await server.ask('/svc/names/mine/cz')).json as { outpoint: string }
+  expect(before).toMatchObject({ domain: 'c' })
+  expect(before).not.toHaveProperty('proven')
+  const parent = tree.mintOf('c')
+  const mint = tree.chain.mint('cq', {
+    funding: [{ transaction: tree.purse, vout: 19 }],
+    ownerLock: OPEN_LOCK,
+  })
+  const beef = encodeBeef([tree.record(tree.purse), tree.record(parent), { txid: mint.txid, raw: mint.raw }])
+  expect((await server.submit(beef)).json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
+  expect((await server.ask('/svc/names/origin/cq')).json).toMatchObject({ proven: false, seen: false })
+  expect((await server.ask('/svc/names/cq')).json).toMatchObject({
+    ...{ proven: false, seen: false },
+    tip: { proven: false, seen: false },
+  })
+  for (let times = 0; times < 2; times++) {
+    // A stranger's mint that the network does not have is no place to mine from, nor in the way of one.
+    expect((await server.ask('/svc/names/mine/cz')).json).toMatchObject(before)
+    expect((await server.ask('/svc/names/mine/cq')).json).toMatchObject(before)
+    // Whoever has made it goes on from it.
+    expect((await server.ask('/svc/names/mine/cz?unseen=true')).json).toMatchObject({
+      ...{ domain: 'c', outpoint: mint.outpoint(0), proven: false, seen: false },
+    })
+  }
+  const found = (await server.ask('/lookup', lookup({ mine: 'cz' }))).json as {
+    outputs: { beef: number[] }[]
+  }
+  expect(Buffer.from(found.outputs[0]?.beef ?? []).includes(Buffer.from(mint.raw))).toBe(false)
+  service.know({ txid: mint.txid, raw: mint.raw })
+  tree.headers.mine([])
+  await until(
+    async () => ((await server.ask('/svc/names/origin/cq')).json as { seen?: boolean }).seen === true,
+    'the network has it',
+  )
+  expect((await server.ask('/svc/names/mine/cz')).json).toMatchObject({
+    ...{ domain: 'c', outpoint: mint.outpoint(0), proven: false, seen: true },
+  })
 })

@@ -46,7 +46,8 @@ test('a proof activates a whole branch: its names, nodes, origins and contents a
   // The name is moved on by somebody who knows its key: proven, as these scripts carry no signature.
   const competing = chain.mint('b', { from: root, funding: [coin()] })
   expect(await submit(competing)).toMatchObject({ status: 409, json: { code: 'CONFLICT', txid: a.txid } })
-  expect(await originOf(server, 'ab')).toEqual({ name: 'ab', outpoint: ab.outpoint(2) })
+  const unproven = { proven: false, seen: false }
+  expect(await originOf(server, 'ab')).toEqual({ name: 'ab', outpoint: ab.outpoint(2), ...unproven })
 
   expect((await server.submit(beefOf(competing))).status).toBe(200)
   expect(await originOf(server, 'b')).toEqual({ name: 'b', outpoint: competing.outpoint(2) })
