@@ -51,6 +51,7 @@ export const chainShape = z.strictObject({
       mints: count.describe('Mints admitted since the start by following the chain.'),
       transfers: count.describe('Transfers admitted likewise.'),
       height: count.optional().describe('The height up to which everything followed was asked about.'),
+      found: count.optional().describe('The highest block in which something was found since the start.'),
       sweep: z
         .strictObject({ asked: count, coins: count })
         .describe('How many coins the current sweep asks about, and how many of them it has asked about.'),
