@@ -328,14 +328,8 @@ export interface FrontierReader {
   /**
    * Those of the next `limit` unproven transactions for which a proof or a sighting matters, by txid: topics hold an output of
    * them, and they are active, were rejected, or wait because they lost a conflict.
-   *
-   * @param query.unseen Only those that are not seen.
    */
-  unproven(query: {
-    after?: string
-    limit: number
-    unseen?: boolean
-  }): Promise<{ txids: string[]; next?: string }>
+  unproven(query: { after?: string; limit: number }): Promise<{ txids: string[]; next?: string }>
 }
 
 /** What topics hold. */

@@ -31,13 +31,13 @@ export function frontierIn(rows: RowReader, { spenderOf }: Pick<Lookups, 'spende
       const placeOf = ({ outpoint }: FrontierCoin): number => order.get(outpoint.txid) ?? 0
       return coins.sort((a, b) => placeOf(a) - placeOf(b))
     },
-    async unproven({ after, limit, unseen = false }) {
+    async unproven({ after, limit }) {
       const start = after === undefined ? {} : { txid: { $gt: hashColumn(after) } }
       const behind = { height: null, merkle_root: null, ...start }
       const page = await rows.all('graph_transactions', behind, {
-        ...{ sort: { txid: 1 }, limit, fields: ['txid', 'silent', 'seen', 'rejected'] },
+        ...{ sort: { txid: 1 }, limit, fields: ['txid', 'silent', 'rejected'] },
       })
-      const txids = page.filter(({ seen }) => !unseen || Number(seen) === 0).map(({ txid }) => hexOf(txid))
+      const txids = page.map(({ txid }) => hexOf(txid))
       const among = async (table: Table, filter: Filter = {}): Promise<Set<string>> => {
         const found = await inParts(txids, (part) =>
           rows.all(table, { txid: anyOf(part), ...filter }, { fields: ['txid'] }),
