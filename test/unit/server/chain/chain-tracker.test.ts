@@ -387,8 +387,8 @@ test('the streams of a Chaintracks server report tips, and the lowest height of 
   expect(tips).toHaveLength(4)
   expect(tips).toEqual(
     expect.arrayContaining([
-      { height: 800_012 },
-      { height: 800_013 },
+      { height: 800_012, hash: headers.bestTip.hash },
+      { height: 800_013, hash: 'ab'.repeat(32) },
       { height: 800_014, forkedAt: 800_010 },
       { height: 800_015, forkedAt: 800_012 },
     ]),

@@ -117,7 +117,7 @@ describe.each(KINDS)('from %s', (kind) => {
       ...{ height: tip.height, hash: tip.hash, time: tip.time, from: FIRST },
       sources: [{ name: expect.stringMatching(`^${kind} http://127`), state: 'ok', failures: 0 }],
     })
-    expect(tips).toEqual([{ height: tip.height }])
+    expect(tips).toEqual([{ height: tip.height, hash: tip.hash }])
     const asked = source.service.asked.length
     for (const height of [FIRST, FIRST + 1, FIRST + 99, FIRST + 100, FIRST + 1234, tip.height]) {
       expect(await verdict(height)).toBe('yes')
@@ -137,10 +137,10 @@ describe.each(KINDS)('from %s', (kind) => {
     const { headers, tips, verdict } = await openHeaders(chain, [source])
     chain.grow(count)
     await headers.refresh()
-    const { height } = chain.bestTip
-    expect(tips.at(-1)).toEqual({ height })
+    const { height, hash } = chain.bestTip
+    expect(tips.at(-1)).toEqual({ height, hash })
     expect(await verdict(height)).toBe('yes')
-    expect(headers.status().hash).toBe(chain.bestTip.hash)
+    expect(headers.status().hash).toBe(hash)
   })
 
   test.each([1, 3, 12, 150])(
@@ -154,7 +154,8 @@ describe.each(KINDS)('from %s', (kind) => {
       const old = chain.rootAt(forkedAt)
       chain.reorg(longer(chain, depth))
       await headers.refresh()
-      expect(tips.at(-1)).toEqual({ height: chain.bestTip.height, forkedAt })
+      const { height: top, hash } = chain.bestTip
+      expect(tips.at(-1)).toEqual({ height: top, hash, forkedAt })
       expect(await verdict(forkedAt, old)).toBe('no')
       for (const height of [forkedAt - 1, forkedAt, chain.bestTip.height])
         expect(await verdict(height)).toBe('yes')
@@ -252,7 +253,7 @@ describe('a source that lies', () => {
     const [liar, honest] = [await sourceOf(foreign), await sourceOf(chain)]
     const { headers, tips } = await openHeaders(chain, [liar, honest])
     expect(errorOf(headers)).toContain('checkpoint at 800000')
-    expect(tips).toEqual([{ height: FIRST + 20 }])
+    expect(tips).toEqual([{ height: FIRST + 20, hash: chain.bestTip.hash }])
     await headers.refresh()
     expect(headers.status().hash).toBe(chain.bestTip.hash)
     expect(errorOf(headers)).toContain('checkpoint')
@@ -295,7 +296,7 @@ describe('a source that lies', () => {
     await headers.refresh()
     // Now it has more work than the other.
     expect(headers.status().hash).toBe(branch.tip.hash)
-    expect(tips.slice(1)).toEqual([{ height: FIRST + 41, forkedAt: FIRST + 31 }])
+    expect(tips.slice(1)).toEqual([{ height: FIRST + 41, hash: branch.tip.hash, forkedAt: FIRST + 31 }])
   })
 })
 
@@ -468,8 +469,8 @@ describe('over the same store again', () => {
     chain.reorg(longer(chain, 4))
     source.service.asked.length = 0
     const { tips, verdict } = await openHeaders(chain, [source], { opened: first.store, height: 1000 })
-    const { height } = chain.bestTip
-    expect(tips).toEqual([{ height, forkedAt: height - 4 }])
+    const { height, hash } = chain.bestTip
+    expect(tips).toEqual([{ height, hash, forkedAt: height - 4 }])
     for (const each of [7, 999, 1001, height]) expect(await verdict(each)).toBe('yes')
     const from = source.service.asked.flatMap((url) => /list\/(\d+)/.exec(url)?.[1] ?? [])
     expect(Math.min(...from.map(Number))).toBeGreaterThan(1200)
