@@ -148,7 +148,9 @@ test('of fifty different mints from one node one is admitted, and the others hea
   for (const { status, json } of answers) {
     if (status === 409) expect(json).toMatchObject({ code: 'CONFLICT', txid: winner?.txid })
   }
-  expect((await server.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: winner?.outpoint(2) })
+  expect((await server.ask('/svc/names/origin/a')).json).toMatchObject({
+    ...{ name: 'a', outpoint: winner?.outpoint(2), proven: false },
+  })
   const rows = server.rows()
   expect(rows.graph_names).toHaveLength(1)
   expect(rows.graph_nodes).toHaveLength(3)
