@@ -41,17 +41,18 @@ export function readBeef(beef: number[] | Uint8Array): BeefContents {
 }
 
 function parseBeef(bytes: Uint8Array): BeefContents {
-  const { atomicTxid, bumps, transactions } = readBeefFrame(bytes)
+  const { atomicTxid, bumps, transactions, proven } = readBeefFrame(bytes)
   const views = new Map<string, TransactionView>()
   // The last entry, even if the transaction occurs earlier as well: engines verify that one, so it is the subject.
   let lastTxid: string | undefined
-  const places = new Map<string, { first: number; last: number }>()
+  const places = new Map<string, Place>()
   for (const [place, transaction] of transactions.entries()) {
     lastTxid = toHex(reversed(nativeHash256(transaction.raw)))
-    places.set(lastTxid, { first: places.get(lastTxid)?.first ?? place, last: place })
+    const first = places.get(lastTxid)?.first ?? place
+    places.set(lastTxid, { first, last: place, hasPath: proven.has(place) })
     views.set(lastTxid, Object.assign(transaction, { txid: lastTxid }))
   }
-  if (atomicTxid === undefined && views.size > 1) requireParentsFirst(views, places)
+  if (atomicTxid === undefined && views.size > 1) requireParentsFirst(views, { places, lastTxid })
   const subjectTxid = atomicTxid ?? lastTxid
   const subject = subjectTxid === undefined ? undefined : views.get(subjectTxid)
   if (subject === undefined) throw new BeefError('the BEEF does not contain its subject transaction')
@@ -70,14 +71,26 @@ function parseBeef(bytes: Uint8Array): BeefContents {
   return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()], length }
 }
 
-/** BRC-62: parents come first. @param places Where each transaction occurs. */
+/** Where a transaction occurs in a BEEF, and whether it has a merkle path in the last place. */
+interface Place {
+  first: number
+  last: number
+  hasPath: boolean
+}
+
+/**
+ * BRC-62: parents come first. What has a merkle path needs no parents: the SDK and others write proven transactions in any order, but
+ * then the last one is no parent of another.
+ */
 function requireParentsFirst(
   views: ReadonlyMap<string, TransactionView>,
-  places: ReadonlyMap<string, { first: number; last: number }>,
+  { places, lastTxid }: { places: ReadonlyMap<string, Place>; lastTxid: string | undefined },
 ): void {
   for (const [child, { inputs }] of views) {
-    const last = places.get(child)?.last ?? 0
-    const late = inputs.find(({ txid }) => (places.get(txid)?.first ?? 0) > last)
+    const { last, hasPath } = places.get(child) ?? { last: 0, hasPath: false }
+    const late = inputs.find(
+      ({ txid }) => (places.get(txid)?.first ?? 0) > last && (!hasPath || txid === lastTxid),
+    )
     if (late !== undefined)
       throw new BeefError(`the BEEF must have parents first (BRC-62): ${late.txid} comes after ${child}`)
   }

@@ -21,6 +21,8 @@ export interface BeefFrame {
   bumps: Uint8Array[]
   /** The transactions, parents first; those that a V2 BEEF only names by txid are left out. */
   transactions: Omit<TransactionView, 'txid'>[]
+  /** The places of those that have a merkle path there. */
+  proven: ReadonlySet<number>
 }
 
 const BEEF_V1 = 0xefbe0001
@@ -52,27 +54,35 @@ export function readBeefFrame(bytes: Uint8Array): BeefFrame {
     bumps.push(bump.bytes)
   }
   const transactions: Omit<TransactionView, 'txid'>[] = []
+  const proven = new Set<number>()
   for (let left = cursor.count('transactions', MAX_BEEF_TRANSACTIONS); left > 0; left--) {
-    const transaction = version === BEEF_V1 ? takeV1(cursor) : takeV2(cursor)
-    if (transaction === undefined) {
+    const entry = version === BEEF_V1 ? takeV1(cursor) : takeV2(cursor)
+    if (entry === undefined) {
       // The SDK looks for the subject in the last place; one before it is not what was meant.
       if (left === 1 && atomicTxid === undefined)
         throw new BeefError('the BEEF does not contain its subject transaction')
       continue
     }
-    transactions.push(transaction)
+    if (entry.hasPath) proven.add(transactions.length)
+    transactions.push(entry.transaction)
   }
   if (!cursor.atEnd) throw new BeefError('there are extra bytes after the BEEF')
-  return { ...(atomicTxid && { atomicTxid }), bumps, transactions }
+  return { ...(atomicTxid && { atomicTxid }), bumps, transactions, proven }
 }
 
-function takeV1(cursor: ByteCursor): Omit<TransactionView, 'txid'> {
+interface Entry {
+  transaction: Omit<TransactionView, 'txid'>
+  hasPath: boolean
+}
+
+function takeV1(cursor: ByteCursor): Entry {
   const transaction = takeTransaction(cursor)
-  if (cursor.u8() !== 0) cursor.varint()
-  return transaction
+  const hasPath = cursor.u8() !== 0
+  if (hasPath) cursor.varint()
+  return { transaction, hasPath }
 }
 
-function takeV2(cursor: ByteCursor): Omit<TransactionView, 'txid'> | undefined {
+function takeV2(cursor: ByteCursor): Entry | undefined {
   const format = cursor.u8()
   if (format > TXID_ONLY)
     throw new BeefError(`a transaction of the BEEF has the unknown format byte ${format}`)
@@ -80,8 +90,9 @@ function takeV2(cursor: ByteCursor): Omit<TransactionView, 'txid'> | undefined {
     cursor.take(32)
     return undefined
   }
-  if (format === 1) cursor.varint()
-  return takeTransaction(cursor)
+  const hasPath = format === 1
+  if (hasPath) cursor.varint()
+  return { transaction: takeTransaction(cursor), hasPath }
 }
 
 function takeTransaction(cursor: ByteCursor): Omit<TransactionView, 'txid'> {

@@ -1,6 +1,7 @@
 import { BEEF_V2, Beef, MerklePath, Transaction } from '@bsv/sdk'
 import fc from 'fast-check'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { BeefError, MAX_BEEF_TRANSACTIONS } from '../../../backend/src/protocol/beef.js'
 import { concatBytes, fromHex, joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { bytes, mutated } from '../../support/protocol/arbitraries.js'
@@ -134,6 +135,28 @@ describe('the subject', () => {
     expect(() => readBeef(plain)).toThrow(/must have parents first \(BRC-62\)/)
     // An Atomic BEEF names it.
     expect(readBeef(asAtomic(child.txid, plain)).subject.txid).toBe(child.txid)
+  })
+
+  test('may have proven ones in any order behind it, but not after it', () => {
+    const chain = new FakeChain()
+    const first = chain.spend({ inputs: [], outputs: [{ satoshis: 3, lockingScript: p2pkh(1) }] })
+    const spendOf = (transaction: typeof first, satoshis: number) =>
+      chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [{ satoshis, lockingScript: p2pkh(1) }] })
+    const second = spendOf(first, 2)
+    const third = spendOf(second, 1)
+    const proofs = new Map(
+      [first, second].map((each) => [each.txid, readBeef(beefOf(each)).proof(each.txid)]),
+    )
+    const write = (...order: (typeof first)[]): Uint8Array =>
+      encodeBeef(
+        order.map(({ txid, raw }) => {
+          const proof = proofs.get(txid)
+          return { raw, ...(proof && { proof }) }
+        }),
+      )
+    expect(readBeef(write(second, first, third)).subject.txid).toBe(third.txid)
+    expect(() => readBeef(write(second, first))).toThrow(/parents first/)
+    expect(() => readBeef(write(third, second, first))).toThrow(/parents first/)
   })
 
   test('is the one that the engine takes, in any order and any number', () => {
