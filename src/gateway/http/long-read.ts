@@ -65,7 +65,9 @@ export async function longRead<Answer>(
         return (...given: unknown[]): unknown => {
           if (response.destroyed) throw new ReaderLeftError()
           const result: unknown = value.apply(target, given)
-          return result instanceof Promise ? beforeRead().then(() => result) : result
+          if (!(result instanceof Promise)) return result
+          // Both at once: a read that fails while this one waits would otherwise have no handler, and end the process.
+          return Promise.all([result, beforeRead()]).then(([answer]: unknown[]) => answer)
         }
       },
     })

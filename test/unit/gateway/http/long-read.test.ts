@@ -1,0 +1,57 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
+import { expect, test } from '@jest/globals'
+import type { Response } from 'express'
+import { longRead } from '../../../../src/gateway/http/long-read.js'
+
+/** More reads than a short response has. */
+const MANY = 201
+/** As many long responses as are prepared at once. */
+const LONG = 2
+
+const response = (): Response => new ServerResponse(new IncomingMessage(new Socket())) as unknown as Response
+
+const store = {
+  read: async () => 'bytes',
+  fail: async () => {
+    throw new Error('damaged')
+  },
+}
+
+test('a read that fails while its response waits for others is an error of that response alone', async () => {
+  const unhandled: unknown[] = []
+  const note = (reason: unknown): void => void unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  let leave = (): void => {}
+  const left = new Promise<void>((resolve) => {
+    leave = resolve
+  })
+  const others = Array.from({ length: LONG }, () =>
+    longRead(response(), async (read) => {
+      const reading = read.over(store)
+      for (let reads = 0; reads < MANY; reads++) await reading.read()
+      await left
+    }),
+  )
+  let fail = (): void => {}
+  const failing = new Promise<void>((resolve) => {
+    fail = resolve
+  })
+  const answer = longRead(response(), async (read) => {
+    const reading = read.over(store)
+    for (let reads = 0; reads < MANY - 1; reads++) await reading.read()
+    fail()
+    return await reading.fail()
+  })
+  const outcome = expect(answer).rejects.toThrow('damaged')
+  await failing
+  // Rejections without a handler are reported once the microtasks are done.
+  await setImmediate()
+  await setImmediate()
+  leave()
+  await outcome
+  await Promise.all(others)
+  process.off('unhandledRejection', note)
+  expect(unhandled).toEqual([])
+})
