@@ -142,3 +142,35 @@ test('a damaged transaction is 503, also for who builds on it, and what is damag
   expect(changed).toBe(1)
   expect((await checked(server)).map(({ kind }) => kind).sort()).toEqual(['other', 'transaction'])
 })
+
+test.each([
+  ['the end', 3],
+  ['all but the first chunk', 1],
+])('a long transaction without %s is never sent as if it were whole', async (_, from) => {
+  const server = await start()
+  const origin = await inscribed(server, 'image/x-test', LONG)
+  const database = new Database(join(server.dataDir, 'minetree.sqlite'))
+  const { changes } = database
+    .prepare('delete from graph_pieces where owner = ? and position >= ?')
+    .run([Buffer.from(origin.txid, 'hex'), from])
+  database.close()
+  expect(changes).toBe(4 - from)
+  const node = {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'x-bsv-topic': 'tm_ordinals' },
+    body: JSON.stringify({ graphID: `${origin.txid}.0`, txid: origin.txid, outputIndex: 0 }),
+  }
+  for (const [path, request] of [
+    [`/svc/beef/${origin.txid}/tx`],
+    [`/svc/beef/${origin.txid}`],
+    [`/svc/gateway/proof/${origin.outpoint(0)}`],
+    [`/svc/gateway/provenance/${origin.outpoint(0)}`],
+    ['/requestForeignGASPNode', node],
+  ] as const) {
+    const outcome = server.ask(path, request).then(
+      ({ status }) => status,
+      () => 'broken off',
+    )
+    expect([503, 'broken off']).toContain(await outcome)
+  }
+})
