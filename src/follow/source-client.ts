@@ -319,12 +319,13 @@ export class SourceClient {
     })
     if (status === 200) {
       const answer = readOnce(body, read)
-      this.answered(body.length)
+      this.answered(body.length, answer)
       return answer
     }
     if (status === 404 || (statuses !== undefined && status in statuses)) {
-      this.answered(0)
-      return statuses?.[status]
+      const answer = statuses?.[status]
+      this.answered(0, answer)
+      return answer
     }
     const error = new ChainSourceError('NO_ANSWER', `${this.origin}${path} answered ${status}`)
     if (status !== 429 && status < 500) throw new AbortError(error)
@@ -349,9 +350,10 @@ export class SourceClient {
     })
   }
 
-  private answered(bytes: number): void {
+  /** @param answer Undefined if it has nothing to say: a server that knows nothing at all is none to wait for. */
+  private answered(bytes: number, answer: unknown): void {
     this.pace.answered(bytes)
-    this.answeredAt = monotonic()
+    if (answer !== undefined) this.answeredAt = monotonic()
     this.badAnswers = 0
     this.rests = 0
     if (this.warned?.isOver !== false || this.rest > 0) return

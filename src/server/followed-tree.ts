@@ -71,11 +71,14 @@ export class FollowedTree implements TreeProgress {
     return this.state.asOf
   }
 
-  get isCatchingUp(): boolean {
+  get isIncomplete(): boolean {
     if (this.state.complete) return false
     const { follower, isShared } = this.options
-    const isFollowed = follower !== undefined || (isShared && this.text !== undefined)
-    return isFollowed && this.unanswered < UNANSWERED
+    return follower !== undefined || (isShared && this.text !== undefined)
+  }
+
+  get isCatchingUp(): boolean {
+    return this.isIncomplete && this.unanswered < UNANSWERED
   }
 
   progress(): CatchUpProgress {

@@ -69,9 +69,12 @@ export async function startServer({
   const { engine } = node.overlay
   const peersSync = openPeersSync({
     ...{ config, graph: node.graph, overlay: node.overlay, logger },
-    onRound(topic, { isComplete, peer }) {
+    async onRound(topic, { isComplete, peer }) {
       // Two that catch up from each other would wait for ever.
       if (topic !== TOPICS.names || peer.isCatchingUp) return
+      // A peer that says of no block that it is followed up to that may have any part of the tree.
+      if (peer.asOf === undefined && following?.sources.scope !== undefined) return
+      if (!(await hasGenesis(node))) return
       progress.heard()
       if (isComplete) progress.completedBy(peer.asOf, chain.headers?.status().height)
     },
@@ -197,6 +200,11 @@ function reorgMonitorOf({ config, graph, overlay }: Node, logger: Logger): Reorg
   if (headers === undefined) return undefined
   const runLocked = engine.writeLock.run.bind(engine.writeLock)
   return new ReorgMonitor({ headers, proofs, graph, runLocked, reorgDepth, pollInterval, logger })
+}
+
+async function hasGenesis({ config, graph }: Node): Promise<boolean> {
+  const genesis = config.deployment?.genesis
+  return genesis !== undefined && (await graph.names.genuineNodes([genesis])).length > 0
 }
 
 function readFiles(folder: URL): PageFiles {

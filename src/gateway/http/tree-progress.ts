@@ -17,12 +17,19 @@ export interface TreeProgress {
   /** Undefined if nothing is followed, or not to any known block yet. The same object until it changes. */
   readonly asOf: AsOf | undefined
   readonly isCatchingUp: boolean
+  /** Whether it never was followed to its end, be it that nobody answers any more. */
+  readonly isIncomplete: boolean
   /** How far it is, while it catches up. */
   progress(): CatchUpProgress
 }
 
 /** A host that follows nothing: what is not in its store does not exist for it. */
-export const NOTHING_FOLLOWED: TreeProgress = { asOf: undefined, isCatchingUp: false, progress: () => ({}) }
+export const NOTHING_FOLLOWED: TreeProgress = {
+  asOf: undefined,
+  isCatchingUp: false,
+  isIncomplete: false,
+  progress: () => ({}),
+}
 
 /** When to ask again, in seconds: catching up takes minutes. */
 export const RETRY = 30
@@ -87,13 +94,16 @@ export function incomplete({ isCatchingUp }: Pick<TreeProgress, 'isCatchingUp'>)
 }
 
 /** The headers of every answer about names. */
-export function namesHeaders({ asOf, isCatchingUp }: TreeProgress): [name: string, value: string][] {
+export function namesHeaders({
+  asOf,
+  isCatchingUp,
+}: Pick<TreeProgress, 'asOf' | 'isCatchingUp'>): [name: string, value: string][] {
   return [
     ...(asOf === undefined ? [] : [['X-As-Of', JSON.stringify(asOf)] as [string, string]]),
     ...(isCatchingUp ? [['X-Complete', 'false'] as [string, string]] : []),
   ]
 }
 
-export function setNamesHeaders(response: Response, progress: TreeProgress): void {
+export function setNamesHeaders(response: Response, progress: Parameters<typeof namesHeaders>[0]): void {
   for (const [name, value] of namesHeaders(progress)) response.setHeader(name, value)
 }

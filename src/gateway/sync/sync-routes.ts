@@ -43,7 +43,8 @@ export function syncRoutes(options: SyncRoutesOptions): Router {
       const message = 'the body must be {"version": 1, "since": <score>, "limit": <number>}'
       const { since, limit } = validate(syncRequest, request.body, message)
       // A peer that follows the tree only here knows no more of it than this host.
-      if (topic === TOPICS.names) setNamesHeaders(response, progress)
+      const { asOf, isIncomplete } = progress
+      if (topic === TOPICS.names) setNamesHeaders(response, { asOf, isCatchingUp: isIncomplete })
       response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
     })
     .post('/requestForeignGASPNode', json, async (request, response) => {

@@ -18,7 +18,7 @@ export interface PeersSyncOptions {
   /** Milliseconds from the end of one round to the next; 0: only one round. */
   interval: number
   /** Called after each round that was not interrupted. */
-  onRound(topic: string, result: SyncResult): void
+  onRound(topic: string, result: SyncResult): Promise<void>
   logger: Logger
 }
 
@@ -45,7 +45,7 @@ export class PeersSync {
     while (!signal.aborted) {
       for (const topic of topics) {
         try {
-          onRound(topic.topic, await topic.round(signal))
+          await onRound(topic.topic, await topic.round(signal))
         } catch (err) {
           if (signal.aborted) return
           const isTransient = TRANSIENT.some((kind) => err instanceof kind)

@@ -416,6 +416,81 @@ test('a host that syncs with a peer knows what is absent when the peer does, and
   expect((await second.ask('/svc/names?prefix=b')).json).not.toHaveProperty('next')
 })
 
+const GIVEN_UP = JSON.stringify({ complete: false, unanswered: 600_000 })
+
+/** The folder of a host that has given up: no source has answered it for ten minutes. */
+async function givenUp(followed: FollowWorld): Promise<string> {
+  const idle = await servers.start(settings(followed, { CHAIN_SOURCES: 'none' }))
+  await idle.node.graph.settings.set('tree_followed', GIVEN_UP)
+  await idle.stop()
+  return idle.dataDir
+}
+
+/** Waits until a host was asked so many more times what it offers. */
+async function afterRounds(peer: TestServer, rounds: number): Promise<void> {
+  const count = async (): Promise<number> => {
+    const metrics = (await peer.ask('/metrics')).body.toString()
+    return Number(
+      /^minetree_http_request_duration_seconds_count\{[^}]*requestSyncResponse[^}]*\} (\d+)/m.exec(
+        metrics,
+      )?.[1] ?? 0,
+    )
+  }
+  const wanted = (await count()) + rounds
+  await until(async () => (await count()) >= wanted, 'the peer is asked')
+}
+
+test('a peer that follows nothing makes no host complete that has a source of its own', async () => {
+  const followed = await world()
+  const held = followed.tree.mintOf('b').outpoint(1)
+  followed.service.fault = (path) => (path.includes(held) ? { kind: 'status', status: 500 } : undefined)
+  const peer = await servers.start(settings(followed, { CHAIN_SOURCES: 'none' }))
+  const sync = { SYNC_PEERS: peer.url, SYNC_INTERVAL_MS: '20' }
+  const server = await servers.start(settings(followed, sync))
+  await until(async () => (await server.ask('/svc/names/abc')).status === 200, 'a name is found')
+  await afterRounds(peer, 6)
+  expect((await server.ask('/svc/names/bab')).status).toBe(503)
+  followed.service.fault = () => undefined
+  await untilCaughtUp(server)
+  expect((await server.ask('/svc/names/bab')).status).toBe(200)
+})
+
+test.each([['has nothing of the tree'], ['has given up']])(
+  'a peer that %s makes no host complete',
+  async (kind) => {
+    const followed = await world()
+    followed.service.fault = () => ({ kind: 'status', status: 500 })
+    const peer = await servers.start(
+      settings(
+        followed,
+        kind === 'has given up' ? { DATA_DIR: await givenUp(followed) } : { CHAIN_SOURCES: 'none' },
+      ),
+    )
+    expect((await peer.ask('/svc/names/zz')).status).toBe(404)
+    const server = await servers.start(
+      settings(followed, { CHAIN_SOURCES: 'none', SYNC_PEERS: peer.url, SYNC_INTERVAL_MS: '20' }),
+    )
+    await afterRounds(peer, 6)
+    expect((await server.ask('/svc/names/zz')).status).toBe(503)
+  },
+)
+
+test.each([
+  ['junglebus', { kind: 'status', status: 404 }],
+  ['whatsonchain', { kind: 'status', status: 404 }],
+  ['whatsonchain', { kind: 'body', body: new Uint8Array() }],
+  ['whatsonchain', 'half'],
+] as const)('a %s that knows nothing is no source to wait for: %p', async (kind, fault) => {
+  const followed = await world()
+  const { service } = followed
+  service.fault = () => fault
+  const server = await servers.start(
+    settings(followed, { DATA_DIR: await givenUp(followed), CHAIN_SOURCES: `${kind}=${followed.url}` }),
+  )
+  await until(async () => service.asked.length >= 4, 'it is asked again')
+  expect((await server.ask('/svc/names/zz')).status).toBe(404)
+})
+
 test('mining goes on from what is proven or seen, and answers say which', async () => {
   const followed = await world()
   const { tree, service } = followed
