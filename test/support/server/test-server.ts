@@ -11,7 +11,7 @@ import { readConfig } from '../../../src/server/config/config.js'
 import type { Node } from '../../../src/server/node.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
 import { withCanonicalLineages } from '../storage/canonical-lineages.js'
-import { withoutOrder } from '../storage/insertion-order.js'
+import { withoutLife, withoutOrder } from '../storage/insertion-order.js'
 import { until } from './waiting.js'
 
 export const SILENT = pino({ level: 'silent' })
@@ -140,9 +140,6 @@ function testServer({ url, node, stop }: RunningServer, dataDir: string): TestSe
   }
 }
 
-/** Settings that follow from what a host lived through, and not from what it holds. */
-const OF_ITS_LIFE = ['scores', 'tree_followed']
-
 /** What the store in a folder holds, read past the server. */
 export function storedRows(dataDir: string): Record<string, string[]> {
   const database = new Database(join(dataDir, 'minetree.sqlite'), { readonly: true })
@@ -157,9 +154,7 @@ export function storedRows(dataDir: string): Record<string, string[]> {
         .filter((name) => name !== 'arrival')
     const objectsOf = (table: string): object[] => {
       const all = database.prepare(`select ${columnsOf(table)} from ${table}`).all() as object[]
-      if (table === 'graph_settings')
-        return all.filter((row) => !OF_ITS_LIFE.includes((row as { name: string }).name))
-      return table === 'graph_outputs' ? withCanonicalLineages(all) : all
+      return table === 'graph_outputs' ? withCanonicalLineages(all) : withoutLife(table, all)
     }
     const rowsOf = (table: string): string[] =>
       objectsOf(table)

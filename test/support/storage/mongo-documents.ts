@@ -1,7 +1,7 @@
 import type { Collection, Db } from 'mongodb'
 import { COLLECTIONS } from '../../../backend/src/storage/mongo/collections.js'
 import { withCanonicalLineages } from './canonical-lineages.js'
-import { withoutOrder } from './insertion-order.js'
+import { withoutLife, withoutOrder } from './insertion-order.js'
 
 /** The documents of every collection of the admitted graph, as they are. */
 export async function rawDocuments(db: Db): Promise<Record<string, object[]>> {
@@ -29,7 +29,7 @@ export function asText(rows: Record<string, object[]>, leftOut: string[] = []): 
     )
   return Object.fromEntries(
     Object.entries(rows).map(([name, all]) => {
-      const comparable = name === 'graph_outputs' ? withCanonicalLineages(all) : all
+      const comparable = name === 'graph_outputs' ? withCanonicalLineages(all) : withoutLife(name, all)
       // Elsewhere, `arrival` is an order; in the queue of ancestors, a time.
       const times = name === 'graph_ancestors' ? ['arrival'] : []
       const without = new Set(['_id', ...times, ...leftOut])

@@ -10,7 +10,7 @@ import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox
 import { openSqlite } from '../../../src/server/store/open-database.js'
 import { withCanonicalLineages } from './canonical-lineages.js'
 import type { Engine, OpenedStore } from './engine.js'
-import { withoutOrder } from './insertion-order.js'
+import { withoutLife, withoutOrder } from './insertion-order.js'
 
 /** The connections of a store on SQL. */
 export interface SqlConnections {
@@ -47,8 +47,7 @@ export async function openSqlStore(
       const rows: Record<string, string[]> = {}
       for (const { name } of await own.all(dialect.tables, [])) {
         const all: { name?: unknown }[] = await own.all(`select * from ${name}`, [])
-        rows[name] = (name === 'graph_outputs' ? withCanonicalLineages(all) : all)
-          .filter((row) => row.name !== 'writes')
+        rows[name] = (name === 'graph_outputs' ? withCanonicalLineages(all) : withoutLife(name, all))
           .map(textOf)
           .sort()
       }

@@ -85,8 +85,9 @@ const SUBMISSIONS: [Uint8Array, string][] = [
   ...[chain.genesis, ...mints].map((each): [Uint8Array, string] => [beefOf(each), 'tm_names']),
   [beefOf(movedA, { with: [a] }), 'tm_ordinals'],
   [beefOf(site, { with: [purse] }), 'tm_ordinals'],
-  ...[origin, step, tip, ...chunks].map((each): [Uint8Array, string] => [
-    beefOf(each, { with: [purse, origin, step, ...chunks].filter((other) => other !== each) }),
+  // Parents first (BRC-62).
+  ...[origin, step, tip, ...chunks].map((each, place, all): [Uint8Array, string] => [
+    beefOf(each, { with: [purse, ...all.slice(0, place)] }),
     'tm_ordinals',
   ]),
 ]
