@@ -1,5 +1,5 @@
 import { toHex, utf8 } from '../../backend/src/protocol/bytes.js'
-import { isMediaType, UNTYPED } from '../../backend/src/protocol/media-type.js'
+import { isMediaType, typeField, UNTYPED } from '../../backend/src/protocol/media-type.js'
 import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { sha256 } from '../../backend/src/protocol/transaction.js'
 import type { VerifiedStep } from './verify-history.js'
@@ -50,7 +50,7 @@ export interface Question {
 
 /** The `Content-Type` for an inscribed one: as the gateway sends it. */
 export function servedType(inscribed: string): string {
-  return isMediaType(inscribed) ? inscribed : UNTYPED
+  return isMediaType(inscribed) ? typeField(inscribed) : UNTYPED
 }
 
 /** Answers with the bytes of an output, or what of them the question asks for. */

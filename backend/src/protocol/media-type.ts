@@ -16,11 +16,8 @@ export function readMediaType(push: Uint8Array): string | undefined {
 
 /** Type and subtype, each a token (RFC 9110 5.6.2 and 8.3.1). */
 const ESSENCE = /^[\t ]*([!#$%&'*+.^_`|~\w-]+\/[!#$%&'*+.^_`|~\w-]+)[\t ]*(?:;|$)/
-/**
- * What no header field carries as it is. Bytes beyond ASCII are legal (RFC 9110 5.5), but have no meaning in a type, and Node
- * would send others than were inscribed.
- */
-const NO_FIELD_VALUE = /[^\t\x20-\x7e]/
+/** What no header field carries: control characters. Bytes beyond ASCII are legal (RFC 9110 5.5), as in the name of a file. */
+const NO_FIELD_VALUE = /[^\t\x20-\x7e\u0080-\uffff]/
 /** A part that means nothing (Fetch, "extract a MIME type"). */
 const ANY = '*/*'
 
@@ -30,6 +27,11 @@ const ANY = '*/*'
  */
 export function essenceOf(contentType: string): string {
   return servedEssence(contentType) ?? UNTYPED
+}
+
+/** A content type as APIs take the value of a header field: its bytes as inscribed, a character for each. */
+export function typeField(contentType: string): string {
+  return String.fromCharCode(...utf8(contentType))
 }
 
 /** Whether a text is a media type to every reader, of under 256 bytes. */

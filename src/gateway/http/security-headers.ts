@@ -2,7 +2,12 @@ import cors from 'cors'
 import type { Request, RequestHandler, Response } from 'express'
 import { LRUCache } from 'lru-cache'
 import { MIMEType } from 'whatwg-mimetype'
-import { possibleEssences, servedEssence, UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import {
+  possibleEssences,
+  servedEssence,
+  typeField,
+  UNTYPED,
+} from '../../../backend/src/protocol/media-type.js'
 import { BadRequestError } from './errors.js'
 
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads'
@@ -130,7 +135,7 @@ function readType(inscribed: string): ServedType {
   const mime = essence === undefined ? null : MIMEType.parse(essence)
   if (mime === null) return { value: UNTYPED, active: false, document: false }
   const active = possibleEssences(inscribed).some(isActive)
-  return { value: inscribed, active, document: mime.isHTML() || mime.isXML() }
+  return { value: typeField(inscribed), active, document: mime.isHTML() || mime.isXML() }
 }
 
 function isActive(essence: string): boolean {

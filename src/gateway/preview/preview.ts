@@ -46,7 +46,9 @@ function previewBody(policy: string): RequestHandler {
   return (request, response) => {
     const body: unknown = request.body
     if (!(body instanceof Uint8Array)) throw nothingToShow()
-    sendPreview(response, { contentType: request.get('Content-Type') ?? UNTYPED, body, policy })
+    // Node gives a character for each byte.
+    const contentType = Buffer.from(request.get('Content-Type') ?? UNTYPED, 'latin1').toString('utf8')
+    sendPreview(response, { contentType, body, policy })
   }
 }
 

@@ -76,6 +76,19 @@ test.each([
 })
 
 test.each([
+  ['another alphabet', 'text/plain;x=текст', false],
+  ['a symbol', 'text/plain;x=✓', false],
+  ['a letter beyond 16 bits', 'text/plain;x="😀"', false],
+  ['a letter that Latin-1 has', 'text/html;x=é', true],
+  ['the same in quotes', 'text/html;name="é.html"', true],
+  ['a control character beyond ASCII', 'text/html;x="\x85"', true],
+])('%s in a parameter is served in the bytes that were inscribed', (_, inscribed, active) => {
+  const served = servedType(inscribed)
+  expect(served).toMatchObject({ active })
+  expect(Buffer.from(served.value, 'latin1').toString('utf8')).toBe(inscribed)
+})
+
+test.each([
   ['nothing', ''],
   ['a word', 'html'],
   ['no type', '/html'],
@@ -97,11 +110,6 @@ test.each([
   ['a NUL', 'text/plain\0'],
   ['a NUL within', 'text/\0html'],
   ['a control character', 'text/plain;x=\x1b[31m'],
-  ['another alphabet', 'text/plain;x=текст'],
-  ['a symbol', 'text/plain;x=✓'],
-  ['a letter that Latin-1 has', 'text/html;x=é'],
-  ['the same in quotes', 'text/html;name="é.html"'],
-  ['a control character beyond ASCII', 'text/html;x="\x85"'],
   ['DEL', 'text/html;x=\x7f'],
   ['a carriage return', 'text/html\rX-Evil: 1'],
   ['a comma', ','],
@@ -109,6 +117,8 @@ test.each([
   ['a slash', '/'],
   ['a star', '*'],
   ['full-width letters', 'ｔext/html'],
+  ['a letter beyond ASCII in the subtype', 'text/htmlé'],
+  ['two types, one with a letter beyond ASCII behind it', 'text/plain;x=é,text/html'],
 ])('%s is served as bytes of no type', (_, inscribed) => {
   expect(servedType(inscribed)).toMatchObject(UNTYPED)
 })

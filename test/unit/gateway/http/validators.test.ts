@@ -107,3 +107,24 @@ test.each(ROUTES)('what %s sends has another tag as content of another type', as
   expect(content.body.equals(body)).toBe(true)
   expect(content.headers.etag).not.toBe(headers.etag)
 })
+
+test('a type with letters beyond ASCII leaves in the bytes that were inscribed, on every way', async () => {
+  const type = 'text/html; name="café 😀.html"'
+  const { mint, site } = await named('z', text('<p>', type))
+  const typeOf = (answer: ReturnType<typeof on>) =>
+    answer.then(({ headers }) => Buffer.from(String(headers['content-type']), 'latin1').toString('utf8'))
+  const content = `/content/${mint.outpoint(2)}:-1`
+  for (const answer of [
+    server.ask(content),
+    server.ask(content, { method: 'HEAD' }),
+    server.ask(content, { headers: { Range: 'bytes=1-1' } }),
+    server.ask(`/svc/gateway/stream/${site.outpoint(0)}`),
+    on('z.localhost', '/'),
+    server.ask('/svc/gateway/preview', {
+      method: 'POST',
+      headers: { 'Content-Type': Buffer.from(type).toString('latin1') },
+      body: Buffer.from('<p>'),
+    }),
+  ])
+    expect(await typeOf(answer)).toBe(type)
+})
