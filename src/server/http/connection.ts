@@ -8,6 +8,10 @@ import type { Transfer, Transfers } from './transfers.js'
 
 /** What the head of a request ends with, and a body in chunks (RFC 9112 2.1, 7.1). */
 const END = Buffer.from('\r\n\r\n')
+/** What a line ends with. */
+const LINE_END = END.subarray(2)
+/** The longest line with the size of a chunk that is waited for, in bytes: Node's parser refuses longer ones. */
+const LONGEST_LINE = 32 * 1024
 const NOTHING: Buffer = Buffer.alloc(0)
 /** What a connection keeps in memory without being counted, in bytes: most answers are shorter. */
 const UNCOUNTED = 16 * 1024
@@ -24,8 +28,10 @@ export class Connection {
   private response: ServerResponse | undefined
   /** What was read and not parsed. */
   private unparsed = NOTHING
-  /** The bytes of the body that are still to come, where the head announced how many. */
+  /** The bytes of the body, or of its chunk, that are still to come. */
   private bodyLeft = 0
+  /** Whether a chunk of the body is still to come. */
+  private isChunked = false
   private isParsing = false
   private isRefused = false
   private readonly parse: (bytes: Buffer) => void
@@ -65,6 +71,7 @@ export class Connection {
     this.request = request
     this.response = response
     this.bodyLeft = Number(request.headers['content-length'] ?? 0)
+    this.isChunked = request.headers['transfer-encoding'] !== undefined
   }
 
   /** Goes on when a response has left, or its client has. Others have their turn before. */
@@ -136,18 +143,38 @@ export class Connection {
 
   /** The bytes up to the end of a head or a body; undefined if more have to come. */
   private nextPart(): Buffer | undefined {
-    const { unparsed, bodyLeft } = this
-    let length: number
-    if (bodyLeft > 0) {
-      length = Math.min(bodyLeft, unparsed.length)
-      this.bodyLeft -= length
-    } else {
-      const end = unparsed.indexOf(END)
-      length = end === -1 ? unparsed.length - beginningOfEnd(unparsed) : end + END.length
-    }
+    const { unparsed } = this
+    const length = this.lengthOfPart()
     if (length === 0) return undefined
     this.unparsed = unparsed.subarray(length)
     return unparsed.subarray(0, length)
+  }
+
+  private lengthOfPart(): number {
+    const { unparsed } = this
+    let length = this.takeBody(0)
+    // What ends a body may also be in its chunks.
+    while (this.isChunked && this.bodyLeft === 0) {
+      const lineEnd = unparsed.indexOf(LINE_END, length)
+      if (lineEnd === -1) return length === 0 && unparsed.length > LONGEST_LINE ? unparsed.length : length
+      const size = Number.parseInt(unparsed.toString('latin1', length, lineEnd), 16)
+      // Behind the last chunk, of size 0, there may be trailers. What is no size is for the parser to refuse.
+      if (!(size > 0)) this.isChunked = false
+      else {
+        this.bodyLeft = lineEnd - length + size + 2 * LINE_END.length
+        length = this.takeBody(length)
+      }
+    }
+    if (length > 0) return length
+    const end = unparsed.indexOf(END)
+    return end === -1 ? unparsed.length - beginningOfEnd(unparsed) : end + END.length
+  }
+
+  /** The end of what has come of the body, which begins there. */
+  private takeBody(from: number): number {
+    const length = Math.min(this.bodyLeft, this.unparsed.length - from)
+    this.bodyLeft -= length
+    return from + length
   }
 
   /**

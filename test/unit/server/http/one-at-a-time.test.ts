@@ -178,6 +178,37 @@ test('of what is asked for at once and not read, one answer is in memory, and th
   })
 })
 
+const chunk = (data: string, extension = ''): string =>
+  `${data.length.toString(16)}${extension}\r\n${data}\r\n`
+/** As text with blank lines has it, and like what a body in chunks ends with. */
+const BLANK_LINES = '\r\n\r\n'.repeat(20_000)
+const NO_END = '0\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n'
+
+test.each([
+  ['blank lines', [chunk(BLANK_LINES)], BLANK_LINES],
+  ['what looks like an end', [chunk(NO_END), chunk('a'), chunk(NO_END)], `${NO_END}a${NO_END}`],
+  ['extensions', [chunk(NO_END, ';a=b'), chunk('ff', ';c="d"')], `${NO_END}ff`],
+])('a body in chunks with %s is one body, and the next request is answered', async (_, chunks, body) => {
+  const headers = `Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\n`
+  for (const trailers of ['', 'X-A: 0\r\nX-B: 1\r\n']) {
+    const first = `${written({ method: 'POST', path: '/svc/gateway/preview', headers }, 'first')}${chunks.join('')}0\r\n${trailers}\r\n`
+    const all = first + written(ROUTES[0] as Sent, 'second')
+    const inSteps = all.length < 1000 ? 1 : 30_000
+    for (const step of [all.length, inSteps]) {
+      const { socket, heard, send } = await open(server.url)
+      socket.setNoDelay(true)
+      for (let at = 0; at < all.length; at += step) {
+        send(all.slice(at, at + step))
+        if (step < all.length) await new Promise((resolve) => setImmediate(resolve))
+      }
+      await until(() => socket.destroyed || idsOf(heard()).length >= 2, 'both answers')
+      expect(idsOf(heard())).toEqual(['first', 'second'])
+      expect(heard()).toContain(`\r\n\r\n${body}HTTP/1.1 200`)
+      socket.destroy()
+    }
+  }
+})
+
 test('bodies that never end keep no place of those that their client has for reads', async () => {
   const { paths } = (await server.ask('/openapi.json')).json as { paths: Record<string, object> }
   const posts = Object.entries(paths).filter(([, operations]) => 'post' in operations)
