@@ -73,9 +73,9 @@ const outputListShape = z.strictObject({
     .describe('Present if a page ends before its limit because its BEEF is long: continue with `after`.'),
   asOf: asOf.optional(),
 })
-const topicDocumentationQuery = z.object({ manager: z.string().describe('A topic, as `tm_names`.') })
+const topicDocumentationQuery = z.object({ manager: z.string().min(1).describe('A topic, as `tm_names`.') })
 const lookupDocumentationQuery = z.object({
-  lookupService: z.string().describe('A lookup service, as `ls_names`.'),
+  lookupService: z.string().min(1).describe('A lookup service, as `ls_names`.'),
 })
 const topicsHeader = z
   .array(z.string())

@@ -235,8 +235,10 @@ describe('documentation of what is not here', () => {
 
   test.each([
     '/getDocumentationForTopicManager',
+    '/getDocumentationForTopicManager?manager=',
     '/getDocumentationForTopicManager?manager=tm_names&manager=tm_ordinals',
     '/getDocumentationForLookupServiceProvider',
+    '/getDocumentationForLookupServiceProvider?lookupService=',
   ])('%s names none', async (path) => {
     await expectRefused(path, {}, { status: 400, code: 'BAD_BODY', overlay: true })
   })
