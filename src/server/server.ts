@@ -17,6 +17,7 @@ import { type Deploy, isDeployedHere } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
 import { LargeSubmissions } from './submission/large-submissions.js'
 import { NonFinalPoller } from './submission/non-final-submissions.js'
+import { mayWin } from './submission/sighted-submissions.js'
 import { CatchUpLog } from './telemetry/catch-up-log.js'
 import { type ChainParts, catchUpProgress } from './telemetry/chain-status.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
@@ -89,6 +90,7 @@ export async function startServer({
       if (scope !== undefined) progress.completed(scope === 'chain' ? tip : undefined)
     },
   })
+  if (large && following) large.mayWin = (error) => mayWin(error, following.sightings)
   const { onWritten } = engine.writeLock
   engine.writeLock.onWritten = () => {
     onWritten()

@@ -1,4 +1,4 @@
-import type { LostConflictError, Reason } from '../../../backend/src/graph/errors.js'
+import type { LostConflictError } from '../../../backend/src/graph/errors.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { AnswerError, NotReadyError } from '../../gateway/http/errors.js'
 
@@ -36,13 +36,9 @@ export class ConflictError extends SubmissionError {
   readonly code = 'CONFLICT'
   declare readonly data: { txid: string }
 
-  /** How far the winner is known to the network. */
-  readonly tier: Reason['tier']
-
-  /** @param lost The transaction that counts is sent as the `txid` of the answer; of a rejected one, its own. */
-  constructor(lost: Pick<LostConflictError, 'message' | 'reason'>) {
+  /** The transaction that counts is sent as the `txid` of the answer; of a rejected one, its own. */
+  constructor(readonly lost: Pick<LostConflictError, 'message' | 'txid' | 'reason'>) {
     super(lost.message, { data: { txid: lost.reason.txid } })
-    this.tier = lost.reason.tier
   }
 }
 

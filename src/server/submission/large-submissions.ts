@@ -6,7 +6,7 @@ import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/err
 import { shareHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
 import type { CachingStore } from '../store/caching-store.js'
-import { WorkerEndedError } from './errors.js'
+import { ConflictError, WorkerEndedError } from './errors.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import {
@@ -58,6 +58,8 @@ interface LargeSubmissionsOptions {
  * submissions. Verification takes no lock; the write does, here, for both threads.
  */
 export class LargeSubmissions {
+  /** Whether a submission that lost may win if it is written once more. */
+  mayWin: (error: unknown) => Promise<boolean> = () => Promise.resolve(false)
   private readonly capacity = new Semaphore(LARGE_AT_ONCE)
   private thread: WorkerThread | undefined
   private tasks = 0
@@ -108,11 +110,16 @@ export class LargeSubmissions {
     const bytes = submission.beef.length
     const { ahead } = submission
     const id = await thread.verify(submission)
-    try {
-      return await this.groups.run(
+    const write = async (): Promise<STEAK> =>
+      await this.groups.run(
         { thread, id },
         { priority: submissionPriority({ bytes, ahead }), weight: submissionWeight({ bytes }) },
       )
+    try {
+      return await write()
+    } catch (error) {
+      if (!(await this.mayWin(error))) throw error
+      return await write()
     } finally {
       thread.drop(id)
     }
@@ -198,6 +205,7 @@ class WorkerThread {
       const call = this.calls.get(report.id)
       this.calls.delete(report.id)
       if ('done' in report) call?.resolve(report.done)
+      else if ('lost' in report) call?.reject(new ConflictError(report.lost))
       else call?.reject('answer' in report ? new RelayedError(report.answer) : report.fault)
     })
     let cause: unknown

@@ -1,3 +1,4 @@
+import type { Reason } from '../../../backend/src/graph/errors.js'
 import type { GraphStore, SightingRecord } from '../../../backend/src/graph/graph-store.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { Sightings } from '../../follow/sightings.js'
@@ -28,25 +29,33 @@ export async function recordSightings(
 export function withSightings(submit: Submit, sightings: Pick<Sightings, 'ask' | 'notice'>): Submit {
   return async (submission) => {
     const { beef } = submission
-    // A large one is parsed on another thread, where it is by then. It is asked about when the follower comes by.
+    // A large one is on another thread by then, which keeps it. What counts of them is asked about when the follower comes by.
     const isLarge = beef.length >= LARGE
     try {
       const steak = await submit(submission)
       if (!isLarge) sightings.notice(unprovenIn(beef))
       return steak
     } catch (error) {
-      if (isLarge || !(error instanceof ConflictError) || !OPEN_TIERS.has(error.tier)) throw error
-      const both = [...new Set([error.data.txid, readBeef(beef).subject.txid])]
-      if (await sightings.ask(both)) return await submit(submission)
-      // Unless it was asked just now: the loser waits.
-      sightings.notice(both)
-      throw error
+      if (isLarge || !(await mayWin(error, sightings))) throw error
+      return await submit(submission)
     }
   }
 }
 
+/** Asks the network about a conflict that is lost to a transaction that it has not seen. */
+export async function mayWin(error: unknown, sightings: Pick<Sightings, 'ask' | 'notice'>): Promise<boolean> {
+  if (!(error instanceof ConflictError)) return false
+  const { txid, reason } = error.lost
+  if (!OPEN_TIERS.has(reason.tier)) return false
+  const both = [...new Set([reason.txid, txid])]
+  if (await sightings.ask(both)) return true
+  // Unless it was asked just now: the loser waits.
+  sightings.notice(both)
+  return false
+}
+
 /** Those of a winner, or of what was rejected, that an answer of the network may change. */
-const OPEN_TIERS: ReadonlySet<string> = new Set(['unseen', 'rejected'] satisfies ConflictError['tier'][])
+const OPEN_TIERS: ReadonlySet<string> = new Set(['unseen', 'rejected'] satisfies Reason['tier'][])
 
 /** The subject of a BEEF, unless it is proven there. */
 function unprovenIn(beef: Uint8Array): string[] {

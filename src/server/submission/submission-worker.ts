@@ -9,7 +9,7 @@ import { SharedHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
 import { RecordedChanges } from '../store/recorded-changes.js'
 import { openStores } from '../store/stores.js'
-import { verdictOf } from './errors.js'
+import { ConflictError, verdictOf } from './errors.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
 import type { VerifiedSubmission } from './overlay-engine.js'
 import { runScriptsHere, type ScriptJob } from './script-scheduler.js'
@@ -41,6 +41,7 @@ export interface WorkerData {
 export type WorkerRequest = SubmissionTask & { id: number }
 export type WorkerReport =
   | { id: number; done: Admitted | undefined }
+  | { id: number; lost: ConflictError['lost'] }
   | { id: number; answer: Answer }
   | { id: number; fault: Error }
   | { record: LogRecord }
@@ -146,7 +147,8 @@ port.on('message', async (request: WorkerRequest) => {
     report({ id, done })
   } catch (error) {
     const answer = answerFor(error)
-    if (answer !== undefined) report({ id, answer: plainAnswer(answer) })
+    if (error instanceof ConflictError) report({ id, lost: plainLost(error) })
+    else if (answer !== undefined) report({ id, answer: plainAnswer(answer) })
     else report({ id, fault: error instanceof Error ? error : new Error(String(error)) })
   }
 })
@@ -156,6 +158,10 @@ function postable(event: OverlayEvent): OverlayEvent {
   if (event.kind !== 'hook failed') return event
   const { service, kept } = event.failure
   return { ...event, failure: { service, kept, error: undefined } }
+}
+
+function plainLost({ lost: { message, txid, reason } }: ConflictError): ConflictError['lost'] {
+  return { message, txid, reason: { txid: reason.txid, tier: reason.tier } }
 }
 
 /** As plain data: an error that is posted loses its class. */
