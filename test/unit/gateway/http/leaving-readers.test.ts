@@ -18,6 +18,8 @@ const { graph } = server.node
 const LENGTH = 16 * 1024 * 1024
 const large = await published({ contentType: 'application/x-large', body: new Uint8Array(LENGTH) })
 const small = await published(text('small'))
+/** One that nobody has asked for, so that it is not in memory. */
+const unread = await published(text('unread'))
 /** A page of the store's and more. */
 const steps = await streamsOn(server, chain).streamOf(Array.from({ length: 15 }, (_, at) => `${at} `))
 
@@ -104,8 +106,7 @@ describe('readers that leave', () => {
       counts.ended++
       return await chunk(sha256, position)
     }
-    // Without the query, it is in memory.
-    const during = () => left(`/content/${small.outpoint(0)}?a`, counts, read)
+    const during = () => left(`/content/${unread.outpoint(0)}`, counts, read)
     await whileReplaced(graph.content, 'chunk', { by, during })
     await expectAnswers()
   })
