@@ -28,11 +28,16 @@ afterAll(async () => {
   for (const close of closing) await close()
 })
 
-/** A server of the routes alone. */
-async function serveRoutes(node: Node): Promise<string> {
+/** A server of the routes alone. @param isCatchingUp Whether the node follows a source that does not respond. */
+async function serveRoutes(node: Node, isCatchingUp = false): Promise<string> {
   const { config, overlay, graph, maintenance, ancestors } = node
+  const { asOf } = JSON.parse((await graph.settings.get('tree_followed')) ?? '{}')
+  const progress = {
+    ...{ asOf, isCatchingUp, isIncomplete: isCatchingUp },
+    progress: () => ({ asked: 0, coins: 0 }),
+  }
   const app = createApp({
-    ...{ config, overlay, logger: SILENT },
+    ...{ config, overlay, progress, logger: SILENT },
     graph: graph.store,
     ping: () => graph.ping(),
     index: () => maintenance.status,
@@ -77,7 +82,7 @@ test('every request of the OpenAPI document is answered as by the routes', async
   const routes = new Map<keyof Hosts, string>()
   const hits = new Map<keyof Hosts, () => number>()
   for (const name of COMPARED) {
-    routes.set(name, await serveRoutes(hosts[name].node))
+    routes.set(name, await serveRoutes(hosts[name].node, name === 'awaiting'))
     hits.set(name, countHits(hosts[name].node))
   }
   const flooder = { headers: { 'X-Forwarded-For': '192.0.2.1' } }

@@ -1,6 +1,5 @@
 import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
-import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
@@ -65,8 +64,8 @@ async function admit(node: AdmittingNode, txid: string, submit: () => Promise<ST
     await node.backlog?.done()
     const reason = await node.graph.transactions.reasonAgainst(txid)
     if (reason !== undefined) {
-      const { message } = new LostConflictError(txid, reason)
-      return { kind: 'refused', why: `CONFLICT: it is stored, but ${message}` }
+      const why = reason.tier === 'rejected' ? 'was rejected by the network' : 'counts'
+      return { kind: 'refused', why: `CONFLICT: it is stored, but ${reason.txid} ${why}` }
     }
     const outputs = admittedCount(steak)
     if (outputs > before) return { kind: 'admitted', outputs: outputs - before }

@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { graphRecords, type NodeRecord, type OutputRecord } from '../../../backend/src/graph/records.js'
+import { reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -209,7 +211,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       async (length) => {
         const { store } = await openStore()
         const raw = new Uint8Array(randomBytes(length))
-        const txid = 'ab'.repeat(32)
+        const txid = toHex(reversed(nativeHash256(raw)))
         const proof = { merklePath: text('path'), height: 7, root: 'cd'.repeat(32) }
         await store.record(graphRecords({ transactions: [{ txid, raw, proof }] }))
         const read = await store.transactions.raw(txid)
