@@ -13,6 +13,11 @@ const LEAST = 4
 
 export const HIDDEN = '[hidden]'
 
+const WIF = /^[5KLc9][1-9A-HJ-NP-Za-km-z]{50,51}$/
+const HEX_KEY = /^[0-9a-f]{64}$/i
+/** The scheme of an address, if it has one, and what is before its host. */
+const USER = /^([\w+.-]*:(?=[/\\]))?[/\\]*([^/?#\s]*@)/
+
 /** Options whose value is a secret. */
 const SECRET_OPTIONS = ['--arc-api-key']
 
@@ -74,9 +79,9 @@ function withOrigin(text: string, { host, paths }: KeyedUrl): string {
 
 function secretsIn(address: string): string[] {
   if (!URL.canParse(address)) return []
-  const { password, pathname, search, searchParams } = new URL(address)
+  const { password, pathname, search, searchParams, hash } = new URL(address)
   const keys = pathname.split('/').filter(({ length }) => length >= LEAST_KEY)
-  return [search.slice(1), ...searchParams.values(), password, ...keys].flatMap(withDecoded)
+  return [search.slice(1), ...searchParams.values(), hash.slice(1), password, ...keys].flatMap(withDecoded)
 }
 
 function secretsInArgument(arg: string, before: string): string[] {
@@ -84,10 +89,12 @@ function secretsInArgument(arg: string, before: string): string[] {
   if (SECRET_OPTIONS.includes(option)) return [value]
   return value.split(',').flatMap((part) => {
     const address = withoutKind(part.trim())
+    // A key in the wrong place is quoted as the name of a file, or as an address. In hex it looks like a txid.
+    if (WIF.test(address) || (option.startsWith('--key') && HEX_KEY.test(address))) return [address]
     // Also of what is no URL: it is quoted in an error.
-    const [, user = ''] = /^[\w+.-]*:\/*([^/?#\s]*@)/.exec(address) ?? []
-    if (!address.includes('://') && user === '') return []
+    const [, scheme = '', user = ''] = USER.exec(address) ?? []
     const [name = '', ...password] = user.slice(0, -1).split(':')
+    if (!address.includes('://') && scheme === '' && password.length === 0) return []
     // A user without a password is a token.
     const userinfo = [user, password.length > 0 ? password.join(':') : name]
     return [...userinfo.flatMap(withDecoded), ...secretsIn(address)]

@@ -33,6 +33,10 @@ const FORMS: [what: string, url: (host: string) => string][] = [
   ['a query', (host) => `http://${host}/?token=${TOKEN}`],
   ['a key in the path', (host) => `http://${host}/v1/${PATH_KEY}/`],
   ['no scheme', (host) => `user:${PASSWORD}@${host}`],
+  ['no scheme, and a token for a user', (host) => `${TOKEN}:x@${host}`],
+  ['slashes and no scheme', (host) => `//user:${PASSWORD}@${host}`],
+  ['a scheme and one slash', (host) => `http:/user:${PASSWORD}@${host}`],
+  ['a fragment', (host) => `http://${host}/#${TOKEN}`],
   ['another scheme', (host) => `ftp://user:${PASSWORD}@${host}`],
 ]
 const COMMANDS: [what: string, args: (url: string) => string[], env?: Record<string, string>][] = [
@@ -58,6 +62,28 @@ describe.each(FORMS)('an address with %s', (what, form) => {
       for (const secret of [PASSWORD, TOKEN, PATH_KEY]) expect(stdout + stderr).not.toContain(secret)
     }
   })
+})
+
+const WIF = new PrivateKey(5).toWif()
+const HEX = '0123456789abcdef'.repeat(4)
+
+test.each([
+  ['for a file', ['bind', 'alice', '--key-file', WIF]],
+  ['in hex for a file', ['bind', 'alice', '--key-file', HEX]],
+  ['to an option that is none', ['mine', 'alice', `--key=${WIF}`]],
+  ['in hex to an option that is none', ['mine', 'alice', `--key=${HEX}`]],
+  ['for an address', ['mine', 'alice', '--owner', WIF]],
+  ['for a server', ['mine', 'alice', '--url', WIF]],
+  ['for a count', ['mine', 'alice', '--max-fee', WIF]],
+  ['for coins', ['mine', 'alice', '--key-file', import.meta.filename, '--coins', WIF]],
+  ['for a command', [WIF]],
+  ['for a backup', ['restore', WIF]],
+  ['for a folder', ['import', WIF]],
+])('a private key %s is not printed', async (_, args) => {
+  const env = { ...SETTINGS, DATA_DIR: await servers.folder(), LOG_LEVEL: 'debug' }
+  const { code, stdout, stderr } = await cli.run(args, env)
+  expect(code).not.toBe(0)
+  for (const key of [WIF, HEX]) expect(stdout + stderr).not.toContain(key)
 })
 
 const pipe = async (): Promise<string> => {
