@@ -4,14 +4,15 @@ import '../mine-page/no-eval.js'
 import { escapeInvisible } from '../../backend/src/protocol/invisible.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { verifyProvenance } from '../client/verify-history.js'
-import { verifyNameProof } from '../client/verify-name.js'
 import { TIP_SEQUENCE, verifyOrdinal } from '../client/verify-output.js'
 import { make } from '../mine-page/elements.js'
+import { verifiedMint } from '../mining/live-node.js'
+import { HttpMineIndex } from '../mining/mine-index.js'
 import { serverDeployment } from '../mining/server-deployment.js'
 
 // Verifies a name or an ordinal with the code of `minetree/client`, and says each step in words.
 
-/** The longest proof that is read, in bytes. */
+/** The longest proof of where an ordinal moved that is read, in bytes. */
 const MAX_BYTES = 32 * 1024 * 1024
 
 class Steps {
@@ -58,8 +59,6 @@ async function bytesAt(path: string): Promise<Uint8Array> {
   return new Uint8Array(await answer.arrayBuffer())
 }
 
-const kilobytes = (bytes: Uint8Array): string => `${Math.max(1, Math.round(bytes.length / 1000))} KB`
-
 /** Accepts every merkle root, and remembers which blocks they claim to be of. */
 function rootsSeen() {
   const heights = new Set<number>()
@@ -94,15 +93,14 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
           `This server says its genesis is ${formatOutpoint(deployment.genesis)}. Compare that with what you know: all else follows from it.`,
       )
       isLocal = profile === 'local'
-      const proof = await steps.take(
-        'The proof',
-        () => bytesAt(`${names}/proof/${subject}`),
-        (bytes) => `${kilobytes(bytes)}: every mint from the genesis to ${subject}.`,
-      )
       await steps.take(
         'The line of mints',
-        () =>
-          verifyNameProof({ proof, name: subject, deployment, chainTracker: tracker, maxBytes: MAX_BYTES }),
+        async () => {
+          const index = new HttpMineIndex(location.origin)
+          const mint = await verifiedMint({ name: subject, deployment, chainTracker: tracker, index })
+          if (mint === undefined) throw new Error(`the server shows no mint of ${subject}`)
+          return mint
+        },
         ({ line }) =>
           `${line.map(({ name }) => name).join(', ')}: each spends a genuine node, by a proof of work of ${deployment.difficulty} bits, and follows every rule of the covenant.`,
       )

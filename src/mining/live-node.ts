@@ -3,7 +3,13 @@ import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
 import { ProofError } from '../client/errors.js'
-import { type VerifiedNode, verifyNameMint, verifyNode, type WayPoint } from '../client/verify-name.js'
+import {
+  type VerifiedName,
+  type VerifiedNode,
+  verifyNameMint,
+  verifyNode,
+  type WayPoint,
+} from '../client/verify-name.js'
 import type { Trust } from '../client/verify-transactions.js'
 import { MAX_EVIDENCE_BYTES, type MineIndex, type Shown } from './mine-index.js'
 import { MiningError } from './mining-error.js'
@@ -138,38 +144,49 @@ export interface OwnersMint {
  * @throws HeadersError if the chain tracker does not answer; the reason of the signal.
  */
 export async function ownersMint(
-  asked: Trust & {
-    name: string
-    nameScript: Uint8Array
-    node?: WayPoint
-    deployment: Deployment
-    index: Pick<MineIndex, 'showName'>
-  },
+  asked: Omit<MintQuestion, 'from'> & { nameScript: Uint8Array; node?: WayPoint },
 ): Promise<OwnersMint | undefined> {
-  const { name, nameScript, node, index, signal } = asked
+  const { nameScript, node, signal } = asked
   try {
-    for (let from = node; ; ) {
-      const shown = await index.showName(name, from && [from.outpoint])
-      if (shown === undefined) return undefined
-      const { beef, outpoint: origin } = shown
-      const part = await verifyNameMint({
-        ...asked,
-        beef,
-        origin,
-        towards: name,
-        from,
-        maxBytes: MAX_EVIDENCE_BYTES,
-      })
-      if (part.name === name)
-        return equalBytes(part.lockingScript, nameScript)
-          ? { txid: origin.txid, proven: part.proven }
-          : undefined
-      if (part.line.length <= (from?.line.length ?? 0)) return undefined
-      from = part.next
-    }
+    const mint = await verifiedMint({ ...asked, from: node })
+    if (mint === undefined || !equalBytes(mint.lockingScript, nameScript)) return undefined
+    return { txid: mint.origin.txid, proven: mint.proven }
   } catch (error) {
     signal?.throwIfAborted()
     if (error instanceof ProofError || error instanceof MiningError) return undefined
     throw error
+  }
+}
+
+/** What is asked of an index about the mint of a name. */
+export interface MintQuestion extends Trust {
+  name: string
+  deployment: Deployment
+  index: Pick<MineIndex, 'showName'>
+  /** A node on the way to it that was verified. */
+  from?: WayPoint | undefined
+}
+
+/**
+ * The mint of a name, read and verified part by part: strangers can make the way to it longer than one answer may be.
+ *
+ * @returns With the script of the name's origin; undefined if the index shows no mint of the name.
+ * @throws ProofError; MiningError; HeadersError if the chain tracker does not answer; the reason of the signal.
+ */
+export async function verifiedMint(
+  question: MintQuestion,
+): Promise<(VerifiedName & { lockingScript: Uint8Array }) | undefined> {
+  const { name, index } = question
+  for (let { from } = question; ; ) {
+    const shown = await index.showName(name, from && [from.outpoint])
+    if (shown === undefined) return undefined
+    const { beef, outpoint: origin } = shown
+    const part = await verifyNameMint({
+      ...question,
+      ...{ beef, origin, towards: name, from, maxBytes: MAX_EVIDENCE_BYTES },
+    })
+    if (part.name === name) return part
+    if (part.line.length <= (from?.line.length ?? 0)) return undefined
+    from = part.next
   }
 }

@@ -10,7 +10,8 @@ import { says, textOf, useBrowser } from '../../support/browser/browser.js'
 import { inBrowser } from '../../support/browser/chromium.js'
 import { builtPages } from '../../support/cli/built-package.js'
 import { explorerWorld } from '../../support/explorer/world.js'
-import { beefOf } from '../../support/protocol/fake-chain.js'
+import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
+import { useHeaderWorlds } from '../../support/server/header-world.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 
 // What the explorer looks like and may do in a browser. SHOTS=<folder> keeps a picture of each page.
@@ -18,6 +19,7 @@ import { treeOf, useServers } from '../../support/server/test-server.js'
 const SHOTS = process.env.SHOTS
 
 const servers = useServers()
+const worlds = useHeaderWorlds()
 /** Wherever a page asks, other than this machine, is this server. */
 const elsewhere: string[] = []
 const others = createServer(({ headers, url }, response) => {
@@ -31,7 +33,8 @@ const { port } = others.address() as AddressInfo
 const browser = useBrowser(`--host-resolver-rules=MAP * 127.0.0.1:${port}, EXCLUDE 127.0.0.1`)
 const world = explorerWorld()
 const { outpoints } = world
-const server = await servers.start(treeOf(world.deployment), { pages: await builtPages() })
+const pages = await builtPages()
+const server = await servers.start(treeOf(world.deployment), { pages })
 await world.fill(server)
 
 const PAGES = {
@@ -205,6 +208,24 @@ inBrowser(
     const text = await page.$eval('#verification', ({ textContent }) => textContent)
     expect(text).toContain(String.raw`text/plain; x="\u{202e}<b>`)
     expect(text).not.toContain('\u202e')
+  },
+)
+
+inBrowser(
+  'a name is verified in the browser although strangers have made the way to it very long',
+  async () => {
+    const chain = new FakeChain({ covenantVersion: 1, difficulty: 1 })
+    const { server: long, mined } = await worlds.start({}, { chain, pages })
+    // Half of each stands in its unlocking script, too.
+    const trailing = [{ satoshis: 1, lockingScript: new Uint8Array(4_650_000).fill(0x51) }]
+    await mined(...['w', 'x', 'y', 'z'].map((name) => chain.mint(name, { trailing })))
+    await mined(chain.mint('o'), chain.mint('ok'))
+    const { page } = await browser.open(`${long.url}/name/ok`)
+    await page.waitForSelector('button[data-verify]:not([hidden])')
+    await page.click('button[data-verify]')
+    await says(page, '#verdict', 'Genuine, checked here in')
+    await says(page, '#verification', 'w, x, y, z, o, ok')
+    await page.close()
   },
 )
 
