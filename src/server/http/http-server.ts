@@ -32,8 +32,8 @@ export interface HttpServerOptions {
 export interface HttpServer extends Server {
   /**
    * Accepts no more connections, and closes the open ones: after the response that is due, or at once if none is. Node
-   * itself would leave open those with a request in flight, and those without any request yet, which browsers and proxies
-   * open in advance. Responses whose head is not sent yet say `Connection: close`, so that the client's next request uses
+   * itself would leave open those with a request in flight, and those without a complete head: browsers and proxies open some
+   * in advance. Responses whose head is not sent yet say `Connection: close`, so that the client's next request uses
    * another connection. Those that are still open after {@link GRACE} end.
    */
   finish(): Promise<void>
@@ -123,8 +123,9 @@ export function openHttpServer(options: HttpServerOptions): HttpServer {
       server.close()
       for (const [socket, { due }] of connections) {
         if (due !== undefined) endAfter(due)
+        // A refusal that ends its connection has a moment to be read.
+        else if (!socket.writableEnded) socket.destroy()
         if (due?.headersSent === false) due.shouldKeepAlive = false
-        if (socket.bytesRead === 0) socket.destroy()
       }
       const deadline = setTimeout(() => server.closeAllConnections(), GRACE)
       await closed

@@ -144,11 +144,15 @@ test('connections over their number are closed, and those under it answered', as
 })
 
 test('a server that stops waits for requests in flight, and not for connections without one', async () => {
-  const stopping = await servers.start()
+  const stopping = await servers.start({ KEEP_ALIVE_TIMEOUT_MS: '300000' })
   const mute = await open(stopping.url)
   const idle = await open(stopping.url)
   idle.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n')
-  await until(() => idle.heard().endsWith('}'))
+  const begun = await open(stopping.url)
+  begun.send('GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nGET /health/li')
+  const refused = await open(stopping.url)
+  refused.send('POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nabc')
+  await until(() => [idle, begun, refused].every(({ heard }) => heard().endsWith('}')))
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let isAsked = false
@@ -163,7 +167,7 @@ test('a server that stops waits for requests in flight, and not for connections 
       asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
       await until(() => isAsked)
       const stopped = stopping.stop()
-      await Promise.all([mute.ended, idle.ended])
+      await Promise.all([mute, idle, begun, refused].map(({ ended }) => ended))
       expect(asked.heard()).toBe('')
       answer()
       await asked.ended
