@@ -156,7 +156,7 @@ export const HEADERS = {
     .describe('Present until the host has followed the tree of names to its end once.'),
   'X-Content-Type-Options': z.literal('nosniff').describe('Browsers must not guess another type.'),
   'X-Map': map.describe(
-    'The MAP of the output; with a sequence, merged up to the step. Absent over 4,096 bytes: the metadata has all of it.',
+    'The MAP of the output; with a sequence, merged up to the step. Absent over 4,096 bytes, with `map=true` over 12,288: the metadata has all of it.',
   ),
   'X-Ord-Seq': count.describe('The step of the ordinal; only with a sequence.'),
   'X-Origin': outpoint.describe('The origin of the ordinal; only with a sequence, or of a stream.'),

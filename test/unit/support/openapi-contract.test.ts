@@ -32,7 +32,8 @@ function judged(answer: Answer, { path = '/svc/names/origin/a', question = {} as
 }
 
 test('an answer as described confirms every claim about it', () => {
-  const { complaints, seen } = judged(answered({}))
+  const headers = { 'x-as-of': JSON.stringify({ height: 1, hash: 'ab'.repeat(32) }), 'x-complete': 'false' }
+  const { complaints, seen } = judged(answered({ headers }))
   expect(complaints).toEqual([])
   expect(claims).toEqual(expect.arrayContaining(seen))
   const line = 'get /svc/names/origin/{name} 200'
