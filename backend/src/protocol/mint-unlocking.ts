@@ -82,17 +82,15 @@ const RELAYED_VERSIONS: readonly number[] = [1, 2]
  * other spend may be valid to one node and invalid to the next, or wait for a miner who takes it.
  *
  * @param script The unlocking script of the input that may spend a node.
+ * @param options.ofAnySize Whether sizes over the policy are left to whoever mines it.
  */
 export function isStrictSpend(
   { raw, version }: Pick<TransactionView, 'raw' | 'version'>,
   script: Uint8Array,
+  { ofAnySize = false } = {},
 ): boolean {
-  return (
-    script.length <= MAX_RELAYED_SCRIPT &&
-    raw.length <= MAX_RELAYED_TRANSACTION &&
-    RELAYED_VERSIONS.includes(version) &&
-    isStrictUnlocking(script)
-  )
+  const isRelayed = script.length <= MAX_RELAYED_SCRIPT && raw.length <= MAX_RELAYED_TRANSACTION
+  return (ofAnySize || isRelayed) && RELAYED_VERSIONS.includes(version) && isStrictUnlocking(script)
 }
 
 function isStrictUnlocking(script: Uint8Array): boolean {

@@ -156,6 +156,7 @@ export function unprovenDepth(beef: BeefContents, transactions: TransactionRecor
  * @param options.sources Where its spent outputs are looked up.
  * @param options.others Outpoints known to be no nodes, shared by calls that may ask about the same ones: an output may have
  * megabytes, and thousands may spend it.
+ * @param options.ofAnySize Whether it may be larger than nodes relay: all interpreters agree about what is only large.
  */
 export function spendsNodeNonStrictly(
   transaction: TransactionView,
@@ -163,15 +164,17 @@ export function spendsNodeNonStrictly(
     deployment,
     sources,
     others = new Set(),
+    ofAnySize = false,
   }: {
     deployment: Deployment | undefined
     sources?: Pick<BeefContents, 'transaction'>
     others?: Set<string>
+    ofAnySize?: boolean
   },
 ): boolean {
   if (deployment === undefined) return false
   const nonStrict = transaction.inputs.filter(
-    ({ unlockingScript }) => !isStrictSpend(transaction, unlockingScript),
+    ({ unlockingScript }) => !isStrictSpend(transaction, unlockingScript, { ofAnySize }),
   )
   const unknown = new Set<Outpoint>()
   for (const input of nonStrict) {

@@ -54,9 +54,10 @@ export async function verifySubmission(options: {
   const { isProven = async () => false, runScripts = runScriptsHere } = options
   const provenHere = new Set<string>()
   const others = new Set<string>()
-  for (const transaction of unprovenOf(beef, tracker)) {
+  for (const { transaction, hasPath } of unprovenOf(beef, tracker)) {
     const { txid } = transaction
-    if (!spendsNodeNonStrictly(transaction, { deployment, sources: beef, others })) continue
+    const rules = { deployment, sources: beef, others, ofAnySize: hasPath }
+    if (!spendsNodeNonStrictly(transaction, rules)) continue
     if (tracker === undefined || !(await isProven(txid))) throw notStrictError(txid)
     provenHere.add(txid)
   }
@@ -81,13 +82,22 @@ export async function verifySubmission(options: {
   await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout: verificationTimeout })
 }
 
-/** Transactions that may spend a node only strictly. The ancestors of a proven one are mined as well. */
-function unprovenOf(beef: BeefContents, tracker: SubmissionTracker | undefined): TransactionView[] {
+/**
+ * Transactions that may spend a node only strictly. The ancestors of a proven one are mined as well. Where nobody is asked about
+ * blocks, a merkle path says no more than that a transaction is not meant to be relayed any more.
+ */
+function unprovenOf(
+  beef: BeefContents,
+  tracker: SubmissionTracker | undefined,
+): { transaction: TransactionView; hasPath: boolean }[] {
   const records =
     tracker === undefined
       ? knownTransactions(beef)
       : admittedTransactions(beef).filter(({ proof }) => proof === undefined)
-  return records.flatMap(({ txid }) => beef.transaction(txid) ?? [])
+  return records.flatMap(({ txid, proof }) => {
+    const transaction = beef.transaction(txid)
+    return transaction === undefined ? [] : [{ transaction, hasPath: proof !== undefined }]
+  })
 }
 
 type PricedSpender = ScriptSpender & { unlockingScripts: Uint8Array[] }

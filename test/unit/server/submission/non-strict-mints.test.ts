@@ -176,6 +176,13 @@ test('where nobody is asked about blocks, a merkle path proves nothing of a non-
   const root = chain.node('')
   for (const unlocking of NON_STRICT) {
     const one = chain.mint('a', { from: root, ...nonStrictlyUnlocked(unlocking) })
+    // Of what is only large, a path says that it need not be relayed any more.
+    if (unlocking.overrides !== undefined) {
+      expect(await server.submit(beefOf(one, { proven: false, with: [chain.genesis] }))).toMatchObject(
+        NOT_STRICT,
+      )
+      continue
+    }
     for (const beef of [beefOf(one), beefOf(one, { with: [chain.genesis] })])
       expect(await server.submit(beef)).toMatchObject(NOT_STRICT)
     // Nor does it come in behind something else.
@@ -185,9 +192,13 @@ test('where nobody is asked about blocks, a merkle path proves nothing of a non-
     })
     expect(await server.submit(beefOf(next, { with: [one] }))).toMatchObject(NOT_STRICT)
   }
-  const strict = chain.mint('a', { from: root })
+  const strict = chain.mint('a')
   expect((await server.submit(beefOf(strict))).status).toBe(200)
   expect(await originOf(server, 'a')).toBe(strict.outpoint(2))
+  const trailing = [{ satoshis: 1, lockingScript: new Uint8Array(10_000_000).fill(0x51) }]
+  const large = chain.mint('b', { trailing })
+  expect((await server.submit(beefOf(large))).status).toBe(200)
+  expect(await originOf(server, 'b')).toBe(large.outpoint(2))
 })
 
 test('a peer brings mints of every form, and one with 10,001 outputs, where its blocks are known', async () => {
