@@ -335,8 +335,10 @@ export function describePluginContract(
     test('what is evicted and not mined was rejected by the network, until a proof says otherwise', async () => {
       const host = await start()
       const mint = wallet.mint('a')
-      await submitAll(host, [wallet.chain.genesis, mint])
-      await host.stored()
+      for (const each of [wallet.chain.genesis, mint]) {
+        await submitAll(host, [each])
+        await host.stored()
+      }
       expect(await host.post('/admin/evictOutpoint', { txid: mint.txid, outputIndex: 2 })).toBe(200)
       expect(await host.found('ls_names', { name: 'a' })).toEqual([])
       expect(await host.found('ls_names', { mine: 'a' })).toEqual([wallet.chain.genesis.outpoint(0)])
