@@ -196,6 +196,7 @@ test('a worker loads this folder, the rounds of SHA-256 and a few bytes of the p
   expect(elsewhere.sort()).toEqual([
     'backend/src/protocol/bytes.ts',
     'backend/src/protocol/coded-error.ts',
+    'backend/src/protocol/monotonic.ts',
     'src/client/sha256-rounds.ts',
   ])
   expect(loaded.size).toBeGreaterThan(5)
