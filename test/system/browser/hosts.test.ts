@@ -171,9 +171,9 @@ inBrowser.each([
     otherName: 200,
     otherNameAsMyself: 'TypeError',
     page: 'SecurityError',
-    // The index of the site, as for any path that is not there.
+    // The index of the site, as for any path that is not there, and which has no method but GET and HEAD.
     ownAdmin: 404,
-    ownSubmit: 404,
+    ownSubmit: 405,
   })
   const answer = await server.ask('/svc/names/alice')
   expect(answer.headers['set-cookie']).toBeUndefined()
