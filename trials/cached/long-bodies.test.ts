@@ -60,13 +60,13 @@ test('bodies around each limit are answered as by the routes, until they are blo
   const hits = found.hits
   for (const [vout, body] of bodies.entries()) {
     const path = `/content/${published.outpoint(vout)}`
-    const tag = `"${sha256(body).toString('hex')}"`
+    const { etag = '' } = (await ask(url, path, { method: 'HEAD' })).headers
     const last = body.length - 1
     const ranges = ['0-0', `${last}-`, `-${SHORT_BODY}`, `${CHUNK_BYTES - 1}-${CHUNK_BYTES}`, `${last + 1}-`]
     const statuses = [
       await expectSame(path, {}),
       await expectSame(`${path}:-1`, { method: 'HEAD' }),
-      await expectSame(path, { headers: { 'If-None-Match': tag } }),
+      await expectSame(path, { headers: { 'If-None-Match': etag } }),
       await expectSame(path, { headers: { 'If-Match': '"another"' } }),
       await expectSame(path, { headers: { Range: 'bytes=0-9', 'If-Range': '"another"' } }),
     ]

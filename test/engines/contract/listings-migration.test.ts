@@ -13,7 +13,7 @@ onEachSqlEngine(({ openStore, closeStores }) => {
   test('a store of an earlier version has the lists and counts of one that was always new', async () => {
     const opened = await openStore()
     const { store, database } = opened
-    const types = ['text/plain', 'gw/stream', 'Application/Name-Claim; v=1', 'image/png', '']
+    const types = ['text/plain', 'gw/stream', 'application/name-claim', 'image/png', '']
     for (const [number, contentType] of types.entries()) {
       const content = { sha256: txid(number), contentType, length: 1 }
       const outpoint = { txid: txid(number), vout: 0 }
