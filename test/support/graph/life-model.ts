@@ -68,7 +68,11 @@ export function model(life: Life, submitted: Submitted[]) {
   const counts = (outpoint: string, parent: string): boolean => {
     const inputs = life.known.get(parseOutpoint(outpoint).txid)?.transaction.inputs ?? []
     const spent = inputs.map(formatOutpoint)
-    const isOrdinal = (each: string): boolean => held.has(each) && wholeLife(each).run.includes(parent)
+    const isOrdinal = (each: string): boolean => {
+      const { run } = wholeLife(each)
+      // What carries an ordinal before its origin is no output of it.
+      return held.has(each) && run.slice(0, run.indexOf(parent) + 1).some(hasContent)
+    }
     return spent.includes(parent) || (held.has(parent) && spent.some(isOrdinal))
   }
   const saidAt = (outpoint: string) => {

@@ -9,7 +9,6 @@ import { closeStores, openStore } from '../../support/storage/stores.js'
 
 afterAll(closeStores)
 
-const PARENT = `${'cd'.repeat(32)}_7`
 const history = new History()
 const { chain } = history
 
@@ -24,10 +23,19 @@ const card = (contentType: string, map: Record<string, string>, parent?: string)
     mapTail(map),
   )
 
-async function born(lockingScript: Uint8Array): Promise<FakeTransaction> {
+/** @param parent Where its parent is, which moves to output 2. */
+async function born(
+  lockingScript: Uint8Array,
+  parent?: { transaction: FakeTransaction; vout: number },
+): Promise<FakeTransaction> {
   const coin = history.know(chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(0) }] }))
-  const outputs = [{ satoshis: 1, lockingScript }]
-  return await history.submit(chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs }), 'later')
+  const kept = [
+    { satoshis: 4, lockingScript: p2pkh(0) },
+    { satoshis: 1, lockingScript: p2pkh(8) },
+  ]
+  const outputs = [{ satoshis: 1, lockingScript }, ...(parent ? kept : [])]
+  const inputs = [{ transaction: coin, vout: 0 }, ...(parent ? [parent] : [])]
+  return await history.submit(chain.spend({ inputs, outputs }), 'later')
 }
 
 async function moved(transaction: FakeTransaction, lockingScript: Uint8Array, satoshis = 1) {
@@ -35,11 +43,16 @@ async function moved(transaction: FakeTransaction, lockingScript: Uint8Array, sa
   return await history.submit(chain.spend({ inputs: [{ transaction, vout: 0 }], outputs }), 'later')
 }
 
-const red = await born(card('image/png', { app: 'cards', colour: 'red' }, PARENT))
+const parent = await born(card('application/json', {}))
+const PARENT = parent.outpoint(0)
+const red = await born(card('image/png', { app: 'cards', colour: 'red' }, PARENT), {
+  transaction: parent,
+  vout: 0,
+})
 const blue = await born(card('text/html; charset=utf-8', { app: 'cards', colour: 'blue' }))
 const sold = await moved(await born(card('image/png', { app: 'cards', colour: 'red' })), p2pkh(2))
 const painted = await moved(
-  await born(card('image/png', { app: 'cards', colour: 'red' }, PARENT)),
+  await born(card('image/png', { app: 'cards', colour: 'red' }, PARENT), { transaction: red, vout: 2 }),
   concatBytes(p2pkh(2), mapTail({ colour: 'green', __proto__x: 'y' })),
 )
 const burnt = await born(card('image/png', { app: 'cards', colour: 'burnt' }))

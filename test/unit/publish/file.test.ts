@@ -73,17 +73,13 @@ describe('a file as one inscription', () => {
     expect(content(lockingScript)?.contentType).toBe('a/b; c=d')
   })
 
-  test.each([
-    '',
-    'text',
-    'text/plain, text/html',
-    'text/plain\r\n',
-    'text/plain; é=€',
-    `a/${'b'.repeat(254)}`,
-  ])('content type %j is refused', (contentType) => {
-    const file = { name: 'a', bytes: fileOf(1), lock, contentType }
-    expect(() => layOutFile(file)).toThrow(refusal('BAD_CONTENT_TYPE'))
-  })
+  test.each(['', 'text', 'text/plain, text/html', 'text/plain\r\n', `a/${'b'.repeat(254)}`])(
+    'content type %j is refused',
+    (contentType) => {
+      const file = { name: 'a', bytes: fileOf(1), lock, contentType }
+      expect(() => layOutFile(file)).toThrow(refusal('BAD_CONTENT_TYPE'))
+    },
+  )
 
   test.each([
     ['that breaks off in a push', Uint8Array.of(0x05, 0x01)],

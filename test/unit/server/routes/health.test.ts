@@ -3,9 +3,10 @@ import { expectError } from '../../../support/gateway/expect-error.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { useSockets } from '../../../support/server/connections.js'
 import { useServers } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
-const servers = useServers()
 const open = useSockets()
+const servers = useServers()
 
 test('a host is ready while no part of it says otherwise, and says what each of them says', () => {
   const readiness = new Readiness()
@@ -79,17 +80,27 @@ test('those who ask at the same time ask the store once', async () => {
 
 test('a host that is shutting down is not ready, and says that the connection ends', async () => {
   const server = await servers.start()
-  const { send, heard, ended } = await open(server.url)
-  send('GET /health/ready HTTP/1.1\r\n')
-  // Until it was read, so that the connection is not an idle one.
-  await server.ask('/health/live')
-  const stopped = server.stop()
-  send('Host: x\r\n\r\n')
-  await ended
-  expect(heard()).toMatch(
-    /^HTTP\/1\.1 503 [\s\S]*\r\nConnection: close\r\n[\s\S]*"the host is shutting down"/,
-  )
-  await stopped
+  let isAsked = false
+  let answer = (): void => {}
+  const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
+  await whileReplaced(server.node.graph, 'ping', {
+    by: async () => {
+      isAsked = true
+      await mayAnswer
+    },
+    during: async () => {
+      const { send, heard, ended } = await open(server.url)
+      send('GET /health/ready HTTP/1.1\r\nHost: x\r\n\r\n')
+      await until(() => isAsked)
+      const stopped = server.stop()
+      answer()
+      await ended
+      expect(heard()).toMatch(
+        /^HTTP\/1\.1 503 [\s\S]*\r\nConnection: close\r\n[\s\S]*"the host is shutting down"/,
+      )
+      await stopped
+    },
+  })
 })
 
 test('a store that does not answer is a reason', async () => {

@@ -48,6 +48,8 @@ describe('a chain of unproven mints', () => {
     expect((await server.ask('/svc/names/origin/abc')).json).toEqual({
       name: 'abc',
       outpoint: mints[2]?.outpoint(2),
+      proven: false,
+      seen: false,
     })
     expect(server.rows().graph_transactions).toHaveLength(mints.length + 2)
   })
