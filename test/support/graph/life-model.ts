@@ -68,11 +68,9 @@ export function model(life: Life, submitted: Submitted[]) {
   const counts = (outpoint: string, parent: string): boolean => {
     const inputs = life.known.get(parseOutpoint(outpoint).txid)?.transaction.inputs ?? []
     const spent = inputs.map(formatOutpoint)
-    const isOrdinal = (each: string): boolean => {
-      const { run } = wholeLife(each)
-      // What carries an ordinal before its origin is no output of it.
-      return held.has(each) && run.slice(0, run.indexOf(parent) + 1).some(hasContent)
-    }
+    // An output that is not of one satoshi is a chain of one: what it received has ended there.
+    const isOrdinal = (each: string): boolean =>
+      held.has(each) && output(each)?.satoshis === 1 && wholeLife(each).run.includes(parent)
     return spent.includes(parent) || (held.has(parent) && spent.some(isOrdinal))
   }
   const saidAt = (outpoint: string) => {
