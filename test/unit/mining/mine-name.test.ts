@@ -440,7 +440,16 @@ test('a server that refuses a mint and shows that very mint has taken it', async
 test('of two miners of one name for one owner, both find it minted', async () => {
   const { chain, server, index } = await tree()
   const [x, y] = [miner({ chain, index }), miner({ chain, index })] as const
-  const minted = await Promise.all([x.mine('q'), y.mine('q')])
+  // Whichever learns of the other's mint before it has paid ends with TAKEN.
+  let solved = 0
+  let proceed = (): void => {}
+  const bothSolved = new Promise<void>((resolve) => (proceed = resolve))
+  const pay: typeof fakeFundedMint = async (draft) => {
+    if (++solved === 2) proceed()
+    await bothSolved
+    return await fakeFundedMint(draft)
+  }
+  const minted = await Promise.all([x.mine('q', { pay }), y.mine('q', { pay })])
   // One of them has paid for it.
   expect(minted.map(({ length }) => length).sort()).toEqual([0, 1])
   expect([...x.events, ...y.events].filter(({ kind }) => kind === 'minted')).toHaveLength(2)
