@@ -1,0 +1,79 @@
+import Libsql from 'libsql'
+import { LRUCache } from 'lru-cache'
+
+/** What a statement takes. */
+export type SqlValue = string | number | Uint8Array | null
+
+/** A row as this module gives it: blobs are always a `Buffer`. That of `get` has the driver's `_metadata` beside its columns. */
+// biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; whoever writes the statement knows them.
+export type Row = Record<string, any>
+
+interface Statement {
+  all(values: SqlValue[]): Row[]
+  get(values: SqlValue[]): Row | undefined
+  run(values: SqlValue[]): { changes: number; lastInsertRowid: number | bigint }
+}
+
+interface Driver {
+  prepare(sql: string): Statement
+  exec(sql: string): void
+  close(): void
+  readonly inTransaction: boolean
+}
+
+const Driver = Libsql as unknown as new (filename: string) => Driver
+
+/** Many more than there are distinct statements. */
+const STATEMENTS = 1000
+
+/**
+ * One SQLite file, asked synchronously. Statements are prepared once.
+ *
+ * The driver returns blobs of `all` as `ArrayBuffer` and those of `get` as `Buffer`, and `get` after `all` on one statement
+ * returns an old row (libsql 0.5.29): hence two caches, and one kind of blob.
+ */
+export class Sql {
+  private readonly driver: Driver
+  private readonly lists = new LRUCache<string, Statement>({
+    max: STATEMENTS,
+    memoMethod: (sql) => this.driver.prepare(sql),
+  })
+  private readonly firsts = new LRUCache<string, Statement>({
+    max: STATEMENTS,
+    memoMethod: (sql) => this.driver.prepare(sql),
+  })
+
+  /** @param filename `:memory:` for none. */
+  constructor(readonly filename: string) {
+    this.driver = new Driver(filename)
+  }
+
+  all(sql: string, ...values: SqlValue[]): Row[] {
+    const rows = this.lists.memo(sql).all(values)
+    for (const row of rows)
+      for (const column in row) if (row[column] instanceof ArrayBuffer) row[column] = Buffer.from(row[column])
+    return rows
+  }
+
+  get(sql: string, ...values: SqlValue[]): Row | undefined {
+    return this.firsts.memo(sql).get(values)
+  }
+
+  /** @returns How many rows changed. */
+  run(sql: string, ...values: SqlValue[]): number {
+    return this.lists.memo(sql).run(values).changes
+  }
+
+  /** Statements without values, several at once: the schema, pragmas, the bounds of transactions. */
+  exec(sql: string): void {
+    this.driver.exec(sql)
+  }
+
+  get inTransaction(): boolean {
+    return this.driver.inTransaction
+  }
+
+  close(): void {
+    this.driver.close()
+  }
+}
