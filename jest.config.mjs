@@ -2,8 +2,8 @@ import { availableParallelism } from 'node:os'
 
 /** What `TEST_TIER` selects. The contract suite is run twice: `quick` on SQLite, `rest` on the other engines. */
 const TIERS = {
-  quick: ['test/unit', 'test/engines/contract'],
-  rest: ['test/engines', 'test/system', 'trials'],
+  quick: ['test/unit', 'test/engines/contract', 'test/histories'],
+  rest: ['test/engines', 'test/system', 'test/histories/long', 'trials'],
   all: ['test', 'trials'],
 }
 
@@ -26,6 +26,7 @@ export default {
   workerIdleMemoryLimit: '512MB',
   roots: TIERS[tier].map((folder) => `<rootDir>/${folder}`),
   testMatch: ['**/*.test.ts'],
+  testPathIgnorePatterns: tier === 'quick' ? ['/node_modules/', '/test/histories/long/'] : ['/node_modules/'],
   extensionsToTreatAsEsm: ['.ts', '.tsx'],
   transform: {
     '^.+\\.ts$': [

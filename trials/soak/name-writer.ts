@@ -5,7 +5,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../test/support/protocol/fake-chain.js'
-import type { Random } from '../random.js'
+import type { Random } from '../../test/support/random.js'
 import type { Name, Written } from './reader.js'
 import type { Submit } from './submit.js'
 

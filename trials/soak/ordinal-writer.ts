@@ -9,7 +9,7 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../test/support/protocol/fake-chain.js'
-import type { Random } from '../random.js'
+import type { Random } from '../../test/support/random.js'
 import { bodyOf, type Ordinal, type State, type Step } from './ordinal.js'
 import type { Written } from './reader.js'
 import type { BringProof, Submit } from './submit.js'

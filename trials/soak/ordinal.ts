@@ -1,7 +1,7 @@
 import { Transaction } from '@bsv/sdk'
+import type { Random } from '../../test/support/random.js'
 import type { Answer, Question } from '../../test/support/server/test-server.js'
 import { posted } from '../../test/support/server/test-server.js'
-import type { Random } from '../random.js'
 
 /** What an ordinal became in one transaction. */
 export interface Step {

@@ -1,5 +1,5 @@
+import type { Random } from '../../test/support/random.js'
 import { type Answer, posted, type Question } from '../../test/support/server/test-server.js'
-import type { Random } from '../random.js'
 import { type Ordinal, type State, type View, viewOf } from './ordinal.js'
 
 /** A name, and where it was mined. */

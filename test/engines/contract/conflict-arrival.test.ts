@@ -1,13 +1,7 @@
 import fc from 'fast-check'
 import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
-import {
-  deedOf,
-  type HistoryTransaction,
-  historyOf,
-  type Shape,
-  weighted,
-} from '../../../trials/histories/history.js'
+import { deedOf, type HistoryTransaction, historyOf, type Shape, weighted } from '../../histories/history.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'

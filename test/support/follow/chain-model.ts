@@ -1,7 +1,7 @@
-import { Answers } from '../../../trials/histories/answers.js'
-import type { Proof } from '../../../trials/histories/decision.js'
-import type { History, HistoryTransaction } from '../../../trials/histories/history.js'
-import { genuineOf } from '../../../trials/histories/model.js'
+import { Answers } from '../../histories/answers.js'
+import type { Proof } from '../../histories/decision.js'
+import type { History, HistoryTransaction } from '../../histories/history.js'
+import { genuineOf } from '../../histories/model.js'
 import type { ChainWorld } from './chain-world.js'
 
 /** Which ordinals a service follows, beside nodes. */

@@ -6,8 +6,8 @@ import {
   type HistoryTransaction,
   historyOf,
   type Shape,
-} from '../../../trials/histories/history.js'
-import { MinedChain } from '../../../trials/histories/mined-chain.js'
+} from '../../histories/history.js'
+import { MinedChain } from '../../histories/mined-chain.js'
 import type { Block, HeaderChain } from '../server/header-chain.js'
 
 /** How blocks are mined; numbers choose. */

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { choice } from '../../../trials/histories/happenings.js'
-import { type Deed, deedOf, type Shape, weighted } from '../../../trials/histories/history.js'
+import { choice } from '../../histories/happenings.js'
+import { type Deed, deedOf, type Shape, weighted } from '../../histories/history.js'
 import type { FollowedOrdinals } from './chain-model.js'
 import type { Mining } from './chain-world.js'
 

@@ -1,5 +1,5 @@
-import { type Block, type Branch, HeaderChain } from '../../test/support/server/header-chain.js'
-import { Random } from '../random.js'
+import { Random } from '../support/random.js'
+import { type Block, type Branch, HeaderChain } from '../support/server/header-chain.js'
 import type { Proof } from './decision.js'
 import type { History, HistoryTransaction } from './history.js'
 

@@ -1,6 +1,6 @@
 import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
-import type { Block, HeaderChain } from '../../test/support/server/header-chain.js'
-import { Random } from '../random.js'
+import { Random } from '../support/random.js'
+import type { Block, HeaderChain } from '../support/server/header-chain.js'
 import { type Answers, sha256 } from './answers.js'
 import { BOTH_TOPICS, type Happening, type Manner } from './happenings.js'
 import { type Deed, type History, type HistoryTransaction, historyOf, type Shape } from './history.js'

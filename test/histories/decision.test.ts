@@ -1,4 +1,4 @@
-import { FakeChain } from '../../test/support/protocol/fake-chain.js'
+import { FakeChain } from '../support/protocol/fake-chain.js'
 import { decide } from './decision.js'
 import type { HistoryTransaction } from './history.js'
 

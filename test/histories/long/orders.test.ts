@@ -1,19 +1,19 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import fc from 'fast-check'
-import { NON_STRICT } from '../../test/support/protocol/non-strict-mints.js'
-import { choice, type Happening, happenings, manner } from '../histories/happenings.js'
-import { type Deed, deedOf, type Shape, weighted } from '../histories/history.js'
-import { Run } from '../histories/run.js'
-import { ServerHost } from '../histories/server-host.js'
-import { expectRuns, IS_LONG } from '../histories/trial.js'
+import { NON_STRICT } from '../../support/protocol/non-strict-mints.js'
+import { choice, type Happening, happenings, manner } from '../happenings.js'
+import { type Deed, deedOf, type Shape, weighted } from '../history.js'
+import { Run } from '../run.js'
+import { ServerHost } from '../server-host.js'
+import { expectRuns, IS_LONG } from '../trial.js'
 
 // The index is a pure function of what is known (`spec/overlay.md`, Order independence): most of a history is mined, and it
 // is submitted in random order, each transaction with some of its sources, to a server that is restarted, killed and
 // reindexed. `npm run orders` does thousands of runs.
 
 /** The compiled command, which `npm run orders` builds. */
-const MAIN = resolve(import.meta.dirname, '../../dist/cli/main.js')
+const MAIN = resolve(import.meta.dirname, '../../../dist/cli/main.js')
 /** One run of so many has a server in a process of its own, which is killed; the others restart one in this process. */
 const PROCESS_EVERY = 25
 /** In one run of so many, each route is asked about each output at the end; in the others, those that tell of many at once. */

@@ -1,10 +1,10 @@
-import { MongoGraphStore } from '../../backend/src/storage/mongo/graph-store.js'
-import { describeWithMongo } from '../../test/support/storage/databases.js'
-import { asText, rawDocuments } from '../../test/support/storage/mongo-documents.js'
-import { doAgain, recordWrites } from '../../test/support/storage/recorded-writes.js'
-import { StoreHost } from '../histories/store-host.js'
-import { expectRuns } from '../histories/trial.js'
-import { FOREST, forest, growForest } from './forest.js'
+import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
+import { describeWithMongo } from '../../support/storage/databases.js'
+import { asText, rawDocuments } from '../../support/storage/mongo-documents.js'
+import { doAgain, recordWrites } from '../../support/storage/recorded-writes.js'
+import { FOREST, forest, growForest } from '../forest.js'
+import { StoreHost } from '../store-host.js'
+import { expectRuns } from '../trial.js'
 
 // Whatever is written to SQLite while branches and blocks are reorganised and proofs come and go is written to MongoDB,
 // too, and every collection has to hold what the table does.

@@ -1,14 +1,19 @@
 import fc from 'fast-check'
-import { concatBytes, utf8 } from '../../backend/src/protocol/bytes.js'
-import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
-import { decodeMineNode, encodeMineNode, isClaimed, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
+import {
+  decodeMineNode,
+  encodeMineNode,
+  isClaimed,
+  UNCLAIMED,
+} from '../../../backend/src/protocol/mine-node.js'
 import {
   encodeNameOutput,
   meetsDifficulty,
   ownerCommitment,
   proofOfWork,
-} from '../../backend/src/protocol/mint.js'
-import { covenantChain, refusalByScript } from '../../test/support/mining/covenant-mints.js'
+} from '../../../backend/src/protocol/mint.js'
+import { covenantChain, refusalByScript } from '../../support/mining/covenant-mints.js'
 import {
   type FakeChain,
   type FakeNode,
@@ -16,11 +21,11 @@ import {
   type FakeTransaction,
   inscriptionScript,
   p2pkh,
-} from '../../test/support/protocol/fake-chain.js'
-import { NON_STRICT } from '../../test/support/protocol/non-strict-mints.js'
-import { type HeaderWorld, useHeaderWorlds } from '../../test/support/server/header-world.js'
-import { expectRuns } from '../histories/trial.js'
-import { Random } from '../random.js'
+} from '../../support/protocol/fake-chain.js'
+import { NON_STRICT } from '../../support/protocol/non-strict-mints.js'
+import { Random } from '../../support/random.js'
+import { type HeaderWorld, useHeaderWorlds } from '../../support/server/header-world.js'
+import { expectRuns } from '../trial.js'
 
 // Whatever a covenant of our own lets through, and a block holds, is followed: mints as perverse as the script allows, mined,
 // and submitted over HTTP in random order with repeats and a restart.

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { BOTH_TOPICS, choice, type Happening, happenings, type Manner } from '../histories/happenings.js'
-import { type Deed, deedOf, type Shape, weighted } from '../histories/history.js'
-import { Run } from '../histories/run.js'
-import type { StoreHost } from '../histories/store-host.js'
+import { BOTH_TOPICS, choice, type Happening, happenings, type Manner } from './happenings.js'
+import { type Deed, deedOf, type Shape, weighted } from './history.js'
+import { Run } from './run.js'
+import type { StoreHost } from './store-host.js'
 
 // Forests: many transactions spend what others spend, and are submitted with all their sources to both topics while the chain
 // is reorganised and the host hears of it late.

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode, encodeMineNode, isClaimed, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { ownerOf } from '../../test/support/graph/life.js'
+import { ownerOf } from '../support/graph/life.js'
 import {
   inscribing,
   outputOf,
@@ -10,13 +10,13 @@ import {
   type Said,
   type OutputKind as SaidKind,
   saying,
-} from '../../test/support/graph/said-outputs.js'
-import { FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../../test/support/protocol/fake-chain.js'
+} from '../support/graph/said-outputs.js'
+import { FakeChain, type FakeTransaction, OPEN_LOCK, p2pkh } from '../support/protocol/fake-chain.js'
 import {
   NON_STRICT,
   type NonStrictUnlocking,
   nonStrictlyUnlocked,
-} from '../../test/support/protocol/non-strict-mints.js'
+} from '../support/protocol/non-strict-mints.js'
 
 /** A transaction of a history, with what the test knows of it without reading a script. */
 export interface HistoryTransaction extends FakeTransaction {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
-import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from '../../test/support/graph/said-outputs.js'
+import { CHUNK_TYPE, type MapAnswer, type Said, saidAlong } from '../support/graph/said-outputs.js'
 import { type Decision, decide, type Facts } from './decision.js'
 import type { History, HistoryTransaction } from './history.js'
 

@@ -1,6 +1,6 @@
-import { encodeAddress } from '../../backend/src/protocol/address.js'
-import { utf8 } from '../../backend/src/protocol/bytes.js'
-import { ownerOf } from '../../test/support/graph/life.js'
+import { encodeAddress } from '../../../backend/src/protocol/address.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { ownerOf } from '../../support/graph/life.js'
 import {
   type FakeOutput,
   type FakeTransaction,
@@ -8,10 +8,10 @@ import {
   mapTail,
   OPEN_LOCK,
   p2pkh,
-} from '../../test/support/protocol/fake-chain.js'
-import { type HeaderWorld, useHeaderWorlds } from '../../test/support/server/header-world.js'
-import { type Answer, type Environment, posted, submission } from '../../test/support/server/test-server.js'
-import { until } from '../../test/support/server/waiting.js'
+} from '../../support/protocol/fake-chain.js'
+import { type HeaderWorld, useHeaderWorlds } from '../../support/server/header-world.js'
+import { type Answer, type Environment, posted, submission } from '../../support/server/test-server.js'
+import { until } from '../../support/server/waiting.js'
 
 // Transactions that come before what they are built on, or without it: each is admitted once what it waits for is known, and
 // never has to be sent again (`spec/overlay.md`, Order independence).

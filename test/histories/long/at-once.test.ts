@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { readBeef } from '../../backend/src/graph/read-beef.js'
-import { utf8 } from '../../backend/src/protocol/bytes.js'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import {
   beefOf,
   FakeChain,
@@ -8,10 +8,10 @@ import {
   inscriptionScript,
   OPEN_LOCK,
   p2pkh,
-} from '../../test/support/protocol/fake-chain.js'
-import { type TestServer, treeOf, useServers } from '../../test/support/server/test-server.js'
-import { BOTH_TOPICS } from '../histories/happenings.js'
-import { expectRuns } from '../histories/trial.js'
+} from '../../support/protocol/fake-chain.js'
+import { type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+import { BOTH_TOPICS } from '../happenings.js'
+import { expectRuns } from '../trial.js'
 
 // Submissions that come at the same time share writes. What becomes of each, and of the store, is what comes of sending them
 // one after another, in the order in which they were written: with conflicts among them, repeats, invalid ones, and parents and

@@ -1,9 +1,9 @@
-import { differencesOf } from '../histories/questions.js'
-import type { Run } from '../histories/run.js'
-import { StoreHost } from '../histories/store-host.js'
-import { answeringRows } from '../histories/stored.js'
-import { expectRuns } from '../histories/trial.js'
-import { FOREST, forest, growForest } from './forest.js'
+import { FOREST, forest, growForest } from '../forest.js'
+import { differencesOf } from '../questions.js'
+import type { Run } from '../run.js'
+import { StoreHost } from '../store-host.js'
+import { answeringRows } from '../stored.js'
+import { expectRuns } from '../trial.js'
 
 // `npm run forests` does thousands of runs.
 
