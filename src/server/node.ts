@@ -5,12 +5,13 @@ import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Config } from './config/config.js'
 import { ConfigError, reasonOf, StartError } from './config/errors.js'
 import { CachingStore } from './store/caching-store.js'
-import { IndexMaintenance } from './store/index-maintenance.js'
+import { assertComplete, IndexMaintenance, type NodeIndex } from './store/index-maintenance.js'
 import { placeOf } from './store/open-database.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
-import { openStores, type Stores } from './store/stores.js'
+import { type FactStores, openStores, type Stores } from './store/stores.js'
 import { BacklogWorker } from './submission/backlog-worker.js'
 import { createOverlay, type Overlay } from './submission/overlay.js'
+import type { WriteLock } from './submission/submission-queue.js'
 
 /** A node without its HTTP side: the store, and the overlay over it. */
 export interface Node {
@@ -18,10 +19,10 @@ export interface Node {
   config: Config
   graph: CachingStore
   overlay: Overlay
-  /** Compares the index with the admitted set, once started. */
-  maintenance: IndexMaintenance
-  /** Works off what writes leave in the backlog. */
-  backlog: BacklogWorker
+  /** Makes the index complete, once started. */
+  maintenance: NodeIndex
+  /** Works off what writes leave in the backlog, in a store that has one. */
+  backlog: BacklogWorker | undefined
   /** Ordinals with missing ancestors. */
   ancestors: AncestorQueue
   /** Whether other processes may write to the database. */
@@ -46,14 +47,13 @@ export async function openNode({
   /** Makes a tree for an empty store if the settings name none. */
   deploy?: Deploy
 }): Promise<Node> {
-  let stores: Stores | undefined
+  let stores: Stores | FactStores | undefined
   let graph: CachingStore | undefined
   let overlay: Overlay | undefined
-  let maintenance: IndexMaintenance | undefined
-  let backlog: BacklogWorker | undefined
+  let index: Index | undefined
   const close = async (): Promise<void> => {
-    await backlog?.close()
-    await maintenance?.close()
+    await index?.backlog?.close()
+    await index?.maintenance.close()
     await overlay?.close()
     await graph?.close()
     await stores?.close()
@@ -66,32 +66,21 @@ export async function openNode({
       },
     })
     const { outbox, held, ancestors, failedHooksWaiting, isShared } = stores
-    const onWrite = async (): Promise<void> => maintenance?.notifyWrite()
+    const onWrite = async (): Promise<void> => index?.onForeignWrite?.()
     const { maxCachedBytes: maxBytes } = settings.limits
     graph = new CachingStore({ store: stores.graph, maxBytes, isShared, onWrite, logger })
     await graph.open()
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
-    overlay = createOverlay({ config, graph, outbox, held, logger })
-    const { writeLock, submit } = overlay.engine
-    if (deployed !== undefined) await submit({ beef: deployed.beef, topics: [TOPICS.names] })
-    const index = new IndexMaintenance({
-      store: stores.maintenance,
-      graph,
-      runLocked: (work) => writeLock.runOnIndex(work).finally(writeLock.onWritten),
-      logger,
-    })
-    maintenance = index
-    await index.open()
-    writeLock.assertIndexComplete = () => index.assertIndexComplete()
-    backlog = new BacklogWorker({
-      graph,
-      // A rebuild works off the backlog itself.
-      runLocked: (work) => writeLock.runOnIndex(async () => !index.isRebuilding && (await work())),
-      isWriting: () => writeLock.isLocked,
-      logger,
-    })
-    writeLock.onWritten = () => backlog?.notify()
-    backlog.notify()
+    const hasQueue = 'index' in stores
+    overlay = createOverlay({ config, graph, outbox, held, hasQueue, logger })
+    const { engine } = overlay
+    if (deployed !== undefined) await engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
+    index =
+      'index' in stores
+        ? { maintenance: stores.index, backlog: undefined }
+        : await maintain(stores, { graph, writeLock: engine.writeLock, logger })
+    const { maintenance, backlog } = index
+    engine.writeLock.assertIndexComplete = () => assertComplete(maintenance.status)
     return {
       ...{ config, graph, overlay, maintenance, backlog, ancestors, isShared, failedHooksWaiting },
       close,
@@ -102,4 +91,32 @@ export async function openNode({
     const reason = reasonOf(error instanceof StoreUnavailableError ? error.cause : error)
     throw new StartError(`cannot open the store in ${placeOf(settings)}: ${reason}`, { cause: error })
   }
+}
+
+/** What a node has beside its store so that the index is complete. */
+interface Index extends Pick<Node, 'maintenance' | 'backlog'> {
+  /** Called when another process has written. */
+  onForeignWrite?: () => Promise<void>
+}
+
+/** Compares and rebuilds the index of a store of tables, and works off its backlog. */
+async function maintain(
+  { maintenance: store }: Pick<Stores, 'maintenance'>,
+  { graph, writeLock, logger }: { graph: CachingStore; writeLock: WriteLock; logger: Logger },
+): Promise<Index> {
+  const maintenance = new IndexMaintenance({
+    ...{ store, graph, logger },
+    runLocked: (work) => writeLock.runOnIndex(work).finally(writeLock.onWritten),
+  })
+  await maintenance.open()
+  const backlog = new BacklogWorker({
+    graph,
+    // A rebuild works off the backlog itself.
+    runLocked: (work) => writeLock.runOnIndex(async () => !maintenance.isRebuilding && (await work())),
+    isWriting: () => writeLock.isLocked,
+    logger,
+  })
+  writeLock.onWritten = () => backlog.notify()
+  backlog.notify()
+  return { maintenance, backlog, onForeignWrite: () => maintenance.notifyWrite() }
 }

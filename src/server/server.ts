@@ -187,7 +187,7 @@ function metricsOf(
   const prefixes = routePrefixes(profile)
   const metrics = new Metrics({
     ...{ prefixes, caches: graph.caches, failedHooksWaiting, indexLag: () => maintenance.lag() },
-    reevaluating: () => (backlog.isBusy ? 1 : 0),
+    reevaluating: () => (backlog?.isBusy ? 1 : 0),
     chain,
   })
   overlay.onEvent(metrics.countEvent)

@@ -59,6 +59,8 @@ export interface RecordOptions {
     /** Who submits it, as up to 8 bytes in hex. */
     client?: string | undefined
   }
+  /** How many writes of the same client wait already, for a store that has a queue: clients take turns. */
+  ahead?: number | undefined
   /** Set after the index was emptied: spends are recorded again even where the transaction's bytes are stored. */
   again?: boolean
   /** Called for what the rules do not admit. */

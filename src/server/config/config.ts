@@ -112,6 +112,8 @@ const settings = {
   host: z.string().default('127.0.0.1'),
   /** The folder of the embedded store. */
   dataDir: z.string().default('./data'),
+  /** What the embedded store is made of: tables that each write changes, or facts and an index that follows from them. */
+  storage: z.enum(['tables', 'facts'], 'must be tables or facts').default('tables'),
   /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
   knexUrl: z
     .string()
@@ -322,6 +324,8 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const { genesis, covenantVersion, difficulty, nameMarker, nameTld, seed, ...others } = readSettings(set)
   if (others.knexUrl !== undefined && others.mongoUrl !== undefined)
     throw new ConfigError('MONGO_URL: KNEX_URL is set as well; unset one of them')
+  if (others.storage === 'facts' && (others.knexUrl ?? others.mongoUrl) !== undefined)
+    throw new ConfigError('STORAGE: facts is for the embedded store; unset it, or KNEX_URL and MONGO_URL')
   const profile = PROFILES[others.profile]
   const overrides = {
     ...(covenantVersion && { covenantVersion }),

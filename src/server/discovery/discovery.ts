@@ -81,6 +81,14 @@ export function openDiscovery(config: DiscoveryConfig, graph: DiscoveryStore): D
   }
 }
 
+/** Reads the advertisements of this host; undefined if it has none. */
+export function advertisementReader(
+  config: Parameters<typeof advertisedHost>[0],
+): AdvertisementReader | undefined {
+  const host = advertisedHost(config)
+  return host && new AdvertisementReader(host.key.toPublicKey())
+}
+
 /** The key of this host and where it answers, without a slash at the end: clients add `/submit`. */
 export function advertisedHost(
   config: Pick<DiscoveryConfig, 'serverPrivateKey' | 'hostingUrl'>,

@@ -16,6 +16,20 @@ export interface IndexStatus {
   done: number
 }
 
+/** The index of a node: whether answers follow from it, and what makes it complete. */
+export interface NodeIndex {
+  readonly status: IndexStatus
+  /** About how many transactions are left. */
+  lag(): Promise<number>
+  /** Makes it complete in the background. */
+  start(): void
+  /** Makes it complete. */
+  run(): Promise<void>
+  /** Derives all of it again, needed or not. */
+  rebuild(): Promise<void>
+  close(): Promise<void>
+}
+
 export interface IndexMaintenanceOptions {
   store: IndexComparison & IndexRebuild
   graph: GraphStore
@@ -39,7 +53,7 @@ class StoppedError extends Error {
 }
 
 /** Compares the index with the admitted set at the start, and rebuilds it if necessary. */
-export class IndexMaintenance {
+export class IndexMaintenance implements NodeIndex {
   private current: IndexStatus = { state: 'comparing', done: 0 }
   private stopped = false
   private lastLog = monotonic()
@@ -55,12 +69,6 @@ export class IndexMaintenance {
 
   get isRebuilding(): boolean {
     return this.current.state === 'rebuilding'
-  }
-
-  /** @throws NotReadyError during a rebuild, or after one that was interrupted: half an index gives wrong answers. */
-  assertIndexComplete(): void {
-    const error = incompleteError(this.current)
-    if (error !== undefined) throw error
   }
 
   /** Checks whether a rebuild was interrupted; {@link status} is valid from then on. */
@@ -260,6 +268,12 @@ class Batch {
 /** The share of all txids before one: they are distributed evenly. */
 function shareBefore(txid: string | undefined): number {
   return txid === undefined ? 0 : Number.parseInt(txid.slice(0, 8), 16) / 2 ** 32
+}
+
+/** @throws NotReadyError during a rebuild, or after one that was interrupted: half an index gives wrong answers. */
+export function assertComplete(status: IndexStatus): void {
+  const error = incompleteError(status)
+  if (error !== undefined) throw error
 }
 
 /** The answer while the index is rebuilt; undefined at any other time. */

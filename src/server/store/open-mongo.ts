@@ -16,6 +16,7 @@ import { mongoOptions } from '../config/mongo-url.js'
 export interface Stores {
   graph: HostStore
   outbox: HookOutbox
+  /** Compares the index with the admitted set, and rebuilds it. */
   maintenance: IndexComparison & IndexRebuild
   held: HeldSubmissions
   ancestors: AncestorQueue

@@ -5,10 +5,16 @@ import type { OnReorg } from '../../../backend/src/storage/write/graph-store-bas
 import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import type { Config } from '../config/config.js'
+import type { NodeIndex } from './index-maintenance.js'
 import { connectSqlite, openDatabase, openSqlite } from './open-database.js'
 import type { Stores } from './open-mongo.js'
 
 export type { Stores }
+
+/** A store of facts: it makes its index complete by itself, and writes to it wait in a queue of its own. */
+export interface FactStores extends Omit<Stores, 'maintenance'> {
+  index: NodeIndex
+}
 
 /**
  * Connects to the database in the settings.
@@ -19,13 +25,14 @@ export type { Stores }
 export async function openStores(
   config: Config,
   { onReorg, isSecond = false }: { onReorg: OnReorg; isSecond?: boolean },
-): Promise<Stores> {
-  const { mongoUrl } = config
+): Promise<Stores | FactStores> {
+  const { mongoUrl, storage } = config
   if (mongoUrl !== undefined) {
     // Loaded lazily: the driver takes a while, and most hosts do not use it.
     const { openMongo } = await import('./open-mongo.js')
     return await openMongo({ url: mongoUrl, onReorg, isWatched: !isSecond })
   }
+  if (storage === 'facts') throw new Error('STORAGE=facts is not part of this version yet')
   const database = await openDatabase(config, isSecond ? connectSqlite : openSqlite)
   const { writer, reader, isShared, close } = database
   const graph = new SqlGraphStore({ writer, reader, onReorg })

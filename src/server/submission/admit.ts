@@ -11,7 +11,7 @@ import type { Submit } from './submission-queue.js'
 interface AdmittingNode {
   graph: Pick<GraphStore, 'admissions' | 'transactions'>
   overlay: Pick<Overlay, 'engine' | 'onEvent'>
-  backlog?: { done(): Promise<void> }
+  backlog?: { done(): Promise<void> } | undefined
 }
 
 const ALL_TOPICS = Object.values(TOPICS)

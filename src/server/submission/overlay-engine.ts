@@ -35,6 +35,7 @@ import { ConflictError, InvalidSubmissionError, UnknownTopicError, verdictOf } f
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import {
+  NoLock,
   type Submission,
   type Submit,
   submissionPriority,
@@ -62,6 +63,8 @@ export interface OverlayEngineOptions {
   claimsIn?: ((transaction: TransactionView) => number) | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
+  /** Whether writes wait for one another in the store, and not here. */
+  hasQueue?: boolean | undefined
   /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
   onAdmitted?: (steak: STEAK) => void
   /** Called for each topic that admits nothing of a submission, or not one of its outputs. */
@@ -98,24 +101,26 @@ const MANY_INPUTS = 1000
 export class OverlayEngine {
   readonly managers: Record<string, TopicManager>
   readonly lookupServices: Record<string, LookupService>
-  readonly writeLock = new WriteLock()
+  readonly writeLock: WriteLock
   /** Where scripts run; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
   /** How many reads this host has answered: writes wait for one another while there are many. */
   countReads: () => number = () => 0
   private readonly nonFinal: NonFinalSubmissions
   private readonly tracker: SharedTracker | undefined
-  private readonly groups = new WriteGroups<UnitOfWork, STEAK>({
-    lock: this.writeLock,
-    pace: new WritePace(() => this.countReads()),
-    write: (units) => this.writeTogether(units),
-    compatible: compatibleUnits,
-  })
+  private readonly groups: WriteGroups<UnitOfWork, STEAK>
 
   constructor(private readonly options: OverlayEngineOptions) {
-    const { managers, lookupServices, held: store, graph, proofs } = options
+    const { managers, lookupServices, held: store, graph, proofs, hasQueue = false } = options
     this.managers = managers
     this.lookupServices = lookupServices
+    this.writeLock = hasQueue ? new NoLock() : new WriteLock()
+    this.groups = new WriteGroups({
+      lock: this.writeLock,
+      pace: new WritePace(() => this.countReads()),
+      write: (units) => this.writeTogether(units),
+      compatible: compatibleUnits,
+    })
     const { headers } = proofs
     this.tracker = headers && new SharedTracker(headers)
     this.nonFinal = new NonFinalSubmissions({ store, graph, headers, writeLock: this.writeLock })
@@ -255,6 +260,10 @@ export class OverlayEngine {
   }
 
   private async write(unit: UnitOfWork, ahead?: number): Promise<STEAK> {
+    if (this.options.hasQueue) {
+      const [steak] = await this.writeLock.run(() => this.writeTogether([unit], { ahead }))
+      return steak ?? {}
+    }
     const { contents } = unit
     // While nobody waits for the lock, there is no order to decide.
     const behind = this.writeLock.isLocked ? await this.workBehind(contents) : 0
@@ -271,7 +280,10 @@ export class OverlayEngine {
    * @throws ConflictError if the subject of one loses, and whatever else fails: then nothing is stored. But of a single one,
    * whose conflicts are not decided yet, the ancestors are, so that a retry continues behind them.
    */
-  private async writeTogether(units: UnitOfWork[]): Promise<STEAK[]> {
+  private async writeTogether(
+    units: UnitOfWork[],
+    { ahead }: Pick<RecordOptions, 'ahead'> = {},
+  ): Promise<STEAK[]> {
     const subjects = new Set(units.map(({ contents }) => contents.subject.txid))
     const refusals = new Map<string, TopicRefusal>()
     const onRefusal = (refusal: TopicRefusal): void => {
@@ -286,7 +298,7 @@ export class OverlayEngine {
       const [first, ...others] = units
       // Of several, each is written alone if one of them loses.
       const waiting = first && others.length === 0 ? { keepLost: waitingFor(first) } : {}
-      await this.record(records, { subjects: [...subjects], onRefusal, ...waiting })
+      await this.record(records, { subjects: [...subjects], onRefusal, ahead, ...waiting })
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
       if (cause instanceof UnstableReadError && units.length === 1)

@@ -6,6 +6,7 @@ import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
+import type { OrdinalsPolicy } from '../../../backend/src/graph/ordinals-policy.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import type { HookFailure } from '../../../backend/src/lookup-services/hook-retries.js'
 import type { RetryOptions } from '../../../backend/src/lookup-services/hooks.js'
@@ -18,7 +19,8 @@ import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTo
 import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
 import { openBlockHeaders } from '../chain/open-headers.js'
 import type { Config } from '../config/config.js'
-import { type Discovery, openDiscovery } from '../discovery/discovery.js'
+import type { AdvertisementReader } from '../discovery/advertisement.js'
+import { advertisementReader, type Discovery, openDiscovery } from '../discovery/discovery.js'
 import { OverlayEngine } from './overlay-engine.js'
 
 /** What most transactions are refused for: they are neither a mint nor an ordinal. */
@@ -62,17 +64,18 @@ export function createOverlay(options: {
   outbox: HookOutbox
   /** Where submissions wait that are not final. */
   held?: HeldSubmissions
+  /** Whether writes wait for one another in the store, and not here. */
+  hasQueue?: boolean
   /** Whether failed hooks are retried here; by default, they are. */
   retries?: boolean
   /** The source of block headers to check proofs against; by default, that of the settings. */
   headers?: BlockHeaders | undefined
   logger: Logger
 }): Overlay {
-  const { config, graph, outbox, held, logger } = options
+  const { config, graph, outbox, held, hasQueue, logger } = options
   const { retries: isEnabled = true } = options
   const { headers = openBlockHeaders({ config, store: graph.headers, logger }) } = options
-  const { deployment, maxContentBytes, contentTypes, limits } = config
-  const policy = { maxContentBytes, ...(contentTypes && { contentTypes }) }
+  const { deployment, limits } = config
   const proofs = new ProofVerifier({ headers, graph, logger })
   const reader = new BlocklistFilter(graph)
   const listeners = new Set<(event: OverlayEvent) => void>()
@@ -111,11 +114,15 @@ export function createOverlay(options: {
   const engine: OverlayEngine = new OverlayEngine({
     managers: {
       [TOPICS.names]: new NamesTopicManager({ deployment, store: graph }),
-      [TOPICS.ordinals]: new OrdinalsTopicManager({ store: graph, policy, seen: undefined }),
+      [TOPICS.ordinals]: new OrdinalsTopicManager({
+        store: graph,
+        policy: policyOf(config),
+        seen: undefined,
+      }),
       ...discovery?.managers,
     },
     lookupServices: { ...services, ...discovery?.lookupServices },
-    ...{ graph, held, proofs, deployment, limits },
+    ...{ graph, held, hasQueue, proofs, deployment, limits },
     claimsIn: discovery && ((transaction) => discovery.reader.claimsIn(transaction)),
     onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
     onRefusal(refusal, requestId) {
@@ -123,14 +130,7 @@ export function createOverlay(options: {
       emit({ kind: 'refused', refusal })
     },
   })
-  const admission: AdmissionOptions = {
-    rules: (onRefusal) => ({
-      ...admissionRules({ deployment, policy, onRefusal }),
-      others: discovery && ((transaction) => discovery.reader.admitted(transaction)),
-    }),
-    pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },
-    reevaluations: limits.maxReevaluations,
-  }
+  const admission = admissionOptions(config, discovery?.reader)
   graph.deriveBy(admission)
   return {
     ...{ engine, proofs, discovery, admission, emit, onEvent },
@@ -140,6 +140,35 @@ export function createOverlay(options: {
       for (const service of Object.values(services)) await service.close()
     },
   }
+}
+
+type AdmissionConfig = Pick<
+  Config,
+  'deployment' | 'maxContentBytes' | 'contentTypes' | 'limits' | 'serverPrivateKey' | 'hostingUrl'
+>
+
+/**
+ * How a store of this host derives admissions.
+ *
+ * @param advertisements Reads those of this host, if it can be found by them; by default one of its own.
+ */
+export function admissionOptions(
+  config: AdmissionConfig,
+  advertisements: AdvertisementReader | undefined = advertisementReader(config),
+): AdmissionOptions {
+  const { deployment, limits } = config
+  return {
+    rules: (onRefusal) => ({
+      ...admissionRules({ deployment, policy: policyOf(config), onRefusal }),
+      others: advertisements && ((transaction) => advertisements.admitted(transaction)),
+    }),
+    pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },
+    reevaluations: limits.maxReevaluations,
+  }
+}
+
+function policyOf({ maxContentBytes, contentTypes }: AdmissionConfig): OrdinalsPolicy {
+  return { maxContentBytes, ...(contentTypes && { contentTypes }) }
 }
 
 /** The topics to submit to when `topics` are asked for, each once: a mint belongs in both (`spec/overlay.md`, Topics). */

@@ -111,6 +111,31 @@ export class WriteLock {
   }
 }
 
+/**
+ * That of a store whose writer has a queue of its own: nothing waits here, and each write of such a store is whole in itself.
+ */
+export class NoLock extends WriteLock {
+  override async run<Result>(write: () => Promise<Result>): Promise<Result> {
+    try {
+      this.assertIndexComplete()
+      return await write()
+    } finally {
+      this.onWritten()
+    }
+  }
+
+  override async runIfNeeded(
+    write: () => Promise<void>,
+    { isNeeded }: { isNeeded: () => boolean },
+  ): Promise<void> {
+    if (isNeeded()) await this.run(write)
+  }
+
+  override async runOnIndex<Result>(work: () => Promise<Result>): Promise<Result> {
+    return await work()
+  }
+}
+
 /** How many units share a write at most, and how much they weigh together: all others wait for that write. */
 const MAX_UNITS = 64
 const MAX_WEIGHT = 1024 * 1024

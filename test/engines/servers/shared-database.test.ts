@@ -1,6 +1,6 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { readConfig } from '../../../src/server/config/config.js'
-import { openStores } from '../../../src/server/store/stores.js'
+import { openStores, type Stores } from '../../../src/server/store/stores.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import {
   type Environment,
@@ -117,7 +117,8 @@ onEachSharedEngine('servers on one', (databases) => {
       expect((await host.submit(beefOf(transaction))).status).toBe(200)
     const status = async () => (await host.ask('/svc/names/origin/a')).status
     await untilReady(host)
-    const { maintenance: other, close } = await openStores(readConfig(env), { onReorg() {} })
+    const stores = await openStores(readConfig(env), { onReorg() {} })
+    const { maintenance: other, close } = stores as Stores
     try {
       await other.alone(async () => {
         await other.setRebuildCheckpoint({ state: 'needed' })

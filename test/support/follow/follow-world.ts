@@ -6,12 +6,12 @@ import { runImport } from '../../../src/cli/import.js'
 import { ChainSources } from '../../../src/follow/chain-sources.js'
 import { Follower, type FollowerOptions } from '../../../src/follow/follower.js'
 import { JungleBusSource } from '../../../src/follow/junglebus.js'
-import { readConfig } from '../../../src/server/config/config.js'
 import { type Node, openNode } from '../../../src/server/node.js'
 import { admitBeef } from '../../../src/server/submission/admit.js'
 import { keptOutput } from '../cli/commands.js'
 import { useHeaderServices } from '../server/header-service.js'
 import { type Environment, SILENT, storedRows, treeOf, useServers } from '../server/test-server.js'
+import { testConfig } from '../storage/test-storage.js'
 import { CrawledTree } from './crawled-tree.js'
 import { type JungleBusService, useJungleBuses } from './junglebus.js'
 
@@ -77,7 +77,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
   service.know(...tree.records)
   const env = { ...treeOf(tree.chain.deployment), CHAIN_TRACKER }
   const open = (dataDir: string): Promise<Node> =>
-    openNode({ config: readConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
+    openNode({ config: testConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
   const follower: FollowWorld['follower'] = (
     node,
     { most = 1000, timeout = 30_000, onLimit, onAdmitted, ...options } = {},

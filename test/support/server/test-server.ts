@@ -7,11 +7,11 @@ import { pino } from 'pino'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
-import { readConfig } from '../../../src/server/config/config.js'
 import type { Node } from '../../../src/server/node.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
 import { withCanonicalLineages } from '../storage/canonical-lineages.js'
 import { withoutLife, withoutOrder } from '../storage/insertion-order.js'
+import { testConfig } from '../storage/test-storage.js'
 import { until } from './waiting.js'
 
 export const SILENT = pino({ level: 'silent' })
@@ -116,7 +116,7 @@ export function useServers(): {
   return {
     folder,
     async start(env = {}, { logger = SILENT, ...options } = {}) {
-      const config = readConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
+      const config = testConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
       const server = testServer(await startServer({ config, logger, ...options }), config.dataDir)
       servers.push(server)
       return server

@@ -7,6 +7,7 @@ import { ConflictError } from '../../../src/server/submission/errors.js'
 import { type Deed, does, everyDeed } from '../../support/graph/deeds.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { type TestServer, treeOf, untilReady, useServers } from '../../support/server/test-server.js'
+import { withTestStorage } from '../../support/storage/test-storage.js'
 
 // Real processes, killed before every statement that they write with. The tables of a host that comes back and is sent
 // everything again have to be those of one that was never killed.
@@ -46,7 +47,7 @@ beforeAll(async () => {
   })
   const file = async (name: string, some: Deed[]): Promise<string> => {
     const path = join(folder, name)
-    await writeFile(path, JSON.stringify({ env: SETTINGS, deeds: some }))
+    await writeFile(path, JSON.stringify({ env: withTestStorage(SETTINGS), deeds: some }))
     return path
   }
   everything = await file('everything.json', deeds)

@@ -8,7 +8,7 @@ import { runReindex } from '../../../../src/cli/maintenance.js'
 import { NotReadyError } from '../../../../src/gateway/http/errors.js'
 import { createApp } from '../../../../src/server/app.js'
 import { readConfig } from '../../../../src/server/config/config.js'
-import type { IndexStatus } from '../../../../src/server/store/index-maintenance.js'
+import type { IndexMaintenance, IndexStatus } from '../../../../src/server/store/index-maintenance.js'
 import { keptOutput } from '../../../support/cli/commands.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { type Deed, does, everyDeed } from '../../../support/graph/deeds.js'
@@ -225,7 +225,7 @@ describe('while the index is not known to be equal', () => {
     const { node } = server
     await untilReady(server)
     damage(server.dataDir, "insert into graph_settings (name, value) values ('reindex', 'needed')")
-    await node.maintenance.open()
+    await (node.maintenance as IndexMaintenance).open()
     const submit = () => does(node, deeds[0] as Deed)
     await expect(submit()).rejects.toThrow(NotReadyError)
     expectError(await server.submit(beefOf(chain.genesis)), { status: 503, code: 'NOT_READY', overlay: true })

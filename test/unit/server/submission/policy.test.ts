@@ -1,7 +1,6 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { readConfig } from '../../../../src/server/config/config.js'
 import { startServer } from '../../../../src/server/server.js'
 import {
   beefOf,
@@ -18,6 +17,7 @@ import {
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
+import { testConfig } from '../../../support/storage/test-storage.js'
 
 // Through the whole service: what the settings refuse leaves no trace but a line in the log.
 
@@ -31,7 +31,7 @@ const log = new Writable({
     done()
   },
 })
-const config = readConfig({
+const config = testConfig({
   PORT: '0',
   DATA_DIR: await servers.folder(),
   ...treeOf(chain.deployment),
