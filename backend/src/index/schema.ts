@@ -26,12 +26,13 @@ create table proof (tid integer not null, height integer not null, root blob not
   primary key (tid, height, root)) without rowid;
 create index proof_height on proof (height);
 
--- Headers as a tree. work: total, 32 bytes, as far as it is linked to the lowest one. best: on the chain of most work.
-create table header (id integer primary key, hash blob not null unique, prev blob not null, height integer, root blob not null,
-  time integer not null, work blob, best integer not null default 0, seq integer not null);
-create index header_prev on header (prev);
-create index header_best on header (height) where best = 1;
-create index header_root on header (root);
+-- The best chain (headers.ts): consecutive headers in rows that are cut at multiples of 40, 88 bytes each: a header, and the seq of
+-- the first fact that has it. height: of the first one.
+create table chain (height integer primary key, headers blob not null);
+
+-- Headers beside it: other branches, and runs that are not linked to it. hash: in internal order.
+create table branch (height integer not null, hash blob not null, header blob not null, seq integer not null,
+  primary key (height, hash)) without rowid;
 
 -- Registers: the highest n of each subject.
 create table verdict (height integer not null, root blob not null, ok integer not null, n integer not null,
