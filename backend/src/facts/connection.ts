@@ -64,6 +64,11 @@ export class Sql {
     return this.lists.memo(sql).run(values).changes
   }
 
+  /** @returns The id of the row that was inserted. */
+  insert(sql: string, ...values: SqlValue[]): number {
+    return Number(this.lists.memo(sql).run(values).lastInsertRowid)
+  }
+
   /** Statements without values, several at once: the schema, pragmas, the bounds of transactions. */
   exec(sql: string): void {
     this.driver.exec(sql)

@@ -1,0 +1,182 @@
+import { randomBytes } from 'node:crypto'
+import { DamagedError } from '../graph/errors.js'
+import { CHUNK_BYTES } from '../graph/graph-store.js'
+import { sha256 } from '../graph/native-hash.js'
+import { concatBytes, joinBytes, toHex } from '../protocol/bytes.js'
+import type { Row, Sql } from './connection.js'
+import type { Fact, FactKind, NewFact } from './log.js'
+import { register, registerFact } from './registers.js'
+
+/** A body of more than one chunk stands in rows of its own, so that a range of it can be read without the rest. */
+const SCHEMA = `
+create table if not exists log (seq integer primary key autoincrement, kind integer not null, key blob not null,
+  at integer not null, length integer not null, body blob);
+create unique index if not exists log_key on log (kind, key);
+create table if not exists chunk (kind integer not null, key blob not null, position integer not null,
+  bytes blob not null, checksum blob not null);
+create unique index if not exists chunk_key on chunk (kind, key, position);
+create table if not exists log_meta (name text primary key, value) without rowid;
+`
+
+/**
+ * Makes the tables of a log, and its identity, if it has none yet.
+ *
+ * @param options.base What scores are counted from: milliseconds since 1970.
+ */
+export function makeLog(sql: Sql, { base = Date.now() }: { base?: number } = {}): void {
+  sql.exec(SCHEMA)
+  const id = randomBytes(16).toString('hex')
+  if (sql.run("insert into log_meta values ('id', ?) on conflict do nothing", id) === 0) return
+  new LocalLog(sql).insert(registerFact(register.setting('base'), 1, String(base)))
+}
+
+/** A log in SQLite. Facts are inserted within a transaction of the caller. */
+export class LocalLog {
+  private readonly log: string
+  private readonly chunks: string
+
+  /** @param schema Under which name the file of the log is attached to the connection. */
+  constructor(
+    private readonly sql: Sql,
+    private readonly schema = 'main',
+  ) {
+    this.log = `${schema}.log`
+    this.chunks = `${schema}.chunk`
+  }
+
+  /** Random: another log has another one, also one that was restored from a backup. */
+  get id(): string {
+    const row = this.sql.get(`select value from ${this.schema}.log_meta where name = 'id'`)
+    if (row === undefined) throw new Error(`${this.sql.filename} is no log`)
+    return String(row.value)
+  }
+
+  /** The last place; 0 if there is no fact. */
+  get last(): number {
+    return Number(this.sql.get(`select max(seq) as seq from ${this.log}`)?.seq ?? 0)
+  }
+
+  /** @returns The fact in its place; undefined if one of this kind and key is in the log already. */
+  insert({ kind, key, body }: NewFact): Fact | undefined {
+    // A statement that does nothing if there is one would use up a place.
+    if (this.has(kind, key)) return undefined
+    const isLong = body.length > CHUNK_BYTES
+    if (isLong) {
+      // The row comes last: whoever finds it finds the bytes.
+      for (let at = 0; at < body.length; at += CHUNK_BYTES) {
+        const bytes = body.subarray(at, at + CHUNK_BYTES)
+        this.sql.run(
+          `insert into ${this.chunks} values (?, ?, ?, ?, ?)`,
+          ...[kind, key, at / CHUNK_BYTES, bytes, sha256(bytes)],
+        )
+      }
+    }
+    const at = Date.now()
+    const seq = this.sql.insert(
+      `insert into ${this.log} (kind, key, at, length, body) values (?, ?, ?, ?, ?)`,
+      ...[kind, key, at, body.length, isLong ? null : body],
+    )
+    return { seq, kind, key, at, body }
+  }
+
+  has(kind: FactKind, key: Uint8Array): boolean {
+    return this.lengthOf(kind, key) !== undefined
+  }
+
+  /** The length of a fact's body in bytes; undefined if there is no such fact. */
+  lengthOf(kind: FactKind, key: Uint8Array): number | undefined {
+    return this.sql.get(`select length from ${this.log} where kind = ? and key = ?`, kind, key)?.length
+  }
+
+  get(kind: FactKind, key: Uint8Array): Fact | undefined {
+    const row = this.sql.get(`select * from ${this.log} where kind = ? and key = ?`, kind, key)
+    return row && this.factOf(row)
+  }
+
+  /** The last fact of a kind, by its key, of those with keys from one to another. */
+  lastBetween(kind: FactKind, from: Uint8Array, to: Uint8Array): Fact | undefined {
+    const row = this.sql.get(
+      `select * from ${this.log} where kind = ? and key between ? and ? order by key desc limit 1`,
+      ...[kind, from, to],
+    )
+    return row && this.factOf(row)
+  }
+
+  /** The fact at a place, or undefined. */
+  at(seq: number): Fact | undefined {
+    const row = this.sql.get(`select * from ${this.log} where seq = ?`, seq)
+    return row && this.factOf(row)
+  }
+
+  /**
+   * The facts after a place, in order.
+   *
+   * @param page.maxBytes No further fact is read once their bodies are so long: at least one is, if there is any.
+   */
+  after(seq: number, { limit, maxBytes }: { limit: number; maxBytes: number }): Fact[] {
+    const places = this.sql.all(
+      `select seq, length from ${this.log} where seq > ? order by seq limit ?`,
+      seq,
+      limit,
+    )
+    let bytes = 0
+    const end = places.find(({ length }, index) => {
+      bytes += length
+      return index > 0 && bytes > maxBytes
+    })
+    const to = end === undefined ? places.at(-1)?.seq : end.seq - 1
+    if (to === undefined) return []
+    const rows = this.sql.all(`select * from ${this.log} where seq > ? and seq <= ? order by seq`, seq, to)
+    return rows.map((row) => this.factOf(row))
+  }
+
+  /**
+   * Some bytes of a body, fewer where it ends before; undefined if there is no such fact. Reads no more than the chunks that
+   * hold them.
+   *
+   * @throws DamagedError if a chunk is not what was stored.
+   */
+  slice(
+    kind: FactKind,
+    key: Uint8Array,
+    { from, length }: { from: number; length: number },
+  ): Uint8Array | undefined {
+    const row = this.sql.get(
+      `select length, substr(body, ?, ?) as bytes from ${this.log} where kind = ? and key = ?`,
+      ...[from + 1, length, kind, key],
+    )
+    if (row === undefined) return undefined
+    if (row.bytes !== null) return row.bytes
+    const end = Math.min(from + length, row.length)
+    const found: Uint8Array[] = []
+    for (let at = from; at < end; ) {
+      const position = Math.floor(at / CHUNK_BYTES)
+      const chunk = this.chunk(kind, key, position)
+      const start = position * CHUNK_BYTES
+      found.push(chunk.subarray(at - start, end - start))
+      at = start + CHUNK_BYTES
+    }
+    return found.length === 1 ? found[0] : joinBytes(found)
+  }
+
+  private factOf({ seq, kind, key, at, length, body }: Row): Fact {
+    if (body !== null) return { seq, kind, key, at, body }
+    const chunks: Uint8Array[] = []
+    for (let position = 0; position * CHUNK_BYTES < length; position++)
+      chunks.push(this.chunk(kind, key, position))
+    return { seq, kind, key, at, body: concatBytes(...chunks) }
+  }
+
+  private chunk(kind: FactKind, key: Uint8Array, position: number): Uint8Array {
+    const row = this.sql.get(
+      `select bytes, checksum from ${this.chunks} where kind = ? and key = ? and position = ?`,
+      ...[kind, key, position],
+    )
+    if (row === undefined || !sha256(row.bytes).equals(row.checksum))
+      throw new DamagedError(
+        toHex(key),
+        row === undefined ? `chunk ${position} is missing` : `chunk ${position}`,
+      )
+    return row.bytes
+  }
+}

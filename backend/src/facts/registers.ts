@@ -1,0 +1,94 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { BlockedSubject } from '../graph/blocklist.js'
+import type { Sighting } from '../graph/conflict-resolution.js'
+import { type Block, blockText } from '../graph/records.js'
+import { joinBytes, readUtf8, utf8 } from '../protocol/bytes.js'
+import type { LocalLog } from './local-log.js'
+import { FACT, type Fact, type NewFact, readUint32, uint32 } from './log.js'
+
+/**
+ * Registers: facts that replace each other. Each has a subject, which is a text, and a number; of those with one subject the highest
+ * number counts. The value is JSON.
+ */
+
+/** What was decided about something that can be blocked. */
+export interface BlockedValue {
+  blocked: boolean
+  reason: string
+  /** Milliseconds since 1970. */
+  since: number
+}
+
+/** The subjects of registers, each with the type of its values. */
+export const register = {
+  /** {@link BlockedValue} */
+  block: ({ kind, value }: BlockedSubject): string => `block ${kind} ${value}`,
+  /** {@link Sighting} */
+  sighting: (txid: string): string => `sighting ${txid}`,
+  /** Whether the chain has a block: `true` or `false`. */
+  verdict: (block: Block): string => `verdict ${blockText(block)}`,
+  /** A text. */
+  setting: (name: string): string => `setting ${name}`,
+} as const
+
+export type RegisterValue = BlockedValue | Sighting | boolean | string
+
+/** What derivation depends on. Everything else that a host notes about itself stands in `state`. */
+const SETTINGS = new Set([
+  // The tree and its rules (`pinned-tree.ts`).
+  'genesis',
+  'DIFFICULTY',
+  'NAME_MARKER',
+  'NAME_TLD',
+  'PROFILE',
+  // What decides which proofs count: `headers`, `tracker` or `scripts-only`.
+  'tracker',
+  // `<height> <hash>` of a header: where the heights of all others follow from. Empty: there is no chain.
+  'anchor',
+  // What scores are counted from: milliseconds since 1970.
+  'base',
+])
+
+/** Whether a setting is a fact, as what is derived depends on it. */
+export function isRegisteredSetting(name: string): boolean {
+  return SETTINGS.has(name)
+}
+
+/** @param n From 1. */
+export function registerFact(subject: string, n: number, value: RegisterValue): NewFact {
+  return {
+    kind: FACT.register,
+    key: joinBytes([utf8(subject), uint32(n)]),
+    body: utf8(JSON.stringify(value)),
+  }
+}
+
+export function readRegisterFact({ key, body }: Pick<Fact, 'key' | 'body'>): {
+  subject: string
+  n: number
+  value: RegisterValue
+} {
+  const end = key.length - 4
+  return {
+    subject: readUtf8(key.subarray(0, end)),
+    n: readUint32(key, end),
+    value: JSON.parse(readUtf8(body)) as RegisterValue,
+  }
+}
+
+/** No number is as high: the highest byte of each is 0, which no text contains, so that no subject is in the way of another. */
+const MOST = 2 ** 24 - 1
+
+/** The number and the value of a register that count; undefined if it was never written. */
+export function latestOf(log: LocalLog, subject: string): { n: number; value: RegisterValue } | undefined {
+  const [from, to] = [0, MOST].map((n) => registerFact(subject, n, '').key) as [Uint8Array, Uint8Array]
+  const fact = log.lastBetween(FACT.register, from, to)
+  return fact && readRegisterFact(fact)
+}
+
+/** The next fact of a register; undefined if it has that value. */
+export function nextOf(log: LocalLog, subject: string, value: RegisterValue): NewFact | undefined {
+  const latest = latestOf(log, subject)
+  if (latest !== undefined && isDeepStrictEqual(latest.value, value)) return undefined
+  return registerFact(subject, (latest?.n ?? 0) + 1, value)
+}

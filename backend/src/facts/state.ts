@@ -1,0 +1,282 @@
+import { beefOfHook, type FailedHook, subjectOf } from '../graph/hook-outbox.js'
+import type { HeldSubmission } from '../graph/host-store.js'
+import { sha256 } from '../graph/native-hash.js'
+import type { TransactionRecord } from '../graph/records.js'
+import { fromHex, toHex, utf8 } from '../protocol/bytes.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import type { Row, Sql } from './connection.js'
+
+/**
+ * What is written over and deleted: tables beside the log, in its file. Nothing is derived from them. All but pending and held
+ * transactions may be lost.
+ */
+const SCHEMA = `
+-- Transactions that nothing admitted depends on, in order of arrival. waiting: it lost a conflict. client: by whom.
+create table if not exists pending (arrived integer primary key autoincrement, txid blob not null unique, raw blob not null,
+  height integer, root blob, merkle_path blob, bytes integer not null, client text, waiting integer not null);
+create index if not exists pending_first on pending (waiting, height is not null, arrived);
+-- What pending transactions spend.
+create table if not exists pending_spend (txid blob not null, vout integer not null, spender blob not null,
+  primary key (txid, vout, spender)) without rowid;
+create index if not exists pending_spender on pending_spend (spender);
+-- Submissions that no block can hold yet.
+create table if not exists held (txid blob primary key, lock_height integer not null, lock_time integer not null,
+  beef blob not null) without rowid;
+create index if not exists held_lock on held (lock_height, lock_time);
+-- How far a host has come with something.
+create table if not exists state (name text primary key, value text not null) without rowid;
+create table if not exists interaction (host text not null, topic text not null, since integer not null,
+  primary key (host, topic)) without rowid;
+-- Attempts to find what is missing in front of an ordinal. Without a row: none yet.
+create table if not exists ancestor (txid blob not null, vout integer not null, hole integer not null, due integer not null,
+  arrival integer not null, tries integer not null, transactions integer not null, bytes integer not null,
+  primary key (txid, vout)) without rowid;
+create index if not exists ancestor_due on ancestor (hole, due, arrival);
+create table if not exists hook (subject blob primary key, service text not null, hook text not null, topic text,
+  txid blob not null, vout integer not null, spender blob, beef blob) without rowid;
+create index if not exists hook_service on hook (service, subject);
+`
+
+/** The outcome of attempts to find what is missing in front of an ordinal (`AncestorEntry`). */
+export interface AncestorTry {
+  hole: boolean
+  tries: number
+  /** When to try again, and its place among those that are due at the same time: milliseconds since 1970. */
+  due: number
+  arrival: number
+  /** What was fetched so far. */
+  transactions: number
+  bytes: number
+}
+
+export function makeState(sql: Sql): void {
+  sql.exec(SCHEMA)
+}
+
+/** What a host notes about itself and its work. */
+export class State {
+  constructor(private readonly sql: Sql) {}
+
+  set(name: string, value: string): void {
+    this.sql.run(
+      'insert into state values (?, ?) on conflict do update set value = excluded.value',
+      name,
+      value,
+    )
+  }
+
+  interaction(host: string, topic: string, since: number): void {
+    const replace = 'on conflict do update set since = excluded.since'
+    this.sql.run(`insert into interaction values (?, ?, ?) ${replace}`, host, topic, since)
+  }
+
+  /** Over the limit, those that would wait longest are deleted. */
+  hold({ txid, lock, beef }: HeldSubmission, { maxCount }: { maxCount: number }): void {
+    this.sql.run(
+      'insert into held values (?, ?, ?, ?) on conflict do nothing',
+      ...[fromHex(txid), lock.height, lock.time, beef],
+    )
+    const over = Number(this.sql.get('select count(*) as count from held')?.count) - maxCount
+    if (over <= 0) return
+    const longest = 'select txid from held order by lock_time desc, lock_height desc, txid limit ?'
+    this.sql.run(`delete from held where txid in (${longest})`, over)
+  }
+
+  release(txid: string): void {
+    this.sql.run('delete from held where txid = ?', fromHex(txid))
+  }
+
+  postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): void {
+    const { hole, due, arrival, tries, transactions, bytes } = attempt
+    for (const { txid, vout } of outpoints)
+      this.sql.run(
+        'insert or replace into ancestor values (?, ?, ?, ?, ?, ?, ?, ?)',
+        ...[fromHex(txid), vout, Number(hole), due, arrival, tries, transactions, bytes],
+      )
+  }
+
+  keepHook(failed: FailedHook): void {
+    const { service, hook, outpoint } = failed
+    this.sql.run(
+      'insert into hook values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing',
+      ...[hookKey(failed), service, hook, hook === 'evicted' ? null : failed.topic],
+      ...[fromHex(outpoint.txid), outpoint.vout, hook === 'spent' ? fromHex(failed.spender) : null],
+      beefOfHook(failed) ?? null,
+    )
+  }
+
+  releaseHook(failed: FailedHook): void {
+    this.sql.run('delete from hook where subject = ?', hookKey(failed))
+  }
+}
+
+function hookKey(failed: FailedHook): Buffer {
+  return sha256(utf8(subjectOf(failed)))
+}
+
+/** A transaction that nothing admitted depends on. */
+export interface PendingTransaction extends TransactionRecord {
+  /** Its place in the order of arrival. */
+  arrived: number
+  /** Whether it lost a conflict. */
+  isWaiting: boolean
+}
+
+/** By whom a submission that lost waits, and whether it does. */
+interface Waiting {
+  isWaiting: boolean
+  client?: string | undefined
+}
+
+/** How much is pending, and how much of it waits. */
+export interface PendingTotal {
+  transactions: number
+  bytes: number
+}
+
+/** Pending transactions, and what they spend. The totals are kept in memory: there is one writer. */
+export class Pending {
+  private totals: Record<'pending' | 'waiting', PendingTotal> | undefined
+
+  constructor(private readonly sql: Sql) {}
+
+  /** @param kind Those that lost a conflict are counted apart. */
+  total(kind: 'pending' | 'waiting'): PendingTotal {
+    this.totals ??= { pending: this.sum(0), waiting: this.sum(1) }
+    return this.totals[kind]
+  }
+
+  get isEmpty(): boolean {
+    return this.total('pending').transactions + this.total('waiting').transactions === 0
+  }
+
+  /** Forgets the totals, after a rollback. */
+  reset(): void {
+    this.totals = undefined
+  }
+
+  has(txid: string): boolean {
+    return this.sql.get('select 1 from pending where txid = ?', fromHex(txid)) !== undefined
+  }
+
+  get(txid: string): PendingTransaction | undefined {
+    const row = this.sql.get('select * from pending where txid = ?', fromHex(txid))
+    return row && pendingOf(row)
+  }
+
+  /** Its place is the last one. @param spends What it spends. */
+  add(
+    { txid, raw, proof }: TransactionRecord,
+    spends: readonly Outpoint[],
+    { isWaiting, client }: Waiting,
+  ): void {
+    const key = fromHex(txid)
+    const { height = null, root, merklePath = null } = proof ?? {}
+    const added = this.sql.run(
+      'insert into pending (txid, raw, height, root, merkle_path, bytes, client, waiting) values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing',
+      ...[key, raw, height, root === undefined ? null : fromHex(root), merklePath],
+      ...[raw.length, client ?? null, Number(isWaiting)],
+    )
+    if (added === 0) return
+    for (const { txid: spent, vout } of spends)
+      this.sql.run(
+        'insert into pending_spend values (?, ?, ?) on conflict do nothing',
+        fromHex(spent),
+        vout,
+        key,
+      )
+    this.count(isWaiting, { transactions: 1, bytes: raw.length })
+  }
+
+  prove(txid: string, proof: NonNullable<TransactionRecord['proof']>): void {
+    this.sql.run(
+      'update pending set height = ?, root = ?, merkle_path = ? where txid = ?',
+      ...[proof.height, fromHex(proof.root), proof.merklePath, fromHex(txid)],
+    )
+  }
+
+  /** Deletes the proofs of a block. Returns the transactions that had one. */
+  disprove({ height, root }: { height: number; root: string }): string[] {
+    if (this.isEmpty) return []
+    const rows = this.sql.all('select txid from pending where height = ? and root = ?', height, fromHex(root))
+    for (const { txid } of rows)
+      this.sql.run('update pending set height = null, root = null, merkle_path = null where txid = ?', txid)
+    return rows.map(({ txid }) => toHex(txid))
+  }
+
+  /** It lost a conflict, or does no longer. */
+  setWaiting(txid: string, { isWaiting, client }: Waiting): void {
+    const row = this.sql.get('select waiting, bytes from pending where txid = ?', fromHex(txid))
+    if (row === undefined || Boolean(row.waiting) === isWaiting) return
+    this.sql.run(
+      'update pending set waiting = ?, client = ? where txid = ?',
+      ...[Number(isWaiting), client ?? null, fromHex(txid)],
+    )
+    this.count(!isWaiting, { transactions: -1, bytes: -row.bytes })
+    this.count(isWaiting, { transactions: 1, bytes: row.bytes })
+  }
+
+  delete(txid: string): void {
+    const key = fromHex(txid)
+    const row = this.sql.get('select waiting, bytes from pending where txid = ?', key)
+    if (row === undefined) return
+    this.sql.run('delete from pending where txid = ?', key)
+    this.sql.run('delete from pending_spend where spender = ?', key)
+    this.count(Boolean(row.waiting), { transactions: -1, bytes: -row.bytes })
+  }
+
+  /** The pending transactions that spend an outpoint. */
+  spendersOf({ txid, vout }: Outpoint): string[] {
+    const rows = this.sql.all(
+      'select spender from pending_spend where txid = ? and vout = ?',
+      ...[fromHex(txid), vout],
+    )
+    return rows.map(({ spender }) => toHex(spender))
+  }
+
+  /** The pending transactions that spend outputs of a transaction. */
+  childrenOf(txid: string): string[] {
+    const rows = this.sql.all('select distinct spender from pending_spend where txid = ?', fromHex(txid))
+    return rows.map(({ spender }) => toHex(spender))
+  }
+
+  /** Which goes first if there is too much: the oldest, unproven ones before proven ones. Undefined if there is none. */
+  first(): string | undefined {
+    const row = this.sql.get(
+      'select txid from pending where waiting = 0 order by height is not null, arrived limit 1',
+    )
+    return row && toHex(row.txid)
+  }
+
+  /** All that lost a conflict, without their bytes, in order of arrival. */
+  waiting(): { txid: string; client: string | undefined; bytes: number }[] {
+    return this.sql
+      .all('select txid, client, bytes from pending where waiting = 1 order by arrived')
+      .map(({ txid, client, bytes }) => ({ txid: toHex(txid), client: client ?? undefined, bytes }))
+  }
+
+  private sum(waiting: 0 | 1): PendingTotal {
+    const row = this.sql.get(
+      'select count(*) as transactions, coalesce(sum(bytes), 0) as bytes from pending where waiting = ?',
+      waiting,
+    )
+    return { transactions: Number(row?.transactions), bytes: Number(row?.bytes) }
+  }
+
+  private count(isWaiting: boolean, change: PendingTotal): void {
+    if (this.totals === undefined) return
+    const total = this.totals[isWaiting ? 'waiting' : 'pending']
+    total.transactions += change.transactions
+    total.bytes += change.bytes
+  }
+}
+
+function pendingOf({ arrived, txid, raw, height, root, merkle_path, waiting }: Row): PendingTransaction {
+  return {
+    txid: toHex(txid),
+    raw,
+    arrived,
+    isWaiting: Boolean(waiting),
+    ...(height !== null && { proof: { height, root: toHex(root), merklePath: merkle_path } }),
+  }
+}

@@ -1,0 +1,108 @@
+import type { AncestorTry } from '../facts/state.js'
+import type { TopicRefusal } from '../graph/admission-rules.js'
+import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
+import type { Dependency } from '../graph/dependencies.js'
+import type { Reason } from '../graph/errors.js'
+import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
+import type { HeaderChain } from '../graph/header-chain.js'
+import type { FailedHook } from '../graph/hook-outbox.js'
+import type { HeldSubmission } from '../graph/host-store.js'
+import type { AdmissionRecord, Block, TransactionRecord } from '../graph/records.js'
+import { CodedError } from '../protocol/coded-error.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+
+/** What a write changed. */
+export interface Written {
+  /** What answers depend on and has changed. */
+  changed: readonly Dependency[]
+  /** How many transactions that were there before became active or inactive. */
+  reorganised: number
+}
+
+/** What became of transactions. */
+export interface Recorded extends Written {
+  /** The outputs that topics hold because of them, also of transactions that were pending. */
+  admitted: AdmissionRecord[]
+  /** Why topics admit nothing of a subject, or not one of its outputs. */
+  refused: TopicRefusal[]
+  /** The subjects that do not count: nothing of them entered the log. */
+  lost: { txid: string; reason: Reason }[]
+}
+
+/** Where a write stands in the queue. */
+export interface Place {
+  /** The highest goes first; by default 0, before any submission (`submissionPriority`). */
+  priority?: number
+  /** About how much there is to write, in bytes. */
+  weight?: number
+  /** For how many milliseconds it may wait behind one write in progress; by default, as long as it takes. */
+  patience?: number
+}
+
+export interface RecordTransactions {
+  /** Transactions that are refused if they do not count, unless they are mined. */
+  subjects?: readonly string[]
+  /** Subjects that lose wait, unless to a mined one. */
+  keepLost?: {
+    /** Who submits them, as up to 8 bytes in hex. */
+    client?: string | undefined
+  }
+}
+
+/** How the writer stands to the log. */
+export interface WriterStatus {
+  /** `rebuilding`: the index does not have all facts of the log yet; writes wait. */
+  state: 'rebuilding' | 'equal'
+  /** How much of the log the index has: 0 to 1. */
+  done: number
+}
+
+/**
+ * The one door to the log: every write of a process. A promise is resolved once the facts are synced to disk and the index has
+ * them, so that a read that begins then finds them.
+ */
+export interface Writer {
+  /**
+   * Stores transactions with their proofs, which are verified, and whatever was pending and now counts.
+   *
+   * @throws WriterBusyError if it waited longer than its patience: nothing was stored.
+   */
+  record(
+    transactions: readonly TransactionRecord[],
+    options?: RecordTransactions,
+    place?: Place,
+  ): Promise<Recorded>
+  /** The chain does not have a block: what it proves is unproven. @returns How many transactions lost their proof. */
+  disprove(block: Block): Promise<Written & { count: number }>
+  sightings(records: readonly SightingRecord[]): Promise<Written & RecordedSightings>
+  /** @returns The entry as stored: blocking again changes the reason and keeps the time. */
+  block(record: BlockedRecord): Promise<Written & { record: BlockedRecord }>
+  unblock(subject: BlockedSubject): Promise<Written & { wasBlocked: boolean }>
+  /** Blocks an output, unless it is blocked already. */
+  evict(outpoint: Outpoint): Promise<Written>
+  setting(name: string, value: string): Promise<Written>
+  /** See {@link HeaderChain}. A chain of less work than the stored one replaces nothing. */
+  replaceHeaders(change: Parameters<HeaderChain['replaceFrom']>[0]): Promise<Written & { done: boolean }>
+  addHeadersBelow(change: Parameters<HeaderChain['addBelow']>[0]): Promise<Written & { done: boolean }>
+  clearHeaders(): Promise<Written>
+  interaction(host: string, topic: string, since: number): Promise<void>
+  hold(submission: HeldSubmission, limits: { maxCount: number }): Promise<void>
+  release(txid: string): Promise<void>
+  postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): Promise<void>
+  keepHook(failed: FailedHook): Promise<void>
+  releaseHook(failed: FailedHook): Promise<void>
+  readonly status: WriterStatus
+  /** Resolves when the index has all facts of the log. */
+  readonly opened: Promise<void>
+  close(): Promise<void>
+}
+
+/** One write holds the writer for long; nothing was stored of another that waited, and it may be tried again. */
+export class WriterBusyError extends CodedError {
+  override readonly name = 'WriterBusyError'
+  readonly code = 'WRITER_BUSY'
+
+  constructor(waited: number) {
+    super(`other writes kept this one waiting for ${waited} ms; try again`)
+  }
+}

@@ -1,0 +1,92 @@
+import fc from 'fast-check'
+import {
+  FACT,
+  headerFacts,
+  headerHash,
+  NO_NOTES_BYTES,
+  proofFact,
+  readProofFact,
+  readTransactionFact,
+  transactionFact,
+} from '../../../backend/src/facts/log.js'
+import {
+  isRegisteredSetting,
+  readRegisterFact,
+  register,
+  registerFact,
+} from '../../../backend/src/facts/registers.js'
+import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
+
+const hash = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(toHex)
+const vout = fc.integer({ min: 0, max: 0xffffffff })
+const bytes = fc.uint8Array({ maxLength: 300 })
+
+test('a transaction is read as it was written, and a position in it is one in the fact', () => {
+  const others = fc.array(fc.record({ topic: fc.string(), vout }))
+  fc.assert(
+    fc.property(hash, bytes, fc.array(vout), others, (txid, raw, refused, others) => {
+      const fact = transactionFact({ txid, raw }, { refused, others })
+      expect(readTransactionFact(fact)).toEqual({ txid, raw, notes: { refused, others } })
+      expect(fact.kind).toBe(FACT.transaction)
+      expect(toHex(fact.key)).toBe(txid)
+      expect(fact.body.subarray(0, raw.length)).toEqual(raw)
+    }),
+  )
+})
+
+test('a transaction without notes is as long as its bytes and a length', () => {
+  const raw = Uint8Array.of(1, 2, 3)
+  expect(transactionFact({ txid: '00'.repeat(32), raw }).body.length).toBe(3 + NO_NOTES_BYTES)
+})
+
+test('a proof is read as it was written', () => {
+  fc.assert(
+    fc.property(hash, vout, hash, bytes, (txid, height, root, merklePath) => {
+      expect(readProofFact(proofFact(txid, { height, root, merklePath }))).toEqual({
+        txid,
+        proof: { height, root, merklePath },
+      })
+    }),
+  )
+})
+
+// Block 0 of the main chain (https://en.bitcoin.it/wiki/Genesis_block).
+const GENESIS = fromHex(
+  `01000000${'00'.repeat(32)}3ba3edfd7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a29ab5f49ffff001d1dac2b7c`,
+)
+
+test('headers are cut into runs, each under the hash of its last one', () => {
+  expect(toHex(headerHash(GENESIS))).toBe('000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f')
+  const many = new Uint8Array(80 * 2020)
+  many.set(GENESIS, 80 * 2015)
+  many.set(GENESIS, 80 * 2019)
+  const facts = headerFacts(many)
+  expect(facts.map(({ body }) => body.length)).toEqual([80 * 2016, 80 * 4])
+  for (const { kind, key } of facts) expect([kind, key]).toEqual([FACT.header, headerHash(GENESIS)])
+  expect(headerFacts(new Uint8Array(0))).toEqual([])
+})
+
+test('a register is read as it was written', () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'grapheme' }),
+      fc.integer({ min: 1, max: 2 ** 24 - 1 }),
+      fc.string(),
+      (subject, n, value) => {
+        expect(readRegisterFact(registerFact(subject, n, value))).toEqual({ subject, n, value })
+      },
+    ),
+  )
+  const [txid, root] = ['ab'.repeat(32), 'cd'.repeat(32)]
+  expect([
+    register.block({ kind: 'outpoint', value: `${txid}_0` }),
+    register.sighting(txid),
+    register.verdict({ height: 7, root }),
+    register.setting('genesis'),
+  ]).toEqual([`block outpoint ${txid}_0`, `sighting ${txid}`, `verdict 7 ${root}`, 'setting genesis'])
+})
+
+test('only what derivation depends on is a setting in the log', () => {
+  expect(['genesis', 'PROFILE', 'tracker', 'base', 'anchor'].every(isRegisteredSetting)).toBe(true)
+  expect(['checked_tip', 'space probed', 'deployed-here'].some(isRegisteredSetting)).toBe(false)
+})

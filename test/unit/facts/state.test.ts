@@ -1,0 +1,149 @@
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { makeState, Pending, State } from '../../../backend/src/facts/state.js'
+import type { FailedHook } from '../../../backend/src/graph/hook-outbox.js'
+import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
+
+const txidOf = (n: number): string => n.toString(16).padStart(64, '0')
+const coin = (n: number, vout = 0): Outpoint => ({ txid: txidOf(n), vout })
+const raw = (length: number): Uint8Array => new Uint8Array(length)
+
+let sql: Sql
+beforeEach(() => {
+  sql = new Sql(':memory:')
+  makeState(sql)
+})
+afterEach(() => sql.close())
+
+describe('pending transactions', () => {
+  const open = (): Pending => new Pending(sql)
+
+  test('are found by themselves and by what they spend, in order of arrival', () => {
+    const pending = open()
+    expect([pending.isEmpty, pending.has(txidOf(1))]).toEqual([true, false])
+    pending.add({ txid: txidOf(2), raw: raw(20) }, [coin(8), coin(9)], { isWaiting: false })
+    pending.add({ txid: txidOf(1), raw: raw(10) }, [coin(8)], { isWaiting: true, client: 'aa' })
+    // Again: it stays as it is.
+    pending.add({ txid: txidOf(1), raw: raw(10) }, [coin(8)], { isWaiting: false })
+    expect(pending.spendersOf(coin(8)).sort()).toEqual([txidOf(1), txidOf(2)])
+    expect(pending.childrenOf(txidOf(9))).toEqual([txidOf(2)])
+    expect([pending.get(txidOf(2)), pending.get(txidOf(1))]).toEqual([
+      { txid: txidOf(2), raw: Buffer.alloc(20), arrived: 1, isWaiting: false },
+      { txid: txidOf(1), raw: Buffer.alloc(10), arrived: 2, isWaiting: true },
+    ])
+    expect(pending.waiting()).toEqual([{ txid: txidOf(1), client: 'aa', bytes: 10 }])
+  })
+
+  test('are counted, those that wait apart, also by another object', () => {
+    const pending = open()
+    pending.add({ txid: txidOf(1), raw: raw(10) }, [], { isWaiting: false })
+    expect(pending.total('pending')).toEqual({ transactions: 1, bytes: 10 })
+    pending.add({ txid: txidOf(2), raw: raw(20) }, [], { isWaiting: true })
+    pending.add({ txid: txidOf(3), raw: raw(40) }, [], { isWaiting: true })
+    pending.setWaiting(txidOf(2), { isWaiting: false })
+    pending.setWaiting(txidOf(2), { isWaiting: false })
+    pending.delete(txidOf(1))
+    pending.delete(txidOf(1))
+    for (const each of [pending, open()]) {
+      expect(each.total('pending')).toEqual({ transactions: 1, bytes: 20 })
+      expect(each.total('waiting')).toEqual({ transactions: 1, bytes: 40 })
+    }
+    sql.exec('begin')
+    pending.delete(txidOf(3))
+    sql.exec('rollback')
+    pending.reset()
+    expect(pending.total('waiting')).toEqual({ transactions: 1, bytes: 40 })
+  })
+
+  test('take a proof, and lose it with its block', () => {
+    const pending = open()
+    pending.add({ txid: txidOf(1), raw: raw(10) }, [], { isWaiting: false })
+    const proof = { height: 7, root: 'cd'.repeat(32), merklePath: Uint8Array.of(1, 2) }
+    pending.prove(txidOf(1), proof)
+    expect(pending.get(txidOf(1))?.proof).toEqual({ ...proof, merklePath: Buffer.of(1, 2) })
+    expect(pending.disprove({ height: 7, root: 'ab'.repeat(32) })).toEqual([])
+    expect(pending.disprove(proof)).toEqual([txidOf(1)])
+    expect(pending.get(txidOf(1))?.proof).toBeUndefined()
+  })
+
+  test('go the oldest first, unproven ones before proven ones', () => {
+    const pending = open()
+    const proof = { height: 7, root: 'cd'.repeat(32), merklePath: Uint8Array.of(1, 2) }
+    pending.add({ txid: txidOf(1), raw: raw(1), proof }, [], { isWaiting: false })
+    pending.add({ txid: txidOf(4), raw: raw(1) }, [], { isWaiting: true })
+    pending.add({ txid: txidOf(3), raw: raw(1) }, [], { isWaiting: false })
+    pending.add({ txid: txidOf(2), raw: raw(1) }, [], { isWaiting: false })
+    const gone: string[] = []
+    for (let next = pending.first(); next !== undefined; next = pending.first()) {
+      gone.push(next)
+      pending.delete(next)
+    }
+    expect(gone).toEqual([3, 2, 1].map(txidOf))
+    const plan = sql.all(
+      'explain query plan select txid from pending where waiting = 0 order by height is not null, arrived limit 1',
+    )
+    expect(plan.map(({ detail }) => detail)).toEqual([expect.stringContaining('USING INDEX pending_first')])
+  })
+})
+
+describe('state', () => {
+  const open = (): State => new State(sql)
+
+  test('a text, the progress with a peer and an attempt replace earlier ones', () => {
+    const state = open()
+    for (const value of ['one', 'two']) state.set('name', value)
+    for (const since of [1, 1.5]) state.interaction('https://host', 'tm_names', since)
+    const attempt = { hole: false, tries: 1, due: 5, arrival: 6, transactions: 2, bytes: 30 }
+    state.postpone([coin(1), coin(1, 0xffffffff)], attempt)
+    state.postpone([coin(1)], { ...attempt, hole: true, tries: 2 })
+    expect(sql.all('select * from state')).toEqual([{ name: 'name', value: 'two' }])
+    expect(sql.all('select since from interaction')).toEqual([{ since: 1.5 }])
+    expect(
+      sql.all('select vout, hole, tries, due, arrival, transactions, bytes from ancestor order by vout'),
+    ).toEqual([
+      { vout: 0, hole: 1, tries: 2, due: 5, arrival: 6, transactions: 2, bytes: 30 },
+      { vout: 0xffffffff, hole: 0, tries: 1, due: 5, arrival: 6, transactions: 2, bytes: 30 },
+    ])
+  })
+
+  test('over the limit, the submissions go that would be held longest', () => {
+    const state = open()
+    const hold = (n: number, height: number, time: number): void =>
+      state.hold({ txid: txidOf(n), lock: { height, time }, beef: Uint8Array.of(n) }, { maxCount: 2 })
+    hold(1, 100, 0)
+    hold(2, 0, 1_700_000_000)
+    hold(3, 50, 0)
+    expect(sql.all('select txid from held order by txid')).toEqual(
+      [1, 3].map((n) => ({ txid: Buffer.from(txidOf(n), 'hex') })),
+    )
+    hold(4, 200, 0)
+    hold(3, 50, 0)
+    state.release(txidOf(1))
+    expect(sql.all('select txid, beef from held')).toEqual([
+      { txid: Buffer.from(txidOf(3), 'hex'), beef: Buffer.of(3) },
+    ])
+  })
+
+  test('a failed hook is kept once, until it is released', () => {
+    const state = open()
+    const evicted: FailedHook = { service: 'ls_names', hook: 'evicted', outpoint: coin(1) }
+    const spent: FailedHook = {
+      ...{ service: 'ls_names', hook: 'spent', outpoint: coin(1), topic: 'tm_names' },
+      ...{ spender: txidOf(2), beef: Uint8Array.of(1) },
+    }
+    for (const hook of [evicted, spent, spent]) state.keepHook(hook)
+    const rows = sql.all('select service, hook, topic, vout, spender, beef from hook order by hook')
+    expect(rows).toEqual([
+      { service: 'ls_names', hook: 'evicted', topic: null, vout: 0, spender: null, beef: null },
+      {
+        service: 'ls_names',
+        hook: 'spent',
+        topic: 'tm_names',
+        vout: 0,
+        spender: Buffer.from(txidOf(2), 'hex'),
+        beef: Buffer.of(1),
+      },
+    ])
+    state.releaseHook(spent)
+    expect(sql.all('select hook from hook')).toEqual([{ hook: 'evicted' }])
+  })
+})
