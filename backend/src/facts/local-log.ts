@@ -1,34 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import { DamagedError } from '../graph/errors.js'
 import { CHUNK_BYTES } from '../graph/graph-store.js'
 import { sha256 } from '../graph/native-hash.js'
 import { concatBytes, joinBytes, toHex } from '../protocol/bytes.js'
 import type { Row, Sql } from './connection.js'
 import type { Fact, FactKind, NewFact } from './log.js'
-import { register, registerFact } from './registers.js'
-
-/** A body of more than one chunk stands in rows of its own, so that a range of it can be read without the rest. */
-const SCHEMA = `
-create table if not exists log (seq integer primary key autoincrement, kind integer not null, key blob not null,
-  at integer not null, length integer not null, body blob);
-create unique index if not exists log_key on log (kind, key);
-create table if not exists chunk (kind integer not null, key blob not null, position integer not null,
-  bytes blob not null, checksum blob not null);
-create unique index if not exists chunk_key on chunk (kind, key, position);
-create table if not exists log_meta (name text primary key, value) without rowid;
-`
-
-/**
- * Makes the tables of a log, and its identity, if it has none yet.
- *
- * @param options.base What scores are counted from: milliseconds since 1970.
- */
-export function makeLog(sql: Sql, { base = Date.now() }: { base?: number } = {}): void {
-  sql.exec(SCHEMA)
-  const id = randomBytes(16).toString('hex')
-  if (sql.run("insert into log_meta values ('id', ?) on conflict do nothing", id) === 0) return
-  new LocalLog(sql).insert(registerFact(register.setting('base'), 1, String(base)))
-}
 
 /** A log in SQLite. Facts are inserted within a transaction of the caller. */
 export class LocalLog {

@@ -10,8 +10,8 @@ import type { Row, Sql } from './connection.js'
  * What is written over and deleted: tables beside the log, in its file. Nothing is derived from them. All but pending and held
  * transactions may be lost.
  */
-const SCHEMA = `
--- Transactions that nothing admitted depends on, in order of arrival. waiting: it lost a conflict. client: by whom.
+export const STATE_SCHEMA = `
+-- Transactions that nothing admitted depends on, in the order in which they came. waiting: it lost a conflict. client: by whom.
 create table if not exists pending (arrived integer primary key autoincrement, txid blob not null unique, raw blob not null,
   height integer, root blob, merkle_path blob, bytes integer not null, client text, waiting integer not null);
 create index if not exists pending_first on pending (waiting, height is not null, arrived);
@@ -29,9 +29,9 @@ create table if not exists interaction (host text not null, topic text not null,
   primary key (host, topic)) without rowid;
 -- Attempts to find what is missing in front of an ordinal. Without a row: none yet.
 create table if not exists ancestor (txid blob not null, vout integer not null, hole integer not null, due integer not null,
-  arrival integer not null, tries integer not null, transactions integer not null, bytes integer not null,
+  place integer not null, tries integer not null, transactions integer not null, bytes integer not null,
   primary key (txid, vout)) without rowid;
-create index if not exists ancestor_due on ancestor (hole, due, arrival);
+create index if not exists ancestor_due on ancestor (hole, due, place);
 create table if not exists hook (subject blob primary key, service text not null, hook text not null, topic text,
   txid blob not null, vout integer not null, spender blob, beef blob) without rowid;
 create index if not exists hook_service on hook (service, subject);
@@ -43,14 +43,10 @@ export interface AncestorTry {
   tries: number
   /** When to try again, and its place among those that are due at the same time: milliseconds since 1970. */
   due: number
-  arrival: number
+  place: number
   /** What was fetched so far. */
   transactions: number
   bytes: number
-}
-
-export function makeState(sql: Sql): void {
-  sql.exec(SCHEMA)
 }
 
 /** What a host notes about itself and its work. */
@@ -87,11 +83,11 @@ export class State {
   }
 
   postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): void {
-    const { hole, due, arrival, tries, transactions, bytes } = attempt
+    const { hole, due, place, tries, transactions, bytes } = attempt
     for (const { txid, vout } of outpoints)
       this.sql.run(
         'insert or replace into ancestor values (?, ?, ?, ?, ?, ?, ?, ?)',
-        ...[fromHex(txid), vout, Number(hole), due, arrival, tries, transactions, bytes],
+        ...[fromHex(txid), vout, Number(hole), due, place, tries, transactions, bytes],
       )
   }
 
@@ -116,7 +112,7 @@ function hookKey(failed: FailedHook): Buffer {
 
 /** A transaction that nothing admitted depends on. */
 export interface PendingTransaction extends TransactionRecord {
-  /** Its place in the order of arrival. */
+  /** Its place in that order. */
   arrived: number
   /** Whether it lost a conflict. */
   isWaiting: boolean
@@ -248,7 +244,7 @@ export class Pending {
     return row && toHex(row.txid)
   }
 
-  /** All that lost a conflict, without their bytes, in order of arrival. */
+  /** All that lost a conflict, without their bytes, in the order in which they came. */
   waiting(): { txid: string; client: string | undefined; bytes: number }[] {
     return this.sql
       .all('select txid, client, bytes from pending where waiting = 1 order by arrived')

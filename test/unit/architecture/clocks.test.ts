@@ -12,6 +12,8 @@ const WALL_CLOCK: Record<string, string> = {
   'src/server/chain/header-rules.ts': 'compares the times of blocks',
   'src/server/chain/own-headers.ts': 'compares the times of blocks, and shows when sources responded',
   'src/client/own-headers.ts': 'compares the times of blocks',
+  'backend/src/facts/log-file.ts': 'what scores count from, once in the life of a log',
+  'backend/src/facts/local-log.ts': 'says when a fact came',
   'backend/src/storage/write/admission-tables.ts': 'what scores count from, once in the life of a store',
   'src/server/store/backup/backup.ts': 'a restored store continues above what its scores can have come to',
   'src/server/store/backup/backup-file.ts': 'says when a backup was made',

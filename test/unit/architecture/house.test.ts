@@ -54,6 +54,7 @@ const ARROWS: Record<string, string[]> = {
   storage: ['protocol', 'graph'],
   facts: ['protocol', 'graph'],
   index: ['protocol', 'graph', 'facts'],
+  writer: ['protocol', 'graph', 'facts', 'index'],
   'topic-managers': ['protocol', 'graph'],
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],

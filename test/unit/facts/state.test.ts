@@ -1,5 +1,6 @@
 import { Sql } from '../../../backend/src/facts/connection.js'
-import { makeState, Pending, State } from '../../../backend/src/facts/state.js'
+import { makeLog } from '../../../backend/src/facts/log-file.js'
+import { Pending, State } from '../../../backend/src/facts/state.js'
 import type { FailedHook } from '../../../backend/src/graph/hook-outbox.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 
@@ -10,14 +11,14 @@ const raw = (length: number): Uint8Array => new Uint8Array(length)
 let sql: Sql
 beforeEach(() => {
   sql = new Sql(':memory:')
-  makeState(sql)
+  makeLog(sql)
 })
 afterEach(() => sql.close())
 
 describe('pending transactions', () => {
   const open = (): Pending => new Pending(sql)
 
-  test('are found by themselves and by what they spend, in order of arrival', () => {
+  test('are found by themselves and by what they spend, in the order in which they came', () => {
     const pending = open()
     expect([pending.isEmpty, pending.has(txidOf(1))]).toEqual([true, false])
     pending.add({ txid: txidOf(2), raw: raw(20) }, [coin(8), coin(9)], { isWaiting: false })
@@ -92,16 +93,16 @@ describe('state', () => {
     const state = open()
     for (const value of ['one', 'two']) state.set('name', value)
     for (const since of [1, 1.5]) state.interaction('https://host', 'tm_names', since)
-    const attempt = { hole: false, tries: 1, due: 5, arrival: 6, transactions: 2, bytes: 30 }
+    const attempt = { hole: false, tries: 1, due: 5, place: 6, transactions: 2, bytes: 30 }
     state.postpone([coin(1), coin(1, 0xffffffff)], attempt)
     state.postpone([coin(1)], { ...attempt, hole: true, tries: 2 })
     expect(sql.all('select * from state')).toEqual([{ name: 'name', value: 'two' }])
     expect(sql.all('select since from interaction')).toEqual([{ since: 1.5 }])
     expect(
-      sql.all('select vout, hole, tries, due, arrival, transactions, bytes from ancestor order by vout'),
+      sql.all('select vout, hole, tries, due, place, transactions, bytes from ancestor order by vout'),
     ).toEqual([
-      { vout: 0, hole: 1, tries: 2, due: 5, arrival: 6, transactions: 2, bytes: 30 },
-      { vout: 0xffffffff, hole: 0, tries: 1, due: 5, arrival: 6, transactions: 2, bytes: 30 },
+      { vout: 0, hole: 1, tries: 2, due: 5, place: 6, transactions: 2, bytes: 30 },
+      { vout: 0xffffffff, hole: 0, tries: 1, due: 5, place: 6, transactions: 2, bytes: 30 },
     ])
   })
 

@@ -1,0 +1,31 @@
+import { randomBytes } from 'node:crypto'
+import type { Sql } from './connection.js'
+import { LocalLog } from './local-log.js'
+import { register, registerFact } from './registers.js'
+import { STATE_SCHEMA } from './state.js'
+
+/** A body of more than one chunk stands in rows of its own, so that a range of it can be read without the rest. */
+const SCHEMA = `
+create table if not exists log (seq integer primary key autoincrement, kind integer not null, key blob not null,
+  at integer not null, length integer not null, body blob);
+create unique index if not exists log_key on log (kind, key);
+create table if not exists chunk (kind integer not null, key blob not null, position integer not null,
+  bytes blob not null, checksum blob not null);
+create unique index if not exists chunk_key on chunk (kind, key, position);
+create table if not exists log_meta (name text primary key, value) without rowid;
+`
+
+/**
+ * Makes the tables of a log with those of `state`, and its identity, if the file has none yet.
+ *
+ * @param options.base What scores are counted from: milliseconds since 1970.
+ */
+export function makeLog(sql: Sql, { base = Date.now() }: { base?: number } = {}): void {
+  sql.exec(SCHEMA)
+  sql.exec(STATE_SCHEMA)
+  if (sql.get("select value from log_meta where name = 'id'") !== undefined) return
+  sql.exec('begin')
+  sql.run("insert into log_meta values ('id', ?)", randomBytes(16).toString('hex'))
+  new LocalLog(sql).insert(registerFact(register.setting('base'), 1, String(base)))
+  sql.exec('commit')
+}
