@@ -86,32 +86,34 @@ export function listsRoutes(options: ListOptions & { prefixes: string[]; respons
   const { store, network, prefixes, progress, responses } = options
   const { listings } = store
   type Read<Path> = (asked: { path: Path; query: unknown }) => Promise<ListAnswer>
-  const answered = <Path extends Record<string, string>>(
-    read: Read<Path>,
-    { shape = {} }: { shape?: object } = {},
-  ): RequestHandler<Path> => {
-    const queryKey = unlessAsked(Object.keys(shape))
-    return async (request, response) => {
-      const make = async () => {
-        const { value, dependsOn = ANYTHING } = await read({ path: request.params, query: request.query })
-        return jsonResponse(value, { ...TAGGED, dependsOn })
+  const answering =
+    (isAboutNames: boolean) =>
+    <Path extends Record<string, string>>(
+      read: Read<Path>,
+      { shape = {} }: { shape?: object } = {},
+    ): RequestHandler<Path> => {
+      const queryKey = unlessAsked(Object.keys(shape))
+      return async (request, response) => {
+        const make = async () => {
+          const { value, dependsOn = ANYTHING } = await read({ path: request.params, query: request.query })
+          return { value, sent: { ...TAGGED, dependsOn } }
+        }
+        if (!isAboutNames) {
+          const plain = async () => {
+            const { value, sent } = await make()
+            return jsonResponse(value, sent)
+          }
+          return await responses.respond(request as never, response, plain, queryKey)
+        }
+        const aboutNames = async () => {
+          const { value, sent } = await make()
+          return namesJsonResponse({ ...value, ...incomplete(progress) }, sent)
+        }
+        await responses.respondAboutNames(request as never, response, aboutNames, queryKey)
       }
-      await responses.respond(request as never, response, make, queryKey)
     }
-  }
-  const answeredAboutNames = <Path extends Record<string, string>>(
-    read: Read<Path>,
-    { shape = {} }: { shape?: object } = {},
-  ): RequestHandler<Path> => {
-    const queryKey = unlessAsked(Object.keys(shape))
-    return async (request, response) => {
-      const make = async () => {
-        const { value, dependsOn = ANYTHING } = await read({ path: request.params, query: request.query })
-        return namesJsonResponse({ ...value, ...incomplete(progress) }, { ...TAGGED, dependsOn })
-      }
-      await responses.respondAboutNames(request as never, response, make, queryKey)
-    }
-  }
+  const answered = answering(false)
+  const answeredAboutNames = answering(true)
   const routes = Router()
     .get(
       '/counts',
