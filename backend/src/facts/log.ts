@@ -1,7 +1,6 @@
 import { sha256 } from '../graph/native-hash.js'
 import type { Proof, TransactionRecord } from '../graph/records.js'
-import { HEADER_BYTES, headerAt, headerCount } from '../protocol/block-header.js'
-import { fromHex, joinBytes, readUtf8, reversed, toHex, utf8 } from '../protocol/bytes.js'
+import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 
 /**
  * The log of facts: what cannot be computed again, in the order in which they came. Facts are inserted once and never changed (`docs/facts.md`).
@@ -94,24 +93,6 @@ const HASH_BYTES = 32
 export function readProofFact({ key, body }: Pick<Fact, 'key' | 'body'>): { txid: string; proof: Proof } {
   const [height, root] = [readUint32(key, HASH_BYTES), toHex(key.subarray(HASH_BYTES + LENGTH_BYTES))]
   return { txid: toHex(key.subarray(0, HASH_BYTES)), proof: { height, root, merklePath: body } }
-}
-
-/** How many headers one fact has at most: those between two changes of the target. */
-const RUN = 2016
-
-/** Consecutive headers in runs: the key of each is the hash of its last header as displayed, its body the headers. */
-export function headerFacts(headers: Uint8Array): NewFact[] {
-  const facts: NewFact[] = []
-  for (let from = 0; from < headerCount(headers); from += RUN) {
-    const body = headers.subarray(from * HEADER_BYTES, (from + RUN) * HEADER_BYTES)
-    facts.push({ kind: FACT.header, key: headerHash(headerAt(body, headerCount(body) - 1)), body })
-  }
-  return facts
-}
-
-/** The hash of a header, in the order in which it is displayed. */
-export function headerHash(header: Uint8Array): Uint8Array {
-  return reversed(sha256(sha256(header)))
 }
 
 /** A body that stands nowhere in a transaction as a whole: its key is its SHA-256. */

@@ -1,7 +1,7 @@
 import type { AncestorTry } from '../facts/state.js'
 import type { TopicRefusal } from '../graph/admission-rules.js'
 import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
-import type { Dependency } from '../graph/dependencies.js'
+import type { Changes } from '../graph/dependencies.js'
 import type { Reason } from '../graph/errors.js'
 import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
@@ -13,8 +13,8 @@ import type { Outpoint } from '../protocol/outpoint.js'
 
 /** What a write changed. */
 export interface Written {
-  /** What answers depend on and has changed. */
-  changed: readonly Dependency[]
+  /** What answers depend on and has changed, also by other writes of the same commit; undefined: anything may have. */
+  changed: Changes
   /** How many transactions that were there before became active or inactive. */
   reorganised: number
 }
@@ -37,6 +37,8 @@ export interface Place {
   weight?: number
   /** For how many milliseconds it may wait behind one write in progress; by default, as long as it takes. */
   patience?: number
+  /** Set by what withdraws it once its patience is over. */
+  claim?: { begin(): boolean }
 }
 
 export interface RecordTransactions {

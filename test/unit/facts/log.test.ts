@@ -1,8 +1,6 @@
 import fc from 'fast-check'
 import {
   FACT,
-  headerFacts,
-  headerHash,
   NO_NOTES_BYTES,
   proofFact,
   readProofFact,
@@ -15,7 +13,7 @@ import {
   register,
   registerFact,
 } from '../../../backend/src/facts/registers.js'
-import { fromHex, toHex } from '../../../backend/src/protocol/bytes.js'
+import { toHex } from '../../../backend/src/protocol/bytes.js'
 
 const hash = fc.uint8Array({ minLength: 32, maxLength: 32 }).map(toHex)
 const vout = fc.integer({ min: 0, max: 0xffffffff })
@@ -48,22 +46,6 @@ test('a proof is read as it was written', () => {
       })
     }),
   )
-})
-
-// Block 0 of the main chain (https://en.bitcoin.it/wiki/Genesis_block).
-const GENESIS = fromHex(
-  `01000000${'00'.repeat(32)}3ba3edfd7a7b12b27ac72c3e67768f617fc81bc3888a51323a9fb8aa4b1e5e4a29ab5f49ffff001d1dac2b7c`,
-)
-
-test('headers are cut into runs, each under the hash of its last one', () => {
-  expect(toHex(headerHash(GENESIS))).toBe('000000000019d6689c085ae165831e934ff763ae46a2a6c172b3f1b60a8ce26f')
-  const many = new Uint8Array(80 * 2020)
-  many.set(GENESIS, 80 * 2015)
-  many.set(GENESIS, 80 * 2019)
-  const facts = headerFacts(many)
-  expect(facts.map(({ body }) => body.length)).toEqual([80 * 2016, 80 * 4])
-  for (const { kind, key } of facts) expect([kind, key]).toEqual([FACT.header, headerHash(GENESIS)])
-  expect(headerFacts(new Uint8Array(0))).toEqual([])
 })
 
 test('a register is read as it was written', () => {

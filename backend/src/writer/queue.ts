@@ -1,0 +1,217 @@
+import { steadyTime } from '../protocol/monotonic.js'
+import { type Place, WriterBusyError } from './writer.js'
+
+/** How many writes share a commit at most, and how much they weigh together, in bytes: all others wait for that commit. */
+const MAX_GROUP = 64
+const MAX_WEIGHT = 1024 * 1024
+/** From this weight on, a write has a commit of its own. */
+const HEAVY = MAX_WEIGHT / 2
+/** What takes longer than this, in milliseconds, holds the writer. */
+const LONG = 500
+
+/** A write that waits. */
+export interface Task {
+  /** Makes its changes, in a savepoint of its own. Its result is returned once they are committed. */
+  run: () => unknown
+  place: Place
+  resolve: (result: unknown) => void
+  reject: (error: unknown) => void
+}
+
+/** The outcome of a task of a group, in the order of the tasks. */
+export type Outcome = { done: unknown } | { failed: unknown }
+
+/**
+ * Where writes wait for the writer. The one with the highest priority goes first, and takes others along that wait: they share a
+ * commit, and so its sync to disk (group commit).
+ *
+ * The writer holds its thread while it works. So a write with limited patience can be withdrawn from another thread: what begins
+ * it or withdraws it is one exchange in shared memory ({@link Claim}).
+ */
+export class WriteQueue {
+  private readonly waiting: Task[] = []
+  private running: Promise<void> | undefined
+  private isHeld = false
+
+  /**
+   * @param commit Runs tasks and commits what they changed. @throws if nothing of any of them was kept.
+   * @param since Gets the time when the current group began, for those who wait in other threads.
+   */
+  constructor(
+    private readonly commit: (tasks: Task[]) => Outcome[],
+    private readonly since = new BusySince(),
+  ) {}
+
+  /** Runs a task when its turn comes, and resolves with its result after the commit. */
+  async add<Result>(run: () => Result, place: Place = {}): Promise<Result> {
+    return await new Promise<Result>((resolve, reject) => {
+      this.waiting.push({ run, place, resolve: resolve as Task['resolve'], reject })
+      this.start()
+    })
+  }
+
+  /** Begins nothing until {@link release}. */
+  hold(): void {
+    this.isHeld = true
+  }
+
+  release(): void {
+    this.isHeld = false
+    this.start()
+  }
+
+  /** Resolves when nothing is running, and nothing waits that may run. */
+  async idle(): Promise<void> {
+    await this.running
+  }
+
+  private start(): void {
+    if (this.isHeld || this.waiting.length === 0) return
+    this.running ??= this.runAll().finally(() => {
+      this.running = undefined
+      this.start()
+    })
+  }
+
+  private async runAll(): Promise<void> {
+    // What comes in the same turn of the event loop shares the first commit.
+    await Promise.resolve()
+    while (this.waiting.length > 0 && !this.isHeld) {
+      const tasks = this.takeGroup()
+      if (tasks.length === 0) continue
+      this.since.begin()
+      try {
+        const outcomes = this.commit(tasks)
+        for (const [index, { resolve, reject }] of tasks.entries()) {
+          const outcome = outcomes[index]
+          if (outcome !== undefined && 'done' in outcome) resolve(outcome.done)
+          else reject(outcome?.failed)
+        }
+      } catch (error) {
+        for (const { reject } of tasks) reject(error)
+      }
+      this.since.end()
+      // Messages that came meanwhile are received before the next group is chosen.
+      await new Promise((resume) => setImmediate(resume))
+    }
+  }
+
+  /** The next task, with others that share its commit. */
+  private takeGroup(): Task[] {
+    this.waiting.sort((one, other) => priorityOf(other) - priorityOf(one))
+    const taken: Task[] = []
+    let weight = 0
+    for (let at = 0; at < this.waiting.length && taken.length < MAX_GROUP; ) {
+      const task = this.waiting[at] as Task
+      const own = task.place.weight ?? 0
+      const isFirst = taken.length === 0
+      if (!isFirst && (own > HEAVY || weight + own > MAX_WEIGHT)) {
+        at++
+        continue
+      }
+      this.waiting.splice(at, 1)
+      if (task.place.claim !== undefined && !task.place.claim.begin()) continue
+      taken.push(task)
+      weight += own
+      if (own > HEAVY) break
+    }
+    return taken
+  }
+}
+
+function priorityOf({ place: { priority = 0 } }: Task): number {
+  return priority
+}
+
+const WAITING = 0
+const BEGUN = 1
+const WITHDRAWN = 2
+
+/** A write that may be withdrawn from another thread as long as it has not begun. */
+export class Claim {
+  private readonly cell: Int32Array
+
+  constructor(readonly buffer = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)) {
+    this.cell = new Int32Array(buffer)
+  }
+
+  /** @returns Whether it had not been withdrawn. */
+  begin(): boolean {
+    return Atomics.compareExchange(this.cell, 0, WAITING, BEGUN) === WAITING
+  }
+
+  /** @returns Whether it had not begun. */
+  withdraw(): boolean {
+    return Atomics.compareExchange(this.cell, 0, WAITING, WITHDRAWN) === WAITING
+  }
+}
+
+/** Since when the writer has been busy with one group, in memory that threads share. */
+export class BusySince {
+  private readonly cell: BigInt64Array
+
+  constructor(readonly buffer = new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)) {
+    this.cell = new BigInt64Array(buffer)
+  }
+
+  begin(): void {
+    Atomics.store(this.cell, 0, BigInt(steadyTime()))
+  }
+
+  end(): void {
+    Atomics.store(this.cell, 0, 0n)
+  }
+
+  /** For how many milliseconds; 0 if it is idle. */
+  get lasted(): number {
+    const since = Number(Atomics.load(this.cell, 0))
+    return since === 0 ? 0 : Math.max(1, steadyTime() - since)
+  }
+}
+
+/**
+ * Waits for a write, but not longer than its patience behind one group that holds the writer.
+ *
+ * @throws WriterBusyError: it was withdrawn, and nothing of it was stored.
+ */
+export async function withPatience<Result>(
+  writing: (claim: Claim) => Promise<Result>,
+  { patience, since }: { patience: number; since: BusySince },
+): Promise<Result> {
+  const claim = new Claim()
+  const began = steadyTime()
+  let timer: NodeJS.Timeout | undefined
+  const impatient = new Promise<never>((_, reject) => {
+    const look = (): void => {
+      const { lasted } = since
+      if (lasted < LONG) timer = setTimeout(look, Math.max(1, LONG - lasted)).unref()
+      else if (claim.withdraw()) reject(new WriterBusyError(steadyTime() - began))
+    }
+    timer = setTimeout(look, patience).unref()
+  })
+  try {
+    return await Promise.race([writing(claim), impatient])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A client with other submissions in the queue waits as if this one were so much longer for each: clients take turns. */
+const BYTES_PER_SUBMISSION = 16 * 1024
+/** How much later a submission is due for each doubling of its weight, in milliseconds. */
+const DELAY = 1000
+/** After how many milliseconds behind one long write a submission is answered that it may be tried again. */
+const PATIENCE = 2000
+
+/**
+ * The place of a submission that comes now: what is due first goes first, and a heavy one is due later. So a light one waits for
+ * the write in progress, but not for all the heavier ones that came shortly before it; and no flood of light ones holds a heavy
+ * one up for longer than some twenty seconds.
+ *
+ * @param submitted.bytes Of its transactions.
+ * @param submitted.ahead How many submissions of the same client are in the queue.
+ */
+export function submissionPlace({ bytes, ahead = 0 }: { bytes: number; ahead?: number | undefined }): Place {
+  const due = steadyTime() + DELAY * Math.log2(1 + (bytes + ahead * BYTES_PER_SUBMISSION) / 1024)
+  return { priority: -due, weight: bytes, patience: PATIENCE }
+}
