@@ -115,7 +115,7 @@ async function* submittedAtOnce(): AsyncGenerator<string> {
 }
 
 /** The second of the real mints, which spends an output of the first, as something to run again and again. */
-function realMint(): (() => void) | undefined {
+export function realMint(): (() => void) | undefined {
   const [first, second] = mainnetVectors()?.mineTree.mints.map(({ txid }) => mainnetTransaction(txid)) ?? []
   if (first === undefined || second === undefined) return undefined
   const [source, transaction] = [first, second].map(({ raw }) => Transaction.fromBinary(raw))

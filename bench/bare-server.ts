@@ -10,17 +10,24 @@ export interface Bare {
   express: string
 }
 
-/** In the order of the URLs. */
+/** A request whose answer is to be given to all. */
+export interface Likeness {
+  url: string
+  headers: Record<string, string> | undefined
+}
+
+/** In the order of the likenesses. */
 export type BareReady = Bare[]
 
-/** The process of the bare servers: for each URL that it is given, those that answer every request with what that answers. */
+/** The process of the bare servers: for each {@link Likeness} that it is given as JSON, those that answer every request like it. */
 const servers = await Promise.all(process.argv.slice(2).map(serversLike))
 process.once('disconnect', () => process.exit())
 answerCpuTime()
 process.send?.(servers satisfies BareReady)
 
-async function serversLike(url: string): Promise<Bare> {
-  const answer = await fetch(url)
+async function serversLike(json: string): Promise<Bare> {
+  const { url, headers: asked } = JSON.parse(json) as Likeness
+  const answer = await fetch(url, asked && { headers: asked })
   const body = Buffer.from(await answer.arrayBuffer())
   const headers = [...answer.headers].filter(([name]) => !['connection', 'date', 'keep-alive'].includes(name))
   const flat = headers.flat()
@@ -28,11 +35,12 @@ async function serversLike(url: string): Promise<Bare> {
     .disable('x-powered-by')
     .disable('etag')
     .get(/^\//, (_request, response) => {
+      response.status(answer.status)
       for (const [name, value] of headers) response.setHeader(name, value)
       response.end(body)
     })
   return {
-    node: await listening((_request, response) => void response.writeHead(200, flat).end(body)),
+    node: await listening((_request, response) => void response.writeHead(answer.status, flat).end(body)),
     express: await listening(app),
   }
 }

@@ -13,7 +13,7 @@ import { gather } from '../src/follow/ancestors.js'
 import { openNode } from '../src/server/node.js'
 import { verifySubmission } from '../src/server/submission/verify-submission.js'
 import type { ChainStatus } from '../src/server/telemetry/chain-status.js'
-import type { BareReady } from './bare-server.js'
+import type { BareReady, Likeness } from './bare-server.js'
 import type { HostUsage } from './follow-server.js'
 import type { SourceReady } from './follow-source.js'
 import { withProcess } from './load.js'
@@ -301,7 +301,7 @@ async function* readMeanwhile(
   const paths = files.outpoints.map((outpoint) => `/content/${outpoint}`)
   yield* withProcess(
     './bare-server.js',
-    [`${host.url}${paths[0]}`],
+    [JSON.stringify({ url: `${host.url}${paths[0]}`, headers: undefined } satisfies Likeness)],
     async function* ([bare]: BareReady, { pid: barePid = 0 }) {
       const servers = {
         host: { url: host.url, pid: host.process.pid ?? 0 },

@@ -1,4 +1,4 @@
-import type { Bare, BareReady } from './bare-server.js'
+import type { Bare, BareReady, Likeness } from './bare-server.js'
 import type { GatewayReady } from './gateway-server.js'
 import {
   cpuOfAdmitting,
@@ -148,7 +148,9 @@ export async function* compareWithBare(
   kind: keyof Bare,
   ours: Record<string, Compared>,
 ): AsyncGenerator<string> {
-  const likenesses = Object.values(ours).map(({ target: { origin, paths } }) => `${origin}${paths[0]}`)
+  const likenesses = Object.values(ours).map(({ target: { origin, paths, headers } }) =>
+    JSON.stringify({ url: `${origin}${paths[0]}`, headers } satisfies Likeness),
+  )
   yield* withProcess('./bare-server.js', likenesses, async function* (bare: BareReady, server) {
     for (const [index, [what, { target, wanted }]] of Object.entries(ours).entries()) {
       const origin = bare[index]?.[kind] ?? ''

@@ -27,6 +27,8 @@ export interface Target {
   connections?: number
   /** How many inscriptions a second it admits meanwhile, if it does so on request. */
   admitted?: number
+  /** Of the requests for long bodies. */
+  headers?: Record<string, string>
   /** The length of its bodies, if they are long: then a round has as many requests as make {@link LONG_BYTES}. */
   length?: number
 }
@@ -112,10 +114,11 @@ async function load(
     connections = CONNECTIONS,
     admitted = 0,
     length,
+    headers = {},
   }: Target,
   options: { workers?: number; connections?: number; duration?: number } = {},
 ): Promise<Round> {
-  if (length !== undefined) return await loadLong({ origin, paths, server, length })
+  if (length !== undefined) return await loadLong({ origin, paths, server, length, headers })
   const requests = paths.map((path) => ({
     path,
     method,
@@ -145,12 +148,16 @@ async function load(
  * A round of long bodies, with Node's own client: autocannon takes longer to read them than the server to send them, and leaves
  * many half-sent when the time is over, which costs the server as much.
  */
-async function loadLong({ origin, paths, server, length }: Target & { length: number }): Promise<Round> {
+async function loadLong(target: Target & { length: number }): Promise<Round> {
+  const { origin, paths, server, length, headers = {} } = target
   const agent = new Agent({ keepAlive: true, maxSockets: LONG_CONNECTIONS })
   const total = Math.max(Math.floor(LONG_BYTES / length), LONG_CONNECTIONS)
   const [before, since] = [await cpuOf(server), performance.now()]
   const ask = async (number: number): Promise<void> => {
-    const [answer] = await once(get(`${origin}${paths[number % paths.length]}`, { agent }), 'response')
+    const [answer] = await once(
+      get(`${origin}${paths[number % paths.length]}`, { agent, headers }),
+      'response',
+    )
     let received = 0
     for await (const chunk of answer) received += chunk.length
     if (received !== length) throw new Error(`${origin}: ${received} bytes of ${length}`)

@@ -5,6 +5,7 @@ import { comparison } from './comparison.js'
 import { constants } from './constants.js'
 import { costs } from './costs.js'
 import { covenant } from './covenant.js'
+import { facts } from './facts.js'
 import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { headers } from './headers.js'
@@ -55,6 +56,7 @@ const benches = {
   processes,
   follow,
   costs,
+  facts,
   clients,
   bundles,
   resolving,

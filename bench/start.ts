@@ -31,6 +31,8 @@ interface Start {
   listening: number
   /** Until `/health/ready` answers 200. */
   ready: number
+  /** The same by the clock. */
+  readyWall: number
   memory?: number
 }
 
@@ -101,7 +103,7 @@ async function bareNode(): Promise<{ cpu: number; memory: number }> {
   return { cpu: (user + system) / 1000, memory: rss / 2 ** 20 }
 }
 
-async function startOf(
+export async function startOf(
   { parameters, env = {} }: Program,
   { isAtRest }: { isAtRest: boolean },
 ): Promise<Start> {
@@ -118,10 +120,10 @@ async function startOf(
     const wall = performance.now() - began
     const listening = cpuOf(child)
     await answered(`http://127.0.0.1:${port}/health/ready`)
-    const ready = cpuOf(child)
-    if (!isAtRest) return { wall, listening, ready }
+    const [ready, readyWall] = [cpuOf(child), performance.now() - began]
+    if (!isAtRest) return { wall, listening, ready, readyWall }
     await setTimeout(REST)
-    return { wall, listening, ready, memory: memoryOf(child) }
+    return { wall, listening, ready, readyWall, memory: memoryOf(child) }
   } finally {
     if (child.kill()) await ended
   }

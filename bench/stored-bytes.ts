@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import Database from 'libsql'
 import { TOPICS } from '../backend/src/protocol/profile.js'
@@ -39,10 +40,20 @@ export async function* storedBytes(): AsyncGenerator<string> {
 
 /** The bytes of the pages in use of the store in a folder, the write-ahead log's included. */
 export function sizeOf(folder: string): number {
-  const database = new Database(join(folder, 'minetree.sqlite'))
-  const { bytes } = database.prepare(SIZE).get() as { bytes: number }
-  database.close()
-  return bytes
+  return Object.values(sizesOf(folder)).reduce((sum, size) => sum + size, 0)
+}
+
+/** The same of each of its SQLite files. */
+export function sizesOf(folder: string): Record<string, number> {
+  const files = readdirSync(folder).filter((file) => /\.(?:sqlite|db)$/.test(file))
+  return Object.fromEntries(
+    files.map((file) => {
+      const database = new Database(join(folder, file))
+      const { bytes } = database.prepare(SIZE).get() as { bytes: number }
+      database.close()
+      return [file, bytes]
+    }),
+  )
 }
 
 const SIZE = `select (page_count - freelist_count) * page_size as bytes

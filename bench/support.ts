@@ -24,7 +24,7 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
 
 /** The environment of a server that follows the tree of a fake chain; with other settings beside those. */
 export function settingsFor(
-  chain: FakeChain,
+  chain: Pick<FakeChain, 'deployment'>,
   folder: string,
   others: Record<string, string> = {},
 ): Record<string, string> {

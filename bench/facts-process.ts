@@ -1,0 +1,121 @@
+import { graphRecords, mergeRecords } from '../backend/src/graph/records.js'
+import { viewOf } from '../backend/src/graph/stored-transaction.js'
+import { spendsBy } from '../backend/src/graph/transaction-records.js'
+import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/block-header.js'
+import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
+import { type Node, openNode } from '../src/server/node.js'
+import { startServer } from '../src/server/server.js'
+import { batchesIn, headersIn, type NetworkIndex, readNetwork } from './facts-network.js'
+import { sizesOf } from './stored-bytes.js'
+import { configFor, SILENT, type Spent, spent } from './support.js'
+
+/** Which store a process has: the value of `STORAGE`. */
+export type Storage = 'tables' | 'facts'
+
+/** What a process of the bench is to do with a store of its own; the network is in another folder. */
+export type Task = 'fill' | 'rebuild' | 'read' | 'serve'
+
+export interface Filled extends Spent {
+  /** The bytes of all pages in use, by file. */
+  sizes: Record<string, number>
+}
+
+export interface Rebuilt extends Spent {
+  /** The most memory that the process had, in bytes. */
+  peak: number
+  sizes: Record<string, number>
+}
+
+/** Microseconds of processor time, by what is read. */
+export type ReadTimes = Record<string, number>
+
+export interface Serving {
+  url: string
+}
+
+const PAGE = 10_000
+const WARM = 300
+const READS = 2000
+
+const [task, storage, network, folder] = process.argv.slice(2) as [Task, Storage, string, string]
+process.once('SIGTERM', () => process.exit())
+process.once('disconnect', () => process.exit())
+const about = readNetwork(network)
+const config = configFor(about, folder, { STORAGE: storage })
+
+const tasks: Record<Task, () => Promise<unknown>> = { fill, rebuild, read, serve }
+process.send?.(await tasks[task]())
+
+async function fill(): Promise<Filled> {
+  const node = await openNode({ config, logger: SILENT })
+  let [wall, cpu] = [0, 0]
+  const headers = headersIn(network)
+  let tip: Uint8Array | undefined
+  for (let at = 0; at < headerCount(headers); at += PAGE) {
+    const page = headers.subarray(at * HEADER_BYTES, (at + PAGE) * HEADER_BYTES)
+    const change = { height: about.firstHeight + at, headers: page, tip }
+    if (!(await node.graph.store.headers.replaceFrom(change))) throw new Error('another wrote headers')
+    tip = headerAt(page, headerCount(page) - 1)
+  }
+  for (const batch of batchesIn(network)) {
+    const sets = batch.map((each) => graphRecords({ transactions: [each], spends: spendsBy(viewOf(each)) }))
+    const subjects = batch.map(({ txid }) => txid)
+    const took = await spent(() => node.graph.store.record(mergeRecords(sets), { subjects }))
+    wall += took.wall
+    cpu += took.cpu
+  }
+  await node.close()
+  return { wall, cpu, sizes: sizesOf(folder) }
+}
+
+async function rebuild(): Promise<Rebuilt> {
+  const node = await openNode({ config, logger: SILENT })
+  const took = await spent(() => node.maintenance.rebuild())
+  if (node.maintenance.status.state !== 'equal') throw new Error('the index is not complete')
+  await node.close()
+  return { ...took, peak: process.resourceUsage().maxRSS * 1024, sizes: sizesOf(folder) }
+}
+
+/** Opens the store, and reads it once for every message. */
+async function read(): Promise<ReadTimes> {
+  const node = await openNode({ config, logger: SILENT })
+  process.on('message', async () => process.send?.(await timesOf(node, about)))
+  return await timesOf(node, about)
+}
+
+async function timesOf({ graph: { store } }: Node, { long, names, moved }: NetworkIndex): Promise<ReadTimes> {
+  const outpoint = parseOutpoint(long)
+  const ordinals = moved.map((each) => parseOutpoint(each))
+  const pick = <Item>(items: readonly Item[], at: number): Item => items[(at * 7919) % items.length] as Item
+  const reads: Record<string, (at: number) => Promise<unknown>> = {
+    'tip of the long ordinal': () => store.ordinals.at(outpoint, -1),
+    'tip of an ordinal': (at) => store.ordinals.at(pick(ordinals, at), -1),
+    'name to tip': async (at) => {
+      const origin = await store.names.originOf(pick(names, at))
+      return origin && (await store.ordinals.at(origin, -1))
+    },
+    'merged MAP of the long ordinal': async () => {
+      const tip = await store.ordinals.at(outpoint, -1)
+      return tip && (await store.metadata.merged(tip.output.outpoint))
+    },
+  }
+  const times: ReadTimes = {}
+  for (const [what, ask] of Object.entries(reads)) {
+    for (let at = 0; at < WARM; at++) if ((await ask(at)) === undefined) throw new Error(`no ${what}`)
+    const { cpu } = await spent(async () => {
+      for (let at = 0; at < READS; at++) await ask(at)
+    })
+    times[what] = (cpu * 1000) / READS
+  }
+  return times
+}
+
+async function serve(): Promise<Serving> {
+  const { url } = await startServer({ config, logger: SILENT })
+  process.on('message', (message: 'cpu' | 'memory') => {
+    if (message === 'cpu') return process.send?.(process.cpuUsage())
+    globalThis.gc?.()
+    return process.send?.(process.memoryUsage().rss)
+  })
+  return { url }
+}

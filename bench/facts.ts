@@ -1,0 +1,524 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, rmSync } from 'node:fs'
+import { get } from 'node:http'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { MerklePath } from '@bsv/sdk'
+import { graphRecords } from '../backend/src/graph/records.js'
+import { spendsBy } from '../backend/src/graph/transaction-records.js'
+import { TOPICS } from '../backend/src/protocol/profile.js'
+import { type Node, openNode } from '../src/server/node.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+  p2pkh,
+} from '../test/support/protocol/fake-chain.js'
+import { realMint } from './admission.js'
+import {
+  LARGE_BYTES,
+  MixedNetwork,
+  type NetworkIndex,
+  readNetwork,
+  STREAM_CHUNK,
+  STREAM_CHUNKS,
+} from './facts-network.js'
+import type { Filled, ReadTimes, Rebuilt, Serving, Storage, Task } from './facts-process.js'
+import { compareWithBare } from './gateway.js'
+import { startOf } from './start.js'
+import { sizeOf } from './stored-bytes.js'
+import {
+  chainOfNames,
+  configFor,
+  LIVE_CODE_SIZE,
+  median,
+  SILENT,
+  settingsFor,
+  spent,
+  withFolder,
+} from './support.js'
+
+/** `BENCH_STORES=tables` measures one alone. */
+const STORES = (process.env.BENCH_STORES ?? 'tables,facts').split(',') as Storage[]
+/** The size of the mixed network. `BENCH_NETWORK` names a folder that keeps it, and the stores, for the next run. */
+const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
+
+/** How many transactions of each kind are measured, after as many that do not count, by turns. */
+const COUNT = 200
+const A_TURN = 50
+const ROUNDS = 5
+const BODY = 4096
+/** How long an idle node is watched, and after how long, in milliseconds. */
+const IDLE = 20_000
+const SETTLING = 5000
+const RANGE = 100 * 1024
+const STARTS = 5
+
+/** A figure of each store. */
+type Figures = Partial<Record<Storage, number>>
+
+/** The parts, in the order in which they run: `npm run bench facts store reads` runs two. Those of the second list share a network. */
+const PARTS = { store, submissions, disk }
+const NETWORK_PARTS = { rebuild, reads, idle, serving, 'first-read': firstRead, starting: start }
+
+/**
+ * The store of tables against the store of facts, on the same facts: CPU and bytes to store and to submit transactions, to derive
+ * the index of a mixed network again, reads, an idle node, long answers, the first read, a start.
+ */
+export async function* facts(wanted: readonly string[] = []): AsyncGenerator<string> {
+  const isWanted = (part: string): boolean => wanted.length === 0 || wanted.includes(part)
+  for (const [part, run] of Object.entries(PARTS)) if (isWanted(part)) yield* run()
+  const parts = Object.entries(NETWORK_PARTS).filter(([part]) => isWanted(part))
+  if (parts.length === 0) return
+  const kept = process.env.BENCH_NETWORK
+  if (kept !== undefined) {
+    yield* inNetwork(
+      kept,
+      parts.map(([, run]) => run),
+    )
+    return
+  }
+  const lines = await withFolder(
+    async (folder) =>
+      await linesOf(
+        inNetwork(
+          folder,
+          parts.map(([, run]) => run),
+        ),
+      ),
+  )
+  yield* lines
+}
+
+/** A network on disk, and a store of each kind that has it. */
+interface World {
+  network: string
+  about: NetworkIndex
+  folderOf: (storage: Storage) => string
+}
+
+async function* inNetwork(
+  folder: string,
+  parts: ((world: World) => AsyncGenerator<string>)[],
+): AsyncGenerator<string> {
+  const network = join(folder, `network-${TRANSACTIONS}`)
+  if (!existsSync(join(network, 'network.bin'))) {
+    mkdirSync(network, { recursive: true })
+    new MixedNetwork(network, TRANSACTIONS).write()
+  }
+  const about = readNetwork(network)
+  const world: World = { network, about, folderOf: (storage) => join(folder, `${storage}-${TRANSACTIONS}`) }
+  const filled: Figures = {}
+  for (const storage of STORES) {
+    const store = world.folderOf(storage)
+    if (existsSync(store)) continue
+    mkdirSync(store)
+    const { cpu } = await runTask<Filled>('fill', storage, world).catch((error: unknown) => {
+      rmSync(store, { recursive: true })
+      throw error
+    })
+    filled[storage] = cpu / about.count
+  }
+  if (Object.keys(filled).length > 0)
+    yield compared(`stored, 500 a commit: a transaction of ${about.count}`, filled, {
+      unit: 'ms of CPU',
+      digits: 3,
+    })
+  for (const part of parts) yield* part(world)
+}
+
+/** Runs a task in a process of its own, to its end. */
+async function runTask<Result>(task: Task, storage: Storage, world: World): Promise<Result> {
+  const child = startTask(task, storage, world)
+  try {
+    const [result] = (await Promise.race([once(child, 'message'), failed(child)])) as [Result]
+    return result
+  } finally {
+    await ended(child)
+  }
+}
+
+function startTask(task: Task, storage: Storage, { network, folderOf }: World): ChildProcess {
+  const file = new URL('./facts-process.js', import.meta.url)
+  const profile = process.env.BENCH_PROFILES
+  return fork(file, [task, storage, network, folderOf(storage)], {
+    execArgv: [
+      '--expose-gc',
+      ...(profile ? ['--cpu-prof', `--cpu-prof-dir=${join(profile, `${task}-${storage}`)}`] : []),
+    ],
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  })
+}
+
+async function failed(child: ChildProcess): Promise<never> {
+  const [code] = await once(child, 'exit')
+  throw new Error(`a process of the bench ended with ${code}`)
+}
+
+async function ended(child: ChildProcess): Promise<void> {
+  const exit = once(child, 'exit')
+  if (child.exitCode === null && child.kill()) await exit
+}
+
+interface Kind {
+  /** To be submitted, in order, each with what its BEEF has beside it. */
+  transactions: { transaction: FakeTransaction; with: FakeTransaction[] }[]
+}
+
+/** 2 × {@link COUNT} of each kind, and what they spend. */
+function kindsOf(chain: FakeChain): { setup: FakeTransaction[]; kinds: Record<string, Kind> } {
+  const numbers = Array.from({ length: 2 * COUNT }, (_, number) => number)
+  const fan = (satoshis: number, lockingScript: Uint8Array): FakeTransaction =>
+    chain.spend({ inputs: [], outputs: numbers.map(() => ({ satoshis, lockingScript })) })
+  const purse = fan(1000, OPEN_LOCK)
+  const coins = fan(5000, p2pkh(0))
+  const inscribed = numbers.map((vout) => {
+    const lockingScript = inscriptionScript({ contentType: 'image/png', body: randomBytes(BODY) })
+    const inputs = [{ transaction: purse, vout }]
+    return chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+  })
+  let tip = inscribed[0] as FakeTransaction
+  const steps = numbers.map((number) => {
+    const outputs = [{ satoshis: 1, lockingScript: p2pkh(2 + (number % 3)) }]
+    tip = chain.spend({ inputs: [{ transaction: tip, vout: 0 }], outputs })
+    return tip
+  })
+  const known = new Map([[chain.genesis.txid, chain.genesis]])
+  const mints = chainOfNames(2 * COUNT).map((name, vout) => {
+    const mint = chain.mint(name, { funding: [{ transaction: coins, vout }] })
+    known.set(mint.txid, mint)
+    return { transaction: mint, with: [known.get(mint.transaction.inputs[0]?.txid ?? '') ?? []].flat() }
+  })
+  const kinds: Record<string, Kind> = {
+    mint: { transactions: mints },
+    'inscription of 4 KiB': {
+      transactions: inscribed.map((transaction) => ({ transaction, with: [purse] })),
+    },
+    step: { transactions: steps.map((transaction) => ({ transaction, with: [] })) },
+  }
+  return { setup: [chain.genesis, purse, coins], kinds }
+}
+
+/** Runs on an open node of each store. */
+async function withNodes<Result>(
+  chain: FakeChain,
+  run: (nodes: [Storage, Node, string][]) => Promise<Result>,
+): Promise<Result> {
+  return await withFolder(async (folder) => {
+    const nodes: [Storage, Node, string][] = []
+    for (const storage of STORES) {
+      const own = join(folder, storage)
+      mkdirSync(own)
+      nodes.push([
+        storage,
+        await openNode({ config: configFor(chain, own, { STORAGE: storage }), logger: SILENT }),
+        own,
+      ])
+    }
+    try {
+      return await run(nodes)
+    } finally {
+      for (const [, node] of nodes) await node.close()
+    }
+  })
+}
+
+/** CPU to store a proven transaction alone, each durable before the next, and many in one write. */
+async function* store(): AsyncGenerator<string> {
+  const wanted: Record<string, number> = { mint: 0.35, 'inscription of 4 KiB': 0.35, step: 0.35 }
+  for (const many of [1, A_TURN]) {
+    const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
+    const { setup, kinds } = kindsOf(chain)
+    const write = async ({ graph }: Node, transactions: FakeTransaction[]): Promise<void> => {
+      const spends = transactions.flatMap(({ transaction }) => spendsBy(transaction))
+      const records = graphRecords({ transactions: transactions.map(provenRecord), spends })
+      await graph.store.record(records, { subjects: transactions.map(({ txid }) => txid) })
+    }
+    const lines = await withNodes(chain, async (nodes) => {
+      for (const [, node] of nodes) for (const transaction of setup) await write(node, [transaction])
+      const found: string[] = []
+      for (const [kind, { transactions }] of Object.entries(kinds)) {
+        const all = transactions.map(({ transaction }) => transaction)
+        const figures = await byTurns(nodes, all, async (node, some) => {
+          for (let at = 0; at < some.length; at += many) await write(node, some.slice(at, at + many))
+        })
+        const share = many === 1 && wanted[kind] !== undefined ? { wanted: wanted[kind] } : {}
+        found.push(compared(`stored, ${many} a commit: ${kind}`, figures, { unit: 'ms of CPU', ...share }))
+      }
+      return found
+    })
+    yield* lines
+  }
+}
+
+/** CPU to submit a proven transaction, so that no script runs; and a mint against the SDK's interpretation of one. */
+async function* submissions(): AsyncGenerator<string> {
+  const interpret = realMint()
+  const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
+  const { setup, kinds } = kindsOf(chain)
+  const topics = Object.values(TOPICS)
+  const lines = await withNodes(chain, async (nodes) => {
+    for (const [, { overlay }] of nodes)
+      for (const transaction of setup) await overlay.engine.submit({ beef: beefOf(transaction), topics })
+    const found: string[] = []
+    for (const [kind, { transactions }] of Object.entries(kinds)) {
+      const beefs = transactions.map(({ transaction, with: others }) => beefOf(transaction, { with: others }))
+      const interpreting: number[] = []
+      const figures = await byTurns(nodes, beefs, async ({ overlay }, some) => {
+        for (const beef of some) await overlay.engine.submit({ beef, topics })
+      })
+      found.push(compared(`submitted, one at a time: ${kind}`, figures, { unit: 'ms of CPU', wanted: 0.5 }))
+      if (kind !== 'mint' || interpret === undefined) continue
+      for (let turn = 0; turn < 2 * A_TURN; turn++) interpreting.push((await spent(interpret)).cpu)
+      const base = interpreting.slice(A_TURN).reduce((sum, each) => sum + each, 0) / A_TURN
+      const ratios = Object.entries(figures).map(([storage, cpu]) => `${storage} ${(cpu / base).toFixed(2)}`)
+      found.push(
+        `a mint against the SDK's interpretation of it (${base.toFixed(2)} ms): ${ratios.join(', ')} (wanted: 0.4)`,
+      )
+    }
+    return found
+  })
+  yield* lines
+}
+
+/** Bytes that a proven inscription of 4 KiB takes on disk beyond its content. */
+async function* disk(): AsyncGenerator<string> {
+  const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
+  const { setup, kinds } = kindsOf(chain)
+  const inscriptions = kinds['inscription of 4 KiB']?.transactions.map(({ transaction }) => transaction) ?? []
+  const figures = await withNodes(chain, async (nodes) => {
+    const bytes: Figures = {}
+    for (const [storage, { graph }, folder] of nodes) {
+      const write = async (transactions: FakeTransaction[]): Promise<void> => {
+        for (const each of transactions) {
+          const records = graphRecords({
+            transactions: [provenRecord(each)],
+            spends: spendsBy(each.transaction),
+          })
+          await graph.store.record(records, { subjects: [each.txid] })
+        }
+      }
+      await write([...setup, ...inscriptions.slice(0, COUNT)])
+      const before = sizeOf(folder)
+      await write(inscriptions.slice(COUNT))
+      bytes[storage] = (sizeOf(folder) - before) / COUNT - BODY
+    }
+    return bytes
+  })
+  yield compared('on disk, an inscription of 4 KiB beyond its content', figures, {
+    unit: 'bytes',
+    digits: 0,
+    most: 1500,
+  })
+}
+
+/** CPU of an item, in milliseconds: the median of the turns of the second half. */
+async function byTurns<Item>(
+  nodes: [Storage, Node, string][],
+  items: Item[],
+  run: (node: Node, some: Item[]) => Promise<void>,
+): Promise<Figures> {
+  const times = new Map<Storage, number[]>(nodes.map(([storage]) => [storage, []]))
+  for (let at = 0; at < items.length; at += A_TURN) {
+    for (const [storage, node] of nodes) {
+      const { cpu } = await spent(() => run(node, items.slice(at, at + A_TURN)))
+      if (at >= items.length / 2) times.get(storage)?.push(cpu / A_TURN)
+    }
+  }
+  return Object.fromEntries([...times].map(([storage, all]) => [storage, median(all)]))
+}
+
+async function* rebuild(world: World): AsyncGenerator<string> {
+  const { count } = world.about
+  const [cpu, wall, peak, disk]: Figures[] = [{}, {}, {}, {}]
+  const sizes: string[] = []
+  for (const storage of STORES) {
+    const rebuilt = await runTask<Rebuilt>('rebuild', storage, world)
+    if (cpu === undefined || wall === undefined || peak === undefined || disk === undefined) return
+    cpu[storage] = rebuilt.cpu / count
+    wall[storage] = rebuilt.wall / 1000
+    peak[storage] = rebuilt.peak / 2 ** 20
+    disk[storage] = sum(rebuilt.sizes) / count
+    for (const [file, bytes] of Object.entries(rebuilt.sizes))
+      sizes.push(`${file} ${(bytes / count).toFixed(0)}`)
+  }
+  const what = `index of ${count} transactions derived again`
+  yield compared(`${what}: each`, cpu ?? {}, { unit: 'ms of CPU', digits: 3, wanted: 0.25 })
+  yield compared(`${what}: whole`, wall ?? {}, { unit: 's', digits: 1 })
+  yield compared(`${what}: most memory`, peak ?? {}, { unit: 'MiB', digits: 0, most: 400 })
+  yield compared('on disk, a transaction of the network', disk ?? {}, { unit: 'bytes', digits: 0 })
+  yield `bytes of a transaction by file: ${sizes.join(', ')} (wanted: the index 600)`
+}
+
+/** Reads of the store, without what the server keeps in memory: by turns, in a process for each store. */
+async function* reads(world: World): AsyncGenerator<string> {
+  const times = new Map<Storage, ReadTimes[]>(STORES.map((storage) => [storage, []]))
+  const children = STORES.map((storage) => [storage, startTask('read', storage, world)] as const)
+  try {
+    for (const [, child] of children) await Promise.race([once(child, 'message'), failed(child)])
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const [storage, child] of children) {
+        child.send('again')
+        const [found] = (await once(child, 'message')) as [ReadTimes]
+        times.get(storage)?.push(found)
+      }
+    }
+  } finally {
+    for (const [, child] of children) await ended(child)
+  }
+  for (const what of Object.keys([...times.values()][0]?.[0] ?? {})) {
+    const figures = [...times].map(([storage, all]) => [
+      storage,
+      median(all.map((each) => each[what] ?? Number.NaN)),
+    ])
+    yield compared(`read: ${what}`, Object.fromEntries(figures), {
+      unit: 'µs of CPU',
+      digits: 0,
+      wanted: 0.5,
+    })
+  }
+}
+
+/** The share of a core that a server takes that has no sources and no requests. */
+async function* idle(world: World): AsyncGenerator<string> {
+  const figures: Figures = {}
+  for (const storage of STORES)
+    figures[storage] = await serve(storage, world, async (_, child) => {
+      await sleep(SETTLING)
+      const before = await cpuOf(child)
+      await sleep(IDLE)
+      return ((await cpuOf(child)) - before) / IDLE / 10
+    })
+  yield compared('an idle node', figures, { unit: '% of a core', digits: 2, most: 0.2 })
+}
+
+/** Long answers against `node:http` with the same bytes. */
+async function* serving(world: World): AsyncGenerator<string> {
+  for (const storage of STORES) {
+    const lines = await serve(storage, world, async ({ url }, server) => {
+      const { large, stream } = world.about
+      const from = Math.floor((STREAM_CHUNKS * STREAM_CHUNK) / 2) - RANGE / 3
+      const headers = { Range: `bytes=${Math.floor(from)}-${Math.floor(from) + RANGE - 1}` }
+      const compared = compareWithBare('node', {
+        '10 MiB by outpoint': {
+          target: { origin: url, server, paths: [`/content/${large}`], length: LARGE_BYTES },
+          wanted: 0.5,
+        },
+        '100 KiB in the middle of a stream': {
+          target: { origin: url, server, paths: [`/svc/gateway/stream/${stream}`], length: RANGE, headers },
+          wanted: 0.25,
+        },
+      })
+      return await linesOf(compared)
+    })
+    for (const line of lines) yield `${storage}: ${line}`
+  }
+}
+
+/** The first answer of a server that has just started: the tip of an ordinal. */
+async function* firstRead(world: World): AsyncGenerator<string> {
+  const { long, moved } = world.about
+  for (const [what, outpoint] of Object.entries({ 'a short life': moved[0], 'a long life': long })) {
+    const times = new Map<Storage, number[]>(STORES.map((storage) => [storage, []]))
+    for (let round = 0; round < ROUNDS; round++) {
+      for (const storage of STORES) {
+        const took = await serve(storage, world, async ({ url }) => {
+          await sleep(500)
+          const since = performance.now()
+          const [answer] = await once(get(`${url}/content/${outpoint}:-1`), 'response')
+          await answer.resume().toArray()
+          if (answer.statusCode !== 200) throw new Error(`answered ${answer.statusCode}`)
+          return performance.now() - since
+        })
+        times.get(storage)?.push(took)
+      }
+    }
+    const figures = Object.fromEntries([...times].map(([storage, all]) => [storage, median(all)]))
+    yield compared(`first read, the tip of an ordinal with ${what}`, figures, {
+      unit: 'ms',
+      digits: 1,
+      most: 5,
+    })
+  }
+}
+
+/** A start of the command line that was built last, over the network. */
+async function* start(world: World): AsyncGenerator<string> {
+  const main = new URL('../../cli/main.js', import.meta.url).pathname
+  if (!existsSync(main)) {
+    yield 'start: left out: it needs the command line as `npm run build` makes it'
+    return
+  }
+  const [ready, memory]: [Figures, Figures] = [{}, {}]
+  for (const storage of STORES) {
+    const env = settingsFor(world.about, world.folderOf(storage), { STORAGE: storage, LOG_LEVEL: 'info' })
+    const starts = []
+    for (let round = 0; round < STARTS; round++)
+      starts.push(await startOf({ parameters: [main, 'serve'], env }, { isAtRest: true }))
+    ready[storage] = median(starts.map(({ readyWall }) => readyWall))
+    memory[storage] = median(starts.map((each) => each.memory ?? Number.NaN))
+  }
+  yield compared('from a start until it is ready', ready, { unit: 'ms', digits: 0, most: 300 })
+  yield compared('memory at rest', memory, { unit: 'MiB', digits: 0, most: 80 })
+}
+
+async function serve<Result>(
+  storage: Storage,
+  world: World,
+  run: (serving: Serving, server: ChildProcess) => Promise<Result>,
+): Promise<Result> {
+  const child = startTask('serve', storage, world)
+  try {
+    const [ready] = (await Promise.race([once(child, 'message'), failed(child)])) as [Serving]
+    return await run(ready, child)
+  } finally {
+    await ended(child)
+  }
+}
+
+async function linesOf(generator: AsyncGenerator<string>): Promise<string[]> {
+  const lines: string[] = []
+  for await (const line of generator) lines.push(line)
+  return lines
+}
+
+/** Microseconds of processor time that a process has used. */
+async function cpuOf(child: ChildProcess): Promise<number> {
+  child.send('cpu')
+  const [{ user, system }] = (await once(child, 'message')) as [NodeJS.CpuUsage]
+  return user + system
+}
+
+/** A line for a figure of each store, and the share that the second is of the first. */
+function compared(
+  what: string,
+  figures: Figures,
+  options: { unit: string; digits?: number; wanted?: number; most?: number },
+): string {
+  const { unit, digits = 2, wanted, most } = options
+  const shown = Object.entries(figures).map(([storage, figure]) => `${storage} ${figure.toFixed(digits)}`)
+  const { tables, facts } = figures
+  const share = tables !== undefined && facts !== undefined ? `; ${(facts / tables).toFixed(2)} of it` : ''
+  const goals = [
+    ...(wanted === undefined ? [] : [`${wanted} of it`]),
+    ...(most === undefined ? [] : [`at most ${most} ${unit}`]),
+  ]
+  return `${what}: ${shown.join(', ')} ${unit}${share}${goals.length > 0 ? ` (wanted: ${goals.join(', ')})` : ''}`
+}
+
+function provenRecord({ txid, raw, height }: FakeTransaction): {
+  txid: string
+  raw: Uint8Array
+  proof: { merklePath: Uint8Array; height: number; root: string }
+} {
+  const path = new MerklePath(height, [[{ offset: 0, hash: txid, txid: true }]])
+  return { txid, raw, proof: { merklePath: Uint8Array.from(path.toBinary()), height, root: txid } }
+}
+
+function sum(sizes: Record<string, number>): number {
+  return Object.values(sizes).reduce((total, size) => total + size, 0)
+}
