@@ -40,7 +40,9 @@ export class NonFinalSubmissions {
   async hold(contents: BeefContents, lock: ChainPosition): Promise<void> {
     const { store, writeLock } = this.options
     const { txid } = contents.subject
-    const beef = encodeBeef([...knownTransactions(contents)].reverse())
+    const known = new Map(knownTransactions(contents).map((each) => [each.txid, each]))
+    // In the order of the BEEF that came, which has parents first: what two of them are built on may be found late.
+    const beef = encodeBeef(contents.txids.flatMap((each) => known.get(each) ?? []))
     if (store === undefined || beef.length > MAX_HELD_BYTES)
       throw new InvalidSubmissionError(`${txid} is not final yet: submit it once its lock time is reached`)
     await writeLock.run(() => store.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))

@@ -292,6 +292,30 @@ describe('what waits', () => {
     expect(await statuses(world, ...contents)).toEqual([404, 200, 404])
   })
 
+  test('for a lock time is admitted when that has come, though two of its ancestors are built on a third', async () => {
+    const world = await started()
+    const { chain, headers, coin, purse } = world
+    const open = (satoshis: number) => ({ satoshis, lockingScript: OPEN_LOCK })
+    const base = chain.spend({ inputs: [coin()], outputs: [open(10), open(10)] })
+    const near = chain.spend({ inputs: [{ transaction: base, vout: 0 }], outputs: [open(9)] })
+    const far = chain.spend({ inputs: [{ transaction: near, vout: 0 }], outputs: [open(8)] })
+    const { height } = headers.bestTip
+    const late = chain.spend({
+      inputs: [
+        { transaction: far, vout: 0 },
+        { transaction: base, vout: 1 },
+      ],
+      outputs: [inscribed('late')],
+      lockTime: height + 1,
+      sequence: 0,
+    })
+    const nothing = { tm_names: [], tm_ordinals: [] }
+    expect(admitted(await submit(world, late, [purse, base, near, far]))).toEqual(nothing)
+    headers.grow(1)
+    const again = await world.restart()
+    await until(async () => (await statuses(again, `/content/${late.outpoint(0)}`))[0] === 200)
+  })
+
   test('for its lock time is admitted when that has come', async () => {
     // A covenant of version 2 takes no lock time.
     const world = await started({ COVENANT_VERSION: '1' })
