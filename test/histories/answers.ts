@@ -283,6 +283,7 @@ export class Answers {
     for (const { txid, said, outpoint } of this.history.transactions) {
       if (!this.facts.insertionOrder.has(txid)) continue
       for (const [vout, { satoshis, content, map }] of said.entries()) {
+        if (this.isRefused(outpoint(vout))) continue
         const holds = content !== undefined || (satoshis === 1 && map !== undefined)
         if (holds || admitted.has(this.received(outpoint(vout)) ?? '')) admitted.add(outpoint(vout))
       }
@@ -309,9 +310,16 @@ export class Answers {
     return undefined
   }
 
-  /** The output before an output in its lineage; the name that a mint makes has none. */
+  /** The output before an output in its lineage; the name that a mint makes has none. Behind what a policy refuses, nobody looks. */
   private previousOf(outpoint: string): string | undefined {
-    return this.origins.has(outpoint) ? undefined : this.received(outpoint)
+    const received = this.origins.has(outpoint) ? undefined : this.received(outpoint)
+    return received !== undefined && received !== 'unknown' && this.isRefused(received) ? 'unknown' : received
+  }
+
+  /** Whether the operator's policy does not take what an output holds. */
+  private isRefused(outpoint: string): boolean {
+    const type = this.written(outpoint).content?.contentType
+    return type !== undefined && this.history.refusedTypes.includes(type)
   }
 
   /** The unbroken 1-sat run that an output stands in, and whether nothing is missing before it. */

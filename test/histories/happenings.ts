@@ -27,6 +27,10 @@ export type Happening =
   | ({ kind: 'submit'; which: 'next' | 'new' | 'made' | 'any' | 'moved'; at: number } & Manner)
   /** Blocks are mined; with `reorg`, after so many were taken back. */
   | { kind: 'mine'; reorg: number; blocks: number; choice: number }
+  /** Blocks that were taken back are on the chain again. */
+  | { kind: 'return'; choice: number }
+  /** The host looks for submissions that have become final. */
+  | { kind: 'release' }
   /** The host learns which blocks are no more. */
   | { kind: 'follow' }
   /** A proof comes that the chain no longer holds. */
@@ -71,6 +75,8 @@ export const happenings = {
       choice,
     })
   },
+  return: fc.record({ kind: fc.constant('return' as const), choice }),
+  release: fc.constant({ kind: 'release' as const }),
   follow: fc.constant({ kind: 'follow' as const }),
   stale: fc.record({ kind: fc.constant('stale' as const), at }),
   ingest: fc.record({ kind: fc.constant('ingest' as const), at, stale: rarely }),

@@ -17,6 +17,7 @@ import {
   type NonStrictUnlocking,
   nonStrictlyUnlocked,
 } from '../support/protocol/non-strict-mints.js'
+import { FIRST_HEIGHT } from '../support/server/header-chain.js'
 
 /** A transaction of a history, with what the test knows of it without reading a script. */
 export interface HistoryTransaction extends FakeTransaction {
@@ -28,6 +29,8 @@ export interface HistoryTransaction extends FakeTransaction {
   mint?: { name: string; node: string }
   /** Set where an input cannot be signed for here, or spends what nobody has: it is valid with a proof only. */
   needsProof: boolean
+  /** The lowest height of a block that may be below that which holds it, if it has a lock time. */
+  lockHeight?: number
 }
 
 /** What histories are made of, apart from the deeds. */
@@ -38,6 +41,8 @@ export interface Shape {
    * knows. With many purses of few coins, what places an ordinal is often not known yet.
    */
   purses: readonly (readonly number[])[]
+  /** The types of content that the operator's policy does not take; by default, it takes all. */
+  refusedTypes?: readonly string[]
 }
 
 /** Transactions, parents first: genesis, purses that pay, and what came of the deeds. */
@@ -48,6 +53,7 @@ export interface History {
   byTxid: ReadonlyMap<string, HistoryTransaction>
   /** Genesis and the purses, whose blocks are never reorganised. */
   first: ReadonlySet<HistoryTransaction>
+  refusedTypes: readonly string[]
   /** What the deeds made, and genesis: answers are read about their outputs. */
   subjects: HistoryTransaction[]
 }
@@ -92,6 +98,10 @@ export interface Deed {
   /** Where a coin of which nobody has the transaction stands among the inputs; beyond them, there is none. */
   foreign: number
   pays: { coin: Pick; place: 'last' | 'first' | 'nowhere' }
+  /** Whether a move spends a node as well, which only a block can prove. */
+  burns: boolean
+  /** How many blocks after the first ones have to be there before one may hold it; 0 for none. A mint has no lock time. */
+  lock: number
   /** What becomes of the coins of a move: each goes on, in an output of its value; or outputs come as they do. */
   flow: 'goes on' | 'free'
   outputs: { kind: OutputKind; key: number; text: number }[]
@@ -115,6 +125,8 @@ export function deedOf(varied: {
   flow: fc.Arbitrary<Deed['flow']>
   unlocking: fc.Arbitrary<number>
   foreign: fc.Arbitrary<number>
+  burns?: fc.Arbitrary<boolean>
+  lock?: fc.Arbitrary<number>
   coins: { minLength: number; maxLength: number }
 }): fc.Arbitrary<Deed> {
   const at = fc.nat(9)
@@ -132,6 +144,8 @@ export function deedOf(varied: {
       coin: fc.record({ from: varied.paysFrom, carries: fc.constant(false), at }),
       place: varied.paysAt,
     }),
+    burns: varied.burns ?? fc.constant(false),
+    lock: varied.lock ?? fc.constant(0),
     flow: varied.flow,
     outputs: fc.array(output, { minLength: 1, maxLength: 4 }),
   })
@@ -140,7 +154,8 @@ export function deedOf(varied: {
 export const TEXTS = [0, 1, 2]
 
 /** Makes a history of deeds. The same deeds make the same history. */
-export function historyOf(deeds: readonly Deed[], { covenantVersion, purses: values }: Shape): History {
+export function historyOf(deeds: readonly Deed[], shape: Shape): History {
+  const { covenantVersion, purses: values, refusedTypes = [] } = shape
   const chain = new FakeChain({ difficulty: 1, covenantVersion })
   const root = { satoshis: 1, script: chain.node('').lockingScript, domain: '' }
   const genesis = described(chain.genesis, [root, { satoshis: 1000, script: p2pkh(0) }], true)
@@ -157,6 +172,7 @@ export function historyOf(deeds: readonly Deed[], { covenantVersion, purses: val
     chain,
     genesis,
     byTxid,
+    refusedTypes,
     first: new Set(first),
     transactions: [...first, ...made],
     subjects: [genesis, ...made],
@@ -171,6 +187,8 @@ class Grower {
   private readonly coins: string[]
   private readonly paying: string[]
   private readonly nodes: string[]
+  /** The height of the last block of what is mined first. */
+  private readonly firstHeight: number
 
   constructor(
     private readonly chain: FakeChain,
@@ -184,19 +202,24 @@ class Grower {
     this.coins = coinsOf(false)
     this.paying = coinsOf(true)
     this.nodes = [genesis.outpoint(0)]
+    this.firstHeight = FIRST_HEIGHT + 1 + purses.length
   }
 
-  grow({ kind, node, character, position, unlocking, coins, foreign, pays, flow, outputs }: Deed): void {
+  grow(deed: Deed): void {
+    const { kind, node, character, position, unlocking, coins, foreign, pays, flow, outputs } = deed
     const payment =
       pays.place === 'nowhere' && kind === 'move' ? undefined : this.chosen(pays.coin, this.paying)
     const held = kind === 'inscribe' ? [] : coins.flatMap((each) => this.chosen(each, this.coins) ?? [])
     const around = payment === undefined ? [] : [payment]
+    const burnt = kind === 'move' && deed.burns ? this.chosen(node, this.nodes) : undefined
+    if (burnt !== undefined) held.splice(position, 0, burnt)
     const known = [...new Set(pays.place === 'first' ? [...around, ...held] : [...held, ...around])]
     const unknown = foreign <= known.length ? this.chain.madeUpCoin() : undefined
     const funding = known.map(parseOutpoint)
     if (unknown !== undefined) funding.splice(foreign, 0, unknown)
     if (funding.length === 0) return
-    const needsProof = unknown !== undefined || known.some((each) => this.isLocked(each))
+    const needsProof =
+      unknown !== undefined || burnt !== undefined || known.some((each) => this.isLocked(each))
     const purse = unknown === undefined ? this.sumOf(known) : Number.POSITIVE_INFINITY
     if (kind === 'mint') {
       const outpoint = this.chosen(node, this.nodes)
@@ -218,7 +241,13 @@ class Grower {
     )
     const goesOn = kind === 'move' && flow === 'goes on' && unknown === undefined
     const said = affordable(goesOn ? this.goingOn(known, made) : made, purse)
-    this.add(described(this.chain.spend({ inputs: funding, outputs: said.map(outputOf) }), said, needsProof))
+    const lockHeight = deed.lock === 0 ? undefined : this.firstHeight + deed.lock
+    const transaction = this.chain.spend({
+      inputs: funding,
+      outputs: said.map(outputOf),
+      ...(lockHeight !== undefined && { lockTime: lockHeight, sequence: 0 }),
+    })
+    this.add({ ...described(transaction, said, needsProof), ...(lockHeight !== undefined && { lockHeight }) })
   }
 
   /** An output for each coin, of its value; for every third of 1 satoshi one of those that were made, where it is worth that. */

@@ -4,8 +4,9 @@ import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import { encodeBeef } from '../../backend/src/graph/write-beef.js'
 import { proofIn } from '../support/protocol/block.js'
 import type { BlockedItem } from './answers.js'
+import type { Proof } from './decision.js'
 import type { HistoryTransaction } from './history.js'
-import type { Model } from './model.js'
+import type { Model, ModelOptions } from './model.js'
 
 /** What a host answered, read to its end. */
 export interface Answer {
@@ -73,8 +74,18 @@ export abstract class Host {
   /** Lets it learn that the chain has changed from a height on. */
   abstract follow(height: number): Promise<void>
 
-  /** Whether it still holds a proof that the chain has taken back. One that follows each change at once holds none. */
-  async holdsProof(_txid: string): Promise<boolean> {
+  /** What its store does with proofs, and with what comes together. */
+  get model(): ModelOptions {
+    return { proofs: 'last', order: 'submissions' }
+  }
+
+  /** Takes what it holds that has become final, for hosts that do so when they are asked. */
+  release?(): Promise<void>
+
+  /**
+   * Whether a proof still counts there that the chain has taken back. Of one that follows each change at once, none does.
+   */
+  async holdsProof(_txid: string, _proof: Proof): Promise<boolean> {
     return false
   }
 

@@ -12,6 +12,8 @@ export class MinedChain {
   readonly headers = new HeaderChain()
   private readonly blocks: Block[] = []
   private mined = new Map<string, Block>()
+  /** Branches that others took the place of, and that may grow again. */
+  private readonly left: Branch[] = []
 
   /** Genesis and the purses are mined first. */
   constructor(private readonly history: History) {
@@ -77,14 +79,40 @@ export class MinedChain {
     const base = Math.max(tip - reorg, this.firstHeight)
     const isOver = (block: Block): boolean => block.header.height > base
     const taken = [...this.mined].filter(([, block]) => isOver(block)).map(([txid]) => txid)
+    if (base < tip) this.left.push(this.headers.branch)
     const branch = base < tip ? this.headers.fork(base) : this.headers.branch
     this.mined = new Map([...this.mined].filter(([, block]) => !isOver(block)))
     this.changedFrom = Math.min(this.changedFrom, base)
     const count = base < tip ? Math.max(blocks, tip - base + 1) : blocks
     for (let mined = 0; mined < count; mined++)
-      this.add(this.minable({ random, share, taken, among }), branch)
+      this.add(this.minable({ random, share, taken, among, height: branch.tip.height + 1 }), branch)
     if (base < tip) this.headers.reorg(branch)
     return tip - base
+  }
+
+  /**
+   * Lets a branch count again that was left, once it has got as many empty blocks as it needs for that.
+   *
+   * @returns how many blocks were taken back for it; undefined if no branch was left.
+   */
+  comeBack(choice: number): number | undefined {
+    const [branch] = this.left.splice(choice % Math.max(this.left.length, 1), 1)
+    if (branch === undefined) return undefined
+    const { branch: before, bestTip } = this.headers
+    while (branch.tip.height <= bestTip.height) this.add([], branch)
+    this.headers.reorg(branch)
+    this.left.push(before)
+    const parted = [...branch.blocks()].find(
+      ({ header }) => before.block(header.height)?.header.hash === header.hash,
+    )
+    const base = parted?.header.height ?? this.firstHeight
+    this.changedFrom = Math.min(this.changedFrom, base)
+    this.mined = new Map(
+      [...branch.blocks()].flatMap((block) =>
+        block.txids.filter((txid) => this.history.byTxid.has(txid)).map((txid) => [txid, block] as const),
+      ),
+    )
+    return bestTip.height - base
   }
 
   private minable({
@@ -92,11 +120,14 @@ export class MinedChain {
     share,
     taken,
     among,
+    height,
   }: {
     random: Random
     share: number
     taken: string[]
     among: readonly HistoryTransaction[]
+    /** Of the block. */
+    height: number
   }): HistoryTransaction[] {
     const { byTxid } = this.history
     const spentBy = (txids: Iterable<string>) =>
@@ -111,7 +142,8 @@ export class MinedChain {
         const isMined = (outpoint: string): boolean =>
           mined.has(outpoint.slice(0, 64)) || !byTxid.has(outpoint.slice(0, 64))
         const fits = each.spends.every((outpoint) => isMined(outpoint) && !spent.has(outpoint))
-        if (mined.has(each.txid) || !fits || random.next() > chance) continue
+        const isFinal = each.lockHeight === undefined || each.lockHeight < height
+        if (mined.has(each.txid) || !fits || !isFinal || random.next() > chance) continue
         block.push(each)
         mined.add(each.txid)
         for (const outpoint of each.spends) spent.add(outpoint)

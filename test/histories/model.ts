@@ -1,7 +1,7 @@
 import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import { Answers, type BlockedItem } from './answers.js'
 import { decide, type Proof } from './decision.js'
-import type { History } from './history.js'
+import type { History, HistoryTransaction } from './history.js'
 
 /** A transaction as it comes in a BEEF; with its block, where its proof comes along. */
 export interface Member {
@@ -12,11 +12,24 @@ export interface Member {
 /** What comes of a submission. */
 export type Outcome =
   | { kind: 'taken' }
+  /** No block can hold it yet: it waits, apart from what is known, until one can. */
+  | { kind: 'held' }
   /**
    * It lost to one of these, or one of them was rejected; none are named where no block can hold it with all that it is built on.
    * Then it waits, unless it lost to one that is mined, or comes with double spends.
    */
   | { kind: 'lost'; winners: ReadonlySet<string>; waitFor: (winner: string) => void }
+
+/** What a store does with the proofs of transactions, and in which order it has what came together. */
+export interface ModelOptions {
+  /**
+   * `last`: one proof of a transaction, the last that came, until its block is found to be no more. `verdicts`: all of them,
+   * and those count whose block nobody refused since a proof led to it. `headers`: all, and those count that lead to the chain.
+   */
+  proofs: 'last' | 'verdicts' | 'headers'
+  /** Whether each transaction has a place of its own, or all of one submission have one. */
+  order: 'submissions' | 'places'
+}
 
 /**
  * What a host knows, and nothing of what it answers: the transactions that came, where each is proven, and what the
@@ -26,39 +39,65 @@ export type Outcome =
  */
 export class Model {
   private readonly insertionOrder = new Map<string, number>()
-  private readonly proven = new Map<string, Proof>()
+  private readonly given = new Map<string, Proof[]>()
+  /** Blocks that are no more. */
+  private readonly refused = new Set<string>()
+  private readonly held = new Map<string, { lock: number; members: readonly Member[] }>()
   private readonly sightings = new Map<string, Sighting>()
   private readonly blocks = new Map<string, BlockedItem>()
   private submissions = 0
   private worked: Answers | undefined
 
-  constructor(readonly history: History) {}
+  /** @param accepts Whether the chain has the block of a proof now. */
+  constructor(
+    readonly history: History,
+    private readonly accepts: (proof: Proof) => boolean = () => true,
+    private readonly options: ModelOptions = { proofs: 'last', order: 'submissions' },
+  ) {}
 
   isKnown(txid: string): boolean {
     return this.insertionOrder.has(txid)
   }
 
-  /** The blocks of transactions that are proven themselves. */
+  /** The blocks of transactions that are proven themselves: of several that count, the lowest. */
   get proofs(): ReadonlyMap<string, Proof> {
-    return this.proven
+    return new Map(
+      [...this.given].flatMap(([txid, proofs]) => {
+        const [lowest] = proofs.filter((each) => this.doesCount(each)).sort((a, b) => a.height - b.height)
+        return lowest === undefined ? [] : [[txid, lowest] as const]
+      }),
+    )
+  }
+
+  /** Each block that a proof leads to which counts here. */
+  get blocksOfProofs(): { txid: string; proof: Proof }[] {
+    return [...this.given].flatMap(([txid, proofs]) =>
+      proofs.filter((each) => this.doesCount(each)).map((proof) => ({ txid, proof })),
+    )
+  }
+
+  private doesCount(proof: Proof): boolean {
+    return this.options.proofs === 'headers' ? this.accepts(proof) : !this.refused.has(blockOf(proof))
   }
 
   /**
    * Takes a submission whose scripts and proofs are valid, unless it loses.
    *
    * @param members All in the BEEF, the subject last.
+   * @param tip The height of the last block; without it, everything is final.
    */
-  submit(members: readonly Member[]): Outcome {
+  submit(members: readonly Member[], tip = Number.POSITIVE_INFINITY): Outcome {
     const { history } = this
     const learned = learnedOf(history, members)
     const subject = learned.at(-1)
     if (subject === undefined) throw new Error('nothing is submitted')
     this.submissions++
     const insertionOrder = new Map(this.insertionOrder)
-    const proofs = new Map(this.proven)
-    for (const { txid, proof } of learned) {
-      if (!insertionOrder.has(txid)) insertionOrder.set(txid, this.submissions)
-      if (proof !== undefined) proofs.set(txid, proof)
+    const proofs = new Map(this.proofs)
+    for (const [at, { txid, proof }] of learned.entries()) {
+      if (!insertionOrder.has(txid)) insertionOrder.set(txid, this.placeOf(at))
+      const before = this.options.proofs === 'last' ? undefined : proofs.get(txid)
+      if (proof !== undefined && !(before && before.height < proof.height)) proofs.set(txid, proof)
     }
     const { sightings } = this
     const genuine = genuineOf(history, insertionOrder)
@@ -66,6 +105,12 @@ export class Model {
       const spent = learned.flatMap(({ txid }) => history.byTxid.get(txid)?.spends ?? [])
       if (new Set(spent).size === spent.length && !isMined(history, winner, { insertionOrder, proofs }))
         this.learn(learned)
+    }
+    const lock = this.lockOf(learned)
+    if (lock > tip) {
+      this.learn(learned.filter(({ proof }) => proof !== undefined))
+      this.held.set(subject.txid, { lock, members })
+      return { kind: 'held' }
     }
     if (hasDoubleSpend(verifiedBy(history, members), history, genuine))
       return { kind: 'lost', winners: new Set(), waitFor }
@@ -78,6 +123,28 @@ export class Model {
     return { kind: 'taken' }
   }
 
+  /** What waits that the next block may hold, in the order in which it is taken. */
+  finalAt(tip: number): { txid: string; members: readonly Member[] }[] {
+    return [...this.held]
+      .map(([txid, each]) => ({ txid, ...each }))
+      .filter(({ lock }) => lock <= tip)
+      .sort((a, b) => a.lock - b.lock || (a.txid < b.txid ? -1 : 1))
+  }
+
+  /** No longer waits until it is final. */
+  release(txid: string): void {
+    this.held.delete(txid)
+  }
+
+  /** The highest lock of those that nothing proves; 0 for none. */
+  private lockOf(members: readonly Member[]): number {
+    const { proofs, history } = this
+    const locks = members
+      .filter(({ txid, proof }) => proof === undefined && !proofs.has(txid))
+      .map(({ txid }) => history.byTxid.get(txid)?.lockHeight ?? 0)
+    return Math.max(0, ...locks)
+  }
+
   /** Of a submission that has to be sent again, what its subject is built on is known already. */
   learnAncestors(members: readonly Member[]): void {
     this.submissions++
@@ -86,13 +153,19 @@ export class Model {
 
   /** Takes a proof of a transaction that is known. */
   prove(txid: string, { height, root }: Proof): void {
-    this.proven.set(txid, { height, root })
+    const before = this.options.proofs === 'last' ? [] : (this.given.get(txid) ?? [])
+    const others = before.filter((each) => each.root !== root)
+    this.given.set(txid, [...others, { height, root }])
+    this.refused.delete(blockOf({ height, root }))
     this.worked = undefined
   }
 
-  /** Takes a proof back: the chain no longer has its block. */
-  disprove(txid: string): void {
-    this.proven.delete(txid)
+  /** Takes a block back: the chain no longer has it. */
+  disprove(block: Proof): void {
+    if (this.options.proofs === 'last') {
+      for (const [txid, proofs] of this.given)
+        if (proofs.some((each) => blockOf(each) === blockOf(block))) this.given.delete(txid)
+    } else this.refused.add(blockOf(block))
     this.worked = undefined
   }
 
@@ -122,11 +195,12 @@ export class Model {
   }
 
   get answers(): Answers {
-    const { history, insertionOrder, proven, sightings, blocked } = this
+    const { history, insertionOrder, proofs, sightings, blocked } = this
+    if (this.options.proofs === 'headers') this.worked = undefined
     // What is known goes on to grow.
     this.worked ??= new Answers(history, {
       insertionOrder: new Map(insertionOrder),
-      proofs: new Map(proven),
+      proofs: new Map(proofs),
       sightings: new Map(sightings),
       genuine: genuineOf(history, insertionOrder),
       blocked,
@@ -135,12 +209,23 @@ export class Model {
   }
 
   private learn(members: readonly Member[]): void {
-    for (const { txid, proof } of members) {
-      if (!this.insertionOrder.has(txid)) this.insertionOrder.set(txid, this.submissions)
-      if (proof !== undefined) this.proven.set(txid, proof)
+    for (const [at, { txid, proof }] of members.entries()) {
+      if (!this.insertionOrder.has(txid)) this.insertionOrder.set(txid, this.placeOf(at))
+      if (proof !== undefined) this.prove(txid, proof)
     }
     this.worked = undefined
   }
+
+  private placeOf(member: number): number {
+    return this.submissions + (this.options.order === 'places' ? member / MOST_MEMBERS : 0)
+  }
+}
+
+/** More than any submission has. */
+const MOST_MEMBERS = 1024
+
+function blockOf({ height, root }: Proof): string {
+  return `${height} ${root}`
 }
 
 /** All of a BEEF that its subject is built on, however far back. A host ignores anything else in it. */
@@ -178,11 +263,23 @@ function hasDoubleSpend(
 }
 
 /** Whether two of the transactions that one is built on, itself included, spend the same. */
-export function conflictsWithin({ byTxid }: History, txid: string): boolean {
+export function conflictsWithin(history: History, txid: string): boolean {
+  const spends = ancestryOf(history, txid).flatMap((each) => each.spends)
+  return new Set(spends).size < spends.length
+}
+
+/** Whether one of the transactions that one is built on spends a node, or what looks like one, and is no mint. */
+export function burnsWithin(history: History, txid: string): boolean {
+  const isNode = (outpoint: string): boolean =>
+    history.byTxid.get(outpoint.slice(0, 64))?.said[Number(outpoint.slice(65))]?.domain !== undefined
+  return ancestryOf(history, txid).some(({ mint, spends }) => mint === undefined && spends.some(isNode))
+}
+
+/** A transaction, and all that it is built on. */
+function ancestryOf({ byTxid }: History, txid: string): HistoryTransaction[] {
   const line = new Set([txid])
   for (const each of line) for (const spent of byTxid.get(each)?.spends ?? []) line.add(spent.slice(0, 64))
-  const spends = [...line].flatMap((each) => byTxid.get(each)?.spends ?? [])
-  return new Set(spends).size < spends.length
+  return [...line].flatMap((each) => byTxid.get(each) ?? [])
 }
 
 /** Whether a block holds a transaction, by its own proof or that of something built on it. */

@@ -13,6 +13,7 @@ import { CONTENT_TYPES, KEYS } from '../support/graph/said-outputs.js'
 import { type Answers, sha256 } from './answers.js'
 import { type History, TEXTS } from './history.js'
 import { type Answer, ask, type Differences, type Question } from './host.js'
+import { burnsWithin } from './model.js'
 
 /** A host, and what it should answer. */
 export interface Asked {
@@ -568,6 +569,8 @@ async function askProofs(reader: Reader): Promise<void> {
     const expected = reader.unlessBlocked([origin], origin && 200)
     reader.compare(path, answer.status, answers.isBlockedName(name) ? BLOCKED : expected)
     if (answer.status !== 200 || origin === undefined || !answers.isProven(origin.slice(0, 64))) continue
+    // Where no mint among its ancestors has spent a node, no client takes it for a proof.
+    if (burnsWithin(asked.history, origin.slice(0, 64))) continue
     const { deployment } = asked.history.chain
     const proof = Uint8Array.from(answer.body)
     const proven = await verifyNameProof({ proof, name, deployment, chainTracker: asked.tracker }).then(

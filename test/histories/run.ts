@@ -61,7 +61,7 @@ export class Run<At extends Host = Host> {
     /** Whether each write looks at a few transactions again, and leaves the others to later ones. */
     private readonly isBounded: boolean,
   ) {
-    this.model = new Model(history)
+    this.model = new Model(history, (proof) => chain.accepts(proof), host.model)
     this.names = new Map(history.transactions.map(({ txid }, at) => [txid, `t${at}`]))
     for (const each of history.transactions) this.log.push(this.described(each))
   }
@@ -207,6 +207,13 @@ export class Run<At extends Host = Host> {
       }
       case 'mine':
         return this.mine(event)
+      case 'return': {
+        const taken = this.chain.comeBack(event.choice)
+        if (taken !== undefined) this.note('return', `a branch counts again, in place of ${taken} blocks`)
+        return
+      }
+      case 'release':
+        return await this.release()
       case 'follow':
         return await this.follow()
       case 'stale':
@@ -244,7 +251,8 @@ export class Run<At extends Host = Host> {
     const members = transaction && this.membersOf(transaction, event)
     if (transaction === undefined || members === undefined) return
     // Of one that loses, nobody knows then whether what it is built on was kept.
-    const isLost = this.model.submit(recordsOf(members)).kind === 'lost'
+    const { height } = this.chain.headers.bestTip
+    const isLost = this.model.submit(recordsOf(members), height).kind === 'lost'
     if (isLost && this.isBounded) return await this.submit(transaction, event)
     this.note('kill', `kill while ${this.named(transaction.txid)} is submitted`)
     const answered = this.host.submit(members, event.topics).catch(() => undefined)
@@ -283,7 +291,7 @@ export class Run<At extends Host = Host> {
     await this.host.untilIdle()
     await this.learnProofs()
     const before = this.model.answers
-    const outcome = this.model.submit(records)
+    const outcome = this.model.submit(records, this.chain.headers.bestTip.height)
     this.countLate(before)
     const shown = members.map(({ transaction: { txid }, path }) => `${this.named(txid)}${path ? '*' : ''}`)
     const what = `submit: ${outcome.kind}${members.at(-1)?.path ? ', proven' : ''}`
@@ -308,6 +316,12 @@ export class Run<At extends Host = Host> {
       return
     }
     if (answer.status !== 200) this.fail(asked, { got: said, expected: 200 })
+    if (outcome.kind === 'held') {
+      const outputs = Object.values(JSON.parse(said) as Record<string, { outputsToAdmit: number[] }>)
+      const got = outputs.flatMap(({ outputsToAdmit }) => outputsToAdmit)
+      if (got.length > 0) this.fail(asked, { got, expected: [] })
+      return
+    }
     const { answers } = this.model
     this.expectProvenToCount(recordsOf(members.filter(({ isNeeded }) => isNeeded)))
     // For what does not count now, the answer does not say what is admitted.
@@ -414,8 +428,10 @@ export class Run<At extends Host = Host> {
     const isKnown = this.model.isKnown(txid)
     const what = `ingest: ${isKnown ? 'known' : 'unknown'}${stale ? ', stale' : ''}`
     this.note(what, `ingest ${this.named(txid)}${stale ? ', stale' : ''}`)
+    // One that it has is not looked at again.
+    const isHeld = this.model.proofs.get(txid)?.root === one.block.header.root
     const answer = await this.host.ingest(txid, one.block.path(txid))
-    this.expectStatus(`ingest of ${txid}`, answer, isKnown ? (stale ? 400 : 200) : 404)
+    this.expectStatus(`ingest of ${txid}`, answer, isKnown ? (stale && !isHeld ? 400 : 200) : 404)
     await this.host.untilIdle()
     await this.learnProofs()
     if (!isKnown || stale) return
@@ -459,10 +475,31 @@ export class Run<At extends Host = Host> {
     this.note(taken > 0 ? 'reorg' : 'mine', `mine, in place of ${taken} blocks: ${shown.join(' ')}`)
   }
 
+  /** Lets the host take what it held until it is final, as if it were submitted now. */
+  private async release(): Promise<void> {
+    if (this.host.release === undefined) return
+    const final = this.model.finalAt(this.chain.headers.bestTip.height)
+    this.note(final.length > 0 ? 'release: some' : 'release: none', 'release')
+    await this.host.release()
+    for (const { txid, members } of final) {
+      this.log.push(`  ${this.named(txid)} is final`)
+      this.model.release(txid)
+      // One with a proof that is out of date is not valid any more.
+      if (members.some(({ proof }) => proof !== undefined && !this.chain.accepts(proof))) continue
+      const outcome = this.model.submit(members, this.chain.headers.bestTip.height)
+      if (outcome.kind !== 'lost') continue
+      // Nobody says to which it lost.
+      const [winner = ''] = outcome.winners
+      if (outcome.winners.size > 1) this.mayTie = true
+      outcome.waitFor(winner)
+    }
+    await this.learnProofs()
+  }
+
   /** A host may drop proofs that the chain has taken back before it follows, and no others. */
   private async learnProofs(): Promise<void> {
-    for (const [txid, proof] of this.model.proofs)
-      if (!this.chain.accepts(proof) && !(await this.host.holdsProof(txid))) this.model.disprove(txid)
+    for (const { txid, proof } of this.model.blocksOfProofs)
+      if (!this.chain.accepts(proof) && !(await this.host.holdsProof(txid, proof))) this.model.disprove(proof)
   }
 
   private expectStatus(asked: string, { status, body }: Answer, expected = 200): void {

@@ -5,8 +5,10 @@ import type { ChainTracker } from '@bsv/sdk'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import type { Block } from '../../backend/src/graph/records.js'
+import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
 import { sqlDatabase } from '../../backend/src/storage/sql/rows.js'
+import { StoredSubmissions } from '../../backend/src/storage/write/held-submissions.js'
 import { StoredHookOutbox } from '../../backend/src/storage/write/hook-outbox.js'
 import { createApp } from '../../src/server/app.js'
 import type { Verdict } from '../../src/server/chain/chain-tracker.js'
@@ -15,15 +17,19 @@ import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
 import { readConfig } from '../../src/server/config/config.js'
 import { CachingStore } from '../../src/server/store/caching-store.js'
 import { type Database, openSqlite } from '../../src/server/store/open-database.js'
-import { createOverlay } from '../../src/server/submission/overlay.js'
+import { createOverlay, type Overlay } from '../../src/server/submission/overlay.js'
+import { CONTENT_TYPES } from '../support/graph/said-outputs.js'
 import { FakeChain } from '../support/protocol/fake-chain.js'
 import { listening } from '../support/server/connections.js'
 import { HeaderChain } from '../support/server/header-chain.js'
 import { SILENT, treeOf } from '../support/server/test-server.js'
+import type { Shape } from './history.js'
 import type { Differences } from './host.js'
-import { Host } from './host.js'
+import { ADMIN_TOKEN, Host } from './host.js'
 import type { Model } from './model.js'
 import { storedDifferences } from './stored.js'
+
+const TYPES = [...CONTENT_TYPES, PROFILES.local.nameContentType]
 
 /**
  * The store, the overlay and the routes of a server in this process, for one history after the other: its tables can be
@@ -35,6 +41,7 @@ export class StoreHost extends Host {
     private readonly parts: {
       graph: CachingStore
       database: Database
+      overlay: Overlay
       admission: AdmissionOptions
       headers: HeadersOfChain
       monitor: ReorgMonitor
@@ -44,15 +51,19 @@ export class StoreHost extends Host {
     super()
   }
 
-  /** @param options.covenantVersion Of all histories: their chains start with the same transaction. */
-  static async open({ covenantVersion }: { covenantVersion: 1 | 2 }): Promise<StoreHost> {
+  /** @param options The shape of all histories: their chains start with the same transaction. */
+  static async open({ covenantVersion, refusedTypes = [] }: Shape): Promise<StoreHost> {
     const { deployment } = new FakeChain({ difficulty: 1, covenantVersion })
     const dataDir = await mkdtemp(join(tmpdir(), 'minetree-forest-'))
     const config = readConfig({
       ...treeOf(deployment),
       DATA_DIR: dataDir,
+      ADMIN_TOKEN,
       READS_PER_MINUTE: '0',
       SUBMISSIONS_PER_MINUTE: '0',
+      ...(refusedTypes.length > 0 && {
+        CONTENT_TYPES: TYPES.filter((type) => !refusedTypes.includes(type)).join(),
+      }),
     })
     const database = await openSqlite(dataDir)
     const graph = new CachingStore({ store: new SqlGraphStore(database) })
@@ -61,7 +72,8 @@ export class StoreHost extends Host {
     await database.writer.raw('pragma synchronous = off')
     const headers = new HeadersOfChain()
     const outbox = new StoredHookOutbox(sqlDatabase(database))
-    const overlay = createOverlay({ config, graph, outbox, headers, logger: SILENT })
+    const held = new StoredSubmissions(sqlDatabase(database))
+    const overlay = createOverlay({ config, graph, outbox, held, headers, logger: SILENT })
     const { proofs, admission } = overlay
     const monitor = new ReorgMonitor({
       ...{ headers, proofs, graph },
@@ -73,7 +85,7 @@ export class StoreHost extends Host {
     const app = createApp({ config, overlay, graph, ping: () => graph.ping(), logger: SILENT })
     const server = await listening(app)
     return new StoreHost(server.url, {
-      ...{ graph, database, admission, headers, monitor },
+      ...{ graph, database, overlay, admission, headers, monitor },
       async close() {
         await server.close()
         await overlay.close()
@@ -108,6 +120,7 @@ export class StoreHost extends Host {
         for (const { name } of tables) await trx(String(name)).delete()
       }),
     )
+    await graph.blocklist.refresh()
     // The first round, as a server makes it when it starts: the next one knows from which tip on.
     await monitor.round()
   }
@@ -119,6 +132,13 @@ export class StoreHost extends Host {
   override async sight(record: SightingRecord): Promise<boolean> {
     await this.graph.sightings.record([record])
     return true
+  }
+
+  override async release(): Promise<void> {
+    const { releaseNonFinal } = this.parts.overlay.engine
+    while ((await releaseNonFinal()) > 0) {
+      // A round takes some of them.
+    }
   }
 
   override async holdsProof(txid: string): Promise<boolean> {

@@ -190,7 +190,8 @@ export class HeaderChain {
   }
 }
 
-const FIRST_HEIGHT = 800_000
+/** Of the first block of a {@link HeaderChain}. */
+export const FIRST_HEIGHT = 800_000
 /** Between blocks, in seconds. */
 export const SPACING = 600
 /** The easiest target there is (that of regression test networks): every second hash meets it. */

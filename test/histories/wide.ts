@@ -1,0 +1,94 @@
+import fc from 'fast-check'
+import { NON_STRICT } from '../support/protocol/non-strict-mints.js'
+import { choice, type Happening, happenings, manner } from './happenings.js'
+import { type Deed, deedOf, type Shape, weighted } from './history.js'
+import type { Host } from './host.js'
+import { Run } from './run.js'
+
+// Wide histories have some of everything: double spends and what is built on both, several proofs of one transaction, branches
+// that are left and come back, sightings, what is not final, unknown values, carriers, parents that are spent or only claimed,
+// non-mints that spend nodes, blocks, and a policy that refuses; in any order, with some of the sources.
+
+/** Few coins in many purses: what places an ordinal is often unknown, and much spends the same. */
+export const WIDE: Shape = {
+  covenantVersion: 1,
+  purses: new Array<number[]>(6).fill([1, 0, 4, 7]),
+  refusedTypes: ['text/css'],
+}
+
+/** Of which a page of an answer has room for few. */
+const LARGE = new Set(NON_STRICT.flatMap(({ has }, at) => (has.includes('500,000 bytes') ? [at] : [])))
+
+const deed: fc.Arbitrary<Deed> = deedOf({
+  kind: weighted({ mint: 3, move: 6, inscribe: 2 }),
+  from: weighted({ free: 4, spent: 1, all: 1 }),
+  paysFrom: weighted({ free: 6, spent: 1 }),
+  paysAt: weighted({ last: 2, first: 2, nowhere: 1 }),
+  carries: fc.constantFrom(true, true, true, false),
+  flow: weighted({ 'goes on': 2, free: 1 }),
+  unlocking: fc.nat(6 * NON_STRICT.length).map((at) => (LARGE.has(at) ? NON_STRICT.length : at)),
+  foreign: fc.nat(40),
+  burns: fc.nat(9).map((chance) => chance === 0),
+  lock: fc.nat(23).map((blocks) => (blocks > 6 ? 0 : blocks)),
+  coins: { minLength: 1, maxLength: 3 },
+})
+
+const happening: fc.Arbitrary<Happening> = fc.oneof(
+  {
+    weight: 20,
+    arbitrary: happenings.submit(weighted({ next: 1, new: 2, made: 2, any: 1, moved: 2 }), manner),
+  },
+  { weight: 3, arbitrary: happenings.mine(fc.constant(0)) },
+  { weight: 2, arbitrary: happenings.mine(fc.integer({ min: 1, max: 3 })) },
+  { weight: 2, arbitrary: happenings.return },
+  { weight: 2, arbitrary: happenings.follow },
+  { weight: 2, arbitrary: happenings.release },
+  { weight: 1, arbitrary: happenings.stale },
+  { weight: 2, arbitrary: happenings.ingest },
+  { weight: 3, arbitrary: happenings.sight },
+  { weight: 1, arbitrary: happenings.block },
+  { weight: 1, arbitrary: happenings.unblock },
+)
+
+export interface WidePlan {
+  deeds: Deed[]
+  /** Decides which transactions are mined at first. */
+  mined: number
+  happenings: Happening[]
+  /** Decides in what order the rest is submitted, and how. */
+  rest: number
+}
+
+export const wide: fc.Arbitrary<WidePlan> = fc.record({
+  deeds: fc.array(deed, { minLength: 6, maxLength: 18, size: 'max' }),
+  mined: choice,
+  happenings: fc.array(happening, { minLength: 4, maxLength: 30, size: 'max' }),
+  rest: choice,
+})
+
+/** What happens in 500 wide histories. */
+export const HAPPENS_WIDE = [
+  ...['reorg', 'return', 'stale', 'branch reorganised', 'block', 'unblock', 'release: some'],
+  ...['submit: lost', 'submit: taken', 'submit: taken, proven', 'submit: held', 'submit: waits'],
+  ...['ingest: known', 'ingest: unknown', 'ingest: known, stale'],
+  ...['sight: seen, and counts', 'sight: rejected, and counts no more'],
+  ...['late: a name', 'late: an origin', 'late: an ordinal, by its parent', 'late: an ordinal, by a value'],
+]
+
+/** Does to a host what a plan says, and submits the rest. Stops before something of which the model does not know the outcome. */
+export async function runWide<At extends Host>(
+  plan: WidePlan,
+  open: Parameters<typeof Run.start<At>>[0]['open'],
+): Promise<Run<At>> {
+  const { deeds, mined, rest } = plan
+  const run = await Run.start({ deeds, shape: WIDE, mined: { blocks: 4, share: 0.3, choice: mined }, open })
+  for (const each of plan.happenings) {
+    await run.happen(each)
+    if (run.mayTie) return run
+  }
+  await run.follow()
+  await run.submitRest(rest)
+  await run.happen({ kind: 'mine', reorg: 0, blocks: 4, choice: rest })
+  await run.happen({ kind: 'release' })
+  return run
+}
