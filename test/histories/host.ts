@@ -74,6 +74,9 @@ export abstract class Host {
   /** Lets it learn that the chain has changed from a height on. */
   abstract follow(height: number): Promise<void>
 
+  /** Told of each question about what it holds, and of the answer. */
+  heard?: (question: Question, answer: Answer) => void
+
   /** What its store does with proofs, and with what comes together. */
   get model(): ModelOptions {
     return { proofs: 'last', order: 'submissions' }
@@ -104,13 +107,17 @@ export abstract class Host {
         return { raw, ...(path && { proof: proofIn(path, { txid }) }) }
       }),
     )
+    return await this.submitBeef(beef, topics)
+  }
+
+  async submitBeef(beef: Uint8Array, topics: readonly string[]): Promise<Answer> {
     const headers = { 'Content-Type': 'application/octet-stream', 'X-Topics': JSON.stringify(topics) }
     return await ask(this.url, { path: '/submit', body: beef, headers })
   }
 
   /** Brings a proof alone, as a transaction processor does. */
-  async ingest(txid: string, path: MerklePath): Promise<Answer> {
-    return await this.post('/arc-ingest', { txid, merklePath: path.toHex() })
+  async ingest(txid: string, merklePath: string): Promise<Answer> {
+    return await this.post('/arc-ingest', { txid, merklePath })
   }
 
   async block({ kind, value }: BlockedItem): Promise<Answer> {

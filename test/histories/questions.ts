@@ -22,6 +22,8 @@ export interface Asked {
   answers: Answers
   /** The chain that proofs lead to. */
   tracker: ChainTracker & { isRoot(root: string, height: number): boolean }
+  /** Told of each question and its answer. */
+  heard?: ((question: Question, answer: Answer) => void) | undefined
 }
 
 /** Those of some answers that are not the same. */
@@ -60,6 +62,27 @@ export async function differences(
   return reader.found
 }
 
+/**
+ * What of an answer every host says alike that holds the same: not which of the proofs that there are it sends, nor what it knows of the
+ * network. Undefined where that cannot be said.
+ */
+export function comparable({ path, body }: Question, answer: Answer): unknown {
+  // What is not proven stands there in any order.
+  if (path.startsWith('/svc/gateway/newest/')) return undefined
+  if (answer.status !== 200) return answer.status
+  if (path.startsWith('/content/')) return shownContent(answer)
+  if (path.startsWith('/svc/gateway/stream/')) return shownStream(answer)
+  if (/^\/svc\/(gateway\/provenance|names\/proof)\//.test(path)) return answer.status
+  if (path.startsWith('/svc/gateway/history/')) {
+    const page = json(answer) as { steps?: unknown[] }
+    return { ...page, steps: page.steps?.map(withoutTime) }
+  }
+  if (path !== '/lookup') return json(answer)
+  const { outputs, txids } = readOutputs(answer.body)
+  // A name has its proof and its history in the BEEF, of which there may be several.
+  return String(body).includes('ls_names') ? outputs : { outputs, txids: txids.sort() }
+}
+
 const MISSING = 404
 const BLOCKED = 451
 /** Without the block as of which it is, and what the network has: those are not of the model. */
@@ -81,6 +104,13 @@ class Reader {
     return this.asked.answers
   }
 
+  async ask(question: Question): Promise<Answer> {
+    const { url, heard } = this.asked
+    const answer = await ask(url, question)
+    heard?.(question, answer)
+    return answer
+  }
+
   get names(): string[] {
     const { transactions } = this.asked.history
     return [...new Set(transactions.flatMap(({ mint }) => mint?.name ?? [])), 'ab', 'zz'].sort()
@@ -97,7 +127,7 @@ class Reader {
   ): Promise<Answer> {
     const asked = typeof question === 'string' ? { path: question } : question
     const { as = asked.path, shown = json, expected } = options
-    const answer = await ask(this.asked.url, asked)
+    const answer = await this.ask(asked)
     this.compare(as, answer.status === 200 ? shown(answer) : answer.status, expected)
     return answer
   }
@@ -106,7 +136,7 @@ class Reader {
   async walk(path: string, { list, next }: { list: string; next: string }): Promise<ListRow[]> {
     const rows: ListRow[] = []
     for (let more = ''; ; ) {
-      const answer = await ask(this.asked.url, { path: path + more })
+      const answer = await this.ask({ path: path + more })
       this.compare(`the status of ${path}${more}`, answer.status, 200)
       if (answer.status !== 200) return rows
       const page = json(answer) as Record<string, unknown>
@@ -118,10 +148,10 @@ class Reader {
 
   /** Asks `/lookup`; the BEEF holds what is found, and only what counts. */
   async lookup(service: string, query: unknown, expected: unknown): Promise<void> {
-    const { url, answers } = this.asked
+    const { answers } = this
     const as = `${service} ${JSON.stringify(query)}`
     const body = JSON.stringify({ service, query })
-    const answer = await ask(url, { path: '/lookup', body, headers: { 'X-Aggregation': 'yes' } })
+    const answer = await this.ask({ path: '/lookup', body, headers: { 'X-Aggregation': 'yes' } })
     if (answer.status !== 200) return this.compare(as, answer.status, expected)
     const { outputs, txids } = readOutputs(answer.body)
     this.compare(as, outputs, expected)
@@ -220,11 +250,7 @@ async function askOrdinals(reader: Reader): Promise<void> {
     const stream = answers.streamOf(each)
     const origin = answers.stepOf(each, -2)?.origin
     await reader.get(`/svc/gateway/stream/${each}`, {
-      shown: ({ headers, body }) => ({
-        type: headers['content-type'],
-        origin: headers['x-origin'],
-        body: body.toString('utf8'),
-      }),
+      shown: shownStream,
       expected: reader.unlessBlocked(
         [each, ...(stream?.chunks ?? [])],
         stream && {
@@ -243,6 +269,14 @@ async function askOrdinals(reader: Reader): Promise<void> {
       shown: shownContent,
       expected: reader.unlessBlocked([first], expected),
     })
+  }
+}
+
+function shownStream({ headers, body }: Answer): unknown {
+  return {
+    type: headers['content-type'],
+    origin: headers['x-origin'],
+    body: body.toString('utf8'),
   }
 }
 
@@ -338,7 +372,7 @@ async function askBulk(reader: Reader): Promise<void> {
   for (let at = 0; at < asked.length; at += MOST_AT_ONCE) {
     const page = asked.slice(at, at + MOST_AT_ONCE)
     const body = JSON.stringify(page.map((each) => each.asked))
-    const answer = await ask(reader.asked.url, { path: '/svc/gateway/metadata', body })
+    const answer = await reader.ask({ path: '/svc/gateway/metadata', body })
     if (answer.status !== 200) reader.compare(`metadata of many, from ${at}`, answer.status, 200)
     const records = answer.status === 200 ? (json(answer) as Record<string, unknown>) : {}
     for (const { asked: each, expected } of page) {
@@ -565,7 +599,7 @@ async function askProofs(reader: Reader): Promise<void> {
   for (const name of names) {
     const origin = answers.originOf(name)
     const path = `/svc/names/proof/${name}`
-    const answer = await ask(asked.url, { path })
+    const answer = await reader.ask({ path })
     const expected = reader.unlessBlocked([origin], origin && 200)
     reader.compare(path, answer.status, answers.isBlockedName(name) ? BLOCKED : expected)
     if (answer.status !== 200 || origin === undefined || !answers.isProven(origin.slice(0, 64))) continue

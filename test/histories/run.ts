@@ -179,7 +179,8 @@ export class Run<At extends Host = Host> {
       isValidRootForHeight: async (root: string, height: number) => headers.rootAt(height) === root,
       currentHeight: async () => headers.bestTip.height,
     }
-    const asked = { url: this.host.url, history: this.history, answers: this.model.answers, tracker }
+    const { url, heard } = this.host
+    const asked = { url, heard, history: this.history, answers: this.model.answers, tracker }
     const found = await differences(asked, { everything })
     if (Object.keys(found).length > 0) throw this.violation(when, found)
     await this.expectStored(when)
@@ -430,7 +431,7 @@ export class Run<At extends Host = Host> {
     this.note(what, `ingest ${this.named(txid)}${stale ? ', stale' : ''}`)
     // One that it has is not looked at again.
     const isHeld = this.model.proofs.get(txid)?.root === one.block.header.root
-    const answer = await this.host.ingest(txid, one.block.path(txid))
+    const answer = await this.host.ingest(txid, one.block.path(txid).toHex())
     this.expectStatus(`ingest of ${txid}`, answer, isKnown ? (stale && !isHeld ? 400 : 200) : 404)
     await this.host.untilIdle()
     await this.learnProofs()

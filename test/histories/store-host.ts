@@ -108,7 +108,7 @@ export class StoreHost extends Host {
   }
 
   /** Empties the store, and follows this chain from now on. */
-  async clear(chain: HeaderChain): Promise<void> {
+  async clear(chain: ChainRoots): Promise<void> {
     const { headers, graph, database, monitor } = this.parts
     headers.chain = chain
     const tables = await database.reader.all(
@@ -154,9 +154,15 @@ export class StoreHost extends Host {
   }
 }
 
+/** What a host asks of a chain. */
+export interface ChainRoots {
+  rootAt(height: number): string | undefined
+  readonly bestTip: { readonly height: number }
+}
+
 /** The headers of a chain, asked without a network. */
 class HeadersOfChain extends HeadersSource implements ChainTracker {
-  chain = new HeaderChain()
+  chain: ChainRoots = new HeaderChain()
 
   constructor() {
     // Nothing is asked there: all questions are answered below.
