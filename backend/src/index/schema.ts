@@ -6,7 +6,8 @@ export const INDEX_VERSION = 1
  * only thing that conflicts change.
  */
 export const SCHEMA = `
--- 'version', 'log' (its id), 'cursor' (seq of the last fact that was applied), 'score' (the last one given)
+-- 'version', 'log' (its id), 'cursor' (seq of the last fact that was applied), 'score' (the last one given), 'reorgs' (how many writes
+-- changed what earlier ones had derived), and how many there are: 'transactions', active 'names', active 'inscriptions' in their list.
 create table meta (name text primary key, value) without rowid;
 
 -- A transaction, or one that is only referred to (seq null). ord: insertion order, seq * 2^20, lowered below that of each child.
@@ -22,7 +23,8 @@ create table spend (pid integer not null, vout integer not null, sid integer not
   primary key (pid, vout, sid)) without rowid;
 create index spend_sid on spend (sid);
 
-create table proof (tid integer not null, height integer not null, root blob not null, seq integer not null,
+-- ok: it counts, by the best chain or by a verdict.
+create table proof (tid integer not null, height integer not null, root blob not null, seq integer not null, ok integer not null,
   primary key (tid, height, root)) without rowid;
 create index proof_height on proof (height);
 
@@ -41,6 +43,9 @@ create table blocked (kind text not null, value text not null, blocked integer n
   n integer not null, primary key (kind, value)) without rowid;
 create table setting (name text primary key, value text, n integer not null) without rowid;
 create table sighting (tid integer primary key, n integer not null);
+-- Outputs whose body was deleted from the log, and what it was.
+create table purged (tid integer not null, vout integer not null, sha blob not null, ctype text not null, clen integer not null,
+  coff integer, n integer not null, primary key (tid, vout)) without rowid;
 
 create table node (tid integer not null, vout integer not null, domain text not null, active integer not null,
   primary key (tid, vout)) without rowid;
@@ -68,7 +73,7 @@ create index out_from on out (ptid, pvout) where ptid is not null;
 create index out_step on out (lin, step) where lin is not null;
 create index out_sha on out (sha) where sha is not null;
 create index out_recency on out (recency, tkey, tid, vout) where recency is not null and active = 1;
-create index out_claim on out (tid) where parent is not null;
+create index out_claim on out (parent) where parent is not null;
 
 create table snap (oid integer primary key, bytes blob not null);
 
@@ -88,6 +93,6 @@ create unique index admission_score on admission (topic, score);
 create table missing (tid integer not null, vout integer not null, seq integer not null, primary key (tid, vout)) without rowid;
 create index missing_seq on missing (seq);
 
--- What answers depend on and a write changed (dependencies.ts), a row a write; the last 10,000.
+-- What answers depend on and a write changed (dependencies.ts), a row a write: a list in JSON, or '*' for everything; the last 10,000.
 create table changes (id integer primary key autoincrement, keys text not null);
 `

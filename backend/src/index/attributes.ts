@@ -1,0 +1,144 @@
+import { LRUCache } from 'lru-cache'
+import type { Sql } from '../facts/connection.js'
+import { type Attribute, attribute, mapAttributes } from '../graph/attributes.js'
+import { dependency } from '../graph/dependencies.js'
+import type { Agenda } from './agenda.js'
+import type { Journal } from './journal.js'
+import { mapAt } from './map-snapshots.js'
+import { type OutputRow, outpointIn, outputWith } from './outputs.js'
+import type { Transactions } from './transactions.js'
+
+/** Ids of attributes in memory, of those used last. */
+const CACHED_IDS = 10_000
+
+/**
+ * What ordinals are found by, at the last output that counts. One without number is found by its owner alone; in place of its lineage
+ * stands the id of that output, below 0.
+ */
+export class Attributes {
+  private readonly ids = new LRUCache<string, number>({ max: CACHED_IDS })
+  private last: number
+
+  constructor(
+    private readonly sql: Sql,
+    private readonly tables: { transactions: Transactions; journal: Journal; agenda: Agenda },
+  ) {
+    this.last = sql.get('select max(id) as id from attribute')?.id ?? 0
+  }
+
+  /** The last id given. Setting it takes ids back. */
+  get lastId(): number {
+    return this.last
+  }
+
+  set lastId(id: number) {
+    if (id !== this.last) this.ids.clear()
+    this.last = id
+  }
+
+  /** Indexes what the agenda names. */
+  index(): void {
+    const { lineages, unnumbered } = this.tables.agenda
+    for (const lin of lineages) this.indexLineage(lin)
+    for (const oid of unnumbered) this.indexOutput(oid)
+    lineages.clear()
+    unnumbered.clear()
+  }
+
+  /** Of an ordinal that moved and did nothing else, the owner is another one. */
+  setOwner(lin: number, before: Uint8Array | null, after: Uint8Array | null): void {
+    if (before && after && Buffer.compare(before, after) === 0) return
+    if (before) this.sql.run('delete from found where lin = ? and attribute = ?', lin, this.idOf(ownerAttribute(before)))
+    if (after) this.add(lin, lin, this.idOf(ownerAttribute(after)))
+  }
+
+  private indexLineage(lin: number): void {
+    const tip = this.tipOf(lin)
+    const wanted = tip === undefined || tip.carrier === 1 || tip.origin === null ? [] : this.attributesOf(tip)
+    this.write(lin, lin, wanted)
+  }
+
+  /** The last output that counts. Only where a node was spent by what is no mint, there are two: then the better-ranked one. */
+  private tipOf(lin: number): OutputRow | undefined {
+    const found = this.sql.get(
+      `select o.oid from out o join tx t on t.id = o.tid where o.lin = ?1 and o.active = 1 and o.step =
+          (select max(step) from out where lin = ?1 and active = 1)
+        order by t.mined is null, t.mined, t.seen desc, t.ord, t.txid limit 1`,
+      lin,
+    )
+    return found && outputWith(this.sql, found.oid)
+  }
+
+  private attributesOf(tip: OutputRow): Attribute[] {
+    const { sql } = this
+    const content = sql.get('select ctype from out where oid = ?', tip.latest)
+    const parent: Buffer | undefined =
+      tip.latestparent === null ? undefined : sql.get('select parent from out where oid = ?', tip.latestparent)?.parent
+    return [
+      ...this.ownerOf(tip),
+      ...(content ? [attribute.contentType(content.ctype)] : []),
+      ...(parent ? [attribute.parent(outpointIn(parent))] : []),
+      ...(tip.lastmap === null ? [] : mapAttributes(mapAt(sql, tip))),
+    ]
+  }
+
+  /** An ordinal that was spent, so that nobody knows where it is, has no owner. */
+  private ownerOf({ tid, vout, owner }: OutputRow): Attribute[] {
+    if (owner === null || this.tables.transactions.hasActiveSpender(tid, vout)) return []
+    return [ownerAttribute(owner)]
+  }
+
+  private indexOutput(oid: number): void {
+    const row = outputWith(this.sql, oid)
+    const isShown = row !== undefined && row.lin === null && row.active === 1 && row.carrier === 0
+    this.write(-oid, oid, isShown ? this.ownerOf(row) : [])
+  }
+
+  /** @param first The output whose outpoint says where it stands in lists. */
+  private write(lin: number, first: number, attributes: Attribute[]): void {
+    const isNew = first > this.tables.agenda.lastEarlierOutput
+    if (isNew && attributes.length === 0) return
+    const wanted = new Map(attributes.map((each) => [this.idOf(each), each]))
+    for (const { attribute: id } of this.sql.all('select attribute from found where lin = ?', lin))
+      if (!wanted.delete(id)) {
+        this.noteLost(id)
+        this.sql.run('delete from found where lin = ? and attribute = ?', lin, id)
+      }
+    for (const [id, each] of wanted) {
+      if (each.kind === 'parent') this.tables.journal.change(dependency.children(each))
+      this.add(lin, first, id)
+    }
+  }
+
+  /** Whatever it was: of those that are found by a parent, answers list them. */
+  private noteLost(id: number): void {
+    const hash: Buffer = this.sql.get('select hash from attribute where id = ?', id)?.hash
+    this.tables.journal.change(dependency.children({ kind: 'parent', hash: hash.toString('hex') }))
+  }
+
+  private add(lin: number, first: number, id: number): void {
+    this.sql.run(
+      'insert into found (attribute, okey, vout, lin) select ?, tkey, vout, ? from out where oid = ? on conflict do nothing',
+      id,
+      lin,
+      first,
+    )
+  }
+
+  private idOf({ hash }: Attribute): number {
+    const known = this.ids.get(hash)
+    if (known !== undefined) return known
+    const bytes = Buffer.from(hash, 'hex')
+    let id: number | undefined = this.sql.get('select id from attribute where hash = ?', bytes)?.id
+    if (id === undefined) {
+      id = ++this.last
+      this.sql.run('insert into attribute (id, hash) values (?, ?)', id, bytes)
+    }
+    this.ids.set(hash, id)
+    return id
+  }
+}
+
+function ownerAttribute(owner: Uint8Array): Attribute {
+  return attribute.owner(Buffer.from(owner).toString('hex'))
+}

@@ -1,0 +1,313 @@
+import type { Sql } from '../facts/connection.js'
+import { WHOLE_TRANSACTION } from '../graph/ancestor-queue.js'
+import { dependency } from '../graph/dependencies.js'
+import { holdsOrdinal } from '../graph/transaction-records.js'
+import { isCoinbase, outputOf, type TransactionOutput } from '../protocol/transaction.js'
+import type { Agenda } from './agenda.js'
+import type { Attributes } from './attributes.js'
+import { flowOf } from './flow.js'
+import type { Journal } from './journal.js'
+import { afterMap, deleteSnapshot, writeSnapshot } from './map-snapshots.js'
+import {
+  type Contents,
+  claimsBehind,
+  claimsOn,
+  contentsOf,
+  insertOutput,
+  type OutputRow,
+  outpointKey,
+  outputAt,
+  outputWith,
+  PLACE,
+  type Place,
+  receiversOf,
+  txidKey,
+  UNPLACED,
+} from './outputs.js'
+import type { Registers } from './registers.js'
+import type { Input, ParsedTransaction, Transactions } from './transactions.js'
+
+/** How an output is linked to the coin that it received. */
+export type Link = Pick<OutputRow, 'ptid' | 'pvout' | 'carrier' | 'unresolved' | 'recency'>
+
+const SET_PLACE = `update out set ${PLACE.map((column) => `${column} = ?`)} where oid = ?`
+
+/**
+ * Lineages: each output has a number in the unbroken run of 1-sat coins that leads to it (BRC-159), which follows from the coin that
+ * it received, whether it counts or not. So a lineage is a tree, of whose branches at most one is active. While the coin is not
+ * known, an output has no number; it and all that received it get theirs when the coin comes.
+ */
+export class Lineages {
+  private last: number
+
+  constructor(
+    private readonly sql: Sql,
+    private readonly tables: {
+      transactions: Transactions
+      attributes: Attributes
+      registers: Registers
+      journal: Journal
+      agenda: Agenda
+    },
+  ) {
+    this.last = sql.get('select max(oid) as oid from out')?.oid ?? 0
+  }
+
+  /** The last id given to an output. Setting it takes ids back. */
+  get lastId(): number {
+    return this.last
+  }
+
+  set lastId(oid: number) {
+    this.last = oid
+  }
+
+  /**
+   * Writes a new output.
+   *
+   * @param output.coin The row of the coin that it received.
+   * @param output.isLast Whether nothing that is stored spends it.
+   */
+  add(
+    { view }: ParsedTransaction,
+    output: Link & {
+      tid: number
+      vout: number
+      output: TransactionOutput
+      active: number
+      coin: OutputRow | undefined
+      isLast: boolean
+    },
+  ): OutputRow {
+    const { coin, isLast, output: said, ...link } = output
+    const txid = Buffer.from(view.txid, 'hex')
+    const contents = this.contentsOf(link, said, view)
+    const row = { ...link, ...UNPLACED, ...contents, oid: ++this.last, content: contents.sha === null ? 0 : 1, pok: 0 }
+    if (row.parent !== null && this.doesClaimCount(row)) row.pok = 1
+    Object.assign(row, this.placeOf(row, coin))
+    insertOutput(this.sql, { ...row, sats: said.satoshis, tkey: txidKey(txid) })
+    if (row.snap === row.oid && row.map) writeSnapshot(this.sql, { oid: row.oid, before: mapBefore(row, coin), map: row.map })
+    if (row.lin === null && coin === undefined) this.addHole(row)
+    this.noteAdded(row, coin, isLast)
+    if (!isLast) for (const receiver of receiversOf(this.sql, row)) this.link(receiver)
+    return row
+  }
+
+  /** Links an output to another coin than before, or to one that has a number now. */
+  relink(row: OutputRow, link: Link): void {
+    const { ptid, pvout, carrier, unresolved, recency } = link
+    this.sql.run(
+      'update out set ptid = ?, pvout = ?, carrier = ?, unresolved = ?, recency = ? where oid = ?',
+      ...[ptid, pvout, carrier, unresolved, recency, row.oid],
+    )
+    const before = { ...row }
+    Object.assign(row, link)
+    if (before.ptid !== null && ptid === null) this.release(before.ptid, before.pvout ?? 0)
+    this.link(row)
+    if (carrier === before.carrier) return
+    const txid = this.tables.transactions.txidOf(row.tid)
+    for (const claim of [...claimsBehind(this.sql, row), ...claimsOn(this.sql, outpointKey(txid, row.vout))])
+      this.judgeClaim(claim)
+  }
+
+  /** The row of a coin that an output received. Before an ordinal, it is written if its transaction is known, with all before it. */
+  coinAt(tid: number, vout: number): OutputRow | undefined {
+    const { transactions } = this.tables
+    const behind: Parameters<Lineages['add']>[] = []
+    let coin = outputAt(this.sql, tid, vout)
+    for (let at: Input | undefined = { pid: tid, vout, isKnown: true, value: 1 }; coin === undefined && at?.isKnown; ) {
+      const parsed = transactions.parsedOf(at.pid)
+      const { view } = parsed
+      const output = outputOf(view, at.vout)
+      // One with content and no row was refused: nobody can tell where the ordinal starts.
+      if (output?.satoshis !== 1 || holdsOrdinal(output)) break
+      const inputs: Input[] = isCoinbase(view) ? [] : transactions.inputsOf(at.pid, view)
+      const predecessor = flowOf(view, inputs)[at.vout]
+      const from = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined
+      const { active } = transactions.byId(at.pid)
+      const link = { ptid: from?.pid ?? null, pvout: from?.vout ?? null, carrier: 1, recency: null }
+      const unresolved = predecessor?.kind === 'unknown' ? 1 : 0
+      const { pid, vout: index } = at
+      behind.push([parsed, { ...link, unresolved, tid: pid, vout: index, output, active, coin: undefined, isLast: true }])
+      at = from
+      coin = at && outputAt(this.sql, at.pid, at.vout)
+    }
+    for (let next = behind.pop(); next !== undefined; next = behind.pop()) {
+      const [parsed, output] = next
+      coin = this.add(parsed, { ...output, coin })
+    }
+    return coin
+  }
+
+  /** Numbers an output again, and those that received it, as far as anything changes. */
+  renumber(start: OutputRow): void {
+    const waiting = [{ row: start, isMapChanged: false }]
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      const { row } = next
+      const coin = row.ptid === null ? undefined : outputAt(this.sql, row.ptid, row.pvout ?? 0)
+      const place = this.placeOf(row, coin)
+      const isMoved = PLACE.some((column) => place[column] !== row[column])
+      if (!isMoved && !next.isMapChanged && row !== start) continue
+      if (row.snap === row.oid && place.snap !== row.oid) deleteSnapshot(this.sql, row.oid)
+      let { isMapChanged } = next
+      if (place.snap === row.oid) {
+        const map: Buffer = this.sql.get('select map from out where oid = ?', row.oid)?.map
+        isMapChanged = writeSnapshot(this.sql, { oid: row.oid, before: mapBefore(place, coin), map })
+      }
+      if (isMoved) {
+        this.noteMoved(row, place)
+        const hasNewNumber = place.lin !== row.lin || place.step !== row.step
+        Object.assign(row, place)
+        this.sql.run(SET_PLACE, ...PLACE.map((column) => place[column]), row.oid)
+        if (hasNewNumber)
+          for (const claim of claimsBehind(this.sql, row))
+            if (this.setClaim(claim)) waiting.push({ row: claim, isMapChanged: false })
+      }
+      if (isMoved || isMapChanged)
+        for (const receiver of receiversOf(this.sql, row)) waiting.push({ row: receiver, isMapChanged })
+    }
+  }
+
+  /** Removes coins before an ordinal that nothing receives any more. */
+  private release(tid: number, vout: number): void {
+    let coin = outputAt(this.sql, tid, vout)
+    while (coin?.carrier === 1 && receiversOf(this.sql, coin).length === 0) {
+      this.noteMoved(coin, UNPLACED)
+      this.sql.run('delete from out where oid = ?', coin.oid)
+      this.deleteHole(coin)
+      coin = coin.ptid === null ? undefined : outputAt(this.sql, coin.ptid, coin.pvout ?? 0)
+    }
+  }
+
+  /** Numbers an output by the coin that it received, and notes whether that is missing. */
+  private link(row: OutputRow): void {
+    this.renumber(row)
+    const isMissing =
+      row.lin === null && (row.ptid === null || outputAt(this.sql, row.ptid, row.pvout ?? 0) === undefined)
+    if (isMissing) this.addHole(row)
+    else this.deleteHole(row)
+  }
+
+  private placeOf(
+    row: Pick<OutputRow, 'oid' | 'tid' | 'vout' | 'ptid' | 'unresolved' | 'content' | 'parent' | 'pok' | 'mlen'>,
+    coin: Place | undefined,
+  ): Place {
+    const isStart = row.ptid === null && row.unresolved === 0
+    const before = isStart ? UNPLACED : coin
+    if (before === undefined || (!isStart && before.lin === null)) return UNPLACED
+    const step = isStart ? 0 : (before.step ?? 0) + 1
+    const origin = before.origin ?? (row.content ? step : null)
+    // Before the first content, neither MAP nor parents are the ordinal's.
+    const { lastmap, snap, since, latestparent } = before.origin === null ? UNPLACED : before
+    let map = { lastmap, snap, since }
+    const hasMap = row.mlen !== null && origin !== null && !this.tables.registers.hasOutput(row)
+    if (hasMap) map = afterMap(this.sql, map, { oid: row.oid, length: row.mlen ?? 0 })
+    return {
+      lin: isStart ? row.oid : before.lin,
+      step,
+      origin,
+      latest: row.content ? row.oid : before.latest,
+      latestparent: row.parent && row.pok && origin !== null ? row.oid : latestparent,
+      ...map,
+      mprev: hasMap ? lastmap : null,
+    }
+  }
+
+  private contentsOf(
+    { tid, vout }: { tid: number; vout: number },
+    output: TransactionOutput,
+    view: ParsedTransaction['view'],
+  ): Contents {
+    return { ...contentsOf(output, view), ...this.tables.registers.purgedAt(tid, vout) }
+  }
+
+  /** Notes by what an ordinal may be found now. That of most moves is its owner alone. */
+  private noteAdded(row: OutputRow, coin: OutputRow | undefined, isLast: boolean): void {
+    const { agenda, attributes } = this.tables
+    if (row.lin === null) agenda.unnumbered.add(row.oid)
+    const isTransfer = isLast && row.content === 0 && row.parent === null && row.mlen === null && row.carrier === 0
+    const isTip = row.active === 1 && coin?.active === 1 && coin.carrier === 0
+    if (row.lin === null || !isTransfer || !isTip || agenda.lineages.has(row.lin)) {
+      if (row.lin !== null) agenda.lineages.add(row.lin)
+      return
+    }
+    if (coin !== undefined && row.origin !== null) attributes.setOwner(row.lin, coin.owner, row.owner)
+  }
+
+  private noteMoved(row: OutputRow, place: Place): void {
+    const { agenda, journal } = this.tables
+    for (const lin of [row.lin, place.lin]) if (lin !== null) agenda.lineages.add(lin)
+    if (row.lin === null || place.lin === null) agenda.unnumbered.add(row.oid)
+    if (row.oid <= agenda.lastEarlierOutput) journal.change(dependency.lineages)
+  }
+
+  /**
+   * Whether the parent that an output names counts: its transaction spends that ordinal (BRC-160), in the named output itself or in
+   * one that the ordinal came to later.
+   */
+  private doesClaimCount({ tid, parent }: Pick<OutputRow, 'tid' | 'parent'>): boolean {
+    if (parent === null) return false
+    const named = this.tables.transactions.byTxid(parent.subarray(0, 32))
+    if (named === undefined) return false
+    const vout = parent.readUInt32BE(32)
+    const { sql } = this
+    if (sql.get('select 1 as one from spend where pid = ? and vout = ? and sid = ?', named.id, vout, tid)) return true
+    const row = outputAt(sql, named.id, vout)
+    if (row === undefined || row.carrier === 1 || row.lin === null) return false
+    const spent = sql.all(
+      `select o.oid, o.step from spend s join out o on o.tid = s.pid and o.vout = s.vout
+        where s.sid = ? and o.carrier = 0 and o.lin = ? and o.step >= ?`,
+      ...[tid, row.lin, row.step],
+    )
+    return spent.some(({ oid, step }) => this.isBehind(row, { oid, step }))
+  }
+
+  /** Whether an output is on the way to another one of its lineage. */
+  private isBehind(row: OutputRow, later: { oid: number; step: number }): boolean {
+    const { sql } = this
+    if (sql.all('select oid from out where lin = ? and step = ? limit 2', row.lin, row.step).length === 1) return true
+    // Branches of double spends.
+    let at = outputWith(sql, later.oid)
+    while (at !== undefined && at.step !== row.step && at.ptid !== null) at = outputAt(sql, at.ptid, at.pvout ?? 0)
+    return at?.oid === row.oid
+  }
+
+  private judgeClaim(claim: OutputRow): void {
+    if (this.setClaim(claim)) this.renumber(claim)
+  }
+
+  /** @returns Whether it counts now and did not, or the other way round. */
+  private setClaim(claim: OutputRow): boolean {
+    const pok = this.doesClaimCount(claim) ? 1 : 0
+    if (pok === claim.pok) return false
+    claim.pok = pok
+    this.sql.run('update out set pok = ? where oid = ?', pok, claim.oid)
+    const { agenda, journal } = this.tables
+    if (claim.oid <= agenda.lastEarlierOutput) {
+      journal.change(dependency.lineages)
+      journal.change(dependency.inscriptions)
+    }
+    return true
+  }
+
+  private addHole({ tid, vout }: Pick<OutputRow, 'tid' | 'vout'>): void {
+    const { seq } = this.tables.transactions.byId(tid)
+    this.sql.run('insert into missing (tid, vout, seq) values (?, ?, ?) on conflict do nothing', tid, vout, seq)
+  }
+
+  private deleteHole({ tid, vout }: Pick<OutputRow, 'tid' | 'vout'>): void {
+    this.sql.run('delete from missing where tid = ? and vout = ?', tid, vout)
+  }
+
+  /** Notes whether it is known where the ordinals go that a transaction spends. */
+  setUnplaced(tid: number, isUnplaced: boolean): void {
+    const whole = { tid, vout: WHOLE_TRANSACTION }
+    if (isUnplaced) this.addHole(whole)
+    else this.deleteHole(whole)
+  }
+}
+
+/** Where the MAP stands before an output with MAP that counts. */
+function mapBefore({ mprev }: Place, coin: Place | undefined): Pick<Place, 'lastmap' | 'snap'> {
+  return { lastmap: mprev, snap: mprev === null ? null : (coin?.snap ?? null) }
+}

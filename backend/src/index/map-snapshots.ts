@@ -1,0 +1,77 @@
+import type { Sql } from '../facts/connection.js'
+import { equalBytes } from '../protocol/bytes.js'
+import { decodeMap, encodeMapState } from '../graph/map-coder.js'
+import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
+
+/*
+ * Some outputs keep a snapshot of all MAP up to them: those by which the MAP since the last snapshot has grown as long as that
+ * snapshot. So a read takes about as many bytes as it returns, however long the ordinal lives, and all snapshots stay within a small
+ * multiple of what was inscribed. Which outputs do follows from the lineage alone (`docs/metadata.md`, Snapshots).
+ */
+
+/** A snapshot holds at least this much: nearly every ordinal has its MAP in one output or two. */
+const LEAST_BYTES = 2048
+/** What an output counts for beside the bytes of its MAP: reading it takes a lookup. */
+const BYTES_AN_OUTPUT = 256
+
+/** Where the MAP of an ordinal stands at one of its outputs. */
+export interface MapPlace {
+  /** The last output with MAP that counts, this one included. */
+  lastmap: number | null
+  /** The last output that keeps a snapshot. */
+  snap: number | null
+  /** The bytes of MAP after it. */
+  since: number
+}
+
+/** Where the MAP stands after an output with MAP of so many bytes. */
+export function afterMap(sql: Sql, before: MapPlace, { oid, length }: { oid: number; length: number }): MapPlace {
+  const { snap, since } = before
+  const bytes = since + length + BYTES_AN_OUTPUT
+  // The snapshot of a single output would be its own MAP again.
+  const isAlone = snap === null && since === 0
+  const least = (): number => (snap === null ? 0 : lengthOf(sql, snap))
+  if (isAlone || bytes < LEAST_BYTES || bytes < least()) return { lastmap: oid, snap, since: bytes }
+  return { lastmap: oid, snap: oid, since: 0 }
+}
+
+function lengthOf(sql: Sql, snap: number): number {
+  return sql.get('select length(bytes) as length from snap where oid = ?', snap)?.length ?? 0
+}
+
+/** The merged MAP at an output: the last snapshot, and what came after it. */
+export function mapAt(sql: Sql, { lastmap, snap }: Pick<MapPlace, 'lastmap' | 'snap'>): MapState {
+  const maps: Buffer[] = []
+  let at = lastmap
+  while (at !== null && at !== snap) {
+    const row = sql.get('select map, mprev from out where oid = ?', at)
+    if (row === undefined) throw new Error(`the chain of MAP ends at ${at}`)
+    maps.push(row.map)
+    at = row.mprev
+  }
+  let state = EMPTY_MAP
+  if (at !== null) state = mergeMap(state, decodeMap(sql.get('select bytes from snap where oid = ?', at)?.bytes))
+  for (const map of maps.reverse()) state = mergeMap(state, decodeMap(map))
+  return state
+}
+
+/**
+ * Writes the snapshot that an output keeps.
+ *
+ * @param before Where the MAP stands before that output.
+ * @returns Whether it is another one than before.
+ */
+export function writeSnapshot(
+  sql: Sql,
+  { oid, before, map }: { oid: number; before: Pick<MapPlace, 'lastmap' | 'snap'>; map: Uint8Array },
+): boolean {
+  const bytes = encodeMapState(mergeMap(mapAt(sql, before), decodeMap(map)))
+  const known = sql.get('select bytes from snap where oid = ?', oid)?.bytes
+  if (known !== undefined && equalBytes(known, bytes)) return false
+  sql.run('insert into snap (oid, bytes) values (?1, ?2) on conflict (oid) do update set bytes = ?2', oid, bytes)
+  return true
+}
+
+export function deleteSnapshot(sql: Sql, oid: number): void {
+  sql.run('delete from snap where oid = ?', oid)
+}

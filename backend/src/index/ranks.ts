@@ -1,0 +1,101 @@
+import type { Sql } from '../facts/connection.js'
+import { dependency } from '../graph/dependencies.js'
+import { recencyOf } from '../graph/listings.js'
+import { conflictsIn } from './active.js'
+import type { Agenda } from './agenda.js'
+import type { Journal } from './journal.js'
+import type { TransactionRow, Transactions } from './transactions.js'
+
+/** What ranks a transaction among those that it conflicts with, but for its txid (`conflict-resolution.ts`). */
+export interface Rank {
+  ord: number
+  own: number | null
+  mined: number | null
+  seen: number
+}
+
+/** Between the places of two facts is room for so many parents that come after their children, one before the other. */
+const ORDER_GAP = 2 ** 20
+
+/** A rank, raised above that of a child. */
+export function improvedBy<Ranked extends Rank>(rank: Ranked, child: Pick<Rank, 'ord' | 'mined' | 'seen'>): Ranked {
+  const { ord, mined, seen } = rank
+  return {
+    ...rank,
+    ord: Math.min(ord, child.ord - 1),
+    mined: child.mined === null ? mined : mined === null ? child.mined : Math.min(mined, child.mined),
+    seen: seen | child.seen,
+  }
+}
+
+/** Insertion order of a transaction that has no children. */
+export function orderOf(seq: number): number {
+  return seq * ORDER_GAP
+}
+
+/** Keeps the ranks of transactions: each follows from its own proofs and sighting, and from its children. */
+export class Ranks {
+  constructor(
+    private readonly sql: Sql,
+    private readonly tables: { transactions: Transactions; journal: Journal; agenda: Agenda },
+  ) {}
+
+  /** The rank by its own facts. */
+  ownRank(id: number, seq: number, said: number | null): Rank {
+    const own: number | null =
+      this.sql.get('select min(height) as height from proof where tid = ? and ok = 1', id)?.height ?? null
+    return { ord: orderOf(seq), own, mined: own, seen: own !== null || said === 1 ? 1 : 0 }
+  }
+
+  /** Raises a stored transaction and its ancestors above one of its children. */
+  improve(parent: TransactionRow, child: Pick<Rank, 'ord' | 'mined' | 'seen'>): void {
+    const waiting = [{ row: parent, child }]
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      // It may have changed since.
+      const row = next.row === parent ? parent : this.tables.transactions.byId(next.row.id)
+      const better = improvedBy(row, next.child)
+      if (!this.write(row, better)) continue
+      for (const each of this.tables.transactions.parents(row.id)) waiting.push({ row: each, child: better })
+    }
+  }
+
+  /** Ranks transactions again whose own facts have changed, and their ancestors. */
+  rank(...ids: number[]): void {
+    const { transactions } = this.tables
+    const waiting = ids
+    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
+      const row = transactions.byId(id)
+      if (row.seq === null) continue
+      const rank = transactions.children(id).reduce(improvedBy, { ...row, ...this.ownRank(id, row.seq, row.said) })
+      if (this.write(row, rank)) for (const parent of transactions.parents(id)) waiting.push(parent.id)
+    }
+  }
+
+  /** @returns Whether anything has changed that its ancestors depend on. */
+  private write(row: TransactionRow, rank: Rank): boolean {
+    const { id } = row
+    const { ord, own, mined, seen } = rank
+    if (ord === row.ord && own === row.own && mined === row.mined && seen === row.seen) return false
+    const { transactions, journal, agenda } = this.tables
+    this.sql.run('update tx set ord = ?, own = ?, mined = ?, seen = ? where id = ?', ord, own, mined, seen, id)
+    if (own !== row.own || (own === null && ord !== row.ord)) this.sortAgain(id, rank)
+    if (mined !== row.mined || seen !== row.seen) {
+      const txid = transactions.txidOf(id).toString('hex')
+      journal.ranked.push(txid)
+      journal.change(dependency.tier(txid))
+    }
+    const conflicts = conflictsIn(this.sql, id)
+    for (const each of conflicts) agenda.toDecide.add(each)
+    if (conflicts.length > 0 || (row.said === 0 && seen !== row.seen)) agenda.toDecide.add(id)
+    return ord !== row.ord || mined !== row.mined || seen !== row.seen
+  }
+
+  /** Puts its outputs into another place of the lists of what is newest. */
+  private sortAgain(id: number, { own, ord }: Rank): void {
+    const recency = recencyOf({ height: own ?? undefined, insertionOrder: ord })
+    const { journal } = this.tables
+    if (this.sql.run('update name set recency = ? where tid = ?', recency, id) > 0) journal.change(dependency.names)
+    if (this.sql.run('update out set recency = ? where tid = ? and recency is not null', recency, id) > 0)
+      journal.change(dependency.inscriptions)
+  }
+}

@@ -1,0 +1,178 @@
+import { LRUCache } from 'lru-cache'
+import type { Sql } from '../facts/connection.js'
+import { readTransactionFact } from '../facts/log.js'
+import { formatOutpoint } from '../protocol/outpoint.js'
+import { type TransactionOutput, outputOf, readTransaction, type TransactionView } from '../protocol/transaction.js'
+
+/** The log, as far as the index reads it again. */
+export interface TransactionSource {
+  /** The whole body of the fact of a transaction; undefined if there is none. */
+  transaction(txid: Uint8Array): Uint8Array | undefined
+}
+
+/** A row of `tx`. */
+export interface TransactionRow {
+  id: number
+  /** Null if it is only referred to. */
+  seq: number | null
+  ord: number
+  own: number | null
+  mined: number | null
+  seen: number
+  said: number | null
+  active: number
+  mint: number
+}
+
+/** A transaction as its fact says it. */
+export interface ParsedTransaction {
+  view: TransactionView
+  /** The outputs that the policy of `tm_ordinals` did not take. */
+  refused: ReadonlySet<number>
+  others: readonly { topic: string; vout: number }[]
+}
+
+/** What parsed transactions may take in memory, in bytes. */
+const PARSED_BYTES = 64 * 1024 * 1024
+/** What one takes beside its raw bytes, about. */
+const PARSED_OVERHEAD = 1000
+
+/** An input: the output that it spends. */
+export interface Input {
+  pid: number
+  vout: number
+  /** In satoshis, if it is known. */
+  value: number | undefined
+  /** Whether its transaction is stored. */
+  isKnown: boolean
+}
+
+const COLUMNS = 'id, seq, ord, own, mined, seen, said, active, mint'
+
+/** The rows of transactions and of what they spend, and their bytes. */
+export class Transactions {
+  private readonly parsed = new LRUCache<number, ParsedTransaction>({
+    maxSize: PARSED_BYTES,
+    sizeCalculation: ({ view }) => view.raw.length + PARSED_OVERHEAD,
+  })
+  private last: number
+
+  constructor(
+    private readonly sql: Sql,
+    private readonly source: TransactionSource,
+  ) {
+    this.last = sql.get('select max(id) as id from tx')?.id ?? 0
+  }
+
+  /** The last id given. Setting it takes ids back. */
+  get lastId(): number {
+    return this.last
+  }
+
+  set lastId(id: number) {
+    for (let gone = id + 1; gone <= this.last; gone++) this.parsed.delete(gone)
+    this.last = id
+  }
+
+  byTxid(txid: Uint8Array): TransactionRow | undefined {
+    return this.sql.get(`select ${COLUMNS} from tx where txid = ?`, txid) as TransactionRow | undefined
+  }
+
+  byId(id: number): TransactionRow {
+    const row = this.sql.get(`select ${COLUMNS} from tx where id = ?`, id)
+    if (row === undefined) throw new Error(`the index has no transaction ${id}`)
+    return row as TransactionRow
+  }
+
+  txidOf(id: number): Buffer {
+    return this.sql.get('select txid from tx where id = ?', id)?.txid
+  }
+
+  /** The row of a transaction, made if there is none. */
+  refer(txid: Uint8Array): TransactionRow {
+    const known = this.byTxid(txid)
+    if (known !== undefined) return known
+    const id = ++this.last
+    this.sql.run('insert into tx (id, txid) values (?, ?)', id, txid)
+    return { id, seq: null, ord: 0, own: null, mined: null, seen: 0, said: null, active: 1, mint: 0 }
+  }
+
+  /** The id for a new transaction, whose row the caller writes. */
+  newId(): number {
+    return ++this.last
+  }
+
+  /** @param body That of its fact, if it is at hand. */
+  parse(id: number, txid: Uint8Array, body = this.source.transaction(txid)): ParsedTransaction {
+    const known = this.parsed.get(id)
+    if (known !== undefined) return known
+    if (body === undefined) throw new Error(`the log lacks the transaction ${Buffer.from(txid).toString('hex')}`)
+    const { txid: text, raw, notes } = readTransactionFact({ key: txid, body })
+    const parsed = {
+      view: readTransaction(raw, { txid: text }),
+      refused: new Set(notes.refused),
+      others: notes.others,
+    }
+    this.parsed.set(id, parsed)
+    return parsed
+  }
+
+  parsedOf(id: number): ParsedTransaction {
+    return this.parsed.get(id) ?? this.parse(id, this.txidOf(id))
+  }
+
+  /** The value of an output of a stored transaction in satoshis; undefined if it has no such output. */
+  valueOf(id: number, vout: number): number | undefined {
+    const parsed = this.parsed.get(id)
+    // Most coins that ordinals are moved with have a row, which is cheaper to read than their transaction.
+    const row = parsed ? undefined : this.sql.get('select sats from out where tid = ? and vout = ?', id, vout)
+    return row?.sats ?? outputOf((parsed ?? this.parsedOf(id)).view, vout)?.satoshis
+  }
+
+  outputOf(id: number, vout: number): TransactionOutput | undefined {
+    return outputOf(this.parsedOf(id).view, vout)
+  }
+
+  /** What a transaction spends, without order. `value` is null if it is not known. */
+  spends(id: number): { txid: Buffer; seq: number | null; pid: number; vout: number; value: number | null }[] {
+    return this.sql.all(
+      'select t.txid, t.seq, s.pid, s.vout, s.value from spend s join tx t on t.id = s.pid where s.sid = ?',
+      id,
+    ) as never
+  }
+
+  /** The same in the order of its inputs. */
+  inputsOf(id: number, view: TransactionView): Input[] {
+    const spends = new Map(this.spends(id).map((each) => [`${each.txid.toString('hex')}_${each.vout}`, each]))
+    return view.inputs.map((input) => {
+      const spend = spends.get(formatOutpoint(input))
+      if (spend === undefined) throw new Error(`the index lacks what ${view.txid} spends`)
+      const { pid, vout, value, seq } = spend
+      return { pid, vout, value: value ?? undefined, isKnown: seq !== null }
+    })
+  }
+
+  /** The stored transactions that one spends from. */
+  parents(id: number): TransactionRow[] {
+    return this.sql.all(
+      `select ${COLUMNS} from tx where id in (select pid from spend where sid = ?) and seq is not null`,
+      id,
+    ) as never
+  }
+
+  /** The transactions that spend from one: they are stored. */
+  children(id: number): TransactionRow[] {
+    return this.sql.all(`select ${COLUMNS} from tx where id in (select sid from spend where pid = ?)`, id) as never
+  }
+
+  /** Whether a transaction that counts spends an output. */
+  hasActiveSpender(id: number, vout: number): boolean {
+    return (
+      this.sql.get(
+        'select 1 as one from spend s join tx t on t.id = s.sid where s.pid = ? and s.vout = ? and t.active = 1 limit 1',
+        id,
+        vout,
+      ) !== undefined
+    )
+  }
+}
