@@ -12,4 +12,8 @@ export class Agenda {
   readonly lineages = new Set<number>()
   /** Outputs without number whose owner or spender may be another one now, by id. */
   readonly unnumbered = new Set<number>()
+
+  clear(): void {
+    for (const each of [this.toJudge, this.toDecide, this.lineages, this.unnumbered]) each.clear()
+  }
 }

@@ -48,7 +48,12 @@ export class Attributes {
   /** Of an ordinal that moved and did nothing else, the owner is another one. */
   setOwner(lin: number, before: Uint8Array | null, after: Uint8Array | null): void {
     if (before && after && Buffer.compare(before, after) === 0) return
-    if (before) this.sql.run('delete from found where lin = ? and attribute = ?', lin, this.idOf(ownerAttribute(before)))
+    if (before)
+      this.sql.run(
+        'delete from found where lin = ? and attribute = ?',
+        lin,
+        this.idOf(ownerAttribute(before)),
+      )
     if (after) this.add(lin, lin, this.idOf(ownerAttribute(after)))
   }
 
@@ -73,7 +78,9 @@ export class Attributes {
     const { sql } = this
     const content = sql.get('select ctype from out where oid = ?', tip.latest)
     const parent: Buffer | undefined =
-      tip.latestparent === null ? undefined : sql.get('select parent from out where oid = ?', tip.latestparent)?.parent
+      tip.latestparent === null
+        ? undefined
+        : sql.get('select parent from out where oid = ?', tip.latestparent)?.parent
     return [
       ...this.ownerOf(tip),
       ...(content ? [attribute.contentType(content.ctype)] : []),

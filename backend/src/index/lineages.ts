@@ -2,6 +2,7 @@ import type { Sql } from '../facts/connection.js'
 import { WHOLE_TRANSACTION } from '../graph/ancestor-queue.js'
 import { dependency } from '../graph/dependencies.js'
 import { holdsOrdinal } from '../graph/transaction-records.js'
+import type { Predecessor } from '../protocol/ordinal-flow.js'
 import { isCoinbase, outputOf, type TransactionOutput } from '../protocol/transaction.js'
 import type { Agenda } from './agenda.js'
 import type { Attributes } from './attributes.js'
@@ -82,14 +83,25 @@ export class Lineages {
     const { coin, isLast, output: said, ...link } = output
     const txid = Buffer.from(view.txid, 'hex')
     const contents = this.contentsOf(link, said, view)
-    const row = { ...link, ...UNPLACED, ...contents, oid: ++this.last, content: contents.sha === null ? 0 : 1, pok: 0 }
+    const row = {
+      ...link,
+      ...UNPLACED,
+      ...contents,
+      oid: ++this.last,
+      content: contents.sha === null ? 0 : 1,
+      pok: 0,
+    }
     if (row.parent !== null && this.doesClaimCount(row)) row.pok = 1
     Object.assign(row, this.placeOf(row, coin))
     insertOutput(this.sql, { ...row, sats: said.satoshis, tkey: txidKey(txid) })
-    if (row.snap === row.oid && row.map) writeSnapshot(this.sql, { oid: row.oid, before: mapBefore(row, coin), map: row.map })
+    if (row.snap === row.oid && row.map)
+      writeSnapshot(this.sql, { oid: row.oid, before: mapBefore(row, coin), map: row.map })
     if (row.lin === null && coin === undefined) this.addHole(row)
     this.noteAdded(row, coin, isLast)
-    if (!isLast) for (const receiver of receiversOf(this.sql, row)) this.link(receiver)
+    if (!isLast) {
+      for (const receiver of receiversOf(this.sql, row)) this.link(receiver)
+      for (const claim of claimsBehind(this.sql, row)) this.judgeClaim(claim)
+    }
     return row
   }
 
@@ -105,6 +117,7 @@ export class Lineages {
     if (before.ptid !== null && ptid === null) this.release(before.ptid, before.pvout ?? 0)
     this.link(row)
     if (carrier === before.carrier) return
+    this.noteMoved(row, row)
     const txid = this.tables.transactions.txidOf(row.tid)
     for (const claim of [...claimsBehind(this.sql, row), ...claimsOn(this.sql, outpointKey(txid, row.vout))])
       this.judgeClaim(claim)
@@ -115,20 +128,26 @@ export class Lineages {
     const { transactions } = this.tables
     const behind: Parameters<Lineages['add']>[] = []
     let coin = outputAt(this.sql, tid, vout)
-    for (let at: Input | undefined = { pid: tid, vout, isKnown: true, value: 1 }; coin === undefined && at?.isKnown; ) {
+    for (
+      let at: Input | undefined = { pid: tid, vout, isKnown: true, value: 1 };
+      coin === undefined && at?.isKnown;
+    ) {
       const parsed = transactions.parsedOf(at.pid)
       const { view } = parsed
       const output = outputOf(view, at.vout)
       // One with content and no row was refused: nobody can tell where the ordinal starts.
       if (output?.satoshis !== 1 || holdsOrdinal(output)) break
       const inputs: Input[] = isCoinbase(view) ? [] : transactions.inputsOf(at.pid, view)
-      const predecessor = flowOf(view, inputs)[at.vout]
-      const from = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined
+      const predecessor: Predecessor | undefined = flowOf(view, inputs)[at.vout]
+      const from: Input | undefined = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined
       const { active } = transactions.byId(at.pid)
       const link = { ptid: from?.pid ?? null, pvout: from?.vout ?? null, carrier: 1, recency: null }
       const unresolved = predecessor?.kind === 'unknown' ? 1 : 0
       const { pid, vout: index } = at
-      behind.push([parsed, { ...link, unresolved, tid: pid, vout: index, output, active, coin: undefined, isLast: true }])
+      behind.push([
+        parsed,
+        { ...link, unresolved, tid: pid, vout: index, output, active, coin: undefined, isLast: true },
+      ])
       at = from
       coin = at && outputAt(this.sql, at.pid, at.vout)
     }
@@ -189,7 +208,10 @@ export class Lineages {
   }
 
   private placeOf(
-    row: Pick<OutputRow, 'oid' | 'tid' | 'vout' | 'ptid' | 'unresolved' | 'content' | 'parent' | 'pok' | 'mlen'>,
+    row: Pick<
+      OutputRow,
+      'oid' | 'tid' | 'vout' | 'ptid' | 'unresolved' | 'content' | 'parent' | 'pok' | 'mlen'
+    >,
     coin: Place | undefined,
   ): Place {
     const isStart = row.ptid === null && row.unresolved === 0
@@ -225,7 +247,8 @@ export class Lineages {
   private noteAdded(row: OutputRow, coin: OutputRow | undefined, isLast: boolean): void {
     const { agenda, attributes } = this.tables
     if (row.lin === null) agenda.unnumbered.add(row.oid)
-    const isTransfer = isLast && row.content === 0 && row.parent === null && row.mlen === null && row.carrier === 0
+    const isTransfer =
+      isLast && row.content === 0 && row.parent === null && row.mlen === null && row.carrier === 0
     const isTip = row.active === 1 && coin?.active === 1 && coin.carrier === 0
     if (row.lin === null || !isTransfer || !isTip || agenda.lineages.has(row.lin)) {
       if (row.lin !== null) agenda.lineages.add(row.lin)
@@ -251,7 +274,8 @@ export class Lineages {
     if (named === undefined) return false
     const vout = parent.readUInt32BE(32)
     const { sql } = this
-    if (sql.get('select 1 as one from spend where pid = ? and vout = ? and sid = ?', named.id, vout, tid)) return true
+    if (sql.get('select 1 as one from spend where pid = ? and vout = ? and sid = ?', named.id, vout, tid))
+      return true
     const row = outputAt(sql, named.id, vout)
     if (row === undefined || row.carrier === 1 || row.lin === null) return false
     const spent = sql.all(
@@ -265,10 +289,12 @@ export class Lineages {
   /** Whether an output is on the way to another one of its lineage. */
   private isBehind(row: OutputRow, later: { oid: number; step: number }): boolean {
     const { sql } = this
-    if (sql.all('select oid from out where lin = ? and step = ? limit 2', row.lin, row.step).length === 1) return true
+    if (sql.all('select oid from out where lin = ? and step = ? limit 2', row.lin, row.step).length === 1)
+      return true
     // Branches of double spends.
     let at = outputWith(sql, later.oid)
-    while (at !== undefined && at.step !== row.step && at.ptid !== null) at = outputAt(sql, at.ptid, at.pvout ?? 0)
+    while (at !== undefined && at.step !== row.step && at.ptid !== null)
+      at = outputAt(sql, at.ptid, at.pvout ?? 0)
     return at?.oid === row.oid
   }
 
@@ -292,7 +318,12 @@ export class Lineages {
 
   private addHole({ tid, vout }: Pick<OutputRow, 'tid' | 'vout'>): void {
     const { seq } = this.tables.transactions.byId(tid)
-    this.sql.run('insert into missing (tid, vout, seq) values (?, ?, ?) on conflict do nothing', tid, vout, seq)
+    this.sql.run(
+      'insert into missing (tid, vout, seq) values (?, ?, ?) on conflict do nothing',
+      tid,
+      vout,
+      seq,
+    )
   }
 
   private deleteHole({ tid, vout }: Pick<OutputRow, 'tid' | 'vout'>): void {

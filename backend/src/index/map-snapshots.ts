@@ -1,7 +1,7 @@
 import type { Sql } from '../facts/connection.js'
-import { equalBytes } from '../protocol/bytes.js'
 import { decodeMap, encodeMapState } from '../graph/map-coder.js'
 import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
+import { equalBytes } from '../protocol/bytes.js'
 
 /*
  * Some outputs keep a snapshot of all MAP up to them: those by which the MAP since the last snapshot has grown as long as that
@@ -25,7 +25,11 @@ export interface MapPlace {
 }
 
 /** Where the MAP stands after an output with MAP of so many bytes. */
-export function afterMap(sql: Sql, before: MapPlace, { oid, length }: { oid: number; length: number }): MapPlace {
+export function afterMap(
+  sql: Sql,
+  before: MapPlace,
+  { oid, length }: { oid: number; length: number },
+): MapPlace {
   const { snap, since } = before
   const bytes = since + length + BYTES_AN_OUTPUT
   // The snapshot of a single output would be its own MAP again.
@@ -50,7 +54,8 @@ export function mapAt(sql: Sql, { lastmap, snap }: Pick<MapPlace, 'lastmap' | 's
     at = row.mprev
   }
   let state = EMPTY_MAP
-  if (at !== null) state = mergeMap(state, decodeMap(sql.get('select bytes from snap where oid = ?', at)?.bytes))
+  if (at !== null)
+    state = mergeMap(state, decodeMap(sql.get('select bytes from snap where oid = ?', at)?.bytes))
   for (const map of maps.reverse()) state = mergeMap(state, decodeMap(map))
   return state
 }
@@ -68,7 +73,11 @@ export function writeSnapshot(
   const bytes = encodeMapState(mergeMap(mapAt(sql, before), decodeMap(map)))
   const known = sql.get('select bytes from snap where oid = ?', oid)?.bytes
   if (known !== undefined && equalBytes(known, bytes)) return false
-  sql.run('insert into snap (oid, bytes) values (?1, ?2) on conflict (oid) do update set bytes = ?2', oid, bytes)
+  sql.run(
+    'insert into snap (oid, bytes) values (?1, ?2) on conflict (oid) do update set bytes = ?2',
+    oid,
+    bytes,
+  )
   return true
 }
 

@@ -20,7 +20,17 @@ export interface Place extends MapPlace {
   mprev: number | null
 }
 
-export const PLACE = ['lin', 'step', 'origin', 'latest', 'latestparent', 'lastmap', 'mprev', 'snap', 'since'] as const
+export const PLACE = [
+  'lin',
+  'step',
+  'origin',
+  'latest',
+  'latestparent',
+  'lastmap',
+  'mprev',
+  'snap',
+  'since',
+] as const
 
 export const UNPLACED: Place = {
   lin: null,

@@ -18,7 +18,10 @@ export interface Rank {
 const ORDER_GAP = 2 ** 20
 
 /** A rank, raised above that of a child. */
-export function improvedBy<Ranked extends Rank>(rank: Ranked, child: Pick<Rank, 'ord' | 'mined' | 'seen'>): Ranked {
+export function improvedBy<Ranked extends Rank>(
+  rank: Ranked,
+  child: Pick<Rank, 'ord' | 'mined' | 'seen'>,
+): Ranked {
   const { ord, mined, seen } = rank
   return {
     ...rank,
@@ -51,8 +54,9 @@ export class Ranks {
   improve(parent: TransactionRow, child: Pick<Rank, 'ord' | 'mined' | 'seen'>): void {
     const waiting = [{ row: parent, child }]
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
-      // It may have changed since.
-      const row = next.row === parent ? parent : this.tables.transactions.byId(next.row.id)
+      if (isSame(improvedBy(next.row, next.child), next.row)) continue
+      // It may have been improved since it was read.
+      const row = this.tables.transactions.byId(next.row.id)
       const better = improvedBy(row, next.child)
       if (!this.write(row, better)) continue
       for (const each of this.tables.transactions.parents(row.id)) waiting.push({ row: each, child: better })
@@ -66,7 +70,9 @@ export class Ranks {
     for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
       const row = transactions.byId(id)
       if (row.seq === null) continue
-      const rank = transactions.children(id).reduce(improvedBy, { ...row, ...this.ownRank(id, row.seq, row.said) })
+      const rank = transactions
+        .children(id)
+        .reduce(improvedBy, { ...row, ...this.ownRank(id, row.seq, row.said) })
       if (this.write(row, rank)) for (const parent of transactions.parents(id)) waiting.push(parent.id)
     }
   }
@@ -75,9 +81,16 @@ export class Ranks {
   private write(row: TransactionRow, rank: Rank): boolean {
     const { id } = row
     const { ord, own, mined, seen } = rank
-    if (ord === row.ord && own === row.own && mined === row.mined && seen === row.seen) return false
+    if (isSame(rank, row)) return false
     const { transactions, journal, agenda } = this.tables
-    this.sql.run('update tx set ord = ?, own = ?, mined = ?, seen = ? where id = ?', ord, own, mined, seen, id)
+    this.sql.run(
+      'update tx set ord = ?, own = ?, mined = ?, seen = ? where id = ?',
+      ord,
+      own,
+      mined,
+      seen,
+      id,
+    )
     if (own !== row.own || (own === null && ord !== row.ord)) this.sortAgain(id, rank)
     if (mined !== row.mined || seen !== row.seen) {
       const txid = transactions.txidOf(id).toString('hex')
@@ -94,8 +107,15 @@ export class Ranks {
   private sortAgain(id: number, { own, ord }: Rank): void {
     const recency = recencyOf({ height: own ?? undefined, insertionOrder: ord })
     const { journal } = this.tables
-    if (this.sql.run('update name set recency = ? where tid = ?', recency, id) > 0) journal.change(dependency.names)
+    if (this.sql.run('update name set recency = ? where tid = ?', recency, id) > 0)
+      journal.change(dependency.names)
     if (this.sql.run('update out set recency = ? where tid = ? and recency is not null', recency, id) > 0)
       journal.change(dependency.inscriptions)
   }
+}
+
+function isSame(one: Rank, other: Rank): boolean {
+  return (
+    one.ord === other.ord && one.own === other.own && one.mined === other.mined && one.seen === other.seen
+  )
 }

@@ -37,7 +37,10 @@ export class Registers {
       case 'sighting':
         return this.sight(Buffer.from(words[0] ?? '', 'hex'), n, value === 'seen' ? 1 : 0)
       case 'verdict':
-        return this.judgeBlock(Number(words[0]), Buffer.from(words[1] ?? '', 'hex'), { n, ok: value === true ? 1 : 0 })
+        return this.judgeBlock(Number(words[0]), Buffer.from(words[1] ?? '', 'hex'), {
+          n,
+          ok: value === true ? 1 : 0,
+        })
       case 'setting':
         return this.set(words.join(' '), n, String(value))
       case 'purged':
@@ -62,7 +65,11 @@ export class Registers {
   /** What an output said whose body was deleted. */
   purgedAt(tid: number, vout: number): Pick<Contents, 'sha' | 'ctype' | 'clen' | 'coff'> | undefined {
     if (!this.hasPurged) return undefined
-    const row = this.sql.get('select sha, ctype, clen, coff from purged where tid = ? and vout = ?', tid, vout)
+    const row = this.sql.get(
+      'select sha, ctype, clen, coff from purged where tid = ? and vout = ?',
+      tid,
+      vout,
+    )
     return row && { sha: row.sha, ctype: row.ctype, clen: row.clen, coff: row.coff }
   }
 
@@ -78,7 +85,9 @@ export class Registers {
       ...[kind, value, blocked ? 1 : 0, reason, since, n],
     )
     if (kind === 'outpoint') this.hasBlockedOutputs = true
-    return changed > 0 && before !== blocked ? { kind: 'block', subject: { kind, value }, blocked } : undefined
+    return changed > 0 && before !== blocked
+      ? { kind: 'block', subject: { kind, value }, blocked }
+      : undefined
   }
 
   private sight(txid: Buffer, n: number, said: number): RegisterChange | undefined {

@@ -2,7 +2,12 @@ import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
 import { readTransactionFact } from '../facts/log.js'
 import { formatOutpoint } from '../protocol/outpoint.js'
-import { type TransactionOutput, outputOf, readTransaction, type TransactionView } from '../protocol/transaction.js'
+import {
+  outputOf,
+  readTransaction,
+  type TransactionOutput,
+  type TransactionView,
+} from '../protocol/transaction.js'
 
 /** The log, as far as the index reads it again. */
 export interface TransactionSource {
@@ -106,7 +111,8 @@ export class Transactions {
   parse(id: number, txid: Uint8Array, body = this.source.transaction(txid)): ParsedTransaction {
     const known = this.parsed.get(id)
     if (known !== undefined) return known
-    if (body === undefined) throw new Error(`the log lacks the transaction ${Buffer.from(txid).toString('hex')}`)
+    if (body === undefined)
+      throw new Error(`the log lacks the transaction ${Buffer.from(txid).toString('hex')}`)
     const { txid: text, raw, notes } = readTransactionFact({ key: txid, body })
     const parsed = {
       view: readTransaction(raw, { txid: text }),
@@ -134,7 +140,9 @@ export class Transactions {
   }
 
   /** What a transaction spends, without order. `value` is null if it is not known. */
-  spends(id: number): { txid: Buffer; seq: number | null; pid: number; vout: number; value: number | null }[] {
+  spends(
+    id: number,
+  ): { txid: Buffer; seq: number | null; pid: number; vout: number; value: number | null }[] {
     return this.sql.all(
       'select t.txid, t.seq, s.pid, s.vout, s.value from spend s join tx t on t.id = s.pid where s.sid = ?',
       id,
@@ -162,7 +170,10 @@ export class Transactions {
 
   /** The transactions that spend from one: they are stored. */
   children(id: number): TransactionRow[] {
-    return this.sql.all(`select ${COLUMNS} from tx where id in (select sid from spend where pid = ?)`, id) as never
+    return this.sql.all(
+      `select ${COLUMNS} from tx where id in (select sid from spend where pid = ?)`,
+      id,
+    ) as never
   }
 
   /** Whether a transaction that counts spends an output. */

@@ -1,0 +1,95 @@
+import type { Sql } from '../facts/connection.js'
+import type { Agenda } from './agenda.js'
+import type { Journal } from './journal.js'
+
+/** How finely scores divide a place in the log, so that what becomes offerable with one fact does not tie. */
+export const SCORES_A_FACT = 4096
+
+/** An output that a topic holds. */
+export interface Held {
+  tid: number
+  vout: number
+  topic: string
+}
+
+/**
+ * What topics hold, with scores, by which peers page through what a topic offers (`docs/sync.md`). An output gets one when it becomes
+ * offerable: it is admitted, its transaction is active again, it is not blocked any more, or its spender is inactive. Scores follow
+ * from the order of the facts, so that an index that is built again has the same ones.
+ */
+export class Admissions {
+  constructor(
+    private readonly sql: Sql,
+    private readonly tables: { journal: Journal; agenda: Agenda },
+  ) {}
+
+  /** @param txid In hex. */
+  add({ tid, vout, topic }: Held, txid: string): void {
+    const score = this.nextScore()
+    this.sql.run(
+      'insert into admission (tid, vout, topic, score) values (?, ?, ?, ?)',
+      tid,
+      vout,
+      topic,
+      score,
+    )
+    this.tables.journal.admitted.push({ topic, outpoint: { txid, vout }, score })
+  }
+
+  remove({ tid, vout, topic }: Held): void {
+    this.sql.run('delete from admission where tid = ? and vout = ? and topic = ?', tid, vout, topic)
+  }
+
+  /** What became offerable when transactions became active, and others inactive. */
+  offerAgain({ restored, deactivated }: { restored: number[]; deactivated: number[] }): void {
+    const { sql } = this
+    const held: (Held & { score: number })[] = []
+    for (const tid of restored)
+      for (const row of sql.all('select tid, vout, topic, score from admission where tid = ?', tid))
+        held.push(row as never)
+    for (const sid of deactivated)
+      for (const row of sql.all(
+        `select a.tid, a.vout, a.topic, a.score from spend s join admission a on a.tid = s.pid and a.vout = s.vout
+          where s.sid = ? and (select active from tx where id = s.pid) = 1 and not exists (
+            select 1 from spend o join tx t on t.id = o.sid where o.pid = s.pid and o.vout = s.vout and t.active = 1)`,
+        sid,
+      ))
+        held.push(row as never)
+    this.renew(held)
+  }
+
+  /** What of these outputs is offerable, as they are not blocked any more. */
+  offerOutputs(outputs: readonly Pick<Held, 'tid' | 'vout'>[]): void {
+    const held = outputs.flatMap(({ tid, vout }) =>
+      this.sql.all(
+        `select a.tid, a.vout, a.topic, a.score from admission a join tx t on t.id = a.tid
+          where a.tid = ? and a.vout = ? and t.active = 1`,
+        tid,
+        vout,
+      ),
+    )
+    this.renew(held as never)
+  }
+
+  /** Gives new scores, in the same order: parents come before their children. */
+  private renew(held: (Held & { score: number })[]): void {
+    const inOrder = held.sort((a, b) => a.score - b.score || (a.topic < b.topic ? -1 : 1))
+    let last: Held | undefined
+    for (const each of inOrder) {
+      const { tid, vout, topic } = each
+      // Two of its spenders may have become inactive.
+      if (last?.tid === tid && last.vout === vout && last.topic === topic) continue
+      last = each
+      this.sql.run(
+        'update admission set score = ? where tid = ? and vout = ? and topic = ?',
+        ...[this.nextScore(), tid, vout, topic],
+      )
+    }
+  }
+
+  private nextScore(): number {
+    const { counters } = this.tables.journal
+    counters.score = Math.max(this.tables.agenda.seq * SCORES_A_FACT, counters.score + 1)
+    return counters.score
+  }
+}

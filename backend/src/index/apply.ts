@@ -1,0 +1,470 @@
+import type { Sql } from '../facts/connection.js'
+import { FACT, type Fact, readProofFact } from '../facts/log.js'
+import type { AdmissionRules, OnRefusal } from '../graph/admission-rules.js'
+import type { TransactionStatus } from '../graph/conflict-resolution.js'
+import { type Changes, dependency } from '../graph/dependencies.js'
+import type { Reason } from '../graph/errors.js'
+import type { HeaderRange } from '../graph/header-chain.js'
+import type { AdmissionRecord } from '../graph/records.js'
+import { equalBytes } from '../protocol/bytes.js'
+import { parseOutpoint } from '../protocol/outpoint.js'
+import { isCoinbase } from '../protocol/transaction.js'
+import { activeView, decide, reasonIn, statusIn } from './active.js'
+import { Admissions, SCORES_A_FACT } from './admissions.js'
+import { Agenda } from './agenda.js'
+import { Attributes } from './attributes.js'
+import { applyAnchor, applyHeaders, rootAt } from './headers.js'
+import { Journal, type JournalMark } from './journal.js'
+import { Judge, type NewTransaction } from './judge.js'
+import { Lineages } from './lineages.js'
+import { outputAt } from './outputs.js'
+import { improvedBy, Ranks } from './ranks.js'
+import { type RegisterChange, Registers } from './registers.js'
+import { INDEX_VERSION, SCHEMA } from './schema.js'
+import { type Input, type TransactionRow, type TransactionSource, Transactions } from './transactions.js'
+
+/** What decides which proofs count: the best chain of headers, what a tracker said of blocks, or nothing: then all do. */
+export type ProofTracker = 'headers' | 'tracker' | 'scripts-only'
+
+export interface IndexOptions {
+  /** What the topics admit. The policy for ordinals is in the notes of transactions, and is not asked. */
+  rules: (onRefusal: OnRefusal) => AdmissionRules
+  tracker: ProofTracker
+}
+
+/** What an index has in memory, to return to when a savepoint is rolled back. */
+export interface IndexMark {
+  ids: [transactions: number, outputs: number, attributes: number]
+  journal: JournalMark
+}
+
+/** What became of earlier transactions, by txid. */
+export interface Flips {
+  restored: string[]
+  deactivated: string[]
+  /** Those whose rank changed. */
+  ranked: string[]
+}
+
+/**
+ * The index of a log: everything that can be derived from its facts, in one SQLite file. All calls are synchronous; writes are inside a
+ * transaction that the caller begins and commits. What the same facts give does not depend on how they are cut into calls, nor
+ * on their order, but for scores.
+ *
+ * If a call throws, the transaction is rolled back, and this object with it ({@link Index.restore}) or replaced.
+ */
+export class Index {
+  private readonly agenda = new Agenda()
+  private readonly journal: Journal
+  private readonly transactions: Transactions
+  private readonly registers: Registers
+  private readonly ranks: Ranks
+  private readonly attributes: Attributes
+  private readonly lineages: Lineages
+  private readonly admissions: Admissions
+  private readonly judge: Judge
+
+  constructor(
+    private readonly sql: Sql,
+    source: TransactionSource,
+    private readonly options: IndexOptions,
+  ) {
+    if (sql.get("select 1 as one from sqlite_master where name = 'tx'") === undefined) {
+      sql.exec(SCHEMA)
+      sql.run("insert into meta (name, value) values ('version', ?)", INDEX_VERSION)
+    }
+    const { agenda } = this
+    const journal = new Journal(sql)
+    const transactions = new Transactions(sql, source)
+    const registers = new Registers(sql, transactions)
+    const attributes = new Attributes(sql, { transactions, journal, agenda })
+    const lineages = new Lineages(sql, { transactions, attributes, registers, journal, agenda })
+    const admissions = new Admissions(sql, { journal, agenda })
+    const rules = options.rules(() => {})
+    this.judge = new Judge(sql, { transactions, lineages, admissions, journal, agenda }, rules)
+    this.ranks = new Ranks(sql, { transactions, journal, agenda })
+    this.journal = journal
+    this.transactions = transactions
+    this.registers = registers
+    this.attributes = attributes
+    this.lineages = lineages
+    this.admissions = admissions
+  }
+
+  /** The seq of the last fact that was applied. */
+  get cursor(): number {
+    return this.journal.counters.cursor
+  }
+
+  /** Applies facts in this order. */
+  apply(facts: readonly Fact[]): void {
+    for (let at = 0; at < facts.length; ) {
+      const [fact, ...proofs] = this.group(facts, at)
+      if (fact === undefined) break
+      this.applyOne(fact, proofs)
+      at += 1 + proofs.length
+      const { counters } = this.journal
+      counters.cursor = Math.max(counters.cursor, proofs.at(-1)?.seq ?? fact.seq)
+    }
+  }
+
+  mark(): IndexMark {
+    const { transactions, lineages, attributes, journal } = this
+    return { ids: [transactions.lastId, lineages.lastId, attributes.lastId], journal: journal.mark() }
+  }
+
+  restore({ ids: [transactions, outputs, attributes], journal }: IndexMark): void {
+    this.transactions.lastId = transactions
+    this.lineages.lastId = outputs
+    this.attributes.lastId = attributes
+    this.journal.restore(journal)
+    this.agenda.clear()
+  }
+
+  /** Writes what was noted while facts were applied: once before each commit. */
+  flush(): void {
+    this.journal.flush()
+  }
+
+  /** What the commits since the last call have changed for answers; undefined: everything. */
+  takeChanges(): Changes {
+    return this.journal.takeChanges()
+  }
+
+  /** What was admitted since the last call. */
+  takeAdmitted(): AdmissionRecord[] {
+    const base = Number(this.sql.get("select value from setting where name = 'base'")?.value ?? 0)
+    const taken = this.journal.admitted.splice(0)
+    return taken.map((each) => ({ ...each, score: base + each.score / SCORES_A_FACT }))
+  }
+
+  /** What became of transactions since the last call. One that is new since then is neither restored nor deactivated. */
+  takeFlips(): Flips {
+    const { journal } = this
+    const added = new Set(journal.added.splice(0))
+    const [first, last] = [new Map<string, boolean>(), new Map<string, boolean>()]
+    for (const { id, txid, active } of journal.flips.splice(0)) {
+      if (added.has(id)) continue
+      if (!first.has(txid)) first.set(txid, active)
+      last.set(txid, active)
+    }
+    // One that flipped back is as it was.
+    const changed = [...last].filter(([txid, active]) => first.get(txid) === active)
+    const flipped = (wanted: boolean): string[] =>
+      changed.filter(([, active]) => active === wanted).map(([txid]) => txid)
+    return {
+      restored: flipped(true),
+      deactivated: flipped(false),
+      ranked: [...new Set(journal.ranked.splice(0))],
+    }
+  }
+
+  /** The status of a stored transaction. */
+  status(txid: string): TransactionStatus | undefined {
+    return statusIn(this.sql, { txid })
+  }
+
+  /** Why a transaction is inactive; undefined if it is active, or not stored. */
+  reasonAgainst(txid: string): Reason | undefined {
+    return reasonIn(this.sql, txid)
+  }
+
+  /** Whether a topic holds an output of a stored transaction, or one that it spends. */
+  isNeeded(txid: string): boolean {
+    const row = this.transactions.byTxid(Buffer.from(txid, 'hex'))
+    if (row === undefined) return false
+    const { sql } = this
+    return (
+      sql.get('select 1 as one from admission where tid = ? limit 1', row.id) !== undefined ||
+      sql.get(
+        'select 1 as one from spend s join admission a on a.tid = s.pid and a.vout = s.vout where s.sid = ? limit 1',
+        row.id,
+      ) !== undefined
+    )
+  }
+
+  /** Reports again why the rules admit nothing of a stored transaction. What the policy refused is not among it. */
+  explain(txid: string, onRefusal: OnRefusal): void {
+    const row = this.transactions.byTxid(Buffer.from(txid, 'hex'))
+    if (row !== undefined && row.seq !== null) this.judge.explain(row, this.options.rules(onRefusal))
+  }
+
+  /** A fact, with the proofs of itself that follow it if it is a transaction. */
+  private group(facts: readonly Fact[], at: number): Fact[] {
+    const fact = facts[at]
+    if (fact?.kind !== FACT.transaction) return fact === undefined ? [] : [fact]
+    let end = at + 1
+    for (let next = facts[end]; next?.kind === FACT.proof && isProofOf(next, fact); next = facts[end]) end++
+    return facts.slice(at, end)
+  }
+
+  /** @param proofs Of a transaction, those that follow it. */
+  private applyOne(fact: Fact, proofs: readonly Fact[]): void {
+    this.agenda.seq = fact.seq
+    this.agenda.lastEarlierOutput = this.lineages.lastId
+    switch (fact.kind) {
+      case FACT.transaction:
+        this.applyTransaction(fact, proofs)
+        break
+      case FACT.proof:
+        this.addProof(fact)
+        this.derive()
+        break
+      case FACT.header:
+        this.judgeProofs(applyHeaders(this.sql, fact))
+        this.derive()
+        break
+      case FACT.register:
+        this.applyRegister(this.registers.apply(fact))
+        break
+      case FACT.body:
+        break
+    }
+  }
+
+  private applyTransaction(fact: Fact, proofs: readonly Fact[]): void {
+    const known = this.transactions.byTxid(fact.key)
+    if (known !== undefined && known.seq !== null) throw new Error(`the fact ${fact.seq} is there twice`)
+    const { fresh, isProven } = this.addTransaction(fact, known, proofs)
+    if (!isProven) {
+      this.derive(fresh)
+      for (const proof of proofs) this.applyOne(proof, [])
+      return
+    }
+    this.judge.judgeAll(fresh)
+    // What its proofs change of others, they change.
+    this.agenda.seq = proofs[0]?.seq ?? fact.seq
+    this.derive()
+  }
+
+  /**
+   * Writes the rows of a transaction and of what it spends, and its proofs if nothing depends on whether they come with it: it is the
+   * first that is heard of it, and it conflicts with nothing.
+   */
+  private addTransaction(
+    fact: Fact,
+    known: TransactionRow | undefined,
+    proofs: readonly Fact[],
+  ): { fresh: NewTransaction; isProven: boolean } {
+    const { sql, transactions, ranks, journal, agenda } = this
+    const { key: txid, body, seq } = fact
+    const id = known?.id ?? transactions.newId()
+    const parsed = transactions.parse(id, txid, body)
+    const { view } = parsed
+    if (known === undefined) sql.run('insert into tx (id, txid) values (?, ?)', id, txid)
+    const children = known === undefined ? [] : transactions.children(id)
+    journal.added.push(id)
+    journal.counters.transactions++
+    journal.change(dependency.all)
+    journal.change(dependency.proof(view.txid))
+    const inputs: Input[] = []
+    const spent = new Set<string>()
+    let isContested = known?.said === 0
+    const lower: TransactionRow[] = []
+    for (const input of isCoinbase(view) ? [] : view.inputs) {
+      const outpoint = `${input.txid}_${input.vout}`
+      const last = transactions.lastId
+      const parent = transactions.refer(Buffer.from(input.txid, 'hex'))
+      const isKnown = parent.seq !== null
+      const value = isKnown ? transactions.valueOf(parent.id, input.vout) : undefined
+      inputs.push({ pid: parent.id, vout: input.vout, value, isKnown })
+      if (spent.has(outpoint)) continue
+      spent.add(outpoint)
+      const wasReferred = parent.id <= last
+      if (
+        wasReferred &&
+        sql.get('select 1 as one from spend where pid = ? and vout = ? limit 1', parent.id, input.vout)
+      )
+        isContested = true
+      if (isKnown && parent.active === 0) isContested = true
+      if (isKnown) lower.push(parent)
+      journal.change(dependency.spend({ txid: input.txid, vout: input.vout }))
+      sql.run(
+        'insert into spend (pid, vout, sid, value) values (?, ?, ?, ?)',
+        parent.id,
+        input.vout,
+        id,
+        value ?? null,
+      )
+    }
+    const active = isContested ? 0 : 1
+    const isProven = proofs.length > 0 && known === undefined && !isContested
+    if (isProven) for (const proof of proofs) this.writeProof(id, proof)
+    const rank = children.reduce(improvedBy, ranks.ownRank(id, seq, known?.said ?? null))
+    sql.run(
+      'update tx set seq = ?, length = ?, ord = ?, own = ?, mined = ?, seen = ?, active = ? where id = ?',
+      ...[seq, view.raw.length, rank.ord, rank.own, rank.mined, rank.seen, active, id],
+    )
+    for (const parent of lower) ranks.improve(parent, rank)
+    if (isContested) agenda.toDecide.add(id)
+    for (const child of children) {
+      agenda.toJudge.add(child.id)
+      // They were decided without it.
+      if (isContested) agenda.toDecide.add(child.id)
+    }
+    if (children.length > 0) this.writeValues(id)
+    const row = { ...rank, id, seq, said: known?.said ?? null, active, mint: 0 }
+    return { fresh: { row, parsed, inputs, hasChildren: children.length > 0 }, isProven }
+  }
+
+  /** Writes the values of the outputs of a transaction that came after its children. */
+  private writeValues(id: number): void {
+    for (const { vout } of this.sql.all('select distinct vout from spend where pid = ?', id)) {
+      const satoshis = this.transactions.outputOf(id, vout)?.satoshis
+      if (satoshis !== undefined)
+        this.sql.run('update spend set value = ? where pid = ? and vout = ?', satoshis, id, vout)
+    }
+  }
+
+  private addProof(fact: Fact): void {
+    const { txid } = readProofFact(fact)
+    const { id } = this.transactions.refer(Buffer.from(txid, 'hex'))
+    this.writeProof(id, fact)
+    this.journal.change(dependency.proof(txid))
+    this.ranks.rank(id)
+  }
+
+  private writeProof(id: number, fact: Fact): void {
+    const { height, root } = readProofFact(fact).proof
+    const bytes = Buffer.from(root, 'hex')
+    this.sql.run(
+      'insert into proof (tid, height, root, seq, ok) values (?, ?, ?, ?, ?)',
+      ...[id, height, bytes, fact.seq, this.doesCount(height, bytes) ? 1 : 0],
+    )
+  }
+
+  private doesCount(height: number, root: Buffer): boolean {
+    switch (this.options.tracker) {
+      case 'headers': {
+        const known = rootAt(this.sql, height)
+        return known !== undefined && equalBytes(known, root)
+      }
+      case 'tracker':
+        return this.sql.get('select ok from verdict where height = ? and root = ?', height, root)?.ok !== 0
+      case 'scripts-only':
+        return true
+    }
+  }
+
+  /** Judges the proofs again that lead to blocks of these heights. */
+  private judgeProofs(ranges: readonly HeaderRange[]): void {
+    const changed = new Set<number>()
+    for (const { from, to } of ranges)
+      for (const { tid, height, root, ok } of this.sql.all(
+        'select tid, height, root, ok from proof where height between ? and ?',
+        from,
+        to,
+      )) {
+        const counts = this.doesCount(height, root) ? 1 : 0
+        if (counts === ok) continue
+        this.sql.run(
+          'update proof set ok = ? where tid = ? and height = ? and root = ?',
+          counts,
+          tid,
+          height,
+          root,
+        )
+        changed.add(tid)
+      }
+    for (const id of changed) {
+      this.journal.change(dependency.proof(this.transactions.txidOf(id).toString('hex')))
+      this.ranks.rank(id)
+    }
+  }
+
+  private applyRegister(change: RegisterChange | undefined): void {
+    switch (change?.kind) {
+      case 'block':
+        this.applyBlock(change)
+        break
+      case 'sighting':
+        this.ranks.rank(change.id)
+        this.agenda.toDecide.add(change.id)
+        break
+      case 'verdict':
+        this.judgeProofs([{ from: change.height, to: change.height }])
+        break
+      case 'setting':
+        if (change.name === 'anchor') this.judgeProofs(applyAnchor(this.sql))
+        break
+    }
+    this.derive()
+  }
+
+  /** The MAP of a blocked output does not count at later steps; what is blocked no more is offered to peers again. */
+  private applyBlock({
+    subject: { kind, value },
+    blocked,
+  }: Extract<RegisterChange, { kind: 'block' }>): void {
+    this.journal.changeAll()
+    const outputs = this.outputsBlockedBy(kind, value)
+    if (kind === 'outpoint')
+      for (const { tid, vout } of outputs) {
+        const row = outputAt(this.sql, tid, vout)
+        if (row !== undefined) this.lineages.renumber(row)
+      }
+    if (!blocked) this.admissions.offerOutputs(outputs)
+  }
+
+  private outputsBlockedBy(kind: string, value: string): { tid: number; vout: number }[] {
+    const { sql } = this
+    if (kind === 'name') return sql.all('select tid, vout from name where name = ?', value) as never
+    if (kind === 'content')
+      return sql.all(
+        'select tid, vout from out where sha = ? and carrier = 0',
+        Buffer.from(value, 'hex'),
+      ) as never
+    const { txid, vout } = parseOutpoint(value)
+    const row = this.transactions.byTxid(Buffer.from(txid, 'hex'))
+    return row === undefined ? [] : [{ tid: row.id, vout }]
+  }
+
+  /** Derives all that the agenda names. */
+  private derive(fresh?: NewTransaction): void {
+    const { agenda } = this
+    if (fresh !== undefined || agenda.toJudge.size > 0) this.judge.judgeAll(fresh)
+    if (agenda.toDecide.size > 0) this.decide(fresh?.row.id)
+    this.attributes.index()
+  }
+
+  /** Decides what counts, and writes that. @param fresh The transaction that is new with this fact. */
+  private decide(fresh: number | undefined): void {
+    const { sql, agenda, journal } = this
+    const restored: number[] = []
+    const deactivated: number[] = []
+    for (const { id, txid, isInactive } of decide(agenda.toDecide, activeView(sql))) {
+      const active = isInactive ? 0 : 1
+      sql.run('update tx set active = ? where id = ?', active, id)
+      sql.run('update node set active = ? where tid = ?', active, id)
+      const names = sql.run('update name set active = ? where tid = ?', active, id)
+      const listed = sql.get('select count(*) as n from out where tid = ? and recency is not null', id)?.n
+      sql.run('update out set active = ? where tid = ?', active, id)
+      journal.counters.names += isInactive ? -names : names
+      journal.counters.inscriptions += isInactive ? -listed : listed
+      this.noteOrdinals(id)
+      journal.flips.push({ id, txid, active: !isInactive })
+      if (id !== fresh) journal.changeAll()
+      if (isInactive) deactivated.push(id)
+      else if (id !== fresh) restored.push(id)
+    }
+    agenda.toDecide.clear()
+    this.admissions.offerAgain({ restored, deactivated })
+  }
+
+  /** Notes the ordinals in what a transaction made and spent. */
+  private noteOrdinals(id: number): void {
+    const { lineages, unnumbered } = this.agenda
+    const own = this.sql.all('select oid, lin from out where tid = ?', id)
+    const spent = this.sql.all(
+      'select o.oid, o.lin from spend s join out o on o.tid = s.pid and o.vout = s.vout where s.sid = ?',
+      id,
+    )
+    for (const { oid, lin } of [...own, ...spent])
+      if (lin === null) unnumbered.add(oid)
+      else lineages.add(lin)
+  }
+}
+
+function isProofOf({ key }: Fact, transaction: Fact): boolean {
+  return equalBytes(key.subarray(0, 32), transaction.key)
+}

@@ -1,0 +1,55 @@
+import type { Row, Sql } from '../facts/connection.js'
+import { sha256 } from '../graph/native-hash.js'
+
+/** Of longer bytes, the hash is compared. */
+const MAX_SHOWN = 40
+
+/** Columns whose values are ids of transactions or outputs, which an index gives as it comes to them. */
+const TRANSACTIONS = new Set(['tid', 'pid', 'sid', 'ptid'])
+const OUTPUTS = new Set(['oid', 'lin', 'latest', 'latestparent', 'lastmap', 'mprev', 'snap'])
+
+/** What follows from the set of facts, whatever their order. Scores do not, and neither does what counts writes. */
+const TABLES: Record<string, string> = {
+  tx: 'select txid, seq, length, ord, own, mined, seen, said, active, mint from tx where seq is not null or said is not null',
+  spend: 'select * from spend',
+  proof: 'select * from proof',
+  chain: 'select * from chain',
+  branch: 'select * from branch',
+  verdict: 'select * from verdict',
+  blocked: 'select * from blocked',
+  setting: 'select * from setting',
+  sighting: 'select * from sighting',
+  purged: 'select * from purged',
+  node: 'select * from node',
+  name: 'select * from name',
+  out: 'select * from out',
+  snap: 'select * from snap',
+  found:
+    'select a.hash, f.okey, f.vout, abs(f.lin) as lin from found f join attribute a on a.id = f.attribute',
+  admission: 'select tid, vout, topic from admission',
+  missing: 'select * from missing',
+  counts: "select name, value from meta where name in ('transactions', 'names', 'inscriptions')",
+}
+
+/** The rows of an index as text, sorted, without the ids that it gave: the same facts give the same. By table. */
+export function canonicalRows(sql: Sql): Record<string, string[]> {
+  const txids = new Map<number, string>()
+  for (const { id, txid } of sql.all('select id, txid from tx')) txids.set(id, txid.toString('hex'))
+  const outpoints = new Map<number, string>()
+  for (const { oid, tid, vout } of sql.all('select oid, tid, vout from out'))
+    outpoints.set(oid, `${txids.get(tid)}_${vout}`)
+  const canonical = (column: string, value: Row[string]): unknown => {
+    if (Buffer.isBuffer(value)) return (value.length > MAX_SHOWN ? sha256(value) : value).toString('hex')
+    if (value === null) return null
+    if (TRANSACTIONS.has(column)) return txids.get(value) ?? `none ${value}`
+    if (OUTPUTS.has(column)) return outpoints.get(value) ?? `none ${value}`
+    return value
+  }
+  const textOf = (row: Row): string =>
+    JSON.stringify(
+      Object.fromEntries(Object.entries(row).map(([column, value]) => [column, canonical(column, value)])),
+    )
+  return Object.fromEntries(
+    Object.entries(TABLES).map(([table, statement]) => [table, sql.all(statement).map(textOf).sort()]),
+  )
+}

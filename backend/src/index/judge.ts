@@ -1,0 +1,331 @@
+import type { Sql } from '../facts/connection.js'
+import type { AdmissionRules, NodeInput } from '../graph/admission-rules.js'
+import { dependency } from '../graph/dependencies.js'
+import { isListed, recencyOf } from '../graph/listings.js'
+import {
+  holdsOrdinal,
+  inscriptionOf,
+  isNodeOutpoint,
+  OUTPUTS_WITH_ORDINALS,
+} from '../graph/transaction-records.js'
+import { decodeMineNode } from '../protocol/mine-node.js'
+import type { Predecessor } from '../protocol/ordinal-flow.js'
+import { TOPICS } from '../protocol/profile.js'
+import {
+  firstOutputs,
+  isCoinbase,
+  outputOf,
+  type TransactionOutput,
+  type TransactionView,
+} from '../protocol/transaction.js'
+import type { Admissions } from './admissions.js'
+import type { Agenda } from './agenda.js'
+import { flowOf } from './flow.js'
+import { Heap } from './heap.js'
+import type { Journal } from './journal.js'
+import type { Lineages, Link } from './lineages.js'
+import { type OutputRow, outputAt, outputsOf, txidKey } from './outputs.js'
+import type { Input, ParsedTransaction, TransactionRow, Transactions } from './transactions.js'
+
+/** A transaction that the fact brings that is applied. */
+export interface NewTransaction {
+  row: TransactionRow
+  parsed: ParsedTransaction
+  inputs: Input[]
+  hasChildren: boolean
+}
+
+/** What is known when the outputs of a transaction are derived. */
+interface Case extends ParsedTransaction {
+  row: TransactionRow
+  inputs: Input[]
+  /** By input: the row of the output that it spends. */
+  coins: (OutputRow | undefined)[]
+  isNew: boolean
+  hasChildren: boolean
+}
+
+/** What `tm_names` admits of a transaction. */
+interface NamesAdmitted {
+  nodes: Map<number, string>
+  names: Map<number, string>
+}
+
+/**
+ * Derives what topics admit of transactions, from their bytes and from the rows of what they spend: parents first, and children again
+ * where that changes anything for them. What is admitted does not depend on what counts.
+ */
+export class Judge {
+  constructor(
+    private readonly sql: Sql,
+    private readonly tables: {
+      transactions: Transactions
+      lineages: Lineages
+      admissions: Admissions
+      journal: Journal
+      agenda: Agenda
+    },
+    private readonly rules: AdmissionRules,
+  ) {}
+
+  /** Judges what the agenda names, and what that changes. */
+  judgeAll(fresh: NewTransaction | undefined): void {
+    const { agenda, transactions } = this.tables
+    const queue = new Heap<TransactionRow>(
+      (one, other) => one.ord < other.ord || (one.ord === other.ord && one.id < other.id),
+    )
+    if (fresh !== undefined) queue.push(fresh.row)
+    // Ranks do not change any more: the order of the queue is that of parents and children.
+    for (const id of agenda.toJudge) queue.push(transactions.byId(id))
+    const queued = new Set(agenda.toJudge)
+    agenda.toJudge.clear()
+    for (let row = queue.pop(); row !== undefined; row = queue.pop()) {
+      queued.delete(row.id)
+      const isFresh = row.id === fresh?.row.id
+      const judged = isFresh ? fresh : this.stored(row)
+      if (!this.judge({ ...judged, coins: this.coinsOf(judged.inputs), ...judged.parsed, isNew: isFresh }))
+        continue
+      for (const child of judged.hasChildren ? transactions.children(row.id) : []) {
+        if (queued.has(child.id)) continue
+        queued.add(child.id)
+        queue.push(child)
+      }
+    }
+  }
+
+  /** Why the rules admit nothing of a stored transaction is reported by them again. */
+  explain(row: TransactionRow, rules: AdmissionRules): void {
+    const { inputs, parsed } = this.stored(row)
+    const { view } = parsed
+    const coins = this.coinsOf(inputs)
+    rules.names(view, this.nodeInputs(inputs))
+    const admitted = this.sql.get(
+      'select 1 as one from admission where tid = ? and topic = ? limit 1',
+      row.id,
+      TOPICS.ordinals,
+    )
+    const isHeld = firstOutputs(view, OUTPUTS_WITH_ORDINALS).some((output) => holdsOrdinal(output))
+    if (admitted !== undefined || isHeld) return
+    const unknown = inputs.findIndex(({ value }) => value === undefined)
+    const isBehind = unknown !== -1 && coins.some((coin, input) => coin?.carrier === 0 && input >= unknown)
+    rules.onNoOrdinal?.(view, isBehind ? unknown : undefined)
+  }
+
+  private stored(row: TransactionRow): NewTransaction {
+    const { transactions } = this.tables
+    const parsed = transactions.parsedOf(row.id)
+    const inputs = isCoinbase(parsed.view) ? [] : transactions.inputsOf(row.id, parsed.view)
+    return { row, parsed, inputs, hasChildren: true }
+  }
+
+  private coinsOf(inputs: Input[]): Case['coins'] {
+    return inputs.map(({ pid, vout, isKnown }) => (isKnown ? outputAt(this.sql, pid, vout) : undefined))
+  }
+
+  /** @returns Whether anything has changed that its children depend on. */
+  private judge(judged: Case): boolean {
+    const isNamesChanged = this.judgeNames(judged)
+    const isOrdinalsChanged = this.judgeOrdinals(judged)
+    const { row, view, others, isNew } = judged
+    if (isNew)
+      for (const { topic, vout } of others)
+        this.tables.admissions.add({ tid: row.id, vout, topic }, view.txid)
+    const isChanged = isNamesChanged || isOrdinalsChanged
+    if (isChanged && !isNew) this.tables.journal.changeAll()
+    return isChanged
+  }
+
+  private judgeNames(judged: Case): boolean {
+    const { row, view, inputs, isNew } = judged
+    const { genesis } = this.rules
+    const isGenesis = view.txid === genesis?.txid
+    const nodeInputs = this.nodeInputs(inputs)
+    const admitted = nodeInputs.length > 0 || isGenesis ? this.rules.names(view, nodeInputs) : []
+    const before = isNew || (row.mint === 0 && !isGenesis) ? 0 : this.countNames(row.id)
+    if (admitted.length === before) return false
+    if (before > 0) this.removeNames(row)
+    if (admitted.length > 0) this.addNames(judged, this.namesOf(view, admitted))
+    const mint = admitted.length > 0 && !isGenesis ? 1 : 0
+    if (mint !== row.mint) this.sql.run('update tx set mint = ? where id = ?', mint, row.id)
+    row.mint = mint
+    const { agenda, transactions } = this.tables
+    // Over a node, only mints conflict. One that is new and conflicts with nothing is active already.
+    if (!isNew || row.active === 0)
+      for (const { input } of nodeInputs)
+        for (const id of this.spendersOf(inputs[input])) agenda.toDecide.add(id)
+    if (judged.hasChildren) for (const { id } of transactions.children(row.id)) agenda.toDecide.add(id)
+    return true
+  }
+
+  /** The inputs that spend genuine nodes. */
+  private nodeInputs(inputs: Input[]): NodeInput[] {
+    const { genesis } = this.rules
+    if (genesis === undefined) return []
+    const found: NodeInput[] = []
+    for (const [input, { pid, vout, isKnown }] of inputs.entries()) {
+      // Output 2 of a mint is a name; nodes have a lower index, but for that of the genesis.
+      if (!isKnown || (vout > 1 && vout !== genesis.vout)) continue
+      if (this.sql.get('select 1 as one from node where tid = ? and vout = ?', pid, vout) === undefined)
+        continue
+      found.push({ input, spent: this.tables.transactions.outputOf(pid, vout) })
+    }
+    return found
+  }
+
+  private namesOf(view: TransactionView, admitted: number[]): NamesAdmitted {
+    const { genesis } = this.rules
+    const domainOf = (vout: number): string =>
+      decodeMineNode(outputOf(view, vout)?.lockingScript ?? new Uint8Array(0)).domain
+    const isNode = (vout: number): boolean =>
+      genesis !== undefined && isNodeOutpoint({ txid: view.txid, vout }, genesis)
+    return {
+      nodes: new Map(admitted.filter(isNode).map((vout) => [vout, domainOf(vout)])),
+      // The name of output 2 is the domain of output 1, never the text of an envelope.
+      names: new Map(admitted.filter((vout) => !isNode(vout)).map((vout) => [vout, domainOf(1)])),
+    }
+  }
+
+  private addNames({ row, view }: Case, { nodes, names }: NamesAdmitted): void {
+    const { sql } = this
+    const { admissions, journal } = this.tables
+    const { id: tid, active } = row
+    for (const [vout, domain] of nodes)
+      sql.run('insert into node (tid, vout, domain, active) values (?, ?, ?, ?)', tid, vout, domain, active)
+    const recency = recencyOf({ height: row.own ?? undefined, insertionOrder: row.ord })
+    const tkey = txidKey(Buffer.from(view.txid, 'hex'))
+    for (const [vout, name] of names) {
+      sql.run(
+        'insert into name (tid, vout, name, active, recency, tkey) values (?, ?, ?, ?, ?, ?)',
+        ...[tid, vout, name, active, recency, tkey],
+      )
+      journal.change(dependency.name(name))
+      journal.change(dependency.names)
+      journal.counters.names += active
+    }
+    for (const vout of [...nodes.keys(), ...names.keys()].sort((a, b) => a - b))
+      admissions.add({ tid, vout, topic: TOPICS.names }, view.txid)
+  }
+
+  /** Only a transaction that spends two nodes, of which one was unknown, loses its names: no block can hold it. */
+  private removeNames({ id: tid, active }: TransactionRow): void {
+    const { sql } = this
+    const { admissions, journal } = this.tables
+    const removed = sql.run('delete from name where tid = ?', tid)
+    journal.counters.names -= active * removed
+    sql.run('delete from node where tid = ?', tid)
+    for (const vout of [0, 1, 2]) admissions.remove({ tid, vout, topic: TOPICS.names })
+  }
+
+  private countNames(tid: number): number {
+    return this.sql.get('select count(*) as n from admission where tid = ? and topic = ?', tid, TOPICS.names)
+      ?.n
+  }
+
+  private isName(tid: number, vout: number): boolean {
+    return this.sql.get('select 1 as one from name where tid = ? and vout = ?', tid, vout) !== undefined
+  }
+
+  private judgeOrdinals(judged: Case): boolean {
+    const { row, view, refused, inputs, coins, isNew, hasChildren } = judged
+    const { lineages, admissions, journal } = this.tables
+    const outputs = firstOutputs(view, OUTPUTS_WITH_ORDINALS)
+    let known: Predecessor[] | undefined
+    const flow = (vout: number): Predecessor | undefined => {
+      known ??= flowOf(view, inputs)
+      return known[vout]
+    }
+    const hasOrdinals = coins.some((coin) => coin?.carrier === 0)
+    const stored = new Map(isNew ? [] : outputsOf(this.sql, row.id).map((each) => [each.vout, each]))
+    const recency = recencyOf({ height: row.own ?? undefined, insertionOrder: row.ord })
+    const moved = new Set<number>()
+    let isChanged = false
+    for (const [vout, output] of outputs.entries()) {
+      const holds = holdsOrdinal(output)
+      const before = stored.get(vout)
+      const wasAdmitted = before?.carrier === 0
+      if (!holds && !hasOrdinals && before === undefined) continue
+      const predecessor = output.satoshis === 1 ? flow(vout) : undefined
+      const receives = predecessor?.kind === 'input' && coins[predecessor.input]?.carrier === 0
+      const isAdmitted = (holds || receives) && !refused.has(vout)
+      if (!isAdmitted && before === undefined) continue
+      const isName = row.mint === 1 && vout === 2 && this.isName(row.id, vout)
+      const from = predecessor?.kind === 'input' && !isName ? inputs[predecessor.input] : undefined
+      const link: Link = {
+        ptid: from?.pid ?? null,
+        pvout: from?.vout ?? null,
+        carrier: isAdmitted ? 0 : 1,
+        unresolved: predecessor?.kind === 'unknown' && !isName ? 1 : 0,
+        recency: isAdmitted && isListedOutput(output) ? recency : null,
+      }
+      if (before !== undefined && isSameLink(before, link)) continue
+      const coin =
+        from &&
+        ((predecessor?.kind === 'input' && coins[predecessor.input]) || lineages.coinAt(from.pid, from.vout))
+      if (coin !== undefined) moved.add(coin.oid)
+      if (before === undefined) {
+        const { id: tid, active } = row
+        lineages.add(judged, { ...link, tid, vout, output, active, coin, isLast: !hasChildren })
+      } else lineages.relink(before, link)
+      if (!isAdmitted || wasAdmitted) continue
+      isChanged = true
+      admissions.add({ tid: row.id, vout, topic: TOPICS.ordinals }, view.txid)
+      if (link.recency === null) continue
+      journal.change(dependency.inscriptions)
+      journal.counters.inscriptions += row.active
+    }
+    this.noteSpent(judged, moved)
+    if (hasOrdinals || !isNew) this.notePlaced(judged, outputs, hasOrdinals ? flow : undefined)
+    return isChanged
+  }
+
+  /** Ordinals that are spent are found by something else, also where nothing received them. */
+  private noteSpent({ coins }: Case, moved: ReadonlySet<number>): void {
+    const { agenda } = this.tables
+    for (const coin of coins) {
+      if (coin === undefined || coin.carrier === 1) continue
+      if (coin.lin === null) agenda.unnumbered.add(coin.oid)
+      else if (!moved.has(coin.oid)) agenda.lineages.add(coin.lin)
+    }
+  }
+
+  /** Notes whether an output may receive one of the ordinals that are spent, and has nothing else to be admitted for. */
+  private notePlaced(
+    { row, inputs, coins, isNew }: Case,
+    outputs: readonly TransactionOutput[],
+    flow: ((vout: number) => Predecessor | undefined) | undefined,
+  ): void {
+    const unknown = inputs.findIndex(({ value }) => value === undefined)
+    const isUnplaced =
+      flow !== undefined &&
+      unknown !== -1 &&
+      coins.some((coin, input) => coin?.carrier === 0 && input >= unknown) &&
+      outputs.some(
+        (output, vout) => output.satoshis === 1 && flow(vout)?.kind === 'unknown' && !holdsOrdinal(output),
+      )
+    if (isUnplaced || !isNew) this.tables.lineages.setUnplaced(row.id, isUnplaced)
+  }
+
+  private spendersOf(input: Input | undefined): number[] {
+    if (input === undefined) return []
+    const rows = this.sql.all('select sid from spend where pid = ? and vout = ?', input.pid, input.vout)
+    return rows.map(({ sid }) => sid)
+  }
+}
+
+function isListedOutput(output: TransactionOutput): boolean {
+  const { content } = inscriptionOf(output)
+  // What the list goes by is the type alone.
+  return (
+    content !== undefined &&
+    isListed({ content: { contentType: content.contentType, sha256: '', length: 0 } })
+  )
+}
+
+function isSameLink(row: OutputRow, link: Link): boolean {
+  return (
+    row.ptid === link.ptid &&
+    row.pvout === link.pvout &&
+    row.carrier === link.carrier &&
+    row.unresolved === link.unresolved
+  )
+}

@@ -1,0 +1,311 @@
+import { createHash } from 'node:crypto'
+import { Sql } from '../../backend/src/facts/connection.js'
+import { type Fact, type NewFact, proofFact, transactionFact } from '../../backend/src/facts/log.js'
+import { register, registerFact } from '../../backend/src/facts/registers.js'
+import type { OnRefusal } from '../../backend/src/graph/admission-rules.js'
+import { admissionRules } from '../../backend/src/graph/topic-rules.js'
+import { Index, type ProofTracker } from '../../backend/src/index/apply.js'
+import { canonicalRows } from '../../backend/src/index/canonical.js'
+import {
+  FakeChain,
+  type FakeNode,
+  type FakeOutput,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../support/protocol/fake-chain.js'
+import { Random } from '../support/random.js'
+
+/*
+ * The index is a function of the set of facts: random histories give the same rows in whatever order and in whatever parts they are
+ * applied. This compares the index with itself; whether the rows are right, `random.test.ts` asks the model.
+ */
+
+const SEEDS = Number(process.env.ANY_ORDER_SEEDS ?? 25)
+const FIRST_SEED = Number(process.env.ANY_ORDER_FIRST_SEED ?? 1)
+const FACTS = 120
+/** How many rows of a difference are shown. */
+const SHOWN = 3
+const TRACKERS: ProofTracker[] = ['tracker', 'scripts-only']
+
+/** Choices that look like chance. */
+class Choices extends Random {
+  chance(of: number): boolean {
+    return this.next() < of
+  }
+
+  one<Value>(values: readonly Value[]): Value {
+    const value = this.pick(values)
+    if (value === undefined) throw new Error('there is nothing to choose from')
+    return value
+  }
+
+  shuffled<Value>(values: readonly Value[]): Value[] {
+    const list = [...values]
+    for (let at = list.length - 1; at > 0; at--) {
+      const other = this.below(at + 1)
+      const [one, two] = [list[at], list[other]]
+      if (one !== undefined && two !== undefined) [list[at], list[other]] = [two, one]
+    }
+    return list
+  }
+}
+
+interface History {
+  chain: FakeChain
+  facts: Fact[]
+}
+
+/**
+ * Facts as they came: mints and double mints of one node, inscriptions, moves with and without MAP, content and parents, double
+ * spends, coins that are merged, burnt, or of unknown value, proofs of several blocks, verdicts, sightings and blocks that change back
+ * and forth, refusals by the policy. Some transactions nobody has.
+ */
+class Historian {
+  private readonly chain = new FakeChain({ codeSize: 64, difficulty: 1 })
+  private readonly facts: NewFact[] = []
+  private readonly transactions: FakeTransaction[] = []
+  private readonly coins: { transaction: FakeTransaction; vout: number }[] = []
+  private readonly nodes: { node: FakeNode; domain: string }[] = []
+  private readonly registers = new Map<string, { n: number; value: boolean }>()
+
+  constructor(
+    private readonly seed: number,
+    private readonly random: Choices,
+  ) {
+    this.nodes.push({ node: this.chain.node(''), domain: '' })
+    this.tell(this.chain.genesis, { covenant: 1, missing: 0.05 })
+  }
+
+  history(size: number): History {
+    while (this.facts.length < size) this.happen()
+    const known = new Set<string>()
+    const distinct = this.facts.filter(({ kind, key }) => {
+      const text = `${kind} ${Buffer.from(key).toString('hex')}`
+      return known.size < known.add(text).size
+    })
+    return { chain: this.chain, facts: distinct.map((fact, at) => ({ ...fact, seq: at + 1, at: 0 })) }
+  }
+
+  private happen(): void {
+    const { random } = this
+    const chance = random.next()
+    if (chance < 0.2) this.mint()
+    else if (chance < 0.24)
+      this.tell(this.chain.spend({ inputs: [], outputs: this.outputs(4, () => this.plain()) }))
+    else if (chance < 0.74) this.spend()
+    else if (chance < 0.84) this.prove(random.one(this.transactions))
+    else if (chance < 0.89) this.judgeBlock()
+    else if (chance < 0.94) this.sight()
+    else this.block()
+  }
+
+  private mint(): void {
+    const { random, chain, nodes } = this
+    const { node, domain } = random.chance(0.3)
+      ? random.one(nodes)
+      : (nodes[nodes.length - 1 - random.below(Math.min(6, nodes.length))] ?? random.one(nodes))
+    const character = random.one(['a', 'b', 'c', 'd'])
+    const coin = random.chance(0.5) && this.coins.length > 0 ? random.one(this.coins) : undefined
+    try {
+      const minted = chain.mint(domain + character, {
+        from: node,
+        ownerLock: this.lock(),
+        nodeInputPosition: random.below(2),
+        ...(coin && { funding: [coin] }),
+      })
+      for (const [vout, own] of [domain, domain + character].entries()) {
+        const { satoshis, lockingScript } = minted.transaction.outputs[vout] as FakeOutput
+        this.nodes.push({
+          node: { satoshis, lockingScript, outpoint: { txid: minted.txid, vout } },
+          domain: own,
+        })
+      }
+      this.tell(minted, { covenant: random.chance(0.1) ? 0 : 2 })
+    } catch (error) {
+      // That character was claimed from the node before.
+      if (!/claimed/.test(String(error))) throw error
+    }
+  }
+
+  private spend(): void {
+    const { random, coins, chain } = this
+    const count = random.chance(0.7) ? 1 : 1 + random.below(3)
+    const recent = () =>
+      random.chance(0.6)
+        ? coins[coins.length - 1 - random.below(Math.min(8, coins.length))]
+        : random.one(coins)
+    const chosen = new Map<
+      string,
+      { transaction: FakeTransaction; vout: number } | ReturnType<FakeChain['madeUpCoin']>
+    >()
+    for (let left = random.chance(0.93) ? count : 0; left > 0 && coins.length > 0; left--) {
+      const coin = recent()
+      if (coin) chosen.set(coin.transaction.outpoint(coin.vout), coin)
+    }
+    if (random.chance(0.1)) chosen.set('unknown', chain.madeUpCoin())
+    const outputs = this.outputs(3, () => this.output())
+    this.tell(chain.spend({ inputs: [...chosen.values()], outputs }))
+  }
+
+  /** Mostly one. */
+  private outputs(most: number, make: () => FakeOutput): FakeOutput[] {
+    const count = this.random.chance(0.7) ? 1 : 1 + this.random.below(most)
+    return Array.from({ length: count }, make)
+  }
+
+  private output(): FakeOutput {
+    const { random } = this
+    const chance = random.next()
+    if (chance < 0.45) return { satoshis: 1, lockingScript: this.lock() }
+    if (chance < 0.6) return { satoshis: 1, lockingScript: Buffer.concat([this.lock(), this.map()]) }
+    if (chance < 0.85)
+      return {
+        satoshis: random.chance(0.15) ? 3 : 1,
+        lockingScript: inscriptionScript({
+          contentType: random.one(['text/plain', 'image/png']),
+          body: Buffer.from(`body ${random.below(20)}`),
+          lock: this.lock(),
+          ...(random.chance(0.4) && { parent: { txid: random.one(this.transactions).txid, vout: 0 } }),
+          ...(random.chance(0.5) && { suffix: this.map() }),
+        }),
+      }
+    return this.plain()
+  }
+
+  private plain(): FakeOutput {
+    return { satoshis: 1 + this.random.below(3), lockingScript: this.lock() }
+  }
+
+  private map(): Uint8Array {
+    const { random } = this
+    const entries = Array.from({ length: 1 + random.below(3) }, () => [
+      random.one(['a', 'b', 'c', 'd']),
+      'x'.repeat(random.below(random.chance(0.3) ? 1500 : 8)),
+    ])
+    return mapTail(Object.fromEntries(entries))
+  }
+
+  private lock(): Uint8Array {
+    return p2pkh(this.random.below(5))
+  }
+
+  /** @param manner.covenant How many of its outputs nobody but a mint can spend. @param manner.missing The chance that nobody has it. */
+  private tell(transaction: FakeTransaction, { covenant = 0, missing = 0.04 } = {}): void {
+    const { random } = this
+    this.transactions.push(transaction)
+    const refused = random.chance(0.05) ? [0] : []
+    if (!random.chance(missing)) this.facts.push(transactionFact(transaction, { refused, others: [] }))
+    for (let vout = covenant; vout < transaction.transaction.outputs.length; vout++)
+      this.coins.push({ transaction, vout })
+    if (random.chance(0.4)) this.prove(transaction)
+  }
+
+  private prove({ txid }: FakeTransaction): void {
+    this.facts.push(proofFact(txid, { ...this.someBlock(), merklePath: new Uint8Array(4) }))
+  }
+
+  private someBlock(): { height: number; root: string } {
+    const height = 100 + this.random.below(30)
+    const root = createHash('sha256')
+      .update(`${this.seed} ${height} ${this.random.below(2)}`)
+      .digest('hex')
+    return { height, root }
+  }
+
+  private judgeBlock(): void {
+    this.change(register.verdict(this.someBlock()), (value) => !value)
+  }
+
+  private sight(): void {
+    const { txid } = this.random.one(this.transactions)
+    this.change(register.sighting(txid), (value) => (value ? 'rejected' : 'seen'), this.random.chance(0.5))
+  }
+
+  private block(): void {
+    const transaction = this.random.one(this.transactions)
+    const vout = this.random.below(Math.min(3, transaction.transaction.outputs.length))
+    const subject = register.block({ kind: 'outpoint', value: transaction.outpoint(vout) })
+    this.change(subject, (value) => ({ blocked: !value, reason: 'a test', since: 1 }))
+  }
+
+  private change(
+    subject: string,
+    next: (before: boolean) => Parameters<typeof registerFact>[2],
+    first = false,
+  ): void {
+    const { n, value } = this.registers.get(subject) ?? { n: 0, value: first }
+    this.registers.set(subject, { n: n + 1, value: !value })
+    this.facts.push(registerFact(subject, n + 1, next(value)))
+  }
+}
+
+/** Applies parts one after another. @returns The rows. */
+function rowsOf({ chain, facts }: History, parts: Fact[][], tracker: ProofTracker): Record<string, string[]> {
+  const sql = new Sql(':memory:')
+  const bodies = new Map(facts.map(({ key, body }) => [Buffer.from(key).toString('hex'), body]))
+  const source = { transaction: (txid: Uint8Array) => bodies.get(Buffer.from(txid).toString('hex')) }
+  const rules = (onRefusal: OnRefusal) => admissionRules({ deployment: chain.deployment, onRefusal })
+  const index = new Index(sql, source, { rules, tracker })
+  for (const part of parts) {
+    sql.exec('begin')
+    index.apply(part)
+    index.flush()
+    sql.exec('commit')
+  }
+  const rows = canonicalRows(sql)
+  sql.close()
+  return rows
+}
+
+function inParts(facts: Fact[], random: Choices): Fact[][] {
+  const parts: Fact[][] = []
+  for (let at = 0; at < facts.length; ) {
+    const length = 1 + random.below(6)
+    parts.push(facts.slice(at, at + length))
+    at += length
+  }
+  return parts
+}
+
+const seeds = Array.from({ length: SEEDS }, (_, at) => FIRST_SEED + at)
+
+test.each(seeds)('history %i gives the same rows in any order', (seed) => {
+  const random = new Choices(seed)
+  const history = new Historian(seed, random).history(FACTS)
+  const { facts } = history
+  const tracker = TRACKERS[seed % TRACKERS.length] ?? 'tracker'
+  const expected = rowsOf(
+    history,
+    facts.map((fact) => [fact]),
+    tracker,
+  )
+  const ways: Record<string, Fact[][]> = {
+    'all at once': [facts],
+    'in parts': inParts(facts, random),
+    backwards: facts.toReversed().map((fact) => [fact]),
+    'in another order': inParts(random.shuffled(facts), random),
+    'in yet another': inParts(random.shuffled(facts), random),
+  }
+  for (const [way, parts] of Object.entries(ways)) {
+    const rows = rowsOf(history, parts, tracker)
+    expect({ way, ...differencesOf(rows, expected) }).toEqual({ way })
+  }
+})
+
+/** By table, the first rows that are missing and that are too many. */
+function differencesOf(
+  rows: Record<string, string[]>,
+  expected: Record<string, string[]>,
+): Record<string, { missing: string[]; extra: string[] }> {
+  const differences: Record<string, { missing: string[]; extra: string[] }> = {}
+  for (const [table, wanted] of Object.entries(expected)) {
+    const found = rows[table] ?? []
+    const missing = wanted.filter((row) => !found.includes(row))
+    const extra = found.filter((row) => !wanted.includes(row))
+    if (missing.length + extra.length > 0)
+      differences[table] = { missing: missing.slice(0, SHOWN), extra: extra.slice(0, SHOWN) }
+  }
+  return differences
+}
