@@ -1,22 +1,46 @@
 import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
-import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
-import { joinBytes } from '../../../backend/src/protocol/bytes.js'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
+import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
+import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 
-// Rows of a hundred headers each: what is asked and changed here begins and ends within them, and between them.
+// Rows have a hundred headers each, or forty: what is asked and changed here begins and ends within them, and between them.
+// The first headers that are written end with the checkpoint, which every branch has.
 
-/** Headers as the store has them, which does not look into them: their branch and height, and nothing else. */
-function headers(from: number, to: number, branch = 1): Uint8Array {
-  return joinBytes(
-    Array.from({ length: to - from + 1 }, (_, index) => {
-      const header = Buffer.alloc(HEADER_BYTES, branch)
-      header.writeUInt32LE(from + index)
-      return header
-    }),
-  )
+interface Made {
+  bytes: Uint8Array
+  hash: string
 }
 
-async function write(chain: HeaderChain, from: number, to: number, branch = 1): Promise<void> {
+/** The bits of each branch: a header of the second has more work than all of the first. */
+const BITS = { 1: 0x207fffff, 2: 0x1d00ffff }
+
+function make(height: number, branch: 1 | 2, previous = '00'.repeat(32)): Made {
+  const fields = { version: branch, previous, root: '11'.repeat(32), time: height, nonce: height }
+  const bytes = encodeHeader({ ...fields, bits: BITS[branch] })
+  return { bytes, hash: toHex(reversed(nativeHash256(bytes))) }
+}
+
+/** The first branch, from height 0 on. */
+const made: Made[] = []
+
+function headerAt(height: number): Made | undefined {
+  while (made.length <= height) made.push(make(made.length, 1, made.at(-1)?.hash))
+  return made[height]
+}
+
+/** Headers of the first branch, or of another one that leaves it below the first of them. */
+function headers(from: number, to: number, branch: 1 | 2 = 1): Uint8Array {
+  const found: Uint8Array[] = []
+  let last = headerAt(from - 1)
+  for (let height = from; height <= to; height++) {
+    last = branch === 1 ? headerAt(height) : make(height, branch, last?.hash)
+    if (last !== undefined) found.push(last.bytes)
+  }
+  return joinBytes(found)
+}
+
+async function write(chain: HeaderChain, from: number, to: number, branch: 1 | 2 = 1): Promise<void> {
   const range = await chain.range()
   const tip = range && (await chain.read({ from: range.to, count: 1 }))
   expect(await chain.replaceFrom({ height: from, headers: headers(from, to, branch), tip })).toBe(true)
@@ -51,7 +75,8 @@ onEachEngine(({ openStore, closeStores }) => {
   })
 
   test.each([
-    ['the first header', 250],
+    ['the header after the checkpoint', 251],
+    ['the first of a row of forty', 280],
     ['the first of a row', 300],
     ['the last of a row', 399],
     ['within a row', 431],
@@ -59,17 +84,18 @@ onEachEngine(({ openStore, closeStores }) => {
     ['the height after it', 451],
   ])('another branch replaces everything from %s on', async (_, fork) => {
     const { headers: chain } = (await openStore()).store
-    await write(chain, 250, 450)
+    await write(chain, 250, 250)
+    await write(chain, 251, 450)
     await write(chain, fork, 455, 2)
     expect(await chain.range()).toEqual({ from: 250, to: 455 })
-    const expected =
-      fork === 250 ? headers(250, 455, 2) : joinBytes([headers(250, fork - 1), headers(fork, 455, 2)])
+    const expected = joinBytes([headers(250, fork - 1), headers(fork, 455, 2)])
     expect(Buffer.from(await chain.read({ from: 250, count: 1000 })).equals(expected)).toBe(true)
   })
 
   test('a shorter branch leaves nothing of the longer one', async () => {
     const { headers: chain } = (await openStore()).store
-    await write(chain, 0, 350)
+    await write(chain, 0, 10)
+    await write(chain, 11, 350)
     await write(chain, 150, 160, 2)
     expect(await chain.range()).toEqual({ from: 0, to: 160 })
     expect(await chain.read({ from: 161, count: 1000 })).toHaveLength(0)
@@ -93,7 +119,7 @@ onEachEngine(({ openStore, closeStores }) => {
     const { headers: chain } = opened.store
     await write(chain, 100, 200)
     const tip = await chain.read({ from: 200, count: 1 })
-    const changes = [1, 2].map((branch) =>
+    const changes = ([1, 2] as const).map((branch) =>
       chain.replaceFrom({ height: 201, headers: headers(201, 201, branch), tip }),
     )
     expect((await Promise.all(changes)).sort()).toEqual([false, true])
