@@ -1,0 +1,82 @@
+import type { Sql } from '../facts/connection.js'
+import type { FrontierCoin, FrontierReader } from '../graph/graph-store.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
+import { spenderOf } from './transactions.js'
+
+/** How many ordinals of some transactions are read: a transaction may have any number. */
+const ORDINALS_A_PAGE = 500
+/** No transaction has an output of this index. */
+const BEHIND_ALL = 0xffffffff
+
+/** See {@link FrontierReader}. */
+export function frontierIn(reader: Reader): FrontierReader {
+  return {
+    tips: async (query) => reader.answer((sql) => tips(sql, query)),
+    latest: async ({ limit }) => reader.answer((sql) => latest(sql, limit)),
+    unproven: async (query) => reader.answer((sql) => unproven(sql, query)),
+  }
+}
+
+/** The outputs of a page of transactions, of the first one from an output on. */
+const OUTPUTS = `select page.txid, vout, sats, carrier, active from (
+    select id, txid from tx where txid >= ? order by txid limit ?
+  ) as page cross join out on tid = page.id
+  where page.txid > ? or vout > ? order by page.txid, vout limit ?`
+const LAST_TRANSACTION = 'select txid from tx where txid >= ? order by txid limit 1 offset ?'
+
+/** See `FrontierReader.tips`. */
+function tips(
+  sql: Sql,
+  { after, limit }: Parameters<FrontierReader['tips']>[0],
+): { tips: Outpoint[]; next?: Outpoint } {
+  const from = blobOf(after?.txid ?? '00'.repeat(32))
+  const rows = sql.all(OUTPUTS, from, limit + 1, from, after?.vout ?? -1, limit)
+  const ordinals = rows.filter(({ sats, carrier, active }) => sats === 1 && !carrier && active)
+  const unspent = ordinals.map(outpointOf).filter((outpoint) => spenderOf(sql, outpoint) === undefined)
+  const lastRow = rows.length === limit ? rows.at(-1) : undefined
+  if (lastRow !== undefined) return { tips: unspent, next: outpointOf(lastRow) }
+  const last = sql.get(LAST_TRANSACTION, from, limit)
+  return { tips: unspent, ...(last && { next: { txid: hexOf(last.txid), vout: BEHIND_ALL } }) }
+}
+
+const LATEST = 'select id, txid from tx where seq is not null and active = 1 order by seq desc limit ?'
+const NODES = 'select vout from node where tid = ? and active = 1 order by vout'
+const ORDINALS = 'select vout from out where tid = ? and sats = 1 and carrier = 0 and active = 1 order by vout limit ?'
+
+/** See `FrontierReader.latest`. */
+function latest(sql: Sql, limit: number): FrontierCoin[] {
+  let left = ORDINALS_A_PAGE
+  return sql.all(LATEST, limit).flatMap((row): FrontierCoin[] => {
+    const txid = hexOf(row.txid)
+    const ordinals = left > 0 ? sql.all(ORDINALS, row.id, left) : []
+    left -= ordinals.length
+    const coins: FrontierCoin[] = [
+      ...sql.all(NODES, row.id).map(({ vout }) => ({ kind: 'node' as const, outpoint: { txid, vout } })),
+      ...ordinals.map(({ vout }) => ({ kind: 'ordinal' as const, outpoint: { txid, vout } })),
+    ]
+    return coins.filter(({ outpoint }) => spenderOf(sql, outpoint) === undefined)
+  })
+}
+
+const UNPROVEN = `select txid, active, said, exists (select 1 from admission where admission.tid = tx.id) as held
+  from tx where seq is not null and own is null and txid > ? order by txid limit ?`
+const WAITING = 'select txid from log.pending where waiting = 1 and txid > ? order by txid limit ?'
+
+/** See `FrontierReader.unproven`. Those that wait are not in the index. */
+function unproven(
+  sql: Sql,
+  { after, limit }: Parameters<FrontierReader['unproven']>[0],
+): { txids: string[]; next?: string } {
+  const from = after === undefined ? Buffer.alloc(0) : blobOf(after)
+  const stored = sql
+    .all(UNPROVEN, from, limit)
+    .map(({ txid, active, said, held }) => ({ txid: hexOf(txid), isOpen: held && (active || said === 0) }))
+  const waiting = sql.all(WAITING, from, limit).map(({ txid }) => ({ txid: hexOf(txid), isOpen: true }))
+  const page = [...stored, ...waiting].sort((a, b) => (a.txid < b.txid ? -1 : 1)).slice(0, limit)
+  const last = page.at(-1)
+  return {
+    txids: page.filter(({ isOpen }) => isOpen).map(({ txid }) => txid),
+    ...(page.length === limit && last && { next: last.txid }),
+  }
+}

@@ -1,0 +1,361 @@
+import type { Row, Sql } from '../facts/connection.js'
+import type { AttributesReader } from '../graph/graph-store.js'
+import { TIP } from '../graph/graph-store.js'
+import {
+  type HistoryStep,
+  heightIn,
+  type ListedOrdinal,
+  type ListedTransaction,
+  type ListingsReader,
+  type NewestQuery,
+  type OrdinalHistory,
+} from '../graph/listings.js'
+import { timeOf } from '../protocol/block-header.js'
+import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../protocol/mine-node.js'
+import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { readHeaders } from '../index/headers.js'
+import { liveNode } from './names.js'
+import {
+  BY_RANK,
+  contentOf,
+  OUTPUT,
+  ordinalAt,
+  outpointAt,
+  outputByOid,
+  outputOf,
+  parentIn,
+  placeOf,
+  tipOf,
+} from './ordinals.js'
+import { blobOf, hexOf, idOf, outpointOf, type Reader } from './reader.js'
+import { spenderOf } from './transactions.js'
+
+/** See {@link ListingsReader}. */
+export function listingsIn(reader: Reader): ListingsReader {
+  return {
+    counts: async () =>
+      reader.answer((sql) => ({
+        names: countIn(sql, 'names'),
+        inscriptions: countIn(sql, 'inscriptions'),
+        transactions: countIn(sql, 'transactions'),
+      })),
+    newestNames: async (query) =>
+      reader
+        .answer((sql) => newest(sql, NEWEST_NAMES, query))
+        .map((row) => ({ name: String(row.name), outpoint: outpointOf(row), ...recencyIn(row) })),
+    newestInscriptions: async (query) =>
+      reader
+        .answer((sql) => newest(sql, NEWEST_OUTPUTS, query))
+        .flatMap((row) => {
+          const content = contentOf(row)
+          if (content === undefined) return []
+          return {
+            ...{ outpoint: outpointOf(row), satoshis: Number(row.sats), content },
+            ...(row.owner !== null && { owner: hexOf(row.owner) }),
+            ...(row.parent !== null && row.pok && { parent: parentIn(row.parent) }),
+            ...recencyIn(row),
+          }
+        }),
+    childNodes: async (domain) => {
+      if (domain.length >= MAX_NAME_LENGTH) return []
+      const domains = [...NAME_CHARACTERS].map((character) => domain + character)
+      return reader.answer((sql) =>
+        sql.all(NODES, JSON.stringify(domains)).map((row) => {
+          const outpoint = liveNode(sql, row.domain)
+          return { domain: String(row.domain), ...(outpoint && { outpoint }), children: row.nodes - 1 }
+        }),
+      )
+    },
+    history: async (query) => reader.answer((sql) => historyOf(sql, query)),
+    ordinalsWith: (query) => found(reader, query, listedOrdinal),
+    transaction: async (query) => reader.answer((sql) => transactionOf(sql, query)),
+    blockTimes: (heights) => blockTimes(reader, heights),
+  }
+}
+
+/** See {@link AttributesReader}. */
+export function attributesIn(reader: Reader): AttributesReader {
+  return { tipsWith: (query) => found(reader, query, currentOf) }
+}
+
+function countIn(sql: Sql, name: string): number {
+  return Number(sql.get('select value from meta where name = ?', name)?.value ?? 0)
+}
+
+async function blockTimes(reader: Reader, heights: number[]): Promise<Map<number, number>> {
+  const times = await reader.each([...new Set(heights)], (sql, height): [number, number][] => {
+    const header = readHeaders(sql, { from: height, count: 1 })
+    return header.length === 0 ? [] : [[height, timeOf(header)]]
+  })
+  return new Map(times)
+}
+
+const NODES = `select domain, count(*) as nodes from node
+  where domain in (select value from json_each(?)) and active = 1 group by domain order by domain`
+
+/** The pages of a list by recency: the start, the rest of a transaction, the rest of a block, and what is older. */
+interface NewestPages {
+  start: string
+  sameTransaction: string
+  sameBlock: string
+  older: string
+}
+
+function newestPages(table: string, columns: string, isListed: string): NewestPages {
+  const page = (bounds: string): string =>
+    `select ${columns}, recency from ${table} as item cross join tx on tx.id = item.tid
+     where ${isListed} and item.active = 1 and ${bounds}
+     order by recency desc, tkey desc, item.tid desc, vout desc limit ?`
+  return {
+    start: page('recency >= 0'),
+    sameTransaction: page('recency = ? and tkey = ? and item.tid = ? and vout < ?'),
+    sameBlock: page('recency = ? and (tkey, item.tid) < (?, ?)'),
+    older: page('recency < ?'),
+  }
+}
+
+const NEWEST_NAMES = newestPages('name', 'name, txid, vout', 'recency is not null')
+const NEWEST_OUTPUTS = newestPages(
+  'out',
+  'txid, vout, sats, sha, ctype, clen, owner, parent, pok',
+  'recency is not null',
+)
+
+/** How many bytes of a txid are in the column \`tkey\`. */
+const KEY_BYTES = 6
+
+function newest(sql: Sql, pages: NewestPages, { after, limit }: NewestQuery): Row[] {
+  if (after === undefined) return sql.all(pages.start, limit)
+  const { recency, outpoint } = after
+  const tid = idOf(sql, outpoint.txid) ?? 0
+  const tkey = blobOf(outpoint.txid).readUIntBE(0, KEY_BYTES)
+  const rows = sql.all(pages.sameTransaction, recency, tkey, tid, outpoint.vout, limit)
+  if (rows.length < limit) rows.push(...sql.all(pages.sameBlock, recency, tkey, tid, limit - rows.length))
+  if (rows.length < limit) rows.push(...sql.all(pages.older, recency, limit - rows.length))
+  return rows
+}
+
+function recencyIn({ recency }: Row): { recency: number; height?: number } {
+  const height = heightIn(recency)
+  return { recency, ...(height !== undefined && { height }) }
+}
+
+const HISTORY = `select step, own, ${OUTPUT} from out cross join tx on tx.id = tid left join tx as coin on coin.id = ptid
+  where lin = ? and step >= ? and step <= ? and out.active = 1 order by step`
+
+/** See `ListingsReader.history`. */
+function historyOf(
+  sql: Sql,
+  { outpoint, order, from, limit }: Parameters<ListingsReader['history']>[0],
+): OrdinalHistory | undefined {
+  const place = placeOf(sql, outpoint)
+  if (place === undefined || place.carrier) return undefined
+  const isForward = order === 'oldest'
+  if (place.sats !== 1) {
+    const alone = ordinalAt(sql, outpoint, TIP)
+    if (alone === undefined) return undefined
+    const isAsked = from === undefined || from === 0 || (!isForward && from > 0)
+    const own = sql.get(OWN_HEIGHT, blobOf(outpoint.txid))?.own ?? null
+    const step: HistoryStep = { sequence: 0, ...stepOf(alone.output, own) }
+    return { origin: outpoint, last: 0, steps: isAsked ? [step] : [] }
+  }
+  const { lin } = place
+  const tip = lin === null ? undefined : tipOf(sql, lin)
+  if (lin === null || tip === undefined) return undefined
+  const origin: number | null = place.origin ?? tip.origin
+  const begin = origin === null ? undefined : outpointAt(sql, lin, origin)
+  if (origin === null || begin === undefined) return undefined
+  const last = tip.step - origin
+  const first = origin + Math.min(from ?? (isForward ? 0 : last), last + 1)
+  const rows = isForward
+    ? sql.all(`${HISTORY}, ${BY_RANK} limit ?`, lin, first, tip.step, limit)
+    : sql.all(`${HISTORY} desc, ${BY_RANK} limit ?`, lin, origin, first, limit)
+  // Of two at one step, the second does not count.
+  const steps = rows.filter((row, at) => row.step !== rows[at - 1]?.step)
+  return {
+    ...{ origin: begin, last },
+    steps: steps.map((row) => ({ sequence: row.step - origin, ...stepOf(outputOf(row), row.own) })),
+  }
+}
+
+const OWN_HEIGHT = 'select own from tx where txid = ?'
+
+function stepOf(
+  { outpoint, owner, content, parent, mapLength }: ReturnType<typeof outputOf>,
+  height: number | null,
+): Omit<HistoryStep, 'sequence'> {
+  return {
+    outpoint,
+    ...(height !== null && { height }),
+    ...(owner !== undefined && { owner }),
+    ...(content && { content }),
+    ...(parent && { parent }),
+    hasMap: mapLength !== undefined,
+  }
+}
+
+/** How many ordinals are counted for an attribute to find the rarest. */
+const COUNTED = 1000
+/** How many ordinals with the rarest attribute are checked for the others at once. */
+const FOUND_A_PAGE = 200
+
+/** The place of an ordinal in the lists by attribute: that of the first output of its lineage, or of its output if that has no number. */
+interface FoundPlace {
+  okey: number
+  vout: number
+  lin: number
+}
+
+const ATTRIBUTE = 'select id from attribute where hash = ?'
+const COUNT = 'select count(*) as count from (select 1 from found where attribute = ? limit ?)'
+const FOUND_PLACE = 'select tkey as okey, vout, oid as lin from out where oid = ?'
+const HAS_OTHER = `exists (select 1 from found as other where other.attribute = ?
+  and other.okey = found.okey and other.vout = found.vout and other.lin = found.lin)`
+
+/**
+ * The ordinals with all of some attributes, in the order of where they began. Walks those with the rarest attribute, and yields
+ * between pages: strangers decide how many of them lack another.
+ *
+ * @param show What to return of an ordinal by its lineage, or by the negative `oid` of an output without number.
+ */
+async function found<Shown>(
+  reader: Reader,
+  { attributes, limit, after }: Parameters<AttributesReader['tipsWith']>[0],
+  show: (sql: Sql, lin: number) => Shown | undefined,
+): Promise<Shown[]> {
+  const hashes = [...new Set(attributes.map(({ hash }) => hash))]
+  const shown: Shown[] = []
+  const slice = new TimeSlice()
+  for (let from = after && reader.answer((sql) => foundPlace(sql, after)); shown.length < limit; ) {
+    const size = hashes.length === 1 ? limit - shown.length : FOUND_A_PAGE
+    const rows = reader.answer((sql) => {
+      const page = foundPage(sql, { hashes, from, limit: size })
+      for (const { lin, matches } of page) {
+        const each = matches && shown.length < limit ? show(sql, lin) : undefined
+        if (each !== undefined) shown.push(each)
+      }
+      return page
+    })
+    from = rows.at(-1)
+    if (rows.length < size) break
+    await slice.yieldIfOver()
+  }
+  return shown
+}
+
+function foundPage(
+  sql: Sql,
+  { hashes, from, limit }: { hashes: string[]; from: FoundPlace | undefined; limit: number },
+): (FoundPlace & { matches: number })[] {
+  const ids = hashes.map((hash) => sql.get(ATTRIBUTE, blobOf(hash))?.id)
+  if (ids.length === 0 || ids.includes(undefined)) return []
+  const [first, ...others] = rarestFirst(sql, ids)
+  const matches = others.length === 0 ? '1' : others.map(() => HAS_OTHER).join(' and ')
+  const { okey, vout, lin } = from ?? { okey: -1, vout: 0, lin: 0 }
+  return sql.all(
+    `select okey, vout, lin, ${matches} as matches from found
+     where attribute = ? and (okey, vout, lin) > (?, ?, ?) order by okey, vout, lin limit ?`,
+    ...others,
+    first ?? 0,
+    okey,
+    vout,
+    lin,
+    limit,
+  ) as (FoundPlace & { matches: number })[]
+}
+
+function rarestFirst(sql: Sql, ids: number[]): number[] {
+  if (ids.length < 2) return ids
+  return ids
+    .map((id) => ({ id, count: sql.get(COUNT, id, COUNTED)?.count }))
+    .sort((a, b) => a.count - b.count)
+    .map(({ id }) => id)
+}
+
+/** An outpoint has a place in the order even if the index does not hold it. */
+function foundPlace(sql: Sql, outpoint: Outpoint): FoundPlace {
+  const place = placeOf(sql, outpoint)
+  const row = place && sql.get(FOUND_PLACE, place.lin ?? place.oid)
+  if (row === undefined)
+    return {
+      okey: blobOf(outpoint.txid).readUIntBE(0, KEY_BYTES),
+      vout: outpoint.vout,
+      lin: Number.MAX_SAFE_INTEGER,
+    }
+  return { okey: row.okey, vout: row.vout, lin: place?.lin ?? -row.lin }
+}
+
+/** See `AttributesReader.tipsWith`. */
+function currentOf(sql: Sql, lin: number): Outpoint | undefined {
+  const row = lin < 0 ? sql.get(STEP_BY_OID, -lin) : tipOf(sql, lin)
+  return row && outpointOf(row)
+}
+
+const STEP_BY_OID = `select txid, vout, owner, own from out cross join tx on tx.id = tid where oid = ?`
+
+/** See `ListingsReader.ordinalsWith`. */
+function listedOrdinal(sql: Sql, lin: number): ListedOrdinal | undefined {
+  const row = lin < 0 ? sql.get(STEP_BY_OID, -lin) : tipOf(sql, lin)
+  if (row === undefined) return undefined
+  const outpoint = outpointOf(row)
+  const height: number | null = lin < 0 ? row.own : (sql.get(OWN_HEIGHT, row.txid)?.own ?? null)
+  const mined = height === null ? {} : { height }
+  // A coin in front of an ordinal is part of no answer.
+  if (row.carrier) return { outpoint, ...mined }
+  const held = { outpoint, ...(row.owner !== null && { owner: hexOf(row.owner) }), ...mined }
+  if (lin < 0 || row.origin === null || row.latest === null) return held
+  const origin = outpointAt(sql, lin, row.origin)
+  const shown = row.latest === row.oid ? outputOf(row) : outputByOid(sql, row.latest)
+  if (origin === undefined || shown === undefined) return held
+  return {
+    ...held,
+    ...{ origin, sequence: row.step - row.origin, contentOutpoint: shown.outpoint },
+    ...(shown.content && { content: shown.content }),
+  }
+}
+
+const STATUS = 'select id, own, active from tx where txid = ? and seq is not null'
+const PENDING_STATUS = 'select height, waiting from log.pending where txid = ?'
+const OUTPUTS = `select ${OUTPUT} from out cross join tx on tx.id = tid left join tx as coin on coin.id = ptid
+  where tid = ? and vout > ? and carrier = 0 and out.active = 1 order by vout limit ?`
+const NODES_OF = 'select vout, domain from node where tid = ? and vout > ? and active = 1'
+const NAMES_OF = 'select vout, name from name where tid = ? and vout > ? and active = 1'
+
+/** See `ListingsReader.transaction`. */
+function transactionOf(
+  sql: Sql,
+  { txid, after = -1, limit }: Parameters<ListingsReader['transaction']>[0],
+): ListedTransaction | undefined {
+  const status = sql.get(STATUS, blobOf(txid))
+  if (status === undefined) {
+    const pending = sql.get(PENDING_STATUS, blobOf(txid))
+    if (pending === undefined) return undefined
+    return { txid, ...(pending.height !== null && { height: pending.height }), isActive: !pending.waiting, outputs: [] }
+  }
+  const { id, own } = status
+  const byVout = (rows: Row[]): Map<number, Row> => new Map(rows.map((row) => [row.vout, row]))
+  const outputs = byVout(sql.all(OUTPUTS, id, after, limit + 1))
+  const nodes = byVout(sql.all(NODES_OF, id, after))
+  const names = byVout(sql.all(NAMES_OF, id, after))
+  const vouts = [...new Set([...outputs.keys(), ...nodes.keys(), ...names.keys()])].sort((a, b) => a - b)
+  const shown = vouts.slice(0, limit)
+  const last = shown.at(-1)
+  return {
+    txid,
+    ...(own !== null && { height: own }),
+    isActive: status.active === 1,
+    outputs: shown.map((vout) => {
+      const [output, node, name] = [outputs.get(vout), nodes.get(vout), names.get(vout)]
+      const spender = spenderOf(sql, { txid, vout })
+      return {
+        vout,
+        ...(output && { output: outputOf(output) }),
+        ...(node && { domain: String(node.domain) }),
+        ...(name && { name: String(name.name) }),
+        ...(spender !== undefined && { spender }),
+      }
+    }),
+    ...(vouts.length > limit && last !== undefined && { next: last }),
+  }
+}

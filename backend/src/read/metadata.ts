@@ -1,0 +1,54 @@
+import type { Sql } from '../facts/connection.js'
+import type { MetadataReader } from '../graph/graph-store.js'
+import { decodeMap } from '../graph/map-coder.js'
+import { EMPTY_MAP, type MapState, mergeMap } from '../graph/map-merge.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { blobOf, type Reader } from './reader.js'
+
+/**
+ * MAP of outputs, and merged along ordinals. An output has its own MAP as inscribed, and each of a lineage leads back to the
+ * latest MAP at or before it and to the latest snapshot, which has all MAP up to it; those of a blocked output are left out.
+ */
+export function metadataIn(reader: Reader): MetadataReader {
+  return {
+    own: async (outpoint) => {
+      const row = reader.single((sql) => sql.get(OWN, blobOf(outpoint.txid), outpoint.vout))
+      return row?.map ? mapOf(row.map) : EMPTY_MAP
+    },
+    merged: async (outpoint, limit) => reader.answer((sql) => mergedMap(sql, outpoint, limit)),
+  }
+}
+
+const AT_OUTPOINT = 'from tx cross join out on tid = tx.id where txid = ? and vout = ? and out.active = 1'
+const OWN = `select map ${AT_OUTPOINT} and carrier = 0`
+const LATEST = `select sats, origin, lastmap, snap, sha, map ${AT_OUTPOINT}`
+const BEFORE = 'select map, mprev from out where oid = ?'
+const SNAPSHOT = 'select bytes from snap where oid = ?'
+
+/** See `MetadataReader.merged`. */
+function mergedMap(sql: Sql, { txid, vout }: Outpoint, limit = Number.POSITIVE_INFINITY): MapState | undefined {
+  const row = sql.get(LATEST, blobOf(txid), vout)
+  if (row === undefined) return EMPTY_MAP
+  const found: Uint8Array[] = []
+  let left = limit
+  const add = (bytes: Uint8Array): boolean => {
+    found.push(bytes)
+    left -= bytes.length
+    return left >= 0
+  }
+  if (row.sats !== 1) {
+    if (row.sha !== null && row.map !== null && !add(row.map)) return undefined
+  } else if (row.origin !== null) {
+    for (let oid: number | null = row.lastmap; oid !== null; ) {
+      const snapshot: Uint8Array | undefined = oid === row.snap ? sql.get(SNAPSHOT, oid)?.bytes : undefined
+      const each = snapshot === undefined ? sql.get(BEFORE, oid) : { map: snapshot, mprev: null }
+      if (each === undefined || !add(each.map)) return undefined
+      oid = each.mprev
+    }
+  }
+  return found.reduceRight((state: MapState, bytes) => mergeMap(state, decodeMap(bytes)), EMPTY_MAP)
+}
+
+function mapOf(bytes: Uint8Array): MapState {
+  return mergeMap(EMPTY_MAP, decodeMap(bytes))
+}

@@ -1,0 +1,220 @@
+import type { Row, Sql } from '../facts/connection.js'
+import { ORIGIN, type OrdinalStep, type OrdinalsReader, TIP } from '../graph/graph-store.js'
+import type { ContentSummary, OutputRecord } from '../graph/records.js'
+import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
+import { spenderOf } from './transactions.js'
+
+/** See {@link OrdinalsReader}. */
+export function ordinalsIn(reader: Reader): OrdinalsReader {
+  return {
+    output: async (outpoint) => reader.single((sql) => admittedOutput(sql, outpoint)),
+    firstContentOutput: async (txid) => {
+      const row = reader.single((sql) => sql.get(FIRST_CONTENT, blobOf(txid)))
+      return row && outputOf(row)
+    },
+    currentOutput: (outpoint) => currentOutput(reader, outpoint),
+    at: async (outpoint, sequence) => reader.answer((sql) => ordinalAt(sql, outpoint, sequence)),
+    lineage: (outpoint) => lineageOf(reader, outpoint),
+  }
+}
+
+/** The place of an active output. */
+export interface Place {
+  oid: number
+  tid: number
+  sats: number
+  carrier: number
+  /** The lineage, by its first output; null while a coin before the output is unknown. */
+  lin: number | null
+  step: number
+  /** The step of the first content; null before that. */
+  origin: number | null
+}
+
+/** Which of several active outputs at one step counts: a node that is spent by what is no mint has two successors. */
+export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord'
+
+/** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
+export const OUTPUT = `tx.txid, out.vout, sats, carrier, unresolved, coin.txid as ptxid, pvout,
+  sha, ctype, clen, owner, parent, pok, mlen`
+const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
+const AT_STEP = 'from out cross join tx on tx.id = tid'
+const COIN = 'left join tx as coin on coin.id = ptid'
+
+const PLACE = `select oid, tid, sats, carrier, lin, step, origin ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
+const OUTPUT_AT = `select ${OUTPUT} ${AT_OUTPOINT} ${COIN} where tx.txid = ? and out.vout = ? and out.active = 1`
+const FIRST_CONTENT = `select ${OUTPUT} ${AT_OUTPOINT} ${COIN}
+  where tx.txid = ? and sha is not null and out.active = 1 order by out.vout limit 1`
+const OUTPUT_OF = `select ${OUTPUT} ${AT_STEP} ${COIN} where oid = ?`
+const OUTPOINT_OF = `select txid, vout ${AT_STEP} where oid = ?`
+const CLAIM_OF = 'select step, parent from out where oid = ?'
+
+const STEP = 'oid, step, origin, latest, latestparent'
+const TIP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP} ${COIN}
+  where lin = ? and out.active = 1 order by step desc, ${BY_RANK} limit 1`
+const STEP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP} ${COIN}
+  where lin = ? and step = ? and out.active = 1 order by ${BY_RANK} limit 1`
+const STEPS_FROM = `select txid, vout, step ${AT_STEP}
+  where lin = ? and step >= ? and out.active = 1 order by step, ${BY_RANK} limit ?`
+
+/** Undefined if there is no such output, or it does not count. */
+export function placeOf(sql: Sql, { txid, vout }: Outpoint): Place | undefined {
+  return sql.get(PLACE, blobOf(txid), vout) as Place | undefined
+}
+
+/** @param row With the columns {@link OUTPUT}. */
+export function outputOf(row: Row): OutputRecord {
+  const content = contentOf(row)
+  return {
+    outpoint: outpointOf(row),
+    satoshis: row.sats,
+    ...(content && { content }),
+    ...(row.owner !== null && { owner: hexOf(row.owner) }),
+    ...(row.parent !== null && { [row.pok ? 'parent' : 'claimedParent']: parentIn(row.parent) }),
+    ...(row.mlen !== null && { mapLength: row.mlen }),
+    ...(row.ptxid !== null && { previous: { txid: hexOf(row.ptxid), vout: row.pvout } }),
+    ...(row.unresolved && { unsettled: true }),
+    ...(row.carrier && { carrier: true }),
+  }
+}
+
+/** The content in a row of `out`; undefined if it has none. */
+export function contentOf({ sha, ctype, clen }: Row): ContentSummary | undefined {
+  return sha === null ? undefined : { sha256: hexOf(sha), contentType: ctype, length: clen }
+}
+
+/** The outpoint in the column `parent`. */
+export function parentIn(parent: Buffer): Outpoint {
+  return { txid: parent.toString('hex', 0, 32), vout: parent.readUInt32BE(32) }
+}
+
+export function outputByOid(sql: Sql, oid: number): OutputRecord | undefined {
+  const row = sql.get(OUTPUT_OF, oid)
+  return row && outputOf(row)
+}
+
+/** The row of the last active step of a lineage, with the columns {@link OUTPUT} and `oid, step, origin, latest, latestparent`. */
+export function tipOf(sql: Sql, lin: number): Row | undefined {
+  return sql.get(TIP_OF, lin)
+}
+
+/** The outpoint of an active step of a lineage. */
+export function outpointAt(sql: Sql, lin: number, step: number): Outpoint | undefined {
+  // A lineage is identified by its first output.
+  const row = step === 0 ? sql.get(OUTPOINT_OF, lin) : sql.get(STEP_OF, lin, step)
+  return row && outpointOf(row)
+}
+
+function admittedOutput(sql: Sql, { txid, vout }: Outpoint): OutputRecord | undefined {
+  const row = sql.get(OUTPUT_AT, blobOf(txid), vout)
+  return row === undefined || row.carrier ? undefined : outputOf(row)
+}
+
+/** See `OrdinalsReader.at`. */
+export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): OrdinalStep | undefined {
+  const place = placeOf(sql, outpoint)
+  if (place === undefined || place.carrier) return undefined
+  if (place.sats !== 1) return singleStep(admittedOutput(sql, outpoint), sequence)
+  const { lin } = place
+  const tip = lin === null ? undefined : tipOf(sql, lin)
+  if (lin === null || tip === undefined) return undefined
+  const origin: number | null = place.origin ?? tip.origin
+  if (origin === null) return undefined
+  const step = stepAt(sequence, { origin, last: tip.step })
+  if (step < origin || step > tip.step) return undefined
+  const row = step === tip.step ? tip : sql.get(STEP_OF, lin, step)
+  const first = origin === row?.step ? outpointOf(row) : outpointAt(sql, lin, origin)
+  if (row === undefined || first === undefined || row.latest === null) return undefined
+  const output = outputOf(row)
+  const content = row.latest === row.oid ? output : outputByOid(sql, row.latest)
+  if (content === undefined) return undefined
+  const parent = row.latestparent === null ? undefined : parentSince(sql, row.latestparent, origin)
+  return {
+    ...{ output, content, sequence: step - origin, origin: first },
+    ...(parent && { parent }),
+    tip: step === tip.step,
+  }
+}
+
+/** The parent that an output names, unless it stands before the origin. */
+function parentSince(sql: Sql, oid: number, origin: number): Outpoint | undefined {
+  const claim = sql.get(CLAIM_OF, oid)
+  return claim === undefined || claim.step < origin ? undefined : parentIn(claim.parent)
+}
+
+function stepAt(sequence: number, { origin, last }: { origin: number; last: number }): number {
+  if (sequence === TIP) return last
+  return sequence === ORIGIN ? origin : origin + sequence
+}
+
+/** An output that is no ordinal is its own origin and tip. */
+function singleStep(output: OutputRecord | undefined, sequence: number): OrdinalStep | undefined {
+  if (output?.content === undefined || ![0, TIP, ORIGIN].includes(sequence)) return undefined
+  const { outpoint, parent } = output
+  return { output, sequence: 0, origin: outpoint, content: output, ...(parent && { parent }), tip: true }
+}
+
+/** A lineage may have any number of steps: no more than this are read at once. */
+const STEPS_A_PAGE = 1000
+
+/** See `OrdinalsReader.lineage`. */
+async function* lineageOf(reader: Reader, outpoint: Outpoint): AsyncGenerator<Outpoint> {
+  const tip = reader.answer((sql) => ordinalAt(sql, outpoint, TIP))?.output
+  if (tip === undefined) return
+  if (tip.satoshis !== 1) {
+    yield tip.outpoint
+    return
+  }
+  for (let step = 0; ; ) {
+    const page = reader.answer((sql) => {
+      const lin = placeOf(sql, outpoint)?.lin
+      return lin === null || lin === undefined ? [] : sql.all(STEPS_FROM, lin, step, STEPS_A_PAGE)
+    })
+    for (const row of page) {
+      if (row.step < step) continue
+      step = row.step + 1
+      yield outpointOf(row)
+    }
+    if (page.length < STEPS_A_PAGE) return
+  }
+}
+
+/** The output that received the coin of another one, where neither has a number. */
+export const RECEIVER = `select oid, out.tid, txid, vout, sats, sha, ctype, clen, ptid, pvout ${AT_STEP}
+  where ptid = ? and pvout = ? and lin is null and out.active = 1 order by ${BY_RANK} limit 1`
+
+/** See `OrdinalsReader.currentOutput`. Without numbers, an ordinal is followed from coin to coin. */
+async function currentOutput(reader: Reader, outpoint: Outpoint): Promise<Outpoint | undefined> {
+  const slice = new TimeSlice()
+  for (let from = outpoint; ; await slice.yieldIfOver()) {
+    const { tip, isLast } = reader.answer((sql) => followed(sql, from))
+    if (isLast) return tip
+    from = tip
+  }
+}
+
+function followed(
+  sql: Sql,
+  from: Outpoint,
+): { tip: Outpoint; isLast: false } | { tip: Outpoint | undefined; isLast: true } {
+  const unspent = (tip: Outpoint): Outpoint | undefined =>
+    spenderOf(sql, tip) === undefined ? tip : undefined
+  const place = placeOf(sql, from)
+  // A host that runs no `tm_ordinals` knows only the origins of names; a coin in front of an ordinal is part of no answer.
+  if (place === undefined || place.carrier) return { tip: unspent(from), isLast: true }
+  if (place.lin !== null) {
+    const tip = tipOf(sql, place.lin)
+    return { tip: unspent(tip === undefined ? from : outpointOf(tip)), isLast: true }
+  }
+  let tip = from
+  let at: Row = { tid: place.tid, vout: from.vout }
+  for (let steps = 0; steps < STEPS_A_PAGE; steps++) {
+    const next = sql.get(RECEIVER, at.tid, at.vout)
+    if (next === undefined) return { tip: unspent(tip), isLast: true }
+    at = next
+    tip = outpointOf(next)
+  }
+  return { tip, isLast: false }
+}

@@ -1,0 +1,93 @@
+import { type Row, Sql } from '../facts/connection.js'
+import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+
+/**
+ * A read-only connection to the index, with the log attached as `log`: bytes are read in the same statement as what points to
+ * them. Statements are synchronous.
+ */
+export class Reader {
+  private readonly sql: Sql
+
+  /** Both files must exist. */
+  constructor({ index, log }: { index: string; log: string }) {
+    this.sql = new Sql(index)
+    this.sql.run('attach ? as log', log)
+    this.sql.exec('pragma query_only = 1')
+  }
+
+  /**
+   * Reads from one snapshot. The log is read from the same moment or later: whatever the index knows is in it.
+   *
+   * @param read Only statements that read; nothing may wait in it.
+   */
+  answer<Answer>(read: (sql: Sql) => Answer): Answer {
+    const { sql } = this
+    if (sql.inTransaction) return read(sql)
+    sql.run('begin')
+    try {
+      // The snapshot of a file is taken when it is first read.
+      sql.get('select 1 from meta')
+      return read(sql)
+    } finally {
+      sql.run('commit')
+    }
+  }
+
+  /** As {@link answer}, for a single statement, which is a snapshot by itself. */
+  single<Answer>(read: (sql: Sql) => Answer): Answer {
+    return read(this.sql)
+  }
+
+  /**
+   * Answers a question about each of many items, a page of them from one snapshot, and yields in between: strangers decide how
+   * many there are.
+   */
+  async each<Item, Found>(items: readonly Item[], find: (sql: Sql, item: Item) => Found[]): Promise<Found[]> {
+    const found: Found[] = []
+    const slice = new TimeSlice()
+    for (let at = 0; at < items.length; at += PAGE) {
+      if (at > 0) await slice.yieldIfOver()
+      this.answer((sql) => {
+        for (const item of items.slice(at, at + PAGE))
+          for (const each of find(sql, item)) found.push(each)
+      })
+    }
+    return found
+  }
+
+  /** Another number after each commit of another connection (https://sqlite.org/pragma.html#pragma_data_version). */
+  get version(): number {
+    return Number(this.sql.get('pragma data_version')?.data_version)
+  }
+
+  close(): void {
+    this.sql.close()
+  }
+}
+
+/** About a millisecond. */
+const PAGE = 200
+
+/** Txids and hashes as columns hold them: 32 bytes in display order. */
+export function blobOf(hex: string): Buffer {
+  if (hex !== last.hex) last = { hex, blob: Buffer.from(hex, 'hex') }
+  return last.blob
+}
+
+/** Questions about one transaction or body repeat its hash. */
+let last = { hex: '', blob: Buffer.alloc(0) }
+
+export function hexOf(blob: Buffer): string {
+  return blob.toString('hex')
+}
+
+/** The outpoint in a row with the columns `txid` and `vout`. */
+export function outpointOf({ txid, vout }: Row): Outpoint {
+  return { txid: hexOf(txid), vout }
+}
+
+/** The id of a transaction in the index; undefined if nothing refers to it. */
+export function idOf(sql: Sql, txid: string): number | undefined {
+  return sql.get('select id from tx where txid = ?', blobOf(txid))?.id
+}

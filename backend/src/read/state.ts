@@ -1,0 +1,86 @@
+import type { Row, Sql } from '../facts/connection.js'
+import type { Interactions, SightingsStore } from '../graph/graph-store.js'
+import type { FailedHook, HookOutbox } from '../graph/hook-outbox.js'
+import type { HeldSubmission, HeldSubmissions, Settings } from '../graph/host-store.js'
+import { type Reader, blobOf, hexOf, outpointOf } from './reader.js'
+
+/** What stands beside the facts, and is derived from nothing: settings, progress, what waits. */
+
+const SETTING = 'select value from setting where name = ?'
+const STATE = 'select value from log.state where name = ?'
+
+/** A setting that derivation depends on is a register; any other is state. */
+export function settingsIn(reader: Reader): Pick<Settings, 'get'> {
+  return {
+    get: async (name) =>
+      reader.answer((sql) => sql.get(SETTING, name)?.value ?? sql.get(STATE, name)?.value ?? undefined),
+  }
+}
+
+const SINCE = 'select since from log.interaction where host = ? and topic = ?'
+
+export function interactionsIn(reader: Reader): Pick<Interactions, 'last'> {
+  return {
+    last: async (host, topic) => Number(reader.single((sql) => sql.get(SINCE, host, topic))?.since ?? 0),
+  }
+}
+
+const SAID = 'select said from tx where txid = ? and said is not null'
+
+export function sightingsIn(reader: Reader): Pick<SightingsStore, 'of'> {
+  return {
+    of: async (txids) =>
+      new Map(
+        await reader.each([...new Set(txids)], (sql, txid): [string, 'seen' | 'rejected'][] => {
+          const row = sql.get(SAID, blobOf(txid))
+          return row === undefined ? [] : [[txid, row.said === 1 ? 'seen' : 'rejected']]
+        }),
+      ),
+  }
+}
+
+const HELD = 'select txid, lock_height, lock_time, beef from log.held'
+const HELD_UNTIL = `${HELD} where lock_height <= ? and lock_time < ? order by lock_height, lock_time, txid limit ?`
+
+export function heldIn(reader: Reader): Pick<HeldSubmissions, 'held' | 'heldUntil'> {
+  return {
+    held: async (txid) => {
+      const row = reader.single((sql) => sql.get(`${HELD} where txid = ?`, blobOf(txid)))
+      return row && heldOf(row)
+    },
+    heldUntil: async ({ height, time }, limit) =>
+      reader.single((sql) => sql.all(HELD_UNTIL, height, time, limit)).map(heldOf),
+  }
+}
+
+function heldOf({ txid, lock_height, lock_time, beef }: Row): HeldSubmission {
+  return { txid: hexOf(txid), lock: { height: lock_height, time: lock_time }, beef }
+}
+
+/** How many failed hooks are read at once. */
+const HOOKS_A_PAGE = 100
+const HOOKS = `select subject, service, hook, topic, txid, vout, spender, beef from log.hook
+  where service = ? and subject > ? order by subject limit ?`
+
+export function hooksIn(reader: Reader): Pick<HookOutbox, 'kept'> & { waiting(): Promise<number> } {
+  return {
+    async *kept(service) {
+      for (let after = Buffer.alloc(0); ; ) {
+        const rows = reader.single((sql) => sql.all(HOOKS, service, after, HOOKS_A_PAGE))
+        for (const row of rows) yield failedHookOf(row)
+        const last = rows.at(-1)
+        if (last === undefined || rows.length < HOOKS_A_PAGE) return
+        after = last.subject
+      }
+    },
+    waiting: async () => Number(reader.single((sql) => sql.get('select count(*) as count from log.hook'))?.count),
+  }
+}
+
+function failedHookOf(row: Row): FailedHook {
+  const common = { service: String(row.service), outpoint: outpointOf(row) }
+  const { hook, topic, beef } = row
+  if (hook === 'evicted') return { ...common, hook }
+  if (hook === 'admitted') return { ...common, hook, topic, beef }
+  return { ...common, hook: 'spent', topic, spender: hexOf(row.spender), ...(beef && { beef }) }
+}

@@ -1,0 +1,166 @@
+import type { Row, Sql } from '../facts/connection.js'
+import type { StreamChunk, StreamQuery, StreamSummary, StreamsReader } from '../graph/graph-store.js'
+import { UnstableReadError } from '../graph/optimistic-read.js'
+import { summaryOf } from '../graph/stream.js'
+import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
+import { UNTYPED } from '../protocol/media-type.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { BY_RANK, contentOf, type Place, placeOf, RECEIVER } from './ordinals.js'
+import { outpointOf, type Reader } from './reader.js'
+
+/** See {@link StreamsReader}. */
+export function streamsIn(reader: Reader): StreamsReader {
+  return {
+    summary: (query) => streamSummary(reader, query),
+    chunks: (query, from) => streamChunks(reader, query, from),
+  }
+}
+
+async function streamSummary(reader: Reader, query: StreamQuery): Promise<StreamSummary | undefined> {
+  const summary = await summaryOf(streamChunks(reader, query))
+  if (summary.segments.length === 0) return undefined
+  return { ...summary, contentType: await streamType(reader, query) }
+}
+
+async function* streamChunks(
+  reader: Reader,
+  { outpoint, chunkTypes, signal }: StreamQuery,
+  from = 0,
+): AsyncGenerator<StreamChunk> {
+  let isFirst = from === 0
+  for await (const { outpoint: at, satoshis, content } of steps(reader, { outpoint, signal, from }, FORWARD)) {
+    if (content === undefined) return
+    const { contentType, ...chunk } = content
+    if (!isFirst && !chunkTypes.includes(contentType)) return
+    yield { outpoint: at, ...chunk }
+    if (satoshis !== 1) return
+    isFirst = false
+  }
+}
+
+/** The type of the first chunk of an output's stream, which may come before that output. */
+async function streamType(reader: Reader, { outpoint, chunkTypes, signal }: StreamQuery): Promise<string> {
+  for await (const { satoshis, content } of steps(reader, { outpoint, signal }, BACKWARD)) {
+    if (content === undefined) return UNTYPED
+    if (!chunkTypes.includes(content.contentType)) return content.contentType
+    if (satoshis !== 1) return UNTYPED
+  }
+  return UNTYPED
+}
+
+/** A stream may have any number of chunks: no more than this are in memory at once. */
+const ROWS_A_PAGE = 500
+/** Most outputs start no stream, which a few rows show. */
+const FIRST_ROWS = 10
+
+/** Along a lineage: towards its tip, or towards its first output. Without numbers, from coin to coin. */
+interface Direction {
+  /** +1 or -1: how the steps count. */
+  sign: number
+  /** The steps from one on; parameters: lineage, step, how many. */
+  numbered: string
+  /** The step after a row; parameters: `at`. */
+  next: string
+  at: (row: Row) => [number | null, number | null]
+}
+
+const STEP = 'oid, out.tid, txid, vout, sats, sha, ctype, clen, ptid, pvout'
+const ROW_OF = `select ${STEP} from out cross join tx on tx.id = tid where oid = ?`
+const FORWARD: Direction = {
+  sign: 1,
+  numbered: `select ${STEP}, step from out cross join tx on tx.id = tid
+    where lin = ? and step >= ? and out.active = 1 order by step, ${BY_RANK} limit ?`,
+  next: RECEIVER,
+  at: ({ tid, vout }) => [tid, vout],
+}
+const BACKWARD: Direction = {
+  sign: -1,
+  numbered: FORWARD.numbered.replace('step >=', 'step <=').replace('order by step', 'order by step desc'),
+  next: `select ${STEP} from out cross join tx on tx.id = tid where tid = ? and vout = ? and out.active = 1`,
+  at: ({ ptid, pvout }) => [ptid, pvout],
+}
+
+/**
+ * The outputs of a lineage from one on, including it, up to the first gap, read a page at a time.
+ *
+ * @param walk.from How many to skip.
+ * @throws UnstableReadError if an output is gone when the next page is read.
+ */
+async function* steps(
+  reader: Reader,
+  walk: { outpoint: Outpoint; from?: number; signal: AbortSignal | undefined },
+  direction: Direction,
+): AsyncGenerator<{ outpoint: Outpoint; satoshis: number; content: ReturnType<typeof contentOf> }> {
+  const { outpoint, from = 0, signal } = walk
+  let reached: Reached | undefined
+  for (let away = from, limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
+    const page = reader.answer((sql) => {
+      const place = placeOf(sql, outpoint)
+      if (place === undefined) return undefined
+      if (place.lin !== null) return numberedPage(sql, direction, { lin: place.lin, place, away, limit })
+      return coinPage(sql, direction, {
+        ...{ away, limit },
+        reached: reached ?? { row: sql.get(ROW_OF, place.oid), away: 0 },
+      })
+    })
+    if (page === undefined) {
+      if (away === from) return
+      throw new UnstableReadError('an output was removed while its lineage was read; try again')
+    }
+    for (const row of page.rows)
+      yield { outpoint: outpointOf(row), satoshis: row.sats, content: contentOf(row) }
+    if (page.isLast) return
+    reached = page.reached
+    away += page.rows.length
+    // The connection answers at once: without this, a long stream would hold the thread to its end.
+    await yieldToEventLoop()
+    signal?.throwIfAborted()
+  }
+}
+
+/** How far a lineage without numbers was followed. */
+interface Reached {
+  row: Row | undefined
+  away: number
+}
+
+interface Page {
+  rows: Row[]
+  isLast: boolean
+  reached?: Reached
+}
+
+function numberedPage(
+  sql: Sql,
+  { numbered, sign }: Direction,
+  { lin, place, away, limit }: { lin: number; place: Place; away: number; limit: number },
+): Page {
+  const first = place.step + sign * away
+  const found = sql.all(numbered, lin, first, limit)
+  const rows: Row[] = []
+  for (const row of found) {
+    const expected = first + sign * rows.length
+    // Of two at one step, the second does not count.
+    if (row.step === expected - sign) continue
+    if (row.step !== expected) return { rows, isLast: true }
+    rows.push(row)
+  }
+  return { rows, isLast: found.length < limit }
+}
+
+function coinPage(
+  sql: Sql,
+  { next, at }: Direction,
+  { reached, away, limit }: { reached: Reached; away: number; limit: number },
+): Page {
+  const rows: Row[] = []
+  let { row, away: position } = reached
+  if (row !== undefined && position >= away) rows.push(row)
+  while (row !== undefined && rows.length < limit) {
+    const [tid, vout] = at(row)
+    row = tid === null || vout === null ? undefined : sql.get(next, tid, vout)
+    position++
+    if (row !== undefined && position >= away) rows.push(row)
+  }
+  return { rows, isLast: row === undefined, reached: { row, away: position } }
+}

@@ -1,0 +1,182 @@
+import type { Row, Sql } from '../facts/connection.js'
+import { FACT } from '../facts/log.js'
+import { type Tier, tierOf } from '../graph/conflict-resolution.js'
+import { DamagedError, type Reason } from '../graph/errors.js'
+import { CHUNK_BYTES, type RawTransaction, type TransactionsReader } from '../graph/graph-store.js'
+import { nativeHash256 } from '../graph/native-hash.js'
+import type { Proof, TransactionRecord } from '../graph/records.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { reasonAgainst } from '../index/active.js'
+import { proofCounts } from '../index/transactions.js'
+import { bodyOf, chunkOf, partOf, type StoredBody } from './log-bytes.js'
+import { blobOf, hexOf, type Reader } from './reader.js'
+
+/**
+ * Stored transactions: those of the log, and pending ones. What is in the log a moment before it is in the index is stored
+ * already.
+ */
+export function transactionsIn(reader: Reader): TransactionsReader {
+  return {
+    get: async (txid) => reader.answer((sql) => transactionRecord(sql, txid)),
+    raw: async (txid) => rawTransaction(reader, txid),
+    has: async (txid) => reader.answer((sql) => isStored(sql, blobOf(txid))),
+    heightOf: async (txid) => reader.answer((sql) => heightOf(sql, txid)),
+    spenderOf: async (outpoint) => reader.single((sql) => spenderOf(sql, outpoint)),
+    reasonAgainst: async (txid) => reader.answer((sql) => reasonIn(sql, txid)),
+    tiers: async (txids) =>
+      new Map(
+        await reader.each([...new Set(txids)], (sql, txid): [string, Tier][] => {
+          const tier = tierIn(sql, txid)
+          return tier === undefined ? [] : [[txid, tier]]
+        }),
+      ),
+  }
+}
+
+const IN_INDEX = 'select id, own, mined, seen from tx where txid = ? and seq is not null'
+const SIGHTED = 'select said from tx where txid = ?'
+const IN_LOG = `select 1 from log.log where kind = ${FACT.transaction} and key = ?`
+const PENDING = 'select raw, height, root, merkle_path, waiting from log.pending where txid = ?'
+const PENDING_STATUS = 'select height, waiting from log.pending where txid = ?'
+const PROOF_BODY = 'select body from log.log where seq = ?'
+
+/** Only a mint spends a node. */
+const SPENDER = `select spender.txid from tx cross join spend on pid = tx.id cross join tx as spender on spender.id = sid
+  where tx.txid = ? and vout = ? and spender.active = 1 and (spender.mint = 1
+    or not exists (select 1 from node where node.tid = pid and node.vout = spend.vout and node.active = 1))
+  limit 1`
+
+/** See `TransactionsReader.spenderOf`. */
+export function spenderOf(sql: Sql, { txid, vout }: Outpoint): string | undefined {
+  const row = sql.get(SPENDER, blobOf(txid), vout)
+  return row && hexOf(row.txid)
+}
+
+function isStored(sql: Sql, key: Buffer): boolean {
+  return [IN_INDEX, PENDING_STATUS, IN_LOG].some((statement) => sql.get(statement, key) !== undefined)
+}
+
+function heightOf(sql: Sql, txid: string): number | undefined {
+  const key = blobOf(txid)
+  const row = sql.get(IN_INDEX, key)
+  return (row === undefined ? sql.get(PENDING_STATUS, key)?.height : row.own) ?? undefined
+}
+
+function tierIn(sql: Sql, txid: string): Tier | undefined {
+  const key = blobOf(txid)
+  const row = sql.get(IN_INDEX, key)
+  if (row !== undefined) return tierOf({ mined: row.mined ?? undefined, seen: row.seen === 1 })
+  const pending = sql.get(PENDING_STATUS, key)
+  if (pending === undefined) return undefined
+  return tierOf({ mined: pending.height ?? undefined, seen: sql.get(SIGHTED, key)?.said === 1 })
+}
+
+/** See `TransactionsReader.get`. */
+function transactionRecord(sql: Sql, txid: string): TransactionRecord | undefined {
+  const key = blobOf(txid)
+  const stored = bodyOf(sql, FACT.transaction, key)
+  if (stored === undefined) {
+    const row = sql.get(PENDING, key)
+    return row && { txid, raw: intact(row.raw, txid), ...pendingProof(row) }
+  }
+  const length = rawLength(sql, key, stored)
+  const raw = stored.body?.subarray(0, length) ?? partOf(sql, { kind: FACT.transaction, key }, { from: 0, length })
+  return { txid, raw: intact(raw, txid), ...proofOf(sql, key) }
+}
+
+/** See `TransactionsReader.raw`. */
+function rawTransaction(reader: Reader, txid: string): RawTransaction | undefined {
+  const key = Buffer.from(txid, 'hex')
+  return reader.answer((sql) => {
+    const stored = bodyOf(sql, FACT.transaction, key)
+    const isLong = stored !== undefined && stored.body === undefined
+    const record = isLong ? undefined : transactionRecord(sql, txid)
+    if (record !== undefined) {
+      const { raw, ...rest } = record
+      return { ...rest, length: raw.length, chunks: () => single(raw) }
+    }
+    if (stored === undefined) return undefined
+    const length = rawLength(sql, key, stored)
+    return {
+      ...{ txid, length, ...proofOf(sql, key) },
+      async *chunks(from = 0) {
+        for (let position = Math.floor(from / CHUNK_BYTES); position * CHUNK_BYTES < length; position++) {
+          const at = position * CHUNK_BYTES
+          const chunk = reader.single((sql) => chunkOf(sql, FACT.transaction, key, position))
+          yield { at, bytes: chunk.subarray(0, length - at) }
+        }
+      },
+    }
+  })
+}
+
+async function* single(bytes: Uint8Array): AsyncGenerator<{ at: number; bytes: Uint8Array }> {
+  yield { at: 0, bytes }
+}
+
+/** A number at the end of the fact says how long the notes behind the raw transaction are. */
+const NOTES_LENGTH_BYTES = 4
+
+function rawLength(sql: Sql, key: Buffer, { length, body }: StoredBody): number {
+  const at = { from: length - NOTES_LENGTH_BYTES, length: NOTES_LENGTH_BYTES }
+  const end = body?.subarray(at.from) ?? Buffer.from(partOf(sql, { kind: FACT.transaction, key }, at))
+  return at.from - end.readUInt32BE()
+}
+
+/** @throws DamagedError if the bytes are not those of the transaction. */
+function intact(raw: Uint8Array, txid: string): Uint8Array {
+  if (nativeHash256(raw).reverse().equals(blobOf(txid))) return raw
+  throw new DamagedError(txid, 'its hash is another one')
+}
+
+/** The proof of a transaction that counts. */
+function proofOf(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
+  const row = sql.get(IN_INDEX, key)
+  if (row === undefined || row.own === null) return {}
+  const proof = sql.get(proofAt(countingProof(sql)), row.id, row.own)
+  const merklePath: Buffer | undefined = proof && sql.get(PROOF_BODY, proof.seq)?.body
+  return merklePath ? { proof: { merklePath, height: row.own, root: hexOf(proof?.root) } } : {}
+}
+
+const proofAt = (counts: string): string =>
+  `select root, seq from proof where tid = ? and height = ? and ${counts} order by seq limit 1`
+
+/** A condition on a row of \`proof\`: it counts, by what this log goes by. */
+export function countingProof(sql: Sql): string {
+  return proofCounts(sql.get(TRACKER)?.value ?? 'tracker')
+}
+
+const TRACKER = "select value from setting where name = 'tracker'"
+
+function pendingProof({ merkle_path, height, root }: Row): Pick<TransactionRecord, 'proof'> {
+  return merkle_path === null ? {} : { proof: { merklePath: merkle_path, height, root: hexOf(root) } }
+}
+
+const SPENT_BY_PENDING = 'select txid, vout from log.pending_spend where spender = ?'
+
+/**
+ * See `TransactionsReader.reasonAgainst`. One that waits because it lost is not in the index: it, or one that waits and that it
+ * is built on, spends what an active one spends.
+ */
+function reasonIn(sql: Sql, txid: string): Reason | undefined {
+  const waiting = [txid]
+  const visited = new Set(waiting)
+  for (let each = waiting.pop(); each !== undefined; each = waiting.pop()) {
+    const key = Buffer.from(each, 'hex')
+    if (sql.get(IN_INDEX, key) !== undefined) {
+      const reason = reasonAgainst(sql, each)
+      if (reason !== undefined) return reason
+      continue
+    }
+    if (!sql.get(PENDING_STATUS, key)?.waiting) continue
+    if (sql.get(SIGHTED, key)?.said === 0) return { txid: each, tier: 'rejected' }
+    for (const row of sql.all(SPENT_BY_PENDING, key)) {
+      const parent = hexOf(row.txid)
+      const spender = spenderOf(sql, { txid: parent, vout: row.vout })
+      if (spender !== undefined && spender !== txid) return { txid: spender, tier: tierIn(sql, spender) ?? 'unseen' }
+      if (!visited.has(parent)) waiting.push(parent)
+      visited.add(parent)
+    }
+  }
+  return undefined
+}
