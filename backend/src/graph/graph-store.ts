@@ -61,6 +61,8 @@ export interface RecordOptions {
   }
   /** How many writes of the same client wait already, for a store that has a queue: clients take turns. */
   ahead?: number | undefined
+  /** Where it stands in the queue of a store that has one: see `Place` of the writer. */
+  place?: { priority?: number; weight?: number; patience?: number }
   /** Set after the index was emptied: spends are recorded again even where the transaction's bytes are stored. */
   again?: boolean
   /** Called for what the rules do not admit. */

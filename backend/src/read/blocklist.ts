@@ -3,7 +3,6 @@ import { type BlockedQuery, type BlockedRecord, Blocklist } from '../graph/block
 import type { Reader } from './reader.js'
 
 const COLUMNS = 'select kind, value, reason, since from blocked where blocked = 1'
-const ALL = `${COLUMNS} order by kind, value limit ?`
 const OF_KIND = `${COLUMNS} and kind = ? and value > ? order by value limit ?`
 const AFTER_KIND = `${COLUMNS} and kind > ? order by kind, value limit ?`
 
@@ -14,7 +13,7 @@ export function blockedPage(reader: Reader, { kind, after, limit }: BlockedQuery
       if (after !== undefined && kind < after.kind) return []
       return recordsOf(sql.all(OF_KIND, kind, after?.kind === kind ? after.value : '', limit))
     }
-    if (after === undefined) return recordsOf(sql.all(ALL, limit))
+    if (after === undefined) return recordsOf(sql.all(AFTER_KIND, '', limit))
     const same = sql.all(OF_KIND, after.kind, after.value, limit)
     return recordsOf([...same, ...sql.all(AFTER_KIND, after.kind, limit - same.length)])
   })

@@ -1,9 +1,9 @@
 import type { Sql } from '../facts/connection.js'
-import { FACT, type FactKind } from '../facts/log.js'
+import type { LocalLog } from '../facts/local-log.js'
+import { FACT } from '../facts/log.js'
 import { DamagedError } from '../graph/errors.js'
 import { type ByteRange, CHUNK_BYTES, type ContentReader } from '../graph/graph-store.js'
 import { sha256 as sha256Of } from '../graph/native-hash.js'
-import { partOf } from './log-bytes.js'
 import { blobOf, type Reader } from './reader.js'
 
 /**
@@ -13,36 +13,36 @@ import { blobOf, type Reader } from './reader.js'
 export function contentIn(reader: Reader): ContentReader {
   return {
     chunk: (sha256, position) =>
-      reader.answer((sql) => {
+      reader.answer((sql, log) => {
         const from = position * CHUNK_BYTES
-        return bodyPart(sql, sha256, { from, length: CHUNK_BYTES })?.bytes
+        return bodyPart({ sql, log }, sha256, { from, length: CHUNK_BYTES })?.bytes
       }),
     chunks: (sha256, range) => chunksOf(reader, sha256, range),
   }
 }
 
-/** Where a body is, and the body itself if it and its transaction are short. */
+/** Where a body is; the body itself, too, if its transaction is short. */
 const BODY = `select coff, clen, txid, substr(log.body, coff + 1, clen) as bytes
   from out cross join tx on tx.id = tid cross join log.log as log on log.kind = ${FACT.transaction} and log.key = tx.txid
   where sha = ? limit 1`
 const OWN_BODY = `select length as clen, body as bytes from log.log where kind = ${FACT.body} and key = ?`
 
 /**
- * Part of a body: up to the end of the chunk of the log in which it begins, or all of the part if the body is in one row.
- * Undefined if there is no such body, or it ends before the part; an empty body has an empty part.
+ * Part of a body. Undefined if there is no such body, or it ends before the part; an empty body has an empty part.
  *
+ * @param part.isPage Whether no more is to be read than the chunk of the log in which the part begins, as it is verified as a whole.
  * @throws DamagedError if its bytes are not those that were stored.
  */
 function bodyPart(
-  sql: Sql,
+  { sql, log }: { sql: Sql; log: LocalLog },
   sha256: string,
-  { from, length, isStream = false }: ByteRange & { isStream?: boolean },
+  { from, length, isPage = false }: ByteRange & { isPage?: boolean },
 ): { bytes: Uint8Array; isLast: boolean } | undefined {
   const key = blobOf(sha256)
-  const found = sql.get(BODY, key)
-  if (found === undefined) return undefined
-  const isOwn = found.coff === null
-  const row = isOwn ? sql.get(OWN_BODY, key) : found
+  const place = sql.get(BODY, key)
+  if (place === undefined) return undefined
+  const isOwn = place.coff === null
+  const row = isOwn ? sql.get(OWN_BODY, key) : place
   if (row === undefined) throw new DamagedError(sha256, 'the body is missing')
   const total: number = row.clen
   if (from >= total && (from > 0 || total > 0)) return undefined
@@ -51,23 +51,19 @@ function bodyPart(
     if (!sha256Of(row.bytes).equals(key)) throw new DamagedError(sha256, 'its hash is another one')
     return { bytes: row.bytes.subarray(from, end), isLast: end === total }
   }
-  const fact: { kind: FactKind; key: Buffer } = isOwn
-    ? { kind: FACT.body, key }
-    : { kind: FACT.transaction, key: found.txid }
-  const start: number = isOwn ? from : found.coff + from
-  // A chunk of the log is read and verified once for what of it is wanted.
-  const stop = isStream ? Math.min(end, from + CHUNK_BYTES - (start % CHUNK_BYTES)) : end
-  const bytes = partOf(sql, fact, { from: start, length: stop - from })
+  const start: number = isOwn ? from : place.coff + from
+  const stop = isPage ? Math.min(end, from + CHUNK_BYTES - (start % CHUNK_BYTES)) : end
+  const [kind, owner] = isOwn ? [FACT.body, key] : [FACT.transaction, place.txid]
+  const bytes = log.slice(kind, owner, { from: start, length: stop - from })
+  if (bytes === undefined) throw new DamagedError(sha256, 'the body is missing')
   return { bytes, isLast: stop === total }
 }
 
 async function* chunksOf(reader: Reader, sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
   const end = (range?.from ?? 0) + (range?.length ?? Number.POSITIVE_INFINITY)
   for (let from = range?.from ?? 0; from < end; ) {
-    const at = from
-    const part = reader.answer((sql) =>
-      bodyPart(sql, sha256, { from: at, length: end - at, isStream: true }),
-    )
+    const page = { from, length: end - from, isPage: true }
+    const part = reader.answer((sql, log) => bodyPart({ sql, log }, sha256, page))
     if (part === undefined) return
     yield part.bytes
     if (part.isLast) return

@@ -6,6 +6,8 @@ import { spenderOf } from './transactions.js'
 
 /** How many ordinals of some transactions are read: a transaction may have any number. */
 const ORDINALS_A_PAGE = 500
+/** How many transactions are looked at for the next outputs: most have none. */
+const TRANSACTIONS_A_PAGE = 1000
 /** No transaction has an output of this index. */
 const BEHIND_ALL = 0xffffffff
 
@@ -18,31 +20,37 @@ export function frontierIn(reader: Reader): FrontierReader {
   }
 }
 
-/** The outputs of a page of transactions, of the first one from an output on. */
-const OUTPUTS = `select page.txid, vout, sats, carrier, active from (
-    select id, txid from tx where txid >= ? order by txid limit ?
-  ) as page cross join out on tid = page.id
-  where page.txid > ? or vout > ? order by page.txid, vout limit ?`
-const LAST_TRANSACTION = 'select txid from tx where txid >= ? order by txid limit 1 offset ?'
+const TRANSACTIONS = 'select id, txid from tx where txid >= ? order by txid limit ?'
+const OUTPUTS = `select vout, sats, carrier, active from out where tid = ? and vout > ? order by vout limit ?`
 
 /** See `FrontierReader.tips`. */
 function tips(
   sql: Sql,
   { after, limit }: Parameters<FrontierReader['tips']>[0],
 ): { tips: Outpoint[]; next?: Outpoint } {
-  const from = blobOf(after?.txid ?? '00'.repeat(32))
-  const rows = sql.all(OUTPUTS, from, limit + 1, from, after?.vout ?? -1, limit)
-  const ordinals = rows.filter(({ sats, carrier, active }) => sats === 1 && !carrier && active)
-  const unspent = ordinals.map(outpointOf).filter((outpoint) => spenderOf(sql, outpoint) === undefined)
-  const lastRow = rows.length === limit ? rows.at(-1) : undefined
-  if (lastRow !== undefined) return { tips: unspent, next: outpointOf(lastRow) }
-  const last = sql.get(LAST_TRANSACTION, from, limit)
-  return { tips: unspent, ...(last && { next: { txid: hexOf(last.txid), vout: BEHIND_ALL } }) }
+  const found: Outpoint[] = []
+  let left = limit
+  let last: Outpoint | undefined
+  const transactions = sql.all(TRANSACTIONS, blobOf(after?.txid ?? ''), TRANSACTIONS_A_PAGE)
+  for (const { id, txid: key } of transactions) {
+    const txid = hexOf(key)
+    const rows = sql.all(OUTPUTS, id, after?.txid === txid ? after.vout : -1, left)
+    for (const { vout, sats, carrier, active } of rows) {
+      const outpoint = { txid, vout }
+      if (sats === 1 && !carrier && active && spenderOf(sql, outpoint) === undefined) found.push(outpoint)
+    }
+    left -= rows.length
+    last = { txid, vout: left === 0 ? rows.at(-1)?.vout : BEHIND_ALL }
+    if (left === 0) break
+  }
+  const isEnd = left > 0 && transactions.length < TRANSACTIONS_A_PAGE
+  return { tips: found, ...(!isEnd && last && { next: last }) }
 }
 
 const LATEST = 'select id, txid from tx where seq is not null and active = 1 order by seq desc limit ?'
 const NODES = 'select vout from node where tid = ? and active = 1 order by vout'
-const ORDINALS = 'select vout from out where tid = ? and sats = 1 and carrier = 0 and active = 1 order by vout limit ?'
+const ORDINALS =
+  'select vout from out where tid = ? and sats = 1 and carrier = 0 and active = 1 order by vout limit ?'
 
 /** See `FrontierReader.latest`. */
 function latest(sql: Sql, limit: number): FrontierCoin[] {
@@ -61,7 +69,7 @@ function latest(sql: Sql, limit: number): FrontierCoin[] {
 
 const UNPROVEN = `select txid, active, said, exists (select 1 from admission where admission.tid = tx.id) as held
   from tx where seq is not null and own is null and txid > ? order by txid limit ?`
-const WAITING = 'select txid from log.pending where waiting = 1 and txid > ? order by txid limit ?'
+const WAITING = 'select txid from log.pending where +waiting = 1 and txid > ? order by txid limit ?'
 
 /** See `FrontierReader.unproven`. Those that wait are not in the index. */
 function unproven(

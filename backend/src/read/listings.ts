@@ -10,11 +10,11 @@ import {
   type NewestQuery,
   type OrdinalHistory,
 } from '../graph/listings.js'
+import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import { readHeaders } from '../index/headers.js'
 import { timeOf } from '../protocol/block-header.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../protocol/mine-node.js'
-import { TimeSlice } from '../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { readHeaders } from '../index/headers.js'
 import { liveNode } from './names.js'
 import {
   BY_RANK,
@@ -141,7 +141,7 @@ function recencyIn({ recency }: Row): { recency: number; height?: number } {
   return { recency, ...(height !== undefined && { height }) }
 }
 
-const HISTORY = `select step, own, ${OUTPUT} from out cross join tx on tx.id = tid left join tx as coin on coin.id = ptid
+const HISTORY = `select step, tx.own, ${OUTPUT} from out cross join tx on tx.id = tid left join tx as coin on coin.id = ptid
   where lin = ? and step >= ? and step <= ? and out.active = 1 order by step`
 
 /** See `ListingsReader.history`. */
@@ -331,7 +331,12 @@ function transactionOf(
   if (status === undefined) {
     const pending = sql.get(PENDING_STATUS, blobOf(txid))
     if (pending === undefined) return undefined
-    return { txid, ...(pending.height !== null && { height: pending.height }), isActive: !pending.waiting, outputs: [] }
+    return {
+      txid,
+      ...(pending.height !== null && { height: pending.height }),
+      isActive: !pending.waiting,
+      outputs: [],
+    }
   }
   const { id, own } = status
   const byVout = (rows: Row[]): Map<number, Row> => new Map(rows.map((row) => [row.vout, row]))

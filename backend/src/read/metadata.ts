@@ -26,7 +26,11 @@ const BEFORE = 'select map, mprev from out where oid = ?'
 const SNAPSHOT = 'select bytes from snap where oid = ?'
 
 /** See `MetadataReader.merged`. */
-function mergedMap(sql: Sql, { txid, vout }: Outpoint, limit = Number.POSITIVE_INFINITY): MapState | undefined {
+function mergedMap(
+  sql: Sql,
+  { txid, vout }: Outpoint,
+  limit = Number.POSITIVE_INFINITY,
+): MapState | undefined {
   const row = sql.get(LATEST, blobOf(txid), vout)
   if (row === undefined) return EMPTY_MAP
   const found: Uint8Array[] = []

@@ -1,4 +1,5 @@
 import { type Row, Sql } from '../facts/connection.js'
+import { LocalLog } from '../facts/local-log.js'
 import { TimeSlice } from '../graph/yield-to-event-loop.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 
@@ -8,12 +9,14 @@ import type { Outpoint } from '../protocol/outpoint.js'
  */
 export class Reader {
   private readonly sql: Sql
+  private readonly log: LocalLog
 
   /** Both files must exist. */
   constructor({ index, log }: { index: string; log: string }) {
     this.sql = new Sql(index)
     this.sql.run('attach ? as log', log)
     this.sql.exec('pragma query_only = 1')
+    this.log = new LocalLog(this.sql, 'log')
   }
 
   /**
@@ -21,22 +24,22 @@ export class Reader {
    *
    * @param read Only statements that read; nothing may wait in it.
    */
-  answer<Answer>(read: (sql: Sql) => Answer): Answer {
-    const { sql } = this
-    if (sql.inTransaction) return read(sql)
+  answer<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
+    const { sql, log } = this
+    if (sql.inTransaction) return read(sql, log)
     sql.run('begin')
     try {
       // The snapshot of a file is taken when it is first read.
-      sql.get('select 1 from meta')
-      return read(sql)
+      sql.get("select 1 from meta where name = 'cursor'")
+      return read(sql, log)
     } finally {
       sql.run('commit')
     }
   }
 
   /** As {@link answer}, for a single statement, which is a snapshot by itself. */
-  single<Answer>(read: (sql: Sql) => Answer): Answer {
-    return read(this.sql)
+  single<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
+    return read(this.sql, this.log)
   }
 
   /**
@@ -49,8 +52,7 @@ export class Reader {
     for (let at = 0; at < items.length; at += PAGE) {
       if (at > 0) await slice.yieldIfOver()
       this.answer((sql) => {
-        for (const item of items.slice(at, at + PAGE))
-          for (const each of find(sql, item)) found.push(each)
+        for (const item of items.slice(at, at + PAGE)) for (const each of find(sql, item)) found.push(each)
       })
     }
     return found

@@ -1,19 +1,22 @@
-import type { Row, Sql } from '../facts/connection.js'
+import type { Row } from '../facts/connection.js'
+import { latestOf, register } from '../facts/registers.js'
 import type { Interactions, SightingsStore } from '../graph/graph-store.js'
 import type { FailedHook, HookOutbox } from '../graph/hook-outbox.js'
 import type { HeldSubmission, HeldSubmissions, Settings } from '../graph/host-store.js'
-import { type Reader, blobOf, hexOf, outpointOf } from './reader.js'
+import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
 
 /** What stands beside the facts, and is derived from nothing: settings, progress, what waits. */
 
-const SETTING = 'select value from setting where name = ?'
 const STATE = 'select value from log.state where name = ?'
 
-/** A setting that derivation depends on is a register; any other is state. */
+/** A setting that derivation depends on is a register, any other is state. Read from the log: the index may be behind it. */
 export function settingsIn(reader: Reader): Pick<Settings, 'get'> {
   return {
     get: async (name) =>
-      reader.answer((sql) => sql.get(SETTING, name)?.value ?? sql.get(STATE, name)?.value ?? undefined),
+      reader.single((sql, log) => {
+        const registered = latestOf(log, register.setting(name))
+        return registered === undefined ? sql.get(STATE, name)?.value : String(registered.value)
+      }),
   }
 }
 
@@ -73,7 +76,8 @@ export function hooksIn(reader: Reader): Pick<HookOutbox, 'kept'> & { waiting():
         after = last.subject
       }
     },
-    waiting: async () => Number(reader.single((sql) => sql.get('select count(*) as count from log.hook'))?.count),
+    waiting: async () =>
+      Number(reader.single((sql) => sql.get('select count(*) as count from log.hook'))?.count),
   }
 }
 

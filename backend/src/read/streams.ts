@@ -28,7 +28,11 @@ async function* streamChunks(
   from = 0,
 ): AsyncGenerator<StreamChunk> {
   let isFirst = from === 0
-  for await (const { outpoint: at, satoshis, content } of steps(reader, { outpoint, signal, from }, FORWARD)) {
+  for await (const { outpoint: at, satoshis, content } of steps(
+    reader,
+    { outpoint, signal, from },
+    FORWARD,
+  )) {
     if (content === undefined) return
     const { contentType, ...chunk } = content
     if (!isFirst && !chunkTypes.includes(contentType)) return

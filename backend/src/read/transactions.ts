@@ -1,14 +1,14 @@
 import type { Row, Sql } from '../facts/connection.js'
-import { FACT } from '../facts/log.js'
+import type { LocalLog } from '../facts/local-log.js'
+import { FACT, NO_NOTES_BYTES, readTransactionFact, readUint32 } from '../facts/log.js'
 import { type Tier, tierOf } from '../graph/conflict-resolution.js'
 import { DamagedError, type Reason } from '../graph/errors.js'
 import { CHUNK_BYTES, type RawTransaction, type TransactionsReader } from '../graph/graph-store.js'
 import { nativeHash256 } from '../graph/native-hash.js'
-import type { Proof, TransactionRecord } from '../graph/records.js'
+import type { TransactionRecord } from '../graph/records.js'
+import { reasonIn as reasonInIndex } from '../index/active.js'
+import { equalBytes } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { reasonAgainst } from '../index/active.js'
-import { proofCounts } from '../index/transactions.js'
-import { bodyOf, chunkOf, partOf, type StoredBody } from './log-bytes.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
 /**
@@ -17,7 +17,7 @@ import { blobOf, hexOf, type Reader } from './reader.js'
  */
 export function transactionsIn(reader: Reader): TransactionsReader {
   return {
-    get: async (txid) => reader.answer((sql) => transactionRecord(sql, txid)),
+    get: async (txid) => reader.answer((sql, log) => transactionRecord(sql, log, txid)),
     raw: async (txid) => rawTransaction(reader, txid),
     has: async (txid) => reader.answer((sql) => isStored(sql, blobOf(txid))),
     heightOf: async (txid) => reader.answer((sql) => heightOf(sql, txid)),
@@ -38,7 +38,6 @@ const SIGHTED = 'select said from tx where txid = ?'
 const IN_LOG = `select 1 from log.log where kind = ${FACT.transaction} and key = ?`
 const PENDING = 'select raw, height, root, merkle_path, waiting from log.pending where txid = ?'
 const PENDING_STATUS = 'select height, waiting from log.pending where txid = ?'
-const PROOF_BODY = 'select body from log.log where seq = ?'
 
 /** Only a mint spends a node. */
 const SPENDER = `select spender.txid from tx cross join spend on pid = tx.id cross join tx as spender on spender.id = sid
@@ -72,38 +71,39 @@ function tierIn(sql: Sql, txid: string): Tier | undefined {
 }
 
 /** See `TransactionsReader.get`. */
-function transactionRecord(sql: Sql, txid: string): TransactionRecord | undefined {
+function transactionRecord(sql: Sql, log: LocalLog, txid: string): TransactionRecord | undefined {
   const key = blobOf(txid)
-  const stored = bodyOf(sql, FACT.transaction, key)
-  if (stored === undefined) {
-    const row = sql.get(PENDING, key)
-    return row && { txid, raw: intact(row.raw, txid), ...pendingProof(row) }
-  }
-  const length = rawLength(sql, key, stored)
-  const raw = stored.body?.subarray(0, length) ?? partOf(sql, { kind: FACT.transaction, key }, { from: 0, length })
-  return { txid, raw: intact(raw, txid), ...proofOf(sql, key) }
+  const fact = log.get(FACT.transaction, key)
+  if (fact !== undefined)
+    return { txid, raw: intact(readTransactionFact(fact).raw, txid), ...proofOf(sql, key) }
+  const row = sql.get(PENDING, key)
+  return row && { txid, raw: intact(row.raw, txid), ...pendingProof(row) }
 }
 
 /** See `TransactionsReader.raw`. */
 function rawTransaction(reader: Reader, txid: string): RawTransaction | undefined {
   const key = Buffer.from(txid, 'hex')
-  return reader.answer((sql) => {
-    const stored = bodyOf(sql, FACT.transaction, key)
-    const isLong = stored !== undefined && stored.body === undefined
-    const record = isLong ? undefined : transactionRecord(sql, txid)
-    if (record !== undefined) {
+  return reader.answer((sql, log) => {
+    const stored = log.lengthOf(FACT.transaction, key)
+    if (stored === undefined || stored <= CHUNK_BYTES) {
+      const record = transactionRecord(sql, log, txid)
+      if (record === undefined) return undefined
       const { raw, ...rest } = record
       return { ...rest, length: raw.length, chunks: () => single(raw) }
     }
-    if (stored === undefined) return undefined
-    const length = rawLength(sql, key, stored)
+    const read = (log: LocalLog, from: number, length: number): Uint8Array => {
+      const bytes = log.slice(FACT.transaction, key, { from, length })
+      if (bytes === undefined) throw new DamagedError(txid, 'it is missing')
+      return bytes
+    }
+    const end = stored - NO_NOTES_BYTES
+    const length = end - readUint32(read(log, end, NO_NOTES_BYTES), 0)
     return {
       ...{ txid, length, ...proofOf(sql, key) },
       async *chunks(from = 0) {
-        for (let position = Math.floor(from / CHUNK_BYTES); position * CHUNK_BYTES < length; position++) {
-          const at = position * CHUNK_BYTES
-          const chunk = reader.single((sql) => chunkOf(sql, FACT.transaction, key, position))
-          yield { at, bytes: chunk.subarray(0, length - at) }
+        for (let at = from - (from % CHUNK_BYTES); at < length; at += CHUNK_BYTES) {
+          const size = Math.min(CHUNK_BYTES, length - at)
+          yield { at, bytes: reader.answer((_, log) => read(log, at, size)) }
         }
       },
     }
@@ -114,39 +114,21 @@ async function* single(bytes: Uint8Array): AsyncGenerator<{ at: number; bytes: U
   yield { at: 0, bytes }
 }
 
-/** A number at the end of the fact says how long the notes behind the raw transaction are. */
-const NOTES_LENGTH_BYTES = 4
-
-function rawLength(sql: Sql, key: Buffer, { length, body }: StoredBody): number {
-  const at = { from: length - NOTES_LENGTH_BYTES, length: NOTES_LENGTH_BYTES }
-  const end = body?.subarray(at.from) ?? Buffer.from(partOf(sql, { kind: FACT.transaction, key }, at))
-  return at.from - end.readUInt32BE()
-}
-
 /** @throws DamagedError if the bytes are not those of the transaction. */
 function intact(raw: Uint8Array, txid: string): Uint8Array {
-  if (nativeHash256(raw).reverse().equals(blobOf(txid))) return raw
+  if (equalBytes(nativeHash256(raw).reverse(), blobOf(txid))) return raw
   throw new DamagedError(txid, 'its hash is another one')
 }
 
 /** The proof of a transaction that counts. */
 function proofOf(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
-  const row = sql.get(IN_INDEX, key)
-  if (row === undefined || row.own === null) return {}
-  const proof = sql.get(proofAt(countingProof(sql)), row.id, row.own)
-  const merklePath: Buffer | undefined = proof && sql.get(PROOF_BODY, proof.seq)?.body
-  return merklePath ? { proof: { merklePath, height: row.own, root: hexOf(proof?.root) } } : {}
+  const row = sql.get(PROOF, key)
+  if (row === undefined) return {}
+  return { proof: { merklePath: row.body, height: row.height, root: hexOf(row.root) } }
 }
 
-const proofAt = (counts: string): string =>
-  `select root, seq from proof where tid = ? and height = ? and ${counts} order by seq limit 1`
-
-/** A condition on a row of \`proof\`: it counts, by what this log goes by. */
-export function countingProof(sql: Sql): string {
-  return proofCounts(sql.get(TRACKER)?.value ?? 'tracker')
-}
-
-const TRACKER = "select value from setting where name = 'tracker'"
+const PROOF = `select height, root, body from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
+  where txid = ? and height = own and ok = 1 order by proof.seq limit 1`
 
 function pendingProof({ merkle_path, height, root }: Row): Pick<TransactionRecord, 'proof'> {
   return merkle_path === null ? {} : { proof: { merklePath: merkle_path, height, root: hexOf(root) } }
@@ -164,7 +146,7 @@ function reasonIn(sql: Sql, txid: string): Reason | undefined {
   for (let each = waiting.pop(); each !== undefined; each = waiting.pop()) {
     const key = Buffer.from(each, 'hex')
     if (sql.get(IN_INDEX, key) !== undefined) {
-      const reason = reasonAgainst(sql, each)
+      const reason = reasonInIndex(sql, each)
       if (reason !== undefined) return reason
       continue
     }
@@ -173,7 +155,8 @@ function reasonIn(sql: Sql, txid: string): Reason | undefined {
     for (const row of sql.all(SPENT_BY_PENDING, key)) {
       const parent = hexOf(row.txid)
       const spender = spenderOf(sql, { txid: parent, vout: row.vout })
-      if (spender !== undefined && spender !== txid) return { txid: spender, tier: tierIn(sql, spender) ?? 'unseen' }
+      if (spender !== undefined && spender !== txid)
+        return { txid: spender, tier: tierIn(sql, spender) ?? 'unseen' }
       if (!visited.has(parent)) waiting.push(parent)
       visited.add(parent)
     }

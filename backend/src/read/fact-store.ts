@@ -1,0 +1,251 @@
+import type { AdmissionOptions } from '../graph/admission-rules.js'
+import type { AncestorQueue } from '../graph/ancestor-queue.js'
+import type { Blocklist, BlocklistStore } from '../graph/blocklist.js'
+import { LostConflictError } from '../graph/errors.js'
+import type {
+  Backlog,
+  CacheOptions,
+  Interactions,
+  RecordOptions,
+  SightingsStore,
+} from '../graph/graph-store.js'
+import type { HeaderChain } from '../graph/header-chain.js'
+import type { HookOutbox } from '../graph/hook-outbox.js'
+import type { HeldSubmissions, HostStore, Settings } from '../graph/host-store.js'
+import { optimisticRead } from '../graph/optimistic-read.js'
+import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
+import { steadyTime } from '../protocol/monotonic.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import type { Writer, Written } from '../writer/writer.js'
+import { admissionsIn } from './admissions.js'
+import { ancestorsIn, sharingEntries } from './ancestors.js'
+import { blockedPage, readBlocklist } from './blocklist.js'
+import { blocksIn } from './blocks.js'
+import { contentIn } from './content.js'
+import { frontierIn } from './frontier.js'
+import { headersIn } from './headers.js'
+import { attributesIn, listingsIn } from './listings.js'
+import { metadataIn } from './metadata.js'
+import { namesIn } from './names.js'
+import { ordinalsIn } from './ordinals.js'
+import { blobOf, type Reader } from './reader.js'
+import { heldIn, hooksIn, interactionsIn, settingsIn, sightingsIn } from './state.js'
+import { streamsIn } from './streams.js'
+import { transactionsIn } from './transactions.js'
+
+export interface FactStoreOptions {
+  reader: Reader
+  writer: Writer
+  /** Called after every reorganisation with how many transactions became inactive or active again. */
+  onReorg?: ((transactions: number) => void) | undefined
+  /** Hands the rules of admission to the writer, if it is in this thread. */
+  deriveBy?: (admission: AdmissionOptions) => void
+}
+
+/** The ports of a host over the facts of a log: reads from its index, and writes by the one writer. */
+export class FactStore implements HostStore {
+  readonly transactions
+  readonly blocks
+  readonly frontier
+  readonly names
+  readonly ordinals
+  readonly metadata
+  readonly attributes
+  readonly content
+  readonly streams
+  readonly listings
+  readonly admissions
+  readonly settings: Settings
+  readonly interactions: Interactions
+  readonly headers: HeaderChain
+  readonly sightings: SightingsStore
+  readonly blocklist: BlocklistStore
+  readonly backlog: Backlog
+  readonly ancestors: AncestorQueue
+  readonly held: HeldSubmissions
+  readonly outbox: HookOutbox & { waiting(): Promise<number> }
+  private blocked: Blocklist | undefined
+
+  constructor(private readonly options: FactStoreOptions) {
+    const { reader, writer } = options
+    this.transactions = transactionsIn(reader)
+    this.blocks = blocksIn(reader)
+    this.frontier = frontierIn(reader)
+    this.names = namesIn(reader)
+    this.ordinals = ordinalsIn(reader)
+    this.metadata = metadataIn(reader)
+    this.attributes = attributesIn(reader)
+    this.content = contentIn(reader)
+    this.streams = streamsIn(reader)
+    this.listings = listingsIn(reader)
+    this.admissions = admissionsIn(reader)
+    this.settings = {
+      ...settingsIn(reader),
+      set: async (name, value) => {
+        this.report(await writer.setting(name, value))
+      },
+    }
+    this.interactions = {
+      ...interactionsIn(reader),
+      setLast: (host, topic, since) => writer.interaction(host, topic, since),
+    }
+    this.headers = {
+      ...headersIn(reader),
+      replaceFrom: async (change) => this.report(await writer.replaceHeaders(change)).done,
+      addBelow: async (change) => this.report(await writer.addHeadersBelow(change)).done,
+      clear: async () => {
+        this.report(await writer.clearHeaders())
+      },
+    }
+    this.sightings = this.sightingsRole()
+    this.blocklist = this.blocklistRole()
+    this.backlog = backlogIn(reader)
+    this.ancestors = {
+      ...ancestorsIn(reader),
+      postpone: async (entry, { due }) => {
+        const { hole, tries, fetched } = entry
+        // Whatever waits in line was there before it.
+        const attempt = { hole, due, place: steadyTime(), tries, ...fetched }
+        await writer.postpone(await sharingEntries(reader, entry), attempt)
+      },
+    }
+    this.held = {
+      ...heldIn(reader),
+      hold: (submission, limits) => writer.hold(submission, limits),
+      release: (txid) => writer.release(txid),
+    }
+    this.outbox = {
+      ...hooksIn(reader),
+      keep: (failed) => writer.keepHook(failed),
+      release: (failed) => writer.releaseHook(failed),
+    }
+  }
+
+  /** The index may still be derived: the writer says when it has all facts. */
+  async open(): Promise<void> {}
+
+  deriveBy(admission: AdmissionOptions): void {
+    this.options.deriveBy?.(admission)
+  }
+
+  async ping(): Promise<void> {
+    this.options.reader.single((sql) => sql.get('select 1'))
+  }
+
+  async isEmpty(): Promise<boolean> {
+    return this.options.reader.answer((sql) =>
+      [ANY_STORED, ANY_PENDING].every((statement) => sql.get(statement) === undefined),
+    )
+  }
+
+  async reorgCount(): Promise<number> {
+    return Number(this.options.reader.single((sql) => sql.get(REORGS))?.value ?? 0)
+  }
+
+  async writeCount(): Promise<number> {
+    return this.options.reader.version
+  }
+
+  /**
+   * Stores the transactions of the records: everything else follows from them.
+   *
+   * @throws WriterBusyError if it waited longer than `options.place.patience`.
+   */
+  async record({ transactions }: GraphRecords, options: RecordOptions = {}): Promise<AdmissionRecord[]> {
+    const { subjects, keepLost, place, onRefusal, onDerived } = options
+    const recorded = await this.options.writer.record(
+      transactions,
+      { ...(subjects && { subjects }), ...(keepLost && { keepLost }) },
+      place,
+    )
+    this.report(recorded)
+    for (const refusal of recorded.refused) onRefusal?.(refusal)
+    onDerived?.(recorded.changed)
+    for (const { txid, reason } of recorded.lost) throw new LostConflictError(txid, reason)
+    return recorded.admitted
+  }
+
+  async disprove(block: Block): Promise<number> {
+    return this.report(await this.options.writer.disprove(block)).count
+  }
+
+  async evict(outpoint: Outpoint): Promise<void> {
+    this.report(await this.options.writer.evict(outpoint))
+    await this.blocklist.refresh()
+  }
+
+  /** Each read is a snapshot by itself; several of them are read again if a reorganisation came between. */
+  consistent<Answer>(read: () => Promise<Answer>, _cache?: CacheOptions<Answer>): Promise<Answer> {
+    return optimisticRead(read, () => this.reorgCount())
+  }
+
+  cachedAnswer(_key: string): undefined {
+    return undefined
+  }
+
+  private sightingsRole(): SightingsStore {
+    const { reader, writer } = this.options
+    return {
+      ...sightingsIn(reader),
+      record: async (records, options) => {
+        const { recorded, changed } = this.report(await writer.sightings(records))
+        options?.onDerived?.(changed)
+        return recorded
+      },
+    }
+  }
+
+  private blocklistRole(): BlocklistStore {
+    const { reader, writer } = this.options
+    const read = (): Blocklist => {
+      this.blocked = reader.single(readBlocklist)
+      return this.blocked
+    }
+    return {
+      page: async (query) => blockedPage(reader, query),
+      list: () => this.blocked ?? read(),
+      refresh: async () => {
+        read()
+      },
+      add: async (record) => {
+        const written = this.report(await writer.block(record))
+        this.blocked?.set(record, true)
+        return written.record
+      },
+      remove: async (subject) => {
+        const { wasBlocked } = this.report(await writer.unblock(subject))
+        this.blocked?.set(subject, false)
+        return wasBlocked
+      },
+    }
+  }
+
+  private report<Result extends Pick<Written, 'reorganised'>>(written: Result): Result {
+    if (written.reorganised > 0) this.options.onReorg?.(written.reorganised)
+    return written
+  }
+}
+
+const ANY_STORED = 'select 1 from tx where seq is not null limit 1'
+const ANY_PENDING = 'select 1 from log.pending limit 1'
+const REORGS = "select value from meta where name = 'reorgs'"
+
+/** Every write is done when it is answered: there is none to do later. */
+function backlogIn(reader: Reader): Backlog {
+  return {
+    isBehind: async () => false,
+    workOff: async () => false,
+    async workBehind({ txids, limit }) {
+      let count = 0
+      for (const txid of txids) {
+        if (count >= limit) break
+        count += Number(reader.single((sql) => sql.get(WORK_BEHIND, blobOf(txid), limit))?.count)
+      }
+      return count
+    },
+  }
+}
+
+const WORK_BEHIND = `select count(*) as count from (
+  select 1 from tx cross join spend as child on child.pid = tx.id cross join spend as behind on behind.sid = child.sid
+  where txid = ? limit ?)`
