@@ -160,7 +160,7 @@ export class FactStore implements HostStore {
     )
     this.report(recorded)
     for (const refusal of recorded.refused) onRefusal?.(refusal)
-    onDerived?.(recorded.changed)
+    if (recorded.changed !== undefined) onDerived?.(recorded.changed)
     for (const { txid, reason } of recorded.lost) throw new LostConflictError(txid, reason)
     return recorded.admitted
   }
@@ -189,7 +189,7 @@ export class FactStore implements HostStore {
       ...sightingsIn(reader),
       record: async (records, options) => {
         const { recorded, changed } = this.report(await writer.sightings(records))
-        options?.onDerived?.(changed)
+        if (changed !== undefined) options?.onDerived?.(changed)
         return recorded
       },
     }

@@ -1,7 +1,7 @@
 import type { Sql } from '../facts/connection.js'
 import type { FrontierCoin, FrontierReader } from '../graph/graph-store.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
+import { blobOf, hexOf, type Reader } from './reader.js'
 import { spenderOf } from './transactions.js'
 
 /** How many ordinals of some transactions are read: a transaction may have any number. */

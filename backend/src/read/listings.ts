@@ -141,7 +141,7 @@ function recencyIn({ recency }: Row): { recency: number; height?: number } {
   return { recency, ...(height !== undefined && { height }) }
 }
 
-const HISTORY = `select step, tx.own, ${OUTPUT} from out cross join tx on tx.id = tid left join tx as coin on coin.id = ptid
+const HISTORY = `select step, own, ${OUTPUT} from out cross join tx on tx.id = tid
   where lin = ? and step >= ? and step <= ? and out.active = 1 order by step`
 
 /** See `ListingsReader.history`. */
@@ -317,7 +317,7 @@ function listedOrdinal(sql: Sql, lin: number): ListedOrdinal | undefined {
 
 const STATUS = 'select id, own, active from tx where txid = ? and seq is not null'
 const PENDING_STATUS = 'select height, waiting from log.pending where txid = ?'
-const OUTPUTS = `select ${OUTPUT} from out cross join tx on tx.id = tid left join tx as coin on coin.id = ptid
+const OUTPUTS = `select ${OUTPUT} from out cross join tx on tx.id = tid
   where tid = ? and vout > ? and carrier = 0 and out.active = 1 order by vout limit ?`
 const NODES_OF = 'select vout, domain from node where tid = ? and vout > ? and active = 1'
 const NAMES_OF = 'select vout, name from name where tid = ? and vout > ? and active = 1'

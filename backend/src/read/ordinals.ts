@@ -37,24 +37,22 @@ export interface Place {
 export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord'
 
 /** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
-export const OUTPUT = `tx.txid, out.vout, sats, carrier, unresolved, coin.txid as ptxid, pvout,
-  sha, ctype, clen, owner, parent, pok, mlen`
+export const OUTPUT = 'txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen'
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
 const AT_STEP = 'from out cross join tx on tx.id = tid'
-const COIN = 'left join tx as coin on coin.id = ptid'
 
 const PLACE = `select oid, tid, sats, carrier, lin, step, origin ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
-const OUTPUT_AT = `select ${OUTPUT} ${AT_OUTPOINT} ${COIN} where tx.txid = ? and out.vout = ? and out.active = 1`
-const FIRST_CONTENT = `select ${OUTPUT} ${AT_OUTPOINT} ${COIN}
-  where tx.txid = ? and sha is not null and out.active = 1 order by out.vout limit 1`
-const OUTPUT_OF = `select ${OUTPUT} ${AT_STEP} ${COIN} where oid = ?`
+const OUTPUT_AT = `select ${OUTPUT} ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
+const FIRST_CONTENT = `select ${OUTPUT} ${AT_OUTPOINT}
+  where txid = ? and sha is not null and out.active = 1 order by vout limit 1`
+const OUTPUT_OF = `select ${OUTPUT} ${AT_STEP} where oid = ?`
 const OUTPOINT_OF = `select txid, vout ${AT_STEP} where oid = ?`
 const CLAIM_OF = 'select step, parent from out where oid = ?'
 
 const STEP = 'oid, step, origin, latest, latestparent'
-const TIP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP} ${COIN}
+const TIP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
   where lin = ? and out.active = 1 order by step desc, ${BY_RANK} limit 1`
-const STEP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP} ${COIN}
+const STEP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
   where lin = ? and step = ? and out.active = 1 order by ${BY_RANK} limit 1`
 const STEPS_FROM = `select txid, vout, step ${AT_STEP}
   where lin = ? and step >= ? and out.active = 1 order by step, ${BY_RANK} limit ?`
@@ -64,7 +62,7 @@ export function placeOf(sql: Sql, { txid, vout }: Outpoint): Place | undefined {
   return sql.get(PLACE, blobOf(txid), vout) as Place | undefined
 }
 
-/** @param row With the columns {@link OUTPUT}. */
+/** What it received is not read: no answer says it. @param row With the columns {@link OUTPUT}. */
 export function outputOf(row: Row): OutputRecord {
   const content = contentOf(row)
   return {
@@ -74,8 +72,6 @@ export function outputOf(row: Row): OutputRecord {
     ...(row.owner !== null && { owner: hexOf(row.owner) }),
     ...(row.parent !== null && { [row.pok ? 'parent' : 'claimedParent']: parentIn(row.parent) }),
     ...(row.mlen !== null && { mapLength: row.mlen }),
-    ...(row.ptxid !== null && { previous: { txid: hexOf(row.ptxid), vout: row.pvout } }),
-    ...(row.unresolved && { unsettled: true }),
     ...(row.carrier && { carrier: true }),
   }
 }

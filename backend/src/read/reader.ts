@@ -20,17 +20,16 @@ export class Reader {
   }
 
   /**
-   * Reads from one snapshot. The log is read from the same moment or later: whatever the index knows is in it.
+   * Reads from one snapshot. That of a file is taken when it is first read: the index comes first, so that whatever it knows is in the
+   * log.
    *
-   * @param read Only statements that read; nothing may wait in it.
+   * @param read Only statements that read, the first of them from the index; nothing may wait in it.
    */
   answer<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
     const { sql, log } = this
     if (sql.inTransaction) return read(sql, log)
     sql.run('begin')
     try {
-      // The snapshot of a file is taken when it is first read.
-      sql.get("select 1 from meta where name = 'cursor'")
       return read(sql, log)
     } finally {
       sql.run('commit')

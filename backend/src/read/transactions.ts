@@ -73,9 +73,9 @@ function tierIn(sql: Sql, txid: string): Tier | undefined {
 /** See `TransactionsReader.get`. */
 function transactionRecord(sql: Sql, log: LocalLog, txid: string): TransactionRecord | undefined {
   const key = blobOf(txid)
+  const proof = proofOf(sql, key)
   const fact = log.get(FACT.transaction, key)
-  if (fact !== undefined)
-    return { txid, raw: intact(readTransactionFact(fact).raw, txid), ...proofOf(sql, key) }
+  if (fact !== undefined) return { txid, raw: intact(readTransactionFact(fact).raw, txid), ...proof }
   const row = sql.get(PENDING, key)
   return row && { txid, raw: intact(row.raw, txid), ...pendingProof(row) }
 }
@@ -84,6 +84,7 @@ function transactionRecord(sql: Sql, log: LocalLog, txid: string): TransactionRe
 function rawTransaction(reader: Reader, txid: string): RawTransaction | undefined {
   const key = Buffer.from(txid, 'hex')
   return reader.answer((sql, log) => {
+    const proof = proofOf(sql, key)
     const stored = log.lengthOf(FACT.transaction, key)
     if (stored === undefined || stored <= CHUNK_BYTES) {
       const record = transactionRecord(sql, log, txid)
@@ -99,7 +100,7 @@ function rawTransaction(reader: Reader, txid: string): RawTransaction | undefine
     const end = stored - NO_NOTES_BYTES
     const length = end - readUint32(read(log, end, NO_NOTES_BYTES), 0)
     return {
-      ...{ txid, length, ...proofOf(sql, key) },
+      ...{ txid, length, ...proof },
       async *chunks(from = 0) {
         for (let at = from - (from % CHUNK_BYTES); at < length; at += CHUNK_BYTES) {
           const size = Math.min(CHUNK_BYTES, length - at)

@@ -76,7 +76,7 @@ export interface Writer {
   ): Promise<Recorded>
   /** The chain does not have a block: what it proves is unproven. @returns How many transactions lost their proof. */
   disprove(block: Block): Promise<Written & { count: number }>
-  sightings(records: readonly SightingRecord[]): Promise<Written & RecordedSightings>
+  sightings(records: readonly SightingRecord[]): Promise<Written & { recorded: RecordedSightings }>
   /** @returns The entry as stored: blocking again changes the reason and keeps the time. */
   block(record: BlockedRecord): Promise<Written & { record: BlockedRecord }>
   unblock(subject: BlockedSubject): Promise<Written & { wasBlocked: boolean }>

@@ -55,6 +55,7 @@ const ARROWS: Record<string, string[]> = {
   facts: ['protocol', 'graph'],
   index: ['protocol', 'graph', 'facts'],
   writer: ['protocol', 'graph', 'facts', 'index'],
+  read: ['protocol', 'graph', 'facts', 'index', 'writer'],
   'topic-managers': ['protocol', 'graph'],
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],

@@ -1,0 +1,243 @@
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { State } from '../../../backend/src/facts/state.js'
+import { CHUNK_BYTES } from '../../../backend/src/graph/graph-store.js'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { FactStore } from '../../../backend/src/read/fact-store.js'
+import { Reader } from '../../../backend/src/read/reader.js'
+import type { Writer } from '../../../backend/src/writer/writer.js'
+import {
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+import { FactFiles } from '../../support/storage/fact-files.js'
+
+const DAMAGED = expect.objectContaining({ code: 'DAMAGED' })
+const chain = new FakeChain()
+let files: FactFiles
+let reader: Reader
+let store: FactStore
+
+beforeEach(() => {
+  files = new FactFiles(chain.deployment)
+  reader = new Reader(files)
+  store = new FactStore({ reader, writer: {} as Writer })
+})
+afterEach(() => {
+  reader.close()
+  files.close()
+})
+
+const bytes = (length: number): Uint8Array =>
+  Uint8Array.from({ length }, (_, at) => at * 7 + (at >> 8) + (at >> 18))
+const bodyOf = (length: number) => {
+  const body = bytes(length)
+  return { body, hash: sha256(body).toString('hex'), note: chain.inscribe({ contentType: 'a/b', body }) }
+}
+/** A transaction that spends an output of another one. */
+const moved = (transaction: FakeTransaction, seed = 2): FakeTransaction =>
+  chain.spend({
+    inputs: [{ transaction, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(seed) }],
+  })
+
+async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+  const found: Item[] = []
+  for await (const item of items) found.push(item)
+  return found
+}
+
+test('an answer is one snapshot, and the next one has what was written meanwhile', async () => {
+  const [first, second] = [chain.inscribe({ body: utf8('1') }), chain.inscribe({ body: utf8('2') })]
+  files.add(first)
+  const count = (sql: Sql): number => sql.get('select count(*) as count from tx where seq is not null')?.count
+  const seen = reader.answer((sql) => {
+    const before = count(sql)
+    files.add(second)
+    return [before, count(sql)]
+  })
+  expect(seen).toEqual([1, 1])
+  expect(reader.answer(count)).toBe(2)
+})
+
+test('readers write nothing', () => {
+  expect(() => reader.answer((sql) => sql.run('delete from tx'))).toThrow(/readonly/)
+})
+
+describe.each([
+  ['no bytes', 0],
+  ['a few bytes', 9],
+  ['one chunk', CHUNK_BYTES],
+  ['several chunks', 2 * CHUNK_BYTES + 5],
+])('a body of %s', (_, length) => {
+  test('is read by ranges out of its transaction', async () => {
+    const { body, hash, note } = bodyOf(length)
+    files.add(note)
+    const read = async (range?: { from: number; length: number }): Promise<Buffer> =>
+      Buffer.concat(await all(store.content.chunks(hash, range)))
+    expect((await read()).equals(Buffer.from(body))).toBe(true)
+    for (const from of [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, length - 1, length, length + 1])
+      for (const size of [1, 7, CHUNK_BYTES, 2 * CHUNK_BYTES])
+        if (from >= 0)
+          expect(
+            (await read({ from, length: size })).equals(Buffer.from(body.subarray(from, from + size))),
+          ).toBe(true)
+    const chunks: Buffer[] = []
+    for (let position = 0; ; position++) {
+      const chunk = await store.content.chunk(hash, position)
+      if (chunk === undefined) break
+      chunks.push(Buffer.from(chunk))
+    }
+    expect(chunks).toHaveLength(Math.max(Math.ceil(length / CHUNK_BYTES), 1))
+    expect(Buffer.concat(chunks).equals(Buffer.from(body))).toBe(true)
+  })
+
+  test('and its transaction are refused when their bytes are not those that were stored', async () => {
+    const { hash, note } = bodyOf(length)
+    files.add(note)
+    expect(
+      Buffer.from((await store.transactions.get(note.txid))?.raw ?? []).equals(Buffer.from(note.raw)),
+    ).toBe(true)
+    if (length < CHUNK_BYTES)
+      files.damage("update log set body = cast('x' as blob) || substr(body, 2) where kind = 1")
+    else files.damage("update chunk set bytes = cast('x' as blob) || substr(bytes, 2) where kind = 1")
+    await expect(store.transactions.get(note.txid)).rejects.toEqual(DAMAGED)
+    // A short body is held against its own hash: the first byte of the transaction is none of it.
+    if (length < CHUNK_BYTES)
+      files.damage('update log set body = substr(body, 1, length - 150) || zeroblob(150) where kind = 1')
+    const last = Math.max(Math.ceil(length / CHUNK_BYTES) - 1, 0)
+    if (length > 0) await expect(async () => await store.content.chunk(hash, last)).rejects.toEqual(DAMAGED)
+    files.damage('delete from chunk')
+    if (length >= CHUNK_BYTES) await expect(store.transactions.get(note.txid)).rejects.toEqual(DAMAGED)
+  })
+})
+
+test('a long transaction is read from any of its chunks on', async () => {
+  const { note } = bodyOf(3 * CHUNK_BYTES)
+  files.add(note, 7)
+  const raw = await store.transactions.raw(note.txid)
+  if (raw === undefined) throw new Error('it is stored')
+  expect([raw.length, raw.proof?.height]).toEqual([note.raw.length, 7])
+  const whole = Buffer.concat((await all(raw.chunks())).map((each) => each.bytes))
+  expect(whole.equals(Buffer.from(note.raw))).toBe(true)
+  const [first] = await all(raw.chunks(2 * CHUNK_BYTES + 1))
+  expect(first?.at).toBe(2 * CHUNK_BYTES)
+})
+
+test('the genesis of a log is read before there is an index', async () => {
+  expect(await store.settings.get('base')).toBe('1800000000000')
+  expect(await store.settings.get('genesis')).toBeUndefined()
+})
+
+describe('what stands beside the facts', () => {
+  let sql: Sql
+  let state: State
+  beforeEach(() => {
+    sql = new Sql(files.log)
+    state = new State(sql)
+  })
+  afterEach(() => sql.close())
+
+  const txid = (number: number): string => number.toString(16).padStart(64, 'b')
+
+  test('settings and interactions', async () => {
+    expect(await store.settings.get('checked_tip')).toBeUndefined()
+    state.set('checked_tip', '7')
+    expect(await store.settings.get('checked_tip')).toBe('7')
+    expect(await store.interactions.last('host', 'tm_names')).toBe(0)
+    state.interaction('host', 'tm_names', 12)
+    expect(await store.interactions.last('host', 'tm_names')).toBe(12)
+  })
+
+  test('submissions that are not final, the shortest locks first', async () => {
+    const held = [5, 3, 9].map((height, at) => ({
+      ...{ txid: txid(at), beef: utf8(`BEEF ${at}`), lock: { height, time: 0 } },
+    }))
+    for (const each of held) state.hold(each, { maxCount: 10 })
+    const until = async (height: number): Promise<number[]> =>
+      (await store.held.heldUntil({ height, time: 1 }, 10)).map(({ lock }) => lock.height)
+    expect([await until(2), await until(5), await until(10)]).toEqual([[], [3, 5], [3, 5, 9]])
+    expect((await store.held.held(txid(0)))?.beef).toEqual(Buffer.from('BEEF 0'))
+    state.release(txid(0))
+    expect(await store.held.held(txid(0))).toBeUndefined()
+  })
+
+  test('failed hooks of a service, page by page', async () => {
+    const outpoint = { txid: txid(1), vout: 3 }
+    const service = 'ls_names'
+    for (let vout = 0; vout < 120; vout++)
+      state.keepHook({
+        ...{
+          service,
+          hook: 'admitted',
+          topic: 'tm_names',
+          outpoint: { ...outpoint, vout },
+          beef: utf8('BEEF'),
+        },
+      })
+    state.keepHook({ service, hook: 'spent', topic: 'tm_names', outpoint, spender: txid(2) })
+    state.keepHook({ service, hook: 'evicted', outpoint })
+    state.keepHook({ service: 'ls_ordinals', hook: 'evicted', outpoint })
+    const kept = await all(store.outbox.kept(service))
+    expect(kept).toHaveLength(122)
+    expect(kept).toContainEqual({ service, hook: 'spent', topic: 'tm_names', outpoint, spender: txid(2) })
+    expect(kept).toContainEqual({ service, hook: 'evicted', outpoint })
+    expect(await store.outbox.waiting()).toBe(123)
+  })
+
+  test('how far the search for what is missing is, and whose turn it is', async () => {
+    const [one, two] = [bodyOf(3).note, bodyOf(4).note]
+    const further = moved(moved(one))
+    files.add(one)
+    files.add(further)
+    files.add(two)
+    const { ancestors } = store
+    const due = async (now = 100): Promise<string[]> =>
+      (await ancestors.due({ now, limit: 10 })).map(({ outpoint }) => outpoint.txid)
+    expect(await ancestors.nextDue()).toBe(0)
+    expect((await due()).sort()).toEqual([one.txid, further.txid, two.txid].sort())
+    expect((await ancestors.due({ now: 0, limit: 1 })).map(({ outpoint }) => outpoint.txid)).toEqual([
+      one.txid,
+      two.txid,
+    ])
+    expect(await ancestors.count(10)).toEqual({ waiting: 3, holes: 0 })
+    const attempt = { due: 50, place: 1, tries: 2, transactions: 3, bytes: 4 }
+    const at = (transaction: FakeTransaction) => ({ txid: transaction.txid, vout: 0 })
+    state.postpone([at(one)], { ...attempt, hole: false })
+    state.postpone([at(two)], { ...attempt, hole: true })
+    state.postpone([at(further)], { ...attempt, due: 70, hole: false })
+    expect([await due(49), await due(50), await due(70)].map((each) => each.length)).toEqual([0, 2, 3])
+    expect(await ancestors.nextDue()).toBe(50)
+    expect(await ancestors.count(1)).toEqual({ waiting: 1, holes: 1 })
+    expect((await ancestors.due({ now: 50, limit: 10 }))[0]).toMatchObject({
+      ...{ outpoint: at(one), hole: false, tries: 2, fetched: { transactions: 3, bytes: 4 } },
+    })
+    expect(await ancestors.isWaiting(at(one))).toBe(true)
+    expect(await ancestors.isWaiting(at(two))).toBe(false)
+    // The entry stands for everything behind its output.
+    const behind = moved(further, 9)
+    files.add(behind)
+    expect(await ancestors.isWaiting(at(behind))).toBe(true)
+    expect(await ancestors.isWaiting({ txid: txid(5), vout: 0 })).toBe(false)
+  })
+})
+
+test('an ordinal without numbers is followed from coin to coin, over many pages', async () => {
+  const lost = chain.spend({
+    inputs: [],
+    outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'a/b', body: utf8('lost') }) }],
+  })
+  files.add(lost)
+  let last = lost
+  for (let at = 0; at < 1010; at++) {
+    last = moved(last, at)
+    files.add(last)
+  }
+  expect(await store.ordinals.at({ txid: lost.txid, vout: 0 }, 0)).toBeUndefined()
+  expect(await store.ordinals.currentOutput({ txid: lost.txid, vout: 0 })).toEqual({
+    txid: last.txid,
+    vout: 0,
+  })
+})
