@@ -25,7 +25,7 @@ export function contentIn(reader: Reader): ContentReader {
 const BODY = `select coff, clen, txid, substr(log.body, coff + 1, clen) as bytes
   from out cross join tx on tx.id = tid cross join log.log as log on log.kind = ${FACT.transaction} and log.key = tx.txid
   where sha = ? limit 1`
-const OWN_BODY = `select length as clen, body as bytes from log.log where kind = ${FACT.body} and key = ?`
+const OWN_BODY = `select body as bytes from log.log where kind = ${FACT.body} and key = ?`
 
 /**
  * Part of a body. Undefined if there is no such body, or it ends before the part; an empty body has an empty part.
@@ -41,11 +41,11 @@ function bodyPart(
   const key = blobOf(sha256)
   const place = sql.get(BODY, key)
   if (place === undefined) return undefined
+  const total: number = place.clen
+  if (from >= total) return total + from > 0 ? undefined : { bytes: new Uint8Array(), isLast: true }
   const isOwn = place.coff === null
   const row = isOwn ? sql.get(OWN_BODY, key) : place
   if (row === undefined) throw new DamagedError(sha256, 'the body is missing')
-  const total: number = row.clen
-  if (from >= total && (from > 0 || total > 0)) return undefined
   const end = Math.min(from + length, total)
   if (row.bytes !== null) {
     if (!sha256Of(row.bytes).equals(key)) throw new DamagedError(sha256, 'its hash is another one')

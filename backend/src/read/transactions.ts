@@ -129,7 +129,7 @@ function proofOf(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
 }
 
 const PROOF = `select height, root, body from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
-  where txid = ? and height = own and ok = 1 order by proof.seq limit 1`
+  where txid = ? and height = own and ok = 1 limit 1`
 
 function pendingProof({ merkle_path, height, root }: Row): Pick<TransactionRecord, 'proof'> {
   return merkle_path === null ? {} : { proof: { merklePath: merkle_path, height, root: hexOf(root) } }

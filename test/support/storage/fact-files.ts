@@ -46,12 +46,12 @@ export class FactFiles {
 
   /** Changes a byte of every transaction on disk, or of every chunk of one. */
   damage(change: (bytes: Buffer) => Buffer): void {
-    for (const { rowid, body } of this.logSql.all(
-      'select rowid, body from log where kind = 1 and body is not null',
+    for (const { id, body } of this.logSql.all(
+      'select rowid as id, body from log where kind = 1 and body is not null',
     ))
-      this.logSql.run('update log set body = ? where rowid = ?', change(body), rowid)
-    for (const { rowid, bytes } of this.logSql.all('select rowid, bytes from chunk'))
-      this.logSql.run('update chunk set bytes = ? where rowid = ?', change(bytes), rowid)
+      this.logSql.run('update log set body = ? where rowid = ?', change(body), id)
+    for (const { id, bytes } of this.logSql.all('select rowid as id, bytes from chunk'))
+      this.logSql.run('update chunk set bytes = ? where rowid = ?', change(bytes), id)
   }
 
   /** Deletes the chunks of long facts. */
