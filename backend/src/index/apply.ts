@@ -18,7 +18,7 @@ import { Journal, type JournalMark } from './journal.js'
 import { Judge, type NewTransaction } from './judge.js'
 import { Lineages } from './lineages.js'
 import { outputAt } from './outputs.js'
-import { improvedBy, Ranks } from './ranks.js'
+import { improvedBy, Ranks, rankBy } from './ranks.js'
 import { type RegisterChange, Registers } from './registers.js'
 import { INDEX_VERSION, SCHEMA } from './schema.js'
 import { type Input, type TransactionRow, type TransactionSource, Transactions } from './transactions.js'
@@ -251,7 +251,6 @@ export class Index {
     const id = known?.id ?? transactions.newId()
     const parsed = transactions.parse(id, txid, body)
     const { view } = parsed
-    if (known === undefined) sql.run('insert into tx (id, txid) values (?, ?)', id, txid)
     const children = known === undefined ? [] : transactions.children(id)
     journal.added.push(id)
     journal.counters.transactions++
@@ -289,11 +288,15 @@ export class Index {
     }
     const active = isContested ? 0 : 1
     const isProven = proofs.length > 0 && known === undefined && !isContested
-    if (isProven) for (const proof of proofs) this.writeProof(id, proof)
-    const rank = children.reduce(improvedBy, ranks.ownRank(id, seq, known?.said ?? null))
+    const said = known?.said ?? null
+    const heights = isProven ? proofs.flatMap((proof) => this.writeProof(id, proof) ?? []) : []
+    const own = heights.length > 0 ? Math.min(...heights) : null
+    const rank = known ? children.reduce(improvedBy, ranks.ownRank(id, seq, said)) : rankBy(seq, own, said)
     sql.run(
-      'update tx set seq = ?, length = ?, ord = ?, own = ?, mined = ?, seen = ?, active = ? where id = ?',
-      ...[seq, view.raw.length, rank.ord, rank.own, rank.mined, rank.seen, active, id],
+      `insert into tx (id, txid, seq, length, ord, own, mined, seen, active) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        on conflict (id) do update set seq = excluded.seq, length = excluded.length, ord = excluded.ord, own = excluded.own,
+        mined = excluded.mined, seen = excluded.seen, active = excluded.active`,
+      ...[id, txid, seq, view.raw.length, rank.ord, rank.own, rank.mined, rank.seen, active],
     )
     for (const parent of lower) ranks.improve(parent, rank)
     if (isContested) agenda.toDecide.add(id)
@@ -303,7 +306,7 @@ export class Index {
       if (isContested) agenda.toDecide.add(child.id)
     }
     if (children.length > 0) this.writeValues(id)
-    const row = { ...rank, id, seq, said: known?.said ?? null, active, mint: 0 }
+    const row = { ...rank, id, seq, said, active, mint: 0 }
     return { fresh: { row, parsed, inputs, hasChildren: children.length > 0 }, isProven }
   }
 
@@ -324,13 +327,16 @@ export class Index {
     this.ranks.rank(id)
   }
 
-  private writeProof(id: number, fact: Fact): void {
+  /** @returns Its height, if it counts. */
+  private writeProof(id: number, fact: Fact): number | undefined {
     const { height, root } = readProofFact(fact).proof
     const bytes = Buffer.from(root, 'hex')
+    const ok = this.doesCount(height, bytes)
     this.sql.run(
-      'insert into proof (tid, height, root, seq, ok) values (?, ?, ?, ?, ?)',
-      ...[id, height, bytes, fact.seq, this.doesCount(height, bytes) ? 1 : 0],
+      'insert into proof (tid, height, seq, root, ok) values (?, ?, ?, ?, ?)',
+      ...[id, height, fact.seq, bytes, ok ? 1 : 0],
     )
+    return ok ? height : undefined
   }
 
   private doesCount(height: number, root: Buffer): boolean {
@@ -350,19 +356,19 @@ export class Index {
   private judgeProofs(ranges: readonly HeaderRange[]): void {
     const changed = new Set<number>()
     for (const { from, to } of ranges)
-      for (const { tid, height, root, ok } of this.sql.all(
-        'select tid, height, root, ok from proof where height between ? and ?',
+      for (const { tid, height, seq, root, ok } of this.sql.all(
+        'select tid, height, seq, root, ok from proof where height between ? and ?',
         from,
         to,
       )) {
         const counts = this.doesCount(height, root) ? 1 : 0
         if (counts === ok) continue
         this.sql.run(
-          'update proof set ok = ? where tid = ? and height = ? and root = ?',
+          'update proof set ok = ? where tid = ? and height = ? and seq = ?',
           counts,
           tid,
           height,
-          root,
+          seq,
         )
         changed.add(tid)
       }

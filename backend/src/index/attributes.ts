@@ -2,14 +2,22 @@ import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
 import { type Attribute, attribute, mapAttributes } from '../graph/attributes.js'
 import { dependency } from '../graph/dependencies.js'
+import { decodeMap } from '../graph/map-coder.js'
+import { EMPTY_MAP, mergeMap } from '../graph/map-merge.js'
 import type { Agenda } from './agenda.js'
 import type { Journal } from './journal.js'
 import { mapAt } from './map-snapshots.js'
-import { type OutputRow, outpointIn, outputWith } from './outputs.js'
+import { type Contents, type OutputRow, outpointIn, outputWith } from './outputs.js'
 import type { Transactions } from './transactions.js'
 
 /** Ids of attributes in memory, of those used last. */
 const CACHED_IDS = 10_000
+
+/** Where an ordinal stands in lists: by the outpoint of its first output. */
+interface ListPlace {
+  tkey: number
+  vout: number
+}
 
 /**
  * What ordinals are found by, at the last output that counts. One without number is found by its owner alone; in place of its lineage
@@ -54,7 +62,22 @@ export class Attributes {
         lin,
         this.idOf(ownerAttribute(before)),
       )
-    if (after) this.add(lin, lin, this.idOf(ownerAttribute(after)))
+    if (after) this.add(lin, this.placeOf(lin), this.idOf(ownerAttribute(after)))
+  }
+
+  /** Of an ordinal that begins with an output which nothing spends, all follows from that. */
+  addFirst(row: OutputRow & Pick<Contents, 'ctype' | 'map'> & ListPlace): void {
+    if (row.origin === null) return
+    const attributes = [
+      ...(row.owner ? [ownerAttribute(row.owner)] : []),
+      ...(row.ctype === null ? [] : [attribute.contentType(row.ctype)]),
+      ...(row.latestparent === row.oid && row.parent ? [attribute.parent(outpointIn(row.parent))] : []),
+      ...(row.lastmap === row.oid && row.map ? mapAttributes(mergeMap(EMPTY_MAP, decodeMap(row.map))) : []),
+    ]
+    for (const each of attributes) {
+      if (each.kind === 'parent') this.tables.journal.change(dependency.children(each))
+      this.add(row.oid, row, this.idOf(each))
+    }
   }
 
   private indexLineage(lin: number): void {
@@ -111,9 +134,11 @@ export class Attributes {
         this.noteLost(id)
         this.sql.run('delete from found where lin = ? and attribute = ?', lin, id)
       }
+    if (wanted.size === 0) return
+    const place = this.placeOf(first)
     for (const [id, each] of wanted) {
       if (each.kind === 'parent') this.tables.journal.change(dependency.children(each))
-      this.add(lin, first, id)
+      this.add(lin, place, id)
     }
   }
 
@@ -123,12 +148,16 @@ export class Attributes {
     this.tables.journal.change(dependency.children({ kind: 'parent', hash: hash.toString('hex') }))
   }
 
-  private add(lin: number, first: number, id: number): void {
+  private placeOf(oid: number): ListPlace {
+    const row = this.sql.get('select tkey, vout from out where oid = ?', oid)
+    if (row === undefined) throw new Error(`the index has no output ${oid}`)
+    return { tkey: row.tkey, vout: row.vout }
+  }
+
+  private add(lin: number, { tkey, vout }: ListPlace, attribute: number): void {
     this.sql.run(
-      'insert into found (attribute, okey, vout, lin) select ?, tkey, vout, ? from out where oid = ? on conflict do nothing',
-      id,
-      lin,
-      first,
+      'insert into found (attribute, okey, vout, lin) values (?, ?, ?, ?) on conflict do nothing',
+      ...[attribute, tkey, vout, lin],
     )
   }
 

@@ -3,7 +3,7 @@ import type { Changes, Dependency } from '../graph/dependencies.js'
 import type { AdmissionRecord } from '../graph/records.js'
 
 /** How many dependencies one write may name: beyond that, readers drop everything that they cached. */
-const MAX_KEYS = 5000
+const MAX_KEYS = 1000
 /** How many writes readers may be behind. */
 const MAX_CHANGES = 10_000
 
@@ -73,7 +73,8 @@ export class Journal {
 
   restore({ counters, lengths, isEverything }: JournalMark): void {
     Object.assign(this.counters, counters)
-    for (const [at, list] of this.lists.entries()) list.length = lengths[at] ?? 0
+    // Some may have been taken since.
+    for (const [at, list] of this.lists.entries()) list.length = Math.min(list.length, lengths[at] ?? 0)
     this.isEverything = isEverything
   }
 

@@ -93,11 +93,12 @@ export class Lineages {
     }
     if (row.parent !== null && this.doesClaimCount(row)) row.pok = 1
     Object.assign(row, this.placeOf(row, coin))
-    insertOutput(this.sql, { ...row, sats: said.satoshis, tkey: txidKey(txid) })
+    const tkey = txidKey(txid)
+    insertOutput(this.sql, { ...row, sats: said.satoshis, tkey })
     if (row.snap === row.oid && row.map)
       writeSnapshot(this.sql, { oid: row.oid, before: mapBefore(row, coin), map: row.map })
     if (row.lin === null && coin === undefined) this.addHole(row)
-    this.noteAdded(row, coin, isLast)
+    this.noteAdded({ ...row, tkey }, coin, isLast)
     if (!isLast) {
       for (const receiver of receiversOf(this.sql, row)) this.link(receiver)
       for (const claim of claimsBehind(this.sql, row)) this.judgeClaim(claim)
@@ -244,9 +245,17 @@ export class Lineages {
   }
 
   /** Notes by what an ordinal may be found now. That of most moves is its owner alone. */
-  private noteAdded(row: OutputRow, coin: OutputRow | undefined, isLast: boolean): void {
+  private noteAdded(
+    row: Parameters<Attributes['addFirst']>[0],
+    coin: OutputRow | undefined,
+    isLast: boolean,
+  ): void {
     const { agenda, attributes } = this.tables
     if (row.lin === null) agenda.unnumbered.add(row.oid)
+    if (row.lin === row.oid && isLast && row.active === 1 && row.carrier === 0) {
+      attributes.addFirst(row)
+      return
+    }
     const isTransfer =
       isLast && row.content === 0 && row.parent === null && row.mlen === null && row.carrier === 0
     const isTip = row.active === 1 && coin?.active === 1 && coin.carrier === 0

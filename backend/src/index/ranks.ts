@@ -31,9 +31,9 @@ export function improvedBy<Ranked extends Rank>(
   }
 }
 
-/** Insertion order of a transaction that has no children. */
-export function orderOf(seq: number): number {
-  return seq * ORDER_GAP
+/** The rank of a transaction without children. @param own The lowest height of its proofs that count. */
+export function rankBy(seq: number, own: number | null, said: number | null): Rank {
+  return { ord: seq * ORDER_GAP, own, mined: own, seen: own !== null || said === 1 ? 1 : 0 }
 }
 
 /** Keeps the ranks of transactions: each follows from its own proofs and sighting, and from its children. */
@@ -45,9 +45,8 @@ export class Ranks {
 
   /** The rank by its own facts. */
   ownRank(id: number, seq: number, said: number | null): Rank {
-    const own: number | null =
-      this.sql.get('select min(height) as height from proof where tid = ? and ok = 1', id)?.height ?? null
-    return { ord: orderOf(seq), own, mined: own, seen: own !== null || said === 1 ? 1 : 0 }
+    const proof = this.sql.get('select min(height) as height from proof where tid = ? and ok = 1', id)
+    return rankBy(seq, proof?.height ?? null, said)
   }
 
   /** Raises a stored transaction and its ancestors above one of its children. */

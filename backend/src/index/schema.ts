@@ -24,8 +24,8 @@ create table spend (pid integer not null, vout integer not null, sid integer not
 create index spend_sid on spend (sid);
 
 -- ok: it counts, by the best chain or by a verdict.
-create table proof (tid integer not null, height integer not null, root blob not null, seq integer not null, ok integer not null,
-  primary key (tid, height, root)) without rowid;
+create table proof (tid integer not null, height integer not null, seq integer not null, root blob not null, ok integer not null,
+  primary key (tid, height, seq)) without rowid;
 create index proof_height on proof (height);
 
 -- The best chain (headers.ts): consecutive headers in rows that are cut at multiples of 40, 88 bytes each: a header, and the seq of
