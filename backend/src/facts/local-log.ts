@@ -77,10 +77,10 @@ export class LocalLog {
     return row && this.factOf(row)
   }
 
-  /** The fact at a place, or undefined. */
-  at(seq: number): Fact | undefined {
-    const row = this.sql.get(`select * from ${this.log} where seq = ?`, seq)
-    return row && this.factOf(row)
+  /** Which fact is at a place; undefined if there is none. */
+  keyAt(seq: number): Pick<Fact, 'kind' | 'key'> | undefined {
+    const row = this.sql.get(`select kind, key from ${this.log} where seq = ?`, seq)
+    return row && { kind: row.kind, key: row.key }
   }
 
   /**

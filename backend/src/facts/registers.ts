@@ -33,17 +33,20 @@ export const register = {
 
 export type RegisterValue = BlockedValue | Sighting | boolean | string
 
-/** What derivation depends on. Everything else that a host notes about itself stands in `state`. */
-const SETTINGS = new Set([
-  // The tree and its rules (`pinned-tree.ts`).
+/** The tree, its rules (`pinned-tree.ts`), and what decides which proofs count: `headers`, `tracker` or `scripts-only`. */
+export const TREE_SETTINGS = [
   'genesis',
   'DIFFICULTY',
   'NAME_MARKER',
   'NAME_TLD',
   'PROFILE',
-  // What decides which proofs count: `headers`, `tracker` or `scripts-only`.
   'tracker',
-  // `<height> <hash>` of a header: where the heights of all others follow from. Empty: there is no chain.
+] as const
+
+/** What derivation depends on. Everything else that a host notes about itself stands in `state`. */
+const SETTINGS = new Set<string>([
+  ...TREE_SETTINGS,
+  // `<height> <hash>` of a header: the chain contains it. Empty: there is no chain.
   'anchor',
   // What scores are counted from: milliseconds since 1970.
   'base',

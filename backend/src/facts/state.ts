@@ -32,8 +32,8 @@ create table if not exists ancestor (txid blob not null, vout integer not null, 
   place integer not null, tries integer not null, transactions integer not null, bytes integer not null,
   primary key (txid, vout)) without rowid;
 create index if not exists ancestor_due on ancestor (hole, due, place);
-create table if not exists hook (subject blob primary key, service text not null, hook text not null, topic text,
-  txid blob not null, vout integer not null, spender blob, beef blob) without rowid;
+-- Calls of an engine that failed. body: as JSON, without the BEEF.
+create table if not exists hook (subject blob primary key, service text not null, body text not null, beef blob) without rowid;
 create index if not exists hook_service on hook (service, subject);
 `
 
@@ -92,12 +92,11 @@ export class State {
   }
 
   keepHook(failed: FailedHook): void {
-    const { service, hook, outpoint } = failed
+    const beef = beefOfHook(failed)
+    const body = JSON.stringify({ ...failed, beef: undefined })
     this.sql.run(
-      'insert into hook values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing',
-      ...[hookKey(failed), service, hook, hook === 'evicted' ? null : failed.topic],
-      ...[fromHex(outpoint.txid), outpoint.vout, hook === 'spent' ? fromHex(failed.spender) : null],
-      beefOfHook(failed) ?? null,
+      'insert into hook values (?, ?, ?, ?) on conflict do nothing',
+      ...[hookKey(failed), failed.service, body, beef ?? null],
     )
   }
 
@@ -234,6 +233,33 @@ export class Pending {
   childrenOf(txid: string): string[] {
     const rows = this.sql.all('select distinct spender from pending_spend where txid = ?', fromHex(txid))
     return rows.map(({ spender }) => toHex(spender))
+  }
+
+  /** The pending transactions that spend what one of them spends. */
+  conflictsOf(txid: string): string[] {
+    const rows = this.sql.all(
+      `select distinct other.spender from pending_spend own join pending_spend other
+        on other.txid = own.txid and other.vout = own.vout and other.spender <> own.spender where own.spender = ?`,
+      fromHex(txid),
+    )
+    return rows.map(({ spender }) => toHex(spender))
+  }
+
+  /** The transactions, pending or not, that a pending one spends from. */
+  parentsOf(txid: string): string[] {
+    const rows = this.sql.all('select distinct txid from pending_spend where spender = ?', fromHex(txid))
+    return rows.map((row) => toHex(row.txid))
+  }
+
+  isProven(txid: string): boolean {
+    const row = this.sql.get('select height from pending where txid = ?', fromHex(txid))
+    return row !== undefined && row.height !== null
+  }
+
+  /** Whether it lost a conflict; undefined if it is not pending. */
+  isWaiting(txid: string): boolean | undefined {
+    const row = this.sql.get('select waiting from pending where txid = ?', fromHex(txid))
+    return row && Boolean(row.waiting)
   }
 
   /** Which goes first if there is too much: the oldest, unproven ones before proven ones. Undefined if there is none. */

@@ -60,6 +60,11 @@ export class WriteQueue {
     this.start()
   }
 
+  /** Rejects all that wait. */
+  refuse(error: unknown): void {
+    for (const { reject } of this.waiting.splice(0)) reject(error)
+  }
+
   /** Resolves when nothing is running, and nothing waits that may run. */
   async idle(): Promise<void> {
     await this.running

@@ -49,7 +49,7 @@ test('a fact is inserted once, and found by its key and after a place', () => {
   })
   expect(log.get(FACT.body, fact(4).key)).toBeUndefined()
   expect([log.has(FACT.body, fact(3).key), log.has(FACT.proof, fact(3).key)]).toEqual([true, false])
-  expect(log.at(3)?.kind).toBe(FACT.header)
+  expect([log.keyAt(3)?.kind, log.keyAt(4)]).toEqual([FACT.header, undefined])
   expect(log.last).toBe(3)
 })
 

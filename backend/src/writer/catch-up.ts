@@ -1,0 +1,129 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Sql } from '../facts/connection.js'
+import type { LocalLog } from '../facts/local-log.js'
+import { FACT } from '../facts/log.js'
+import { latestOf, register, TREE_SETTINGS } from '../facts/registers.js'
+import { Index, type IndexOptions } from '../index/apply.js'
+import { INDEX_VERSION, SCHEMA } from '../index/schema.js'
+import { toHex } from '../protocol/bytes.js'
+
+/** How many facts are applied in one commit, and about how many bytes of them. */
+const PAGE = 500
+const PAGE_BYTES = 8 * 1024 * 1024
+
+/** An index and the log that it is derived from. */
+export interface Derivation {
+  log: LocalLog
+  indexFile: Sql
+}
+
+/**
+ * Opens the index of a log. One that was derived from another log, or from a part that is no longer in this one, by other rules or
+ * by another version of this code, is emptied: it is to be derived again ({@link catchUp}). Readers may have it open meanwhile.
+ */
+export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOptions, 'tracker'>): Index {
+  const rules = rulesOf(log)
+  if (!isIndexOf(log, { indexFile, rules })) emptyIndex({ log, indexFile }, rules)
+  const source = { transaction: (txid: Uint8Array) => log.get(FACT.transaction, txid)?.body }
+  return new Index(indexFile, source, { ...options, tracker: trackerOf(log) })
+}
+
+/** Makes the tables of an index, if there are none, so that a reader finds them. */
+export function makeIndex({ log, indexFile }: Derivation): void {
+  if (metaOf(indexFile) === undefined) emptyIndex({ log, indexFile }, rulesOf(log))
+}
+
+/**
+ * Applies the facts that an index lacks, in bounded steps, each a commit: what interrupts it costs a step. Reads go on beside it.
+ *
+ * @param onProgress Gets how much of the log the index has: 0 to 1.
+ */
+export async function catchUp(
+  { log, indexFile }: Derivation,
+  options: { index: Index; onProgress: (done: number) => void; isAborted: () => boolean },
+): Promise<void> {
+  const { index, onProgress, isAborted } = options
+  while (!isAborted() && applyNext({ log, indexFile }, index)) {
+    onProgress(index.cursor / log.last)
+    await nextTurn()
+  }
+}
+
+/** Applies some of the facts that an index lacks, in one commit. @returns Whether there were any. */
+export function applyNext({ log, indexFile }: Derivation, index: Index): boolean {
+  const facts = log.after(index.cursor, { limit: PAGE, maxBytes: PAGE_BYTES })
+  if (facts.length === 0) return false
+  const mark = index.mark()
+  indexFile.exec('begin immediate')
+  try {
+    index.apply(facts)
+    commitIndex({ log, indexFile }, index)
+  } catch (error) {
+    if (indexFile.inTransaction) indexFile.exec('rollback')
+    index.restore(mark)
+    throw error
+  }
+  index.takeAdmitted()
+  index.takeFlips()
+  index.takeChanges()
+  return true
+}
+
+/** Commits what was applied, with the key of the last fact: that place of another log has another one. */
+export function commitIndex({ log, indexFile }: Derivation, index: Index): void {
+  index.flush()
+  setMeta(indexFile, { key: keyAt(log, index.cursor) ?? '' })
+  indexFile.exec('commit')
+}
+
+function emptyIndex({ log, indexFile }: Derivation, rules: string): void {
+  indexFile.exec('begin immediate')
+  for (const { name } of indexFile.all(
+    "select name from sqlite_master where type = 'table' and name not like 'sqlite_%'",
+  ))
+    indexFile.exec(`drop table "${name}"`)
+  indexFile.exec(SCHEMA)
+  setMeta(indexFile, { version: INDEX_VERSION, log: log.id, rules, cursor: 0, key: '' })
+  indexFile.exec('commit')
+}
+
+function isIndexOf(log: LocalLog, { indexFile, rules }: { indexFile: Sql; rules: string }): boolean {
+  const meta = metaOf(indexFile)
+  return (
+    meta !== undefined &&
+    meta.get('version') === INDEX_VERSION &&
+    meta.get('log') === log.id &&
+    meta.get('rules') === rules &&
+    meta.get('key') === keyAt(log, Number(meta.get('cursor')))
+  )
+}
+
+function metaOf(indexFile: Sql): Map<string, unknown> | undefined {
+  if (indexFile.get("select 1 as one from sqlite_master where name = 'meta'") === undefined) return undefined
+  return new Map(indexFile.all('select name, value from meta').map(({ name, value }) => [name, value]))
+}
+
+function setMeta(indexFile: Sql, values: Record<string, string | number>): void {
+  for (const [name, value] of Object.entries(values))
+    indexFile.run(
+      'insert into meta (name, value) values (?, ?) on conflict (name) do update set value = excluded.value',
+      ...[name, value],
+    )
+}
+
+/** The kind and key of the fact at a place; undefined if there is none, and empty before the first. */
+function keyAt(log: LocalLog, seq: number): string | undefined {
+  const key = log.keyAt(seq)
+  return seq === 0 ? '' : key && `${key.kind} ${toHex(key.key)}`
+}
+
+/** What derivation depends on beside the facts as they come: a change of it is no fact that could be applied. */
+function rulesOf(log: LocalLog): string {
+  return JSON.stringify(TREE_SETTINGS.map((name) => latestOf(log, register.setting(name))?.value ?? null))
+}
+
+/** What decides which proofs count. */
+export function trackerOf(log: LocalLog): IndexOptions['tracker'] {
+  const value = latestOf(log, register.setting('tracker'))?.value
+  return value === 'headers' || value === 'scripts-only' ? value : 'tracker'
+}

@@ -1,0 +1,486 @@
+import type { Sql } from '../facts/connection.js'
+import type { LocalLog } from '../facts/local-log.js'
+import { bodyFact, FACT, type Fact, type NewFact, proofFact, transactionFact } from '../facts/log.js'
+import { type BlockedValue, latestOf, nextOf, type RegisterValue, register } from '../facts/registers.js'
+import type { Pending } from '../facts/state.js'
+import type {
+  AdmissionOptions,
+  AdmissionRules,
+  OnRefusal,
+  PendingLimits,
+  TopicRefusal,
+} from '../graph/admission-rules.js'
+import { parentsFirst } from '../graph/ancestry.js'
+import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
+import type { Reason } from '../graph/errors.js'
+import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
+import type { HeaderChain } from '../graph/header-chain.js'
+import { nativeHash256 } from '../graph/native-hash.js'
+import type { AdmissionRecord, Block, Proof, TransactionRecord } from '../graph/records.js'
+import { viewOf } from '../graph/stored-transaction.js'
+import { inscriptionOf, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
+import type { Index, ProofTracker } from '../index/apply.js'
+import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
+import { HEADER_BYTES, headerAt, headerCount } from '../protocol/block-header.js'
+import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { firstOutputs } from '../protocol/transaction.js'
+import {
+  type Candidate,
+  candidateOf,
+  IndexedSpends,
+  isSpentTwice,
+  makeRoom,
+  makeRoomToWait,
+  mayWait,
+  neededOf,
+  relatedTo,
+} from './pending-graph.js'
+import type { RecordTransactions } from './writer.js'
+
+/** How much may wait because it lost a conflict. */
+const WAITING: PendingLimits = { maxTransactions: 1000, maxBytes: 100 * 1024 * 1024 }
+
+export interface DoorOptions {
+  /** The connections to both files; a transaction is open in each. */
+  logFile: Sql
+  indexFile: Sql
+  log: LocalLog
+  index: Index
+  pending: Pending
+  admission: AdmissionOptions
+  tracker: ProofTracker
+}
+
+/** What a task at the door has changed. */
+export interface Outcome {
+  admitted: AdmissionRecord[]
+  restored: string[]
+  deactivated: string[]
+}
+
+interface Lost {
+  txid: string
+  reason: Reason
+}
+
+/** What is to be tried. */
+interface Entering {
+  /** New transactions, parents first, and pending ones. */
+  candidates: Candidate[]
+  /** Proofs of transactions that are in the log. */
+  proofs?: readonly { txid: string; proof: Proof }[]
+  rules: AdmissionRules
+  subjects?: readonly string[]
+  /** Called for what the rules do not admit of the subjects. */
+  onRefusal?: OnRefusal
+  /** Whether subjects that lose may wait, and by whom. */
+  keepLost?: RecordTransactions['keepLost']
+}
+
+/** How many topics the rules decide about: of what all of them hold, nothing was refused. */
+const TOPICS_OF_RULES = 2
+
+/**
+ * What becomes a fact. A submission is tried: it is applied to the index within a savepoint, together with the pending transactions
+ * that matter to it. Nothing that is refused enters the log, and nothing that nothing admitted depends on: that is pending, and so
+ * is what lost a conflict, until something makes it count (`docs/facts.md`).
+ *
+ * Everything here is synchronous, within a transaction of the caller on both files. After an error the caller rolls back to where
+ * the task began.
+ */
+export class Door {
+  private readonly indexed: IndexedSpends
+  /** Pending transactions to be tried again. */
+  private readonly queue = new Set<string>()
+  private outcome: Outcome = { admitted: [], restored: [], deactivated: [] }
+
+  constructor(private readonly options: DoorOptions) {
+    this.indexed = new IndexedSpends(options.indexFile)
+  }
+
+  /** What the task that ended has changed. Forgets it, and what an interrupted task left. */
+  takeOutcome(): Outcome {
+    const { outcome } = this
+    this.outcome = { admitted: [], restored: [], deactivated: [] }
+    this.queue.clear()
+    return outcome
+  }
+
+  /** See `Writer.record`. */
+  record(
+    transactions: readonly TransactionRecord[],
+    { subjects = [], keepLost }: RecordTransactions = {},
+  ): { refused: TopicRefusal[]; lost: Lost[] } {
+    const { log, pending, admission } = this.options
+    const refused: TopicRefusal[] = []
+    const rules = admission.rules((refusal) => refused.push(refusal))
+    const records = byTxid(transactions)
+    const fresh = new Map<string, Candidate>()
+    const proofs: { txid: string; proof: Proof }[] = []
+    const again: Candidate[] = []
+    const whole = this.savepoint()
+    for (const record of records.values()) {
+      const { txid, proof } = record
+      if (log.has(FACT.transaction, fromHex(txid))) {
+        if (proof !== undefined && !log.has(FACT.proof, proofFact(txid, proof).key))
+          proofs.push({ txid, proof })
+      } else if (pending.has(txid)) {
+        if (proof !== undefined) pending.prove(txid, proof)
+        if (proof !== undefined || subjects.includes(txid)) again.push(...this.pendingCandidates([txid]))
+      } else fresh.set(txid, candidateOf(record))
+    }
+    this.confirm(records.values())
+    const candidates = [...again, ...parentsFirst(fresh, ({ spends }) => spends.map(({ txid }) => txid))]
+    // No block can hold what is built on two spends of one coin.
+    const mayKeep = keepLost !== undefined && !isSpentTwice([...records.values()].map(candidateOf))
+    const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
+    const lost = this.enter({ candidates, proofs, rules, subjects, onRefusal, ...(mayKeep && { keepLost }) })
+    if (lost.isRefused) {
+      whole.rollback()
+      return { refused: [], lost: lost.subjects }
+    }
+    whole.release()
+    this.drain()
+    if (lost.subjects.length > 0) return { refused: [], lost: lost.subjects }
+    return { refused: refusalsOf(subjects, refused), lost: [] }
+  }
+
+  /** See `Writer.disprove`. @returns How many transactions lost their proof. */
+  disprove(block: Block): number {
+    const { log, indexFile, pending, tracker } = this.options
+    if (tracker !== 'tracker') return 0
+    const subject = register.verdict(block)
+    const { height, root } = block
+    const known = latestOf(log, subject)?.value === false
+    const row = indexFile.get(
+      'select count(*) as count from proof where height = ? and root = ?',
+      height,
+      fromHex(root),
+    )
+    const count = known ? 0 : Number(row?.count)
+    if (count > 0) this.write(subject, false)
+    const unproven = pending.disprove(block)
+    for (const txid of unproven) this.queue.add(txid)
+    this.drain()
+    return count + unproven.length
+  }
+
+  sightings(records: readonly SightingRecord[]): RecordedSightings {
+    const last = new Map(records.map((record) => [record.txid, record]))
+    const changed: SightingRecord[] = []
+    const facts: Fact[] = []
+    for (const record of last.values()) {
+      const next = nextOf(this.options.log, register.sighting(record.txid), record.status)
+      if (next === undefined) continue
+      changed.push(record)
+      facts.push(...this.insert([next]))
+      if (this.options.pending.has(record.txid)) this.queue.add(record.txid)
+    }
+    this.apply(facts)
+    this.drain()
+    const { restored, deactivated } = this.outcome
+    return { changed, restored, deactivated }
+  }
+
+  block({ kind, value, reason, since }: BlockedRecord): BlockedRecord {
+    const latest = this.blocked({ kind, value })
+    const record = { kind, value, reason, since: latest?.blocked === true ? latest.since : since }
+    this.write(register.block(record), { blocked: true, reason, since: record.since })
+    return record
+  }
+
+  unblock(subject: BlockedSubject): boolean {
+    const latest = this.blocked(subject)
+    if (latest?.blocked !== true) return false
+    this.write(register.block(subject), { ...latest, blocked: false })
+    return true
+  }
+
+  evict(outpoint: Outpoint, since: number): void {
+    const subject: BlockedSubject = { kind: 'outpoint', value: formatOutpoint(outpoint) }
+    if (this.blocked(subject)?.blocked !== true) this.block({ ...subject, reason: 'evicted', since })
+  }
+
+  /** A setting that derivation depends on. */
+  setting(name: string, value: string): void {
+    this.write(register.setting(name), value)
+  }
+
+  /** See `HeaderChain.replaceFrom`. */
+  replaceHeaders({ height, headers, tip }: Parameters<HeaderChain['replaceFrom']>[0]): boolean {
+    const stored = this.tipHeader()
+    if (stored === undefined || tip === undefined ? stored !== tip : !equalBytes(stored, tip)) return false
+    const count = headerCount(headers)
+    if (count === 0) return true
+    const last = headerAt(headers, count - 1)
+    // The first chain ends with the checkpoint, which every later one contains.
+    if (tip === undefined)
+      this.setting(ANCHOR, `${height + count - 1} ${toHex(reversed(nativeHash256(last)))}`)
+    this.applyHeaders(height, headers)
+    const replaced = this.tipHeader()
+    return replaced !== undefined && equalBytes(replaced, last)
+  }
+
+  /** See `HeaderChain.addBelow`. */
+  addHeadersBelow({ to, headers }: Parameters<HeaderChain['addBelow']>[0]): boolean {
+    if (headerRange(this.options.indexFile)?.from !== to + 1) return false
+    this.applyHeaders(to + 1 - headers.length / HEADER_BYTES, headers)
+    return true
+  }
+
+  clearHeaders(): void {
+    this.setting(ANCHOR, '')
+  }
+
+  private applyHeaders(height: number, headers: Uint8Array): void {
+    this.apply(this.insert(newHeaderFacts(this.options.indexFile, { height, headers })))
+    this.drain()
+  }
+
+  private tipHeader(): Uint8Array | undefined {
+    const { indexFile } = this.options
+    const range = headerRange(indexFile)
+    return range && readHeaders(indexFile, { from: range.to, count: 1 })
+  }
+
+  private blocked(subject: BlockedSubject): BlockedValue | undefined {
+    return latestOf(this.options.log, register.block(subject))?.value as BlockedValue | undefined
+  }
+
+  /** Writes a register, if it has another value. */
+  private write(subject: string, value: RegisterValue): void {
+    const next = nextOf(this.options.log, subject, value)
+    if (next === undefined) return
+    this.apply(this.insert([next]))
+    this.drain()
+  }
+
+  /** A proof that is verified is one of a block that the chain has, whatever was said of that before. */
+  private confirm(records: Iterable<TransactionRecord>): void {
+    if (this.options.tracker !== 'tracker') return
+    for (const { proof } of records) {
+      if (proof === undefined || latestOf(this.options.log, register.verdict(proof))?.value !== false)
+        continue
+      const next = nextOf(this.options.log, register.verdict(proof), true)
+      if (next !== undefined) this.options.index.apply(this.insert([next]))
+    }
+  }
+
+  /**
+   * Tries candidates, with the pending transactions that matter to them. What is needed enters the log; the rest is pending.
+   *
+   * @returns The subjects that do not count. If they may not wait, everything is as before.
+   */
+  private enter(entering: Entering): { subjects: Lost[]; isRefused: boolean } {
+    const { candidates, proofs = [], rules, subjects = [], onRefusal, keepLost } = entering
+    const { index, pending, admission } = this.options
+    const all = inOrder([...relatedTo(candidates, { pending, indexed: this.indexed }), ...candidates])
+    const facts = new Map(all.map((each) => [each.txid, factsOf(each, rules)]))
+    const inLog = proofs.map(({ txid, proof }) => proofFact(txid, proof))
+    const applied = (some: readonly Candidate[]): void => {
+      const wanted = [...some.flatMap(({ txid }) => facts.get(txid) ?? []), ...inLog]
+      if (wanted.length > 0) index.apply(this.insert(wanted))
+    }
+    const trial = this.savepoint()
+    applied(all)
+    const lost = this.lossesOf(subjects)
+    const isLost = lost.length > 0
+    const fresh = all.filter((each) => each.pending === undefined)
+    const limits = admission.waiting ?? WAITING
+    if (isLost) {
+      const mayKeep = keepLost !== undefined && lost.every(({ reason }) => reason.tier !== 'proven')
+      if (!mayKeep || !mayWait(fresh, limits)) {
+        trial.rollback()
+        return { subjects: lost, isRefused: true }
+      }
+    }
+    if (onRefusal !== undefined && !isLost)
+      for (const subject of subjects)
+        if (this.topicsHolding(subject) < TOPICS_OF_RULES) index.explain(subject, onRefusal)
+    const counting = new Set(all.filter(({ txid }) => this.counts(txid)).map(({ txid }) => txid))
+    const needed = neededOf(all, {
+      isNeeded: (txid) => index.isNeeded(txid),
+      isEligible: (each) => counting.has(each.txid) || !(each.pending?.isWaiting ?? isLost),
+      indexed: this.indexed,
+    })
+    if (needed.size === all.length) trial.release()
+    else {
+      trial.rollback()
+      applied(all.filter(({ txid }) => needed.has(txid)))
+    }
+    // What is built on something that waits, waits.
+    const isBarred = all.some(({ txid, pending }) => pending?.isWaiting === true && !counting.has(txid))
+    for (const each of all) {
+      const { txid, spends } = each
+      const isWaiting = isLost || (isBarred && !counting.has(txid))
+      if (needed.has(txid)) pending.delete(txid)
+      else if (each.pending === undefined) pending.add(each, spends, { isWaiting, client: keepLost?.client })
+      else if (counting.has(txid)) pending.setWaiting(txid, { isWaiting: false })
+    }
+    this.collect()
+    this.retryAround(all, { counting, needed })
+    const affected = makeRoom(pending, admission.pending)
+    if (isLost)
+      affected.push(
+        ...makeRoomToWait(
+          pending,
+          limits,
+          fresh.map(({ txid }) => txid),
+        ),
+      )
+    this.retry(affected)
+    return { subjects: lost, isRefused: false }
+  }
+
+  /** Tries what waits and may count now: what spends the coins of one that does not count, or is built on one that does. */
+  private retryAround(
+    all: readonly Candidate[],
+    { counting, needed }: { counting: ReadonlySet<string>; needed: ReadonlySet<string> },
+  ): void {
+    const { pending } = this.options
+    if (pending.total('waiting').transactions === 0) return
+    for (const { txid, spends, pending: before } of all) {
+      if (counting.has(txid)) {
+        if (before?.isWaiting !== false || needed.has(txid)) this.retry(pending.childrenOf(txid))
+      } else if (before?.isWaiting !== true) for (const spent of spends) this.retry(pending.spendersOf(spent))
+    }
+  }
+
+  /** Takes what facts have changed, and notes what may count or be needed because of that. */
+  private collect(): void {
+    const { index, pending } = this.options
+    const admitted = index.takeAdmitted()
+    const { restored, deactivated, ranked } = index.takeFlips()
+    this.outcome.admitted.push(...admitted)
+    this.outcome.restored.push(...restored)
+    this.outcome.deactivated.push(...deactivated)
+    if (pending.isEmpty) return
+    // What spends something admitted is needed.
+    for (const { outpoint } of admitted) for (const txid of pending.spendersOf(outpoint)) this.queue.add(txid)
+    if (pending.total('waiting').transactions === 0) return
+    for (const txid of new Set([...ranked, ...restored, ...deactivated])) {
+      if (pending.has(txid)) this.queue.add(txid)
+      for (const spent of this.indexed.spendsOf(txid)) this.retry(pending.spendersOf(spent))
+      this.retry(pending.childrenOf(txid))
+    }
+  }
+
+  private retry(txids: readonly string[]): void {
+    for (const txid of txids) if (this.options.pending.isWaiting(txid) === true) this.queue.add(txid)
+  }
+
+  /** Tries pending transactions in the order in which they came, until nothing changes any more. */
+  private drain(): void {
+    const rules = this.options.admission.rules(() => {})
+    while (this.queue.size > 0) {
+      const next = this.pendingCandidates([...this.queue])
+      this.queue.clear()
+      // An earlier one may have brought it along.
+      for (const { txid } of inOrder(next))
+        for (const each of this.pendingCandidates([txid])) this.enter({ candidates: [each], rules })
+    }
+  }
+
+  private pendingCandidates(txids: readonly string[]): Candidate[] {
+    return txids.flatMap((txid) => {
+      const stored = this.options.pending.get(txid)
+      if (stored === undefined) return []
+      const { arrived, isWaiting, ...record } = stored
+      return [{ ...candidateOf(record), pending: { arrived, isWaiting } }]
+    })
+  }
+
+  private lossesOf(subjects: readonly string[]): Lost[] {
+    return subjects.flatMap((txid) => {
+      const reason = this.counts(txid) ? undefined : this.options.index.reasonAgainst(txid)
+      return reason === undefined ? [] : [{ txid, reason }]
+    })
+  }
+
+  /** Whether a transaction is active, or mined and so no matter of ours. */
+  private counts(txid: string): boolean {
+    const status = this.options.index.status(txid)
+    return status === undefined || !status.isInactive || status.mined !== undefined
+  }
+
+  private topicsHolding(txid: string): number {
+    const row = this.options.indexFile.get(
+      'select count(distinct topic) as count from admission join tx on tx.id = admission.tid where tx.txid = ?',
+      fromHex(txid),
+    )
+    return Number(row?.count)
+  }
+
+  private insert(facts: readonly NewFact[]): Fact[] {
+    return facts.flatMap((fact) => this.options.log.insert(fact) ?? [])
+  }
+
+  private apply(facts: readonly Fact[]): void {
+    if (facts.length > 0) this.options.index.apply(facts)
+    this.collect()
+  }
+
+  /** A place on both files to come back to. Savepoints are nested. */
+  private savepoint(): { release(): void; rollback(): void } {
+    const { logFile, indexFile, index, pending } = this.options
+    const files = [logFile, indexFile]
+    for (const file of files) file.run('savepoint door')
+    const mark = index.mark()
+    const release = (): void => {
+      for (const file of files) file.run('release door')
+    }
+    return {
+      release,
+      rollback() {
+        for (const file of files) file.run('rollback to door')
+        release()
+        index.restore(mark)
+        pending.reset()
+      },
+    }
+  }
+}
+
+const ANCHOR = 'anchor'
+
+/** Each transaction once: with its proof, if one of the records has it. */
+function byTxid(records: readonly TransactionRecord[]): Map<string, TransactionRecord> {
+  const found = new Map<string, TransactionRecord>()
+  for (const record of records)
+    if (found.get(record.txid)?.proof === undefined) found.set(record.txid, record)
+  return found
+}
+
+/** Pending ones in the order in which they came, then the others. */
+function inOrder(candidates: readonly Candidate[]): Candidate[] {
+  const place = ({ pending }: Candidate): number => pending?.arrived ?? Number.POSITIVE_INFINITY
+  const pending = candidates.filter((each) => each.pending !== undefined)
+  return [
+    ...pending.sort((one, other) => place(one) - place(other)),
+    ...candidates.filter((each) => each.pending === undefined),
+  ]
+}
+
+/** The facts that a transaction brings: bodies that it does not hold in one part, itself, and its proof. */
+function factsOf(record: TransactionRecord, rules: AdmissionRules): NewFact[] {
+  const view = viewOf(record)
+  const bodies: NewFact[] = []
+  const refused: number[] = []
+  for (const [vout, output] of firstOutputs(view, OUTPUTS_WITH_ORDINALS).entries()) {
+    if (!rules.permits(view, vout)) refused.push(vout)
+    const body = inscriptionOf(output).content?.body
+    if (body !== undefined && body.buffer !== view.raw.buffer) bodies.push(bodyFact(body))
+  }
+  const others = rules.others?.(view) ?? []
+  const { txid, proof } = record
+  return [...bodies, transactionFact(record, { refused, others }), ...(proof ? [proofFact(txid, proof)] : [])]
+}
+
+function refusalsOf(subjects: readonly string[], refused: readonly TopicRefusal[]): TopicRefusal[] {
+  const found = new Map<string, TopicRefusal>()
+  for (const each of refused)
+    if (subjects.includes(each.txid))
+      found.set(`${each.txid} ${each.topic} ${each.code} ${each.message}`, each)
+  return [...found.values()]
+}

@@ -1,0 +1,343 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { Sql } from '../facts/connection.js'
+import { LocalLog } from '../facts/local-log.js'
+import { makeLog } from '../facts/log-file.js'
+import { isRegisteredSetting, nextOf, register } from '../facts/registers.js'
+import { type AncestorTry, Pending, State } from '../facts/state.js'
+import type { AdmissionOptions } from '../graph/admission-rules.js'
+import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
+import type { Changes } from '../graph/dependencies.js'
+import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
+import type { HeaderChain } from '../graph/header-chain.js'
+import type { FailedHook } from '../graph/hook-outbox.js'
+import type { HeldSubmission } from '../graph/host-store.js'
+import type { Block, TransactionRecord } from '../graph/records.js'
+import type { Index } from '../index/apply.js'
+import { INDEX_VERSION } from '../index/schema.js'
+import { steadyTime } from '../protocol/monotonic.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { applyNext, catchUp, commitIndex, makeIndex, openIndex, trackerOf } from './catch-up.js'
+import { Door } from './door.js'
+import { BusySince, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
+import type { Place, Recorded, RecordTransactions, Writer, WriterStatus, Written } from './writer.js'
+
+/** The files of a store, in its folder. */
+export function storeFiles(folder: string): { log: string; index: string } {
+  return { log: join(folder, 'log.db'), index: join(folder, `index-${INDEX_VERSION}.db`) }
+}
+
+const INDEX_FILES = /^index-\d+\.db(?:-wal|-shm)?$/
+
+/** Commits of the log are synced; the index can be derived again. */
+const LOG_PRAGMAS = `
+pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma cache_size = -8192;`
+const INDEX_PRAGMAS = `
+pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000; pragma cache_size = -65536;
+pragma temp_store = memory;`
+
+/** What a task did, beside its result, once it is committed. */
+interface Done<Result> extends Written {
+  result: Result
+  admitted: Recorded['admitted']
+}
+
+/** The index with what is needed to write. */
+interface Opened {
+  index: Index
+  door: Door
+}
+
+/**
+ * The writer in this thread. It has the only connections that write; each task is one piece of work without a pause. What concerns
+ * the index waits until that has all facts of the log; the rules that it is derived by may come later ({@link deriveBy}).
+ */
+export class LocalWriter implements Writer {
+  readonly opened: Promise<void>
+  readonly since = new BusySince()
+  private readonly folder: string
+  private readonly logFile: Sql
+  private readonly indexFile: Sql
+  private readonly log: LocalLog
+  private readonly state: State
+  private readonly pending: Pending
+  /** What needs the index waits here until that is equal to the log. */
+  private readonly queue = new WriteQueue((tasks) => this.commit(tasks), this.since)
+  /** What needs the log alone does not wait for it. */
+  private readonly early = new WriteQueue((tasks) => this.commitLog(tasks), this.since)
+  private current: Opened | undefined
+  private progress: WriterStatus = { state: 'rebuilding', done: 0 }
+  private readonly listeners: ((status: WriterStatus) => void)[] = []
+  private deriving: Promise<void> = Promise.resolve()
+  private isClosing = false
+  private reportOpened: (() => void) | undefined
+  private reportFailure: ((error: unknown) => void) | undefined
+
+  /** Opens the files in a folder, or makes them. */
+  constructor({ folder }: { folder: string }) {
+    mkdirSync(folder, { recursive: true })
+    const files = storeFiles(folder)
+    this.folder = folder
+    this.logFile = new Sql(files.log)
+    this.logFile.exec(LOG_PRAGMAS)
+    makeLog(this.logFile)
+    this.log = new LocalLog(this.logFile)
+    this.state = new State(this.logFile)
+    this.pending = new Pending(this.logFile)
+    this.indexFile = new Sql(files.index)
+    this.indexFile.exec(INDEX_PRAGMAS)
+    makeIndex(this.files)
+    this.queue.hold()
+    this.opened = new Promise((resolve, reject) => {
+      this.reportOpened = resolve
+      this.reportFailure = reject
+    })
+    // Whoever waits for it gets the error; nobody has to.
+    this.opened.catch(() => {})
+  }
+
+  /** From now on the index is derived by these rules. Writes wait until it has all facts of the log. */
+  deriveBy(admission: AdmissionOptions): void {
+    this.queue.hold()
+    this.deriving = this.deriving.then(async () => {
+      await this.queue.idle()
+      if (this.isClosing) return
+      try {
+        await this.open(admission)
+        this.reportOpened?.()
+      } catch (error) {
+        this.reportFailure?.(error)
+      }
+    })
+  }
+
+  get status(): WriterStatus {
+    return this.progress
+  }
+
+  /** Calls a listener with the status, now and whenever it changes. */
+  onStatus(listener: (status: WriterStatus) => void): void {
+    this.listeners.push(listener)
+    listener(this.progress)
+  }
+
+  async record(
+    transactions: readonly TransactionRecord[],
+    options?: RecordTransactions,
+    place: Place = { weight: transactions.reduce((sum, { raw }) => sum + raw.length, 0) },
+  ): Promise<Recorded> {
+    const { result, ...written } = await this.atDoor((door) => door.record(transactions, options), place)
+    return { ...written, ...result }
+  }
+
+  async disprove(block: Block): Promise<Written & { count: number }> {
+    const { result: count, ...written } = await this.atDoor((door) => door.disprove(block))
+    return { ...written, count }
+  }
+
+  async sightings(records: readonly SightingRecord[]): Promise<Written & { recorded: RecordedSightings }> {
+    const { result: recorded, ...written } = await this.atDoor((door) => door.sightings(records))
+    return { ...written, recorded }
+  }
+
+  async block(record: BlockedRecord): Promise<Written & { record: BlockedRecord }> {
+    const { result, ...written } = await this.atDoor((door) => door.block(record))
+    return { ...written, record: result }
+  }
+
+  async unblock(subject: BlockedSubject): Promise<Written & { wasBlocked: boolean }> {
+    const { result: wasBlocked, ...written } = await this.atDoor((door) => door.unblock(subject))
+    return { ...written, wasBlocked }
+  }
+
+  async evict(outpoint: Outpoint): Promise<Written> {
+    return await this.atDoor((door) => door.evict(outpoint, steadyTime()))
+  }
+
+  async setting(name: string, value: string): Promise<Written> {
+    const isOpen = this.current !== undefined
+    if (isOpen && isRegisteredSetting(name)) return await this.atDoor((door) => door.setting(name, value))
+    await this.beside(() => {
+      if (!isRegisteredSetting(name)) return this.state.set(name, value)
+      const next = nextOf(this.log, register.setting(name), value)
+      if (next !== undefined) this.log.insert(next)
+    })
+    return { changed: [], reorganised: 0 }
+  }
+
+  async replaceHeaders(
+    change: Parameters<HeaderChain['replaceFrom']>[0],
+  ): Promise<Written & { done: boolean }> {
+    const { result: done, ...written } = await this.atDoor((door) => door.replaceHeaders(change))
+    return { ...written, done }
+  }
+
+  async addHeadersBelow(
+    change: Parameters<HeaderChain['addBelow']>[0],
+  ): Promise<Written & { done: boolean }> {
+    const { result: done, ...written } = await this.atDoor((door) => door.addHeadersBelow(change))
+    return { ...written, done }
+  }
+
+  async clearHeaders(): Promise<Written> {
+    return await this.atDoor((door) => door.clearHeaders())
+  }
+
+  async interaction(host: string, topic: string, since: number): Promise<void> {
+    await this.beside(() => this.state.interaction(host, topic, since))
+  }
+
+  async hold(submission: HeldSubmission, limits: { maxCount: number }): Promise<void> {
+    await this.beside(() => this.state.hold(submission, limits))
+  }
+
+  async release(txid: string): Promise<void> {
+    await this.beside(() => this.state.release(txid))
+  }
+
+  async postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): Promise<void> {
+    await this.beside(() => this.state.postpone(outpoints, attempt))
+  }
+
+  async keepHook(failed: FailedHook): Promise<void> {
+    await this.beside(() => this.state.keepHook(failed))
+  }
+
+  async releaseHook(failed: FailedHook): Promise<void> {
+    await this.beside(() => this.state.releaseHook(failed))
+  }
+
+  /** Ends what is running, and closes the files. What waits for rules is refused. */
+  async close(): Promise<void> {
+    this.isClosing = true
+    await this.deriving
+    await this.queue.idle()
+    await this.early.idle()
+    this.queue.refuse(new Error('the writer is closed'))
+    this.logFile.close()
+    this.indexFile.close()
+  }
+
+  private async open(admission: AdmissionOptions): Promise<void> {
+    const { log, logFile, indexFile, pending } = this
+    this.current = undefined
+    const index = openIndex(this.files, { rules: admission.rules })
+    this.report({ state: 'rebuilding', done: index.cursor / log.last })
+    await catchUp(this.files, {
+      index,
+      onProgress: (done) => this.report({ state: 'rebuilding', done }),
+      isAborted: () => this.isClosing,
+    })
+    if (this.isClosing) return
+    const tracker = trackerOf(log)
+    const door = new Door({ log, logFile, indexFile, index, pending, admission, tracker })
+    this.current = { index, door }
+    this.removeOldIndexes()
+    this.report({ state: 'equal', done: 1 })
+    this.queue.release()
+  }
+
+  private report(status: WriterStatus): void {
+    this.progress = status
+    for (const listener of this.listeners) listener(status)
+  }
+
+  private get files(): { log: LocalLog; indexFile: Sql } {
+    return { log: this.log, indexFile: this.indexFile }
+  }
+
+  /** Those of other versions: this one has all facts. */
+  private removeOldIndexes(): void {
+    const own = `index-${INDEX_VERSION}.db`
+    for (const name of readdirSync(this.folder))
+      if (INDEX_FILES.test(name) && !name.startsWith(own)) rmSync(join(this.folder, name), { force: true })
+  }
+
+  private async atDoor<Result>(work: (door: Door) => Result, place: Place = {}): Promise<Done<Result>> {
+    const run = (): Done<Result> => {
+      const { door } = this.current as Opened
+      const result = work(door)
+      const { admitted, restored, deactivated } = door.takeOutcome()
+      return { result, admitted, reorganised: restored.length + deactivated.length, changed: [] }
+    }
+    const { patience } = place
+    if (patience === undefined || place.claim !== undefined) return await this.queue.add(run, place)
+    return await withPatience((claim) => this.queue.add(run, { ...place, claim }), {
+      patience,
+      since: this.since,
+    })
+  }
+
+  private async beside(work: () => void): Promise<void> {
+    await (this.current === undefined ? this.early : this.queue).add(work)
+  }
+
+  private commitLog(tasks: Task[]): Outcome[] {
+    const { logFile } = this
+    logFile.exec('begin immediate')
+    try {
+      const outcomes = tasks.map(({ run }) => ({ done: run() }))
+      logFile.exec('commit')
+      return outcomes
+    } catch (error) {
+      if (logFile.inTransaction) logFile.exec('rollback')
+      throw error
+    }
+  }
+
+  /**
+   * Commits the log, and then the index. What ends the process in between leaves facts that the index lacks, and so does a disk that
+   * is full: they are applied before the next commit, or at the next start.
+   */
+  private commit(tasks: Task[]): Outcome[] {
+    const { logFile, indexFile, log, pending } = this
+    const { index, door } = this.current as Opened
+    while (index.cursor < log.last) applyNext(this.files, index)
+    const mark = index.mark()
+    let changed: Changes
+    let outcomes: Outcome[]
+    try {
+      logFile.exec('begin immediate')
+      indexFile.exec('begin immediate')
+      outcomes = tasks.length === 1 ? tasks.map(({ run }) => ({ done: run() })) : this.runEach(tasks)
+      logFile.exec('commit')
+      commitIndex(this.files, index)
+      changed = index.takeChanges()
+    } catch (error) {
+      for (const file of [logFile, indexFile]) if (file.inTransaction) file.exec('rollback')
+      index.restore(mark)
+      pending.reset()
+      door.takeOutcome()
+      throw error
+    }
+    for (const outcome of outcomes) {
+      const done = 'done' in outcome ? (outcome.done as Done<unknown> | undefined) : undefined
+      if (done !== undefined) done.changed = changed
+    }
+    return outcomes
+  }
+
+  /** Runs tasks, each in a savepoint of its own, so that one that fails takes nobody with it. */
+  private runEach(tasks: Task[]): Outcome[] {
+    const { logFile, indexFile, pending } = this
+    const { index, door } = this.current as Opened
+    const files = [logFile, indexFile]
+    return tasks.map(({ run }): Outcome => {
+      for (const file of files) file.run('savepoint task')
+      const mark = index.mark()
+      try {
+        const done = run()
+        for (const file of files) file.run('release task')
+        return { done }
+      } catch (failed) {
+        // A full disk may end the whole transaction.
+        if (files.some((file) => !file.inTransaction)) throw failed
+        for (const file of files) file.exec('rollback to task; release task')
+        index.restore(mark)
+        pending.reset()
+        door.takeOutcome()
+        return { failed }
+      }
+    })
+  }
+}

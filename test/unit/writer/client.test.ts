@@ -1,0 +1,114 @@
+import { MessageChannel } from 'node:worker_threads'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { WriterClient } from '../../../backend/src/writer/client.js'
+import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
+import { serveWriter } from '../../../backend/src/writer/thread.js'
+import { recordOf } from '../../support/protocol/block.js'
+import { type FakeTransaction, inscriptionScript } from '../../support/protocol/fake-chain.js'
+import { OpenedWriter } from '../../support/writer/opened-writer.js'
+
+let store: OpenedWriter
+let client: WriterClient
+let closed: number
+const channels: MessageChannel[] = []
+
+/** A writer over the files of a test as another thread would serve it: by messages alone. */
+beforeEach(async () => {
+  store = new OpenedWriter()
+  await store.writer.close()
+  const channel = new MessageChannel()
+  channels.push(channel)
+  store.writer = new LocalWriter(store)
+  closed = 0
+  serveWriter(store.writer, channel.port1, {
+    deriveBy: (plain) =>
+      store.writer.deriveBy(plain === 'rules' ? store.admission : (undefined as unknown as AdmissionOptions)),
+    onClosed: () => closed++,
+  })
+  client = new WriterClient(channel.port2)
+  await client.ready
+})
+afterEach(async () => {
+  await store.close().catch(() => {})
+  for (const { port1, port2 } of channels.splice(0)) for (const port of [port1, port2]) port.close()
+})
+
+function inscription(text: string): FakeTransaction {
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
+  return store.chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
+}
+
+test('every method of a writer answers as the writer itself, once it has rules', async () => {
+  const ordinal = inscription('a')
+  const recorded = client.record([recordOf(ordinal, 100)], { subjects: [ordinal.txid] }, { patience: 5000 })
+  expect(client.status).toEqual({ state: 'rebuilding', done: 0 })
+  client.deriveBy('rules')
+  await client.opened
+  expect(await recorded).toMatchObject({ lost: [], admitted: [{ topic: 'tm_ordinals' }] })
+  expect(client.status).toEqual({ state: 'equal', done: 1 })
+  const { proof } = recordOf(ordinal, 100)
+  if (proof === undefined) throw new Error('it has a proof')
+  expect(await client.disprove(proof)).toMatchObject({ count: 1 })
+  const seen = { txid: ordinal.txid, status: 'seen' } as const
+  expect(await client.sightings([seen])).toMatchObject({ recorded: { changed: [seen] } })
+  const record = { kind: 'name', value: 'x', reason: 'r', since: 5 } as const
+  expect(await client.block(record)).toMatchObject({ record })
+  expect(await client.unblock(record)).toMatchObject({ wasBlocked: true })
+  const outpoint = { txid: ordinal.txid, vout: 0 }
+  await client.evict(outpoint)
+  expect(await client.setting('genesis', 'v')).toMatchObject({ reorganised: 0 })
+  expect(
+    await client.replaceHeaders({ height: 5, headers: new Uint8Array(0), tip: undefined }),
+  ).toMatchObject({ done: true })
+  expect(await client.addHeadersBelow({ to: 5, headers: new Uint8Array(0) })).toMatchObject({ done: false })
+  await client.clearHeaders()
+  await client.interaction('https://host', 'tm_names', 1)
+  await client.hold(
+    { txid: ordinal.txid, lock: { height: 1, time: 0 }, beef: Uint8Array.of(1) },
+    { maxCount: 5 },
+  )
+  await client.release(ordinal.txid)
+  await client.postpone([outpoint], { hole: true, tries: 1, due: 2, place: 3, transactions: 4, bytes: 5 })
+  const failed = { service: 'ls_names', hook: 'evicted', outpoint } as const
+  await client.keepHook(failed)
+  await client.releaseHook(failed)
+  const rows = ['interaction', 'held', 'ancestor', 'hook'].map(
+    (table) => store.log(`select * from ${table}`).length,
+  )
+  expect(rows).toEqual([1, 0, 1, 0])
+  await client.close()
+  expect(closed).toBe(1)
+})
+
+test('an error keeps its code and its message', async () => {
+  client.deriveBy('rules')
+  await client.opened
+  const { logFile } = store.writer as unknown as { logFile: { exec(sql: string): void } }
+  logFile.exec('pragma max_page_count = 1')
+  const full = client.record([recordOf(inscription('x'.repeat(100_000)))])
+  await expect(full).rejects.toMatchObject({ code: 'SQLITE_FULL', message: expect.stringContaining('full') })
+})
+
+test('another thread writes by a port of its own', async () => {
+  client.deriveBy('rules')
+  const port = client.share()
+  const other = new WriterClient(port)
+  await other.opened
+  const [a, b] = [inscription('a'), inscription('b')]
+  await Promise.all([other.record([recordOf(a)]), client.record([recordOf(b)])])
+  expect(store.facts({ a, b })).toEqual(['a', 'b'])
+  port.close()
+})
+
+test('what cannot be opened is reported to those who wait for it', async () => {
+  client.deriveBy('no rules')
+  await expect(client.opened).rejects.toThrow()
+})
+
+test('when the thread has ended, nothing waits for it any longer', async () => {
+  const recorded = client.record([recordOf(inscription('a'))])
+  client.end(new Error('out of memory'))
+  for (const call of [recorded, client.opened, client.setting('name', 'value')])
+    await expect(call).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+})

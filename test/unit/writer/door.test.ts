@@ -1,0 +1,338 @@
+import { FACT, readTransactionFact } from '../../../backend/src/facts/log.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { recordOf } from '../../support/protocol/block.js'
+import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
+import { OpenedWriter } from '../../support/writer/opened-writer.js'
+
+const opened: OpenedWriter[] = []
+afterEach(async () => {
+  for (const each of opened.splice(0)) await each.close()
+})
+
+function open(...options: ConstructorParameters<typeof OpenedWriter>): OpenedWriter {
+  const each = new OpenedWriter(...options)
+  opened.push(each)
+  return each
+}
+
+type Coin = [transaction: FakeTransaction, vout?: number]
+
+const one = { satoshis: 1, lockingScript: p2pkh(1) }
+
+/** Spends coins, or makes money from nothing that anybody knows. */
+function spend({ chain }: OpenedWriter, coins: Coin[], outputs = [one]): FakeTransaction {
+  const inputs = coins.map(([transaction, vout = 0]) => ({ transaction, vout }))
+  return chain.spend({ inputs, outputs })
+}
+
+function inscribe(store: OpenedWriter, coins: Coin[], text: string): FakeTransaction {
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
+  return spend(store, coins, [{ satoshis: 1, lockingScript }])
+}
+
+describe('what becomes a fact', () => {
+  test('an inscription does, with its proof', async () => {
+    const store = open()
+    const ordinal = inscribe(store, [], 'text')
+    const { admitted, lost, refused, changed } = await store.writer.record([recordOf(ordinal, 100)])
+    expect(admitted).toMatchObject([{ topic: 'tm_ordinals', outpoint: { txid: ordinal.txid, vout: 0 } }])
+    expect([lost, refused]).toEqual([[], []])
+    expect(changed).toContain(`proof ${ordinal.txid}`)
+    expect(store.log('select kind from log where kind <> 5 order by seq')).toEqual([
+      { kind: FACT.transaction },
+      { kind: FACT.proof },
+    ])
+    expect(store.index("select value from meta where name = 'cursor'")).toEqual([{ value: store.count() }])
+  })
+
+  test('the same again changes nothing', async () => {
+    const store = open()
+    const ordinal = inscribe(store, [], 'text')
+    await store.know(ordinal, 100)
+    const before = store.log('select seq, kind, key from log')
+    expect(await store.know(ordinal, 100)).toMatchObject({
+      admitted: [],
+      changed: [],
+      lost: [],
+      reorganised: 0,
+    })
+    expect(store.log('select seq, kind, key from log')).toEqual(before)
+  })
+
+  test('money is pending, until something admitted is built on it', async () => {
+    const store = open()
+    const money = spend(store, [])
+    const change = spend(store, [[money]])
+    const ordinal = inscribe(store, [[change]], 'text')
+    const all = { money, change, ordinal }
+    await store.know(money)
+    await store.know(change, 100)
+    expect([store.facts(all), store.pending(all)]).toEqual([[], ['money', 'change']])
+    await store.know(ordinal)
+    expect([store.facts(all), store.pending(all)]).toEqual([['money', 'change', 'ordinal'], []])
+    // The proof came with its transaction.
+    expect(store.log('select kind from log where kind = ?', FACT.proof)).toHaveLength(1)
+    expect(store.index('select height from proof')).toEqual([{ height: 100 }])
+  })
+
+  test('what spends something admitted is promoted when that comes, and what spends that, to the last', async () => {
+    const store = open()
+    const ordinal = inscribe(store, [], 'text')
+    const moved: FakeTransaction[] = [ordinal]
+    for (let step = 1; step < 6; step++) moved.push(spend(store, [[moved[step - 1] as FakeTransaction]]))
+    const all = Object.fromEntries(moved.map((each, step) => [String(step), each]))
+    for (const each of moved.slice(1).reverse()) await store.know(each)
+    expect(store.facts(all)).toEqual([])
+    const { admitted } = await store.know(ordinal)
+    expect(admitted.map(({ outpoint }) => outpoint.txid)).toEqual(moved.map(({ txid }) => txid))
+    expect([store.facts(all), store.pending(all)]).toEqual([Object.keys(all), []])
+  })
+
+  test('a proof of something pending stands with it, and is proven with it', async () => {
+    const store = open()
+    const ordinal = inscribe(store, [], 'text')
+    const moved = spend(store, [[ordinal]])
+    await store.know(moved)
+    await store.know(moved, 102)
+    expect([store.count(), store.log('select height from pending')]).toEqual([1, [{ height: 102 }]])
+    await store.know(ordinal)
+    expect(store.index('select mined from tx where seq is not null')).toEqual([
+      { mined: 102 },
+      { mined: 102 },
+    ])
+  })
+
+  test('what is blocked or said of a transaction is a register, written when it changes', async () => {
+    const { writer, ...store } = open()
+    const record = { kind: 'name', value: 'x', reason: 'one', since: 5 } as const
+    expect(await writer.block(record)).toMatchObject({ record })
+    expect(await writer.block({ ...record, reason: 'two', since: 6 })).toMatchObject({
+      record: { reason: 'two', since: 5 },
+    })
+    expect(await writer.unblock(record)).toMatchObject({ wasBlocked: true })
+    expect(await writer.unblock(record)).toMatchObject({ wasBlocked: false })
+    await writer.evict({ txid: 'ab'.repeat(32), vout: 1 })
+    await writer.evict({ txid: 'ab'.repeat(32), vout: 1 })
+    const said = { txid: 'cd'.repeat(32), status: 'seen' } as const
+    for (const changed of [[said], []])
+      expect((await writer.sightings([said])).recorded).toEqual({ changed, restored: [], deactivated: [] })
+    for (const value of ['v', 'v']) await writer.setting('genesis', value)
+    await writer.setting('checked_tip', '7')
+    const subjects = opened[0]
+      ?.log('select key from log where kind = 5 order by seq')
+      .map(({ key }) => key.subarray(0, -4).toString())
+    expect(subjects).toEqual([
+      'setting base',
+      ...['block name x', 'block name x', 'block name x'],
+      ...[`block outpoint ${'ab'.repeat(32)}_1`, `sighting ${said.txid}`, 'setting genesis'],
+    ])
+    expect(opened[0]?.log('select * from state')).toEqual([{ name: 'checked_tip', value: '7' }])
+    expect(store.chain).toBeDefined()
+  })
+
+  test('what the policy did not take is noted with the transaction, and reported once', async () => {
+    const rules = open().chain
+    const store = open({
+      rules: (onRefusal) =>
+        admissionRules({ deployment: rules.deployment, policy: { maxContentBytes: 3 }, onRefusal }),
+    })
+    const refusedOne = inscribe(store, [], 'long')
+    const { refused } = await store.writer.record([recordOf(refusedOne)], { subjects: [refusedOne.txid] })
+    expect(refused.map(({ topic, code }) => `${topic} ${code}`).sort()).toEqual([
+      'tm_names NO_NODE_SPENT',
+      'tm_ordinals CONTENT_TOO_LARGE',
+    ])
+    const taken = inscribe(store, [[refusedOne]], 'ok')
+    await store.know(taken)
+    const [first] = store.log('select key, body from log where kind = 1 order by seq')
+    expect(readTransactionFact(first as never).notes.refused).toEqual([0])
+  })
+
+  test('a body in several parts is a fact of its own, before its transaction', async () => {
+    const store = open()
+    const large = 'x'.repeat(70_000)
+    await store.know(inscribe(store, [], large), 100)
+    await store.know(inscribe(store, [], 'small'), 100)
+    const rows = store.index('select coff, sha from out where clen is not null order by clen desc')
+    expect(rows.map(({ coff }) => coff === null)).toEqual([
+      store.log('select 1 from log where kind = 4').length > 0,
+      false,
+    ])
+  })
+})
+
+describe('what is pending', () => {
+  test('is bounded: unproven ones go first, the oldest before others', async () => {
+    const store = open({ pending: { maxTransactions: 2, maxBytes: 1024 * 1024 } })
+    const [a, b, c, d] = [1, 2, 3, 4].map((satoshis) => spend(store, [], [{ ...one, satoshis }])) as [
+      ...[FakeTransaction, FakeTransaction, FakeTransaction, FakeTransaction],
+    ]
+    const all = { a, b, c, d }
+    await store.know(a, 100)
+    await store.know(b)
+    await store.know(c)
+    expect(store.pending(all)).toEqual(['a', 'c'])
+    await store.know(d, 100)
+    expect(store.pending(all)).toEqual(['a', 'd'])
+  })
+
+  test('counts against what comes later, and is in no answer', async () => {
+    const store = open()
+    const coin = spend(store, [])
+    const first = spend(store, [[coin]], [{ ...one, satoshis: 2 }])
+    const second = inscribe(store, [[coin]], 'text')
+    const all = { coin, first, second }
+    await store.know(first)
+    expect(await store.submit([second])).toEqual({ txid: first.txid, tier: 'unseen' })
+    expect([store.facts(all), store.pending(all)]).toEqual([[], ['first', 'second']])
+    // Proven, it counts. What it conflicts with is a fact, too: it would count without that proof.
+    await store.know(second, 100)
+    expect([store.facts(all), store.pending(all)]).toEqual([['first', 'second'], []])
+    expect(await store.submit([first])).toEqual({ txid: second.txid, tier: 'proven' })
+  })
+
+  test('that was in the way of something makes room for it when it is deleted', async () => {
+    const store = open({ pending: { maxTransactions: 1, maxBytes: 1024 * 1024 } })
+    const coin = spend(store, [])
+    const first = spend(store, [[coin]], [{ ...one, satoshis: 2 }])
+    const second = inscribe(store, [[coin]], 'text')
+    await store.know(first)
+    expect(await store.submit([second])).toEqual({ txid: first.txid, tier: 'unseen' })
+    await store.know(spend(store, [], [{ ...one, satoshis: 7 }]))
+    expect(store.facts({ first, second })).toEqual(['second'])
+  })
+})
+
+describe('a submission that loses', () => {
+  /** A tree whose root is squatted by a mint, and an honest mint of the same node with one built on it. */
+  async function squatted(maxWaiting = 100) {
+    const store = open({ waiting: { maxTransactions: maxWaiting, maxBytes: 1024 * 1024 } })
+    const { chain } = store
+    await store.know(chain.genesis, 100)
+    const root = chain.node('')
+    const squat = chain.mint('s', { from: root })
+    const honest = chain.mint('h')
+    const further = chain.mint('ho')
+    return { store, root, squat, honest, further, all: { squat, honest, further } }
+  }
+
+  test('waits, and nothing of it is in the log, until a sighting makes it win', async () => {
+    const { store, squat, honest, further, all } = await squatted()
+    expect(await store.submit([squat])).toBeUndefined()
+    const before = store.count()
+    const lost = { txid: squat.txid, tier: 'unseen' }
+    expect(await store.submit([honest])).toEqual(lost)
+    expect(await store.submit([further, honest])).toEqual(lost)
+    expect(await store.submit([further])).toEqual(lost)
+    expect([store.count(), store.pending(all), store.names()]).toEqual([before, ['honest', 'further'], ['s']])
+    const { recorded, reorganised, changed } = await store.writer.sightings([
+      { txid: further.txid, status: 'seen' },
+    ])
+    expect(recorded).toMatchObject({ deactivated: [squat.txid] })
+    expect([reorganised, changed]).toEqual([1, undefined])
+    expect([store.facts(all), store.pending(all), store.names()]).toEqual([Object.keys(all), [], ['h', 'ho']])
+    expect(await store.submit([squat])).toEqual({ txid: honest.txid, tier: 'seen' })
+  })
+
+  test('wins by a proof of what is built on it', async () => {
+    const { store, squat, honest, further, all } = await squatted()
+    await store.submit([squat])
+    await store.submit([honest])
+    await store.know(further, 101)
+    expect([store.names(), store.pending(all)]).toEqual([['h', 'ho'], []])
+  })
+
+  test('wins by a proof of its own, and loses with its block', async () => {
+    const { store, squat, honest, all } = await squatted()
+    await store.submit([squat])
+    await store.submit([honest])
+    await store.know(honest, 101)
+    expect([store.names(), store.pending(all)]).toEqual([['h'], []])
+    const { proof } = recordOf(honest, 101)
+    if (proof === undefined) throw new Error('it has a proof')
+    expect(await store.writer.disprove(proof)).toMatchObject({ count: 1, reorganised: 2 })
+    expect(await store.writer.disprove(proof)).toMatchObject({ count: 0, reorganised: 0 })
+    expect(store.names()).toEqual(['s'])
+    // The chain has that block again.
+    await store.know(honest, 101)
+    expect(store.names()).toEqual(['h'])
+  })
+
+  test('wins when the network rejects the winner, or a block no longer has it', async () => {
+    const { store, squat, honest } = await squatted()
+    await store.submit([squat])
+    await store.submit([honest])
+    await store.writer.sightings([{ txid: squat.txid, status: 'rejected' }])
+    expect(store.names()).toEqual(['h'])
+    await store.know(squat, 101)
+    expect(store.names()).toEqual(['s'])
+    const { proof } = recordOf(squat, 101)
+    if (proof !== undefined) await store.writer.disprove(proof)
+    expect(store.names()).toEqual(['h'])
+  })
+
+  test.each([
+    ['a client does not want that', false, undefined],
+    ['the winner is mined', true, {}],
+  ])('is not kept if %s', async (_, isMined, keepLost) => {
+    const { store, squat, honest, all } = await squatted()
+    await store.know(squat, isMined ? 101 : undefined)
+    const before = store.count()
+    const { lost } = await store.writer.record([recordOf(honest)], {
+      subjects: [honest.txid],
+      ...(keepLost && { keepLost }),
+    })
+    expect(lost).toEqual([
+      { txid: honest.txid, reason: { txid: squat.txid, tier: isMined ? 'proven' : 'unseen' } },
+    ])
+    expect([store.count(), store.pending(all)]).toEqual([before, []])
+  })
+
+  test('is not kept if it is built on two spends of one coin', async () => {
+    const { store, squat, honest } = await squatted()
+    const hopeless = spend(store, [
+      [squat, 2],
+      [honest, 2],
+    ])
+    const before = store.count()
+    expect(await store.submit([hopeless, squat, honest])).toMatchObject({ tier: 'unseen' })
+    expect([store.count(), store.pending({ hopeless, squat, honest })]).toEqual([before, []])
+  })
+
+  test('that the network rejected waits, until it is seen', async () => {
+    const { store, honest, all } = await squatted()
+    await store.writer.sightings([{ txid: honest.txid, status: 'rejected' }])
+    expect(await store.submit([honest])).toEqual({ txid: honest.txid, tier: 'rejected' })
+    expect([store.names(), store.pending(all)]).toEqual([[], ['honest']])
+    await store.writer.sightings([{ txid: honest.txid, status: 'seen' }])
+    expect([store.names(), store.pending(all)]).toEqual([['h'], []])
+  })
+
+  test('waits within a limit, at which the client that has the most loses its oldest', async () => {
+    const { store, root, squat, honest, further } = await squatted(4)
+    await store.submit([squat])
+    await store.submit([honest], { client: 'bb' })
+    const flood = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => store.chain.mint(name, { from: root }))
+    const all = { ...Object.fromEntries(flood.map((each, at) => [`${at}`, each])), honest, further }
+    for (const each of flood) await store.submit([each], { client: 'cc' })
+    expect(store.pending(all)).toEqual(['3', '4', '5', 'honest'])
+    await store.submit([further, honest], { client: 'bb' })
+    expect(store.pending(all)).toEqual(['4', '5', 'honest', 'further'])
+    await store.writer.sightings([{ txid: further.txid, status: 'seen' }])
+    expect([store.names(), store.pending(all)]).toEqual([
+      ['h', 'ho'],
+      ['4', '5'],
+    ])
+  })
+
+  test('keeps the ancestors that came along and are needed', async () => {
+    const { store, squat, honest } = await squatted()
+    await store.submit([squat])
+    const ordinal = inscribe(store, [], 'text')
+    const both = spend(store, [[honest, 2], [ordinal]])
+    const all = { honest, ordinal, both }
+    expect(await store.submit([both, honest, ordinal])).toMatchObject({ txid: squat.txid })
+    expect([store.facts(all), store.pending(all)]).toEqual([['ordinal'], ['honest', 'both']])
+  })
+})

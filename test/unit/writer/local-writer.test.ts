@@ -1,0 +1,220 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { LocalLog } from '../../../backend/src/facts/local-log.js'
+import { transactionFact } from '../../../backend/src/facts/log.js'
+import { canonicalRows } from '../../../backend/src/index/canonical.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { recordOf } from '../../support/protocol/block.js'
+import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
+import { OpenedWriter } from '../../support/writer/opened-writer.js'
+
+let store: OpenedWriter
+beforeEach(() => {
+  store = new OpenedWriter()
+})
+afterEach(() => store.close())
+
+function inscription(text: string): FakeTransaction {
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
+  return store.chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript }] })
+}
+
+const pendingOne = (satoshis: number): FakeTransaction =>
+  store.chain.spend({ inputs: [], outputs: [{ satoshis, lockingScript: p2pkh(1) }] })
+
+function indexRows(): Record<string, string[]> {
+  const sql = new Sql(storeFiles(store.folder).index)
+  const rows = canonicalRows(sql)
+  sql.close()
+  return rows
+}
+
+const cursor = (): number => Number(store.index("select value from meta where name = 'cursor'")[0]?.value)
+
+/** The connections of the writer, to make their files fail. */
+function filesOf({ writer }: OpenedWriter): { logFile: Sql; indexFile: Sql } {
+  return writer as unknown as { logFile: Sql; indexFile: Sql }
+}
+
+/** Lets a file grow no more. Returns what lets it grow again. */
+function fill(file: Sql): () => void {
+  const pages = Number(file.get('pragma page_count')?.page_count)
+  file.exec(`pragma max_page_count = ${pages}`)
+  return () => file.exec('pragma max_page_count = 1000000000')
+}
+
+describe('what is recorded together', () => {
+  test('shares a commit, and what fails of it fails alone', async () => {
+    const damaged = { txid: 'ab'.repeat(32), raw: Uint8Array.of(1, 2, 3) }
+    const [a, b] = [inscription('a'), inscription('b')]
+    const all = await Promise.allSettled([
+      store.writer.record([recordOf(a)]),
+      store.writer.record([damaged]),
+      store.writer.record([recordOf(b), damaged]),
+      store.writer.record([recordOf(b)]),
+    ])
+    expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
+    expect(store.facts({ a, b })).toEqual(['a', 'b'])
+    expect(store.index('select count(*) as commits from changes')).toEqual([{ commits: 1 }])
+    const admitted = all.flatMap((each) => (each.status === 'fulfilled' ? each.value.admitted : []))
+    expect(admitted.map(({ outpoint }) => outpoint.txid)).toEqual([a.txid, b.txid])
+  })
+
+  test('a submission that fails alone leaves nothing behind', async () => {
+    const before = store.count()
+    const [a, money] = [inscription('a'), pendingOne(5)]
+    const damaged = { txid: 'ab'.repeat(32), raw: Uint8Array.of(1, 2, 3) }
+    await expect(store.writer.record([recordOf(a), recordOf(money), damaged])).rejects.toThrow()
+    expect([store.count(), store.pending({ money })]).toEqual([before, []])
+    await store.know(a)
+    expect(store.facts({ a })).toEqual(['a'])
+  })
+})
+
+describe('at the start', () => {
+  test('everything is there, also what is pending', async () => {
+    const [a, money] = [inscription('a'), pendingOne(5)]
+    for (const each of [a, money]) await store.know(each)
+    const before = indexRows()
+    await store.reopen()
+    expect([store.facts({ a }), store.pending({ money })]).toEqual([['a'], ['money']])
+    expect(indexRows()).toEqual(before)
+    expect(store.writer.status).toEqual({ state: 'equal', done: 1 })
+    expect(await store.know(a)).toMatchObject({ admitted: [] })
+  })
+
+  test('a fact that the index lacks is applied: the process ended between the two commits', async () => {
+    const [a, b] = [inscription('a'), inscription('b')]
+    await store.know(a)
+    await store.reopen(({ log }) => {
+      const sql = new Sql(log)
+      new LocalLog(sql).insert(transactionFact(b))
+      sql.close()
+    })
+    expect(cursor()).toBe(store.count())
+    expect(store.index('select count(*) as n from out')).toEqual([{ n: 2 }])
+  })
+
+  test.each([
+    ['is gone', ({ index }: { index: string }) => rmSync(index)],
+    [
+      'is that of another log',
+      ({ index }: { index: string }) => change(index, "update meta set value = 'x' where name = 'log'"),
+    ],
+    [
+      'is that of another version',
+      ({ index }: { index: string }) => change(index, "update meta set value = 0 where name = 'version'"),
+    ],
+    [
+      'has other facts',
+      ({ index }: { index: string }) => change(index, "update meta set value = '1 00' where name = 'key'"),
+    ],
+    [
+      'is ahead of the log',
+      ({ index }: { index: string }) => change(index, "update meta set value = 99 where name = 'cursor'"),
+    ],
+    [
+      'was derived by other rules',
+      ({ index }: { index: string }) => change(index, "update meta set value = '[]' where name = 'rules'"),
+    ],
+  ])('an index that %s is derived again, to the same rows', async (_, damage) => {
+    const { chain } = store
+    await store.know(chain.genesis, 100)
+    for (const name of ['a', 'ab']) await store.know(chain.mint(name), 101)
+    const before = indexRows()
+    await store.reopen((files) => {
+      if (!_.includes('gone')) change(files.index, 'delete from name')
+      damage(files)
+    })
+    expect(indexRows()).toEqual(before)
+    expect(store.names()).toEqual(['a', 'ab'])
+  })
+
+  test('writes wait until the index has all facts, and settings do not', async () => {
+    for (let n = 0; n < 30; n++) await store.know(inscription(String(n)))
+    const late = inscription('late')
+    await store.reopen(({ index }) => rmSync(index))
+    await store.writer.close()
+    rmSync(storeFiles(store.folder).index)
+    const { LocalWriter } = await import('../../../backend/src/writer/local-writer.js')
+    store.writer = new LocalWriter(store)
+    expect(store.writer.status).toEqual({ state: 'rebuilding', done: 0 })
+    const recorded = store.writer.record([recordOf(late)])
+    await store.writer.setting('checked_tip', '5')
+    await store.writer.setting('tracker', 'scripts-only')
+    expect(store.log('select value from state')).toEqual([{ value: '5' }])
+    store.writer.deriveBy(store.admission)
+    await recorded
+    expect(store.index("select value from setting where name = 'tracker'")).toEqual([
+      { value: 'scripts-only' },
+    ])
+    expect(store.index('select count(*) as n from out')).toEqual([{ n: 31 }])
+  })
+
+  test('indexes of other versions are removed once this one has all facts', async () => {
+    const old = join(store.folder, 'index-0.db')
+    await store.reopen(() => writeFileSync(old, ''))
+    expect([existsSync(old), existsSync(storeFiles(store.folder).index)]).toEqual([false, true])
+  })
+})
+
+describe('a full disk', () => {
+  test.each(['logFile', 'indexFile'] as const)(
+    '%s: what cannot be stored is not, and the next is',
+    async (which) => {
+      await store.know(inscription('before'))
+      const [count, rows] = [store.count(), indexRows()]
+      const large = inscription('x'.repeat(60_000))
+      const more = Array.from({ length: 60 }, (_, n) => inscription(`more ${n}`))
+      const grow = fill(filesOf(store)[which])
+      const all = await Promise.allSettled(
+        [large, ...more].map((each) => store.writer.record([recordOf(each)])),
+      )
+      const codes = all.map((each) => (each.status === 'rejected' ? each.reason.code : each.status))
+      expect(codes).toContain('SQLITE_FULL')
+      grow()
+      const stored = [large, ...more].filter((_, at) => codes[at] === 'fulfilled')
+      expect(store.count()).toBe(count + stored.length)
+      if (stored.length === 0) expect(indexRows()).toEqual(rows)
+      for (const each of [large, ...more]) await store.know(each)
+      expect(cursor()).toBe(store.count())
+      const after = indexRows()
+      await store.reopen(({ index }) => rmSync(index))
+      expect(indexRows()).toEqual(after)
+    },
+  )
+
+  test('an index that cannot be committed is made up for before the next write', async () => {
+    const [a, b] = [inscription('a'), inscription('b')]
+    const { indexFile } = filesOf(store)
+    await store.writer.opened
+    const exec = indexFile.exec.bind(indexFile)
+    indexFile.exec = (sql) => {
+      if (sql === 'commit') throw Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
+      exec(sql)
+    }
+    await expect(store.know(a)).rejects.toMatchObject({ code: 'SQLITE_FULL' })
+    indexFile.exec = exec
+    // The log has it.
+    expect([store.facts({ a }), store.index('select count(*) as n from out')]).toEqual([['a'], [{ n: 0 }]])
+    await store.know(b)
+    expect(store.index('select count(*) as n from out')).toEqual([{ n: 2 }])
+    expect(cursor()).toBe(store.count())
+  })
+})
+
+test('a writer that is closed refuses what still waits for rules', async () => {
+  const { LocalWriter } = await import('../../../backend/src/writer/local-writer.js')
+  const other = new LocalWriter({ folder: join(store.folder, 'other') })
+  const recorded = other.record([recordOf(inscription('a'))])
+  await other.close()
+  await expect(recorded).rejects.toThrow('the writer is closed')
+})
+
+function change(filename: string, statement: string): void {
+  const sql = new Sql(filename)
+  sql.exec(statement)
+  sql.close()
+}
