@@ -76,7 +76,7 @@ function plainError(error: unknown): PlainError {
   return { name, message, stack, code: code === undefined ? undefined : String(code) }
 }
 
-/** The error again, told by its code. */
+/** The error again: its code says what it is. */
 export function revivedError({ name, message, stack, code }: PlainError): Error {
   return Object.assign(new Error(message), { name, ...(stack && { stack }), ...(code && { code }) })
 }
