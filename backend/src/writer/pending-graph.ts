@@ -61,8 +61,8 @@ export class IndexedSpends {
 
 /**
  * The pending transactions without which it cannot be decided whether these count, in the order in which they came: their pending
- * ancestors, and what spends the same coins as any of them, with its ancestors. Of what is in a conflict also the descendants that
- * are proven or seen, as they prove it. What lost already matters only as an ancestor.
+ * ancestors, and what spends the same coins as any of them, with its ancestors. Of what is in a conflict also the descendants: they
+ * may prove it, and none came before what it is built on. What lost already matters only as an ancestor, or if it is proven or seen.
  */
 export function relatedTo(
   candidates: readonly Candidate[],
@@ -100,27 +100,18 @@ export function relatedTo(
       }
       if (others.size > 1) isContested = true
     }
-    if (isContested)
-      for (const descendant of provenBehind(txid, { pending, indexed }))
-        add(descendant, { evenIfWaiting: true })
+    for (const each of isContested ? descendantsOf(txid, pending) : [])
+      add(each, { evenIfWaiting: pending.isProven(each) || indexed.isSeen(each) })
   }
   return [...found.values()].sort((one, other) => (one.pending?.arrived ?? 0) - (other.pending?.arrived ?? 0))
 }
 
-/** The pending descendants of a transaction that are proven or seen. */
-function provenBehind(
-  txid: string,
-  { pending, indexed }: { pending: Pending; indexed: IndexedSpends },
-): string[] {
-  const seen = new Set([txid])
-  const proven: string[] = []
-  for (const each of seen)
-    for (const child of pending.childrenOf(each)) {
-      if (seen.has(child)) continue
-      seen.add(child)
-      if (pending.isProven(child) || indexed.isSeen(child)) proven.push(child)
-    }
-  return proven
+/** The pending descendants of a transaction. */
+function descendantsOf(txid: string, pending: Pending): string[] {
+  const found = new Set([txid])
+  for (const each of found) for (const child of pending.childrenOf(each)) found.add(child)
+  found.delete(txid)
+  return [...found]
 }
 
 /** Whether two of the transactions spend one coin. */
