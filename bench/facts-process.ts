@@ -5,6 +5,7 @@ import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/blo
 import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { startServer } from '../src/server/server.js'
+import type { IndexMaintenance } from '../src/server/store/index-maintenance.js'
 import { batchesIn, headersIn, type NetworkIndex, readNetwork } from './facts-network.js'
 import { sizesOf } from './stored-bytes.js'
 import { configFor, SILENT, type Spent, spent } from './support.js'
@@ -70,7 +71,7 @@ async function fill(): Promise<Filled> {
 
 async function rebuild(): Promise<Rebuilt> {
   const node = await openNode({ config, logger: SILENT })
-  const took = await spent(() => node.maintenance.rebuild())
+  const took = await spent(() => (node.maintenance as IndexMaintenance).rebuild())
   if (node.maintenance.status.state !== 'equal') throw new Error('the index is not complete')
   await node.close()
   return { ...took, peak: process.resourceUsage().maxRSS * 1024, sizes: sizesOf(folder) }

@@ -13,6 +13,7 @@ import { fetchBounded, readJson } from '../client/bounded-fetch.js'
 import { SourceError } from '../client/errors.js'
 import { feeOf } from '../mining/sign-with-wallet.js'
 import type { Config } from '../server/config/config.js'
+import { advertisedHost } from '../server/discovery/advertised-host.js'
 import {
   ADVERTISEMENTS,
   type Advertisement,
@@ -21,7 +22,7 @@ import {
   advertisementLock,
   approvalOf,
 } from '../server/discovery/advertisement.js'
-import { advertisedHost, wantedAdvertisements } from '../server/discovery/discovery.js'
+import { wantedAdvertisements } from '../server/discovery/discovery.js'
 import {
   type AdvertisementPayer,
   FAKE_ADVERTISEMENT_PAYER,

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../server/config/config.js'
-import { type CommandContext, quieter, untilSignal, wholeNumber } from './command.js'
+import { type CommandContext, CommandError, quieter, untilSignal, wholeNumber } from './command.js'
 import type { CrawlCommand } from './crawl.js'
 import { openLog } from './terminal-log.js'
 
@@ -85,11 +85,18 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       )
     })
 
+  /** @throws CommandError where the settings name a store of the other kind than a command is for. */
+  const only = (config: Config, storage: Config['storage'], instead: string): void => {
+    if (config.storage !== storage)
+      throw new CommandError(`STORAGE is ${config.storage}: use ${instead}`, { exit: 'usage' })
+  }
+
   program
     .command('reindex')
     .description('rebuild the index from the transactions and what was admitted: see docs/durability.md')
     .action(async () => {
       const config = settings()
+      only(config, 'tables', 'minetree build-index --again')
       const { runReindex } = await import('./maintenance.js')
       await runReindex({ config, logger: await logFor(config), output: context.output })
     })
@@ -100,6 +107,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('<file>', 'must not exist yet')
     .action(async (file: string) => {
       const config = settings()
+      only(config, 'tables', 'minetree copy')
       const interruption = untilSignal()
       const { runBackup } = await import('./maintenance.js')
       const { output } = context
@@ -114,9 +122,12 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(async () => {
       const config = settings()
       const interruption = untilSignal()
-      const { runCheck } = await import('./maintenance.js')
+      const isFacts = config.storage === 'facts'
       const { output } = context
-      await interruption.during(() => runCheck({ config, output, signal: interruption.signal }))
+      const run = isFacts
+        ? (await import('./fact-maintenance.js')).runFactCheck
+        : (await import('./maintenance.js')).runCheck
+      await interruption.during(() => run({ config, output, signal: interruption.signal }))
     })
 
   program
@@ -125,9 +136,80 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('<file>', 'a file written by `minetree backup`')
     .action(async (file: string) => {
       const config = settings()
+      only(config, 'tables', 'minetree copy')
       const interruption = untilSignal()
       const { runRestore } = await import('./maintenance.js')
       const { output } = context
       await interruption.during(() => runRestore({ config, file, output, signal: interruption.signal }))
+    })
+
+  program
+    .command('copy')
+    .description('copy a store of facts to an empty folder, while the service runs: see docs/operating.md')
+    .argument('<from>', 'the folder of the store')
+    .argument('<to>', 'holds no store yet')
+    .action(async (from: string, to: string) => {
+      const interruption = untilSignal()
+      const { runCopy } = await import('./fact-maintenance.js')
+      const { output } = context
+      await interruption.during(() => runCopy({ from, to, output, signal: interruption.signal }))
+    })
+
+  program
+    .command('build-index')
+    .description('build the index of this version from the log, before it is started: see docs/operating.md')
+    .option('--again', 'derive it again where it is there already; the service must not run', false)
+    .action(async ({ again }: { again: boolean }) => {
+      const config = settings()
+      only(config, 'facts', 'minetree reindex')
+      const interruption = untilSignal()
+      const { runBuildIndex } = await import('./fact-maintenance.js')
+      const { output } = context
+      await interruption.during(() => runBuildIndex({ config, again, output, signal: interruption.signal }))
+    })
+
+  program
+    .command('setting')
+    .description('print what the index of a log is derived by, or replace it: see docs/operating.md')
+    .argument('[name]', 'such as genesis or tracker')
+    .argument('[value]', 'replaces it; the service must not run')
+    .option('--restored', 'raise the scores of a log that was restored from elsewhere', false)
+    .action(
+      async (name: string | undefined, value: string | undefined, { restored }: { restored: boolean }) => {
+        const config = settings()
+        only(config, 'facts', 'the environment')
+        const { runSetting } = await import('./fact-maintenance.js')
+        const change = {
+          restored,
+          ...(name !== undefined && { name }),
+          ...(value !== undefined && { value }),
+        }
+        await runSetting({ config, output: context.output, ...change })
+      },
+    )
+
+  program
+    .command('purge')
+    .description(
+      'overwrite content in the log, and block it; the service must not run: see docs/operating.md',
+    )
+    .argument('<outpoint>', 'an output with the content')
+    .requiredOption('--reason <text>', 'for the operator; it is shown to nobody else')
+    .action(async (outpoint: string, { reason }: { reason: string }) => {
+      const config = settings()
+      only(config, 'facts', 'minetree block')
+      const { runPurge } = await import('./fact-maintenance.js')
+      await runPurge({ config, outpoint, reason, output: context.output })
+    })
+
+  program
+    .command('prune')
+    .description('drop unproven transactions that were unseen for 14 days; the service must not run')
+    .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
+    .action(async ({ force }: { force: boolean }) => {
+      const config = settings()
+      only(config, 'facts', 'nothing: tables keep everything')
+      const { runPrune } = await import('./fact-maintenance.js')
+      await runPrune({ config, force, output: context.output })
     })
 }

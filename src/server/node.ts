@@ -1,3 +1,4 @@
+import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
 import { StoreUnavailableError } from '../../backend/src/graph/errors.js'
@@ -7,8 +8,9 @@ import { ConfigError, reasonOf, StartError } from './config/errors.js'
 import { CachingStore } from './store/caching-store.js'
 import { assertComplete, IndexMaintenance, type NodeIndex } from './store/index-maintenance.js'
 import { placeOf } from './store/open-database.js'
-import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
+import { type Deploy, pinGenesis, pinTracker } from './store/pinned-genesis.js'
 import { type FactStores, openStores, type Stores } from './store/stores.js'
+import { admissionOptions } from './submission/admission-options.js'
 import { BacklogWorker } from './submission/backlog-worker.js'
 import { createOverlay, type Overlay } from './submission/overlay.js'
 import type { WriteLock } from './submission/submission-queue.js'
@@ -25,6 +27,8 @@ export interface Node {
   backlog: BacklogWorker | undefined
   /** Ordinals with missing ancestors. */
   ancestors: AncestorQueue
+  /** A port by which another thread writes to a store of facts; missing where each thread writes by itself. */
+  shareWriter: (() => MessagePort) | undefined
   /** Whether other processes may write to the database. */
   isShared: boolean
   /** How many failed hooks wait in the outbox. */
@@ -64,6 +68,7 @@ export async function openNode({
         logger.warn({ transactions }, 'a conflict was resolved differently: a branch was reorganised')
         overlay?.emit({ kind: 'reorganised', transactions })
       },
+      logger,
     })
     const { outbox, held, ancestors, failedHooksWaiting, isShared } = stores
     const onWrite = async (): Promise<void> => index?.onForeignWrite?.()
@@ -72,6 +77,11 @@ export async function openNode({
     await graph.open()
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
     const hasQueue = 'index' in stores
+    if ('index' in stores) {
+      await pinTracker(graph.settings, config)
+      stores.deriveBy(admissionOptions(config))
+      await stores.index.open()
+    }
     overlay = createOverlay({ config, graph, outbox, held, hasQueue, logger })
     const { engine } = overlay
     if (deployed !== undefined) await engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
@@ -81,8 +91,19 @@ export async function openNode({
         : await maintain(stores, { graph, writeLock: engine.writeLock, logger })
     const { maintenance, backlog } = index
     engine.writeLock.assertIndexComplete = () => assertComplete(maintenance.status)
+    const shareWriter = 'index' in stores ? stores.shareWriter : undefined
     return {
-      ...{ config, graph, overlay, maintenance, backlog, ancestors, isShared, failedHooksWaiting },
+      ...{
+        config,
+        graph,
+        overlay,
+        maintenance,
+        backlog,
+        ancestors,
+        shareWriter,
+        isShared,
+        failedHooksWaiting,
+      },
       close,
     }
   } catch (error) {

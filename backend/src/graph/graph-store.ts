@@ -59,16 +59,24 @@ export interface RecordOptions {
     /** Who submits it, as up to 8 bytes in hex. */
     client?: string | undefined
   }
-  /** How many writes of the same client wait already, for a store that has a queue: clients take turns. */
-  ahead?: number | undefined
-  /** Where it stands in the queue of a store that has one: see `Place` of the writer. */
-  place?: { priority?: number; weight?: number; patience?: number }
+  /** Where the write stands, for a store that has a queue. */
+  place?: WritePlace
   /** Set after the index was emptied: spends are recorded again even where the transaction's bytes are stored. */
   again?: boolean
   /** Called for what the rules do not admit. */
   onRefusal?: OnRefusal
   /** Called with what has changed of all that is derived from records. */
   onDerived?: (changed: readonly Dependency[]) => void
+}
+
+/** Where a write stands in the queue of a store. */
+export interface WritePlace {
+  /** The highest goes first; by default 0, before any submission. */
+  priority?: number
+  /** About how much there is to write, in bytes. */
+  weight?: number
+  /** For how many milliseconds it may wait behind one write in progress; by default, as long as it takes. */
+  patience?: number
 }
 
 /** A stored transaction whose bytes are only read when asked for. */

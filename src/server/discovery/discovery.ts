@@ -1,4 +1,4 @@
-import { type LookupQuestion, PrivateKey } from '@bsv/sdk'
+import type { LookupQuestion } from '@bsv/sdk'
 import { Mutex } from 'async-mutex'
 import { z } from 'zod'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
@@ -13,6 +13,7 @@ import type { AnsweringOutput } from '../../../backend/src/lookup-services/outpu
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { Config } from '../config/config.js'
+import { advertisedHost } from './advertised-host.js'
 import {
   ADVERTISEMENTS,
   type Advertisement,
@@ -79,23 +80,6 @@ export function openDiscovery(config: DiscoveryConfig, graph: DiscoveryStore): D
       }
     },
   }
-}
-
-/** Reads the advertisements of this host; undefined if it has none. */
-export function advertisementReader(
-  config: Parameters<typeof advertisedHost>[0],
-): AdvertisementReader | undefined {
-  const host = advertisedHost(config)
-  return host && new AdvertisementReader(host.key.toPublicKey())
-}
-
-/** The key of this host and where it answers, without a slash at the end: clients add `/submit`. */
-export function advertisedHost(
-  config: Pick<DiscoveryConfig, 'serverPrivateKey' | 'hostingUrl'>,
-): { key: PrivateKey; url: string } | undefined {
-  const { serverPrivateKey, hostingUrl } = config
-  if (serverPrivateKey === undefined || hostingUrl === undefined) return undefined
-  return { key: PrivateKey.fromHex(serverPrivateKey), url: hostingUrl.replace(/\/+$/, '') }
 }
 
 /**

@@ -15,7 +15,7 @@ import { CACHE } from '../../gateway/http/caching.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import { outpoint, text } from '../../gateway/http/schemas.js'
 import type { Config } from '../config/config.js'
-import { advertisedHost } from '../discovery/discovery.js'
+import { advertisedHost } from '../discovery/advertised-host.js'
 import { versionOfTree } from '../store/pinned-genesis.js'
 
 const mintingShape = z.strictObject({

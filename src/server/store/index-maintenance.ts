@@ -25,8 +25,6 @@ export interface NodeIndex {
   start(): void
   /** Makes it complete. */
   run(): Promise<void>
-  /** Derives all of it again, needed or not. */
-  rebuild(): Promise<void>
   close(): Promise<void>
 }
 

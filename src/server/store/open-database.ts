@@ -10,6 +10,7 @@ import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/database.js'
 import type { Config } from '../config/config.js'
 import { mongoPlace } from '../config/mongo-url.js'
+import { otherStorage } from './facts/other-storage.js'
 import type { Database } from './open-mysql.js'
 
 export type { Database }
@@ -133,8 +134,7 @@ export function placeOf({ dataDir, knexUrl, mongoUrl }: Place & Pick<Config, 'mo
  * @throws what the file system or SQLite throws if the folder or the file cannot be used; Error if another process has it.
  */
 export async function openSqlite(folder: string): Promise<Database> {
-  await makeFolder(folder)
-  const unlock = lock(folder)
+  const unlock = await lockFolder(folder, 'tables')
   try {
     const database = await connectSqlite(folder)
     return { ...database, close: () => database.close().then(unlock) }
@@ -142,6 +142,19 @@ export async function openSqlite(folder: string): Promise<Database> {
     unlock()
     throw error
   }
+}
+
+/**
+ * Creates the folder of a store, unless it is there, and keeps other processes out until what it returns is called.
+ *
+ * @throws what the file system or SQLite throws if the folder cannot be used; Error if another process has it, or it holds a store
+ * of the other kind.
+ */
+export async function lockFolder(folder: string, storage: 'tables' | 'facts'): Promise<() => void> {
+  await makeFolder(folder)
+  const other = otherStorage(folder, storage)
+  if (other !== undefined) throw new Error(other)
+  return lockFile(folder)
 }
 
 /**
@@ -207,8 +220,8 @@ export async function connectSqlite(folder: string): Promise<Database> {
  * One process writes at a time, as it checks for conflicting spends before it writes. An exclusive SQLite lock on a separate
  * file keeps a second process out, and ends with the process that holds it, however that ends.
  */
-function lock(folder: string): () => void {
-  const connection = openFile(join(folder, 'minetree.lock'))
+export function lockFile(folder: string, name = 'minetree.lock'): () => void {
+  const connection = openFile(join(folder, name))
   try {
     connection.exec('pragma busy_timeout = 0; begin exclusive;')
   } catch (cause) {

@@ -73,6 +73,34 @@ export async function pinGenesis(options: {
   return { config: withGenesis({ ...config, terms: { ...config.terms, covenantVersion } }, root) }
 }
 
+/** The setting of a log that says what decides which of its proofs count. */
+const TRACKER = 'tracker'
+
+/** What decides which proofs count, as a log keeps it. */
+export function trackerOf({
+  chainTracker,
+}: Pick<Config, 'chainTracker'>): 'headers' | 'tracker' | 'scripts-only' {
+  return chainTracker === 'headers' || chainTracker === 'scripts-only' ? chainTracker : 'tracker'
+}
+
+/**
+ * Has a log keep what decides which proofs count: its index follows from that.
+ *
+ * @throws ConfigError if it keeps something else.
+ */
+export async function pinTracker(
+  settings: HostStore['settings'],
+  config: Pick<Config, 'chainTracker' | 'dataDir'>,
+): Promise<void> {
+  const tracker = trackerOf(config)
+  const pinned = await settings.get(TRACKER)
+  if (pinned === undefined) await settings.set(TRACKER, tracker)
+  else if (pinned !== tracker)
+    throw new ConfigError(
+      `CHAIN_TRACKER: proofs of the store in ${config.dataDir} count by ${JSON.stringify(pinned)}, not ${JSON.stringify(tracker)}: minetree setting tracker ${tracker} replaces that`,
+    )
+}
+
 /**
  * The version of a tree's covenant, from the code of its root; undefined if the store does not have the root, or minetree has
  * not deployed such a covenant.

@@ -1,3 +1,5 @@
+import type { MessagePort } from 'node:worker_threads'
+import { type Logger, pino } from 'pino'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
@@ -5,16 +7,11 @@ import type { OnReorg } from '../../../backend/src/storage/write/graph-store-bas
 import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import type { Config } from '../config/config.js'
-import type { NodeIndex } from './index-maintenance.js'
 import { connectSqlite, openDatabase, openSqlite } from './open-database.js'
+import type { FactStores } from './open-facts.js'
 import type { Stores } from './open-mongo.js'
 
-export type { Stores }
-
-/** A store of facts: it makes its index complete by itself, and writes to it wait in a queue of its own. */
-export interface FactStores extends Omit<Stores, 'maintenance'> {
-  index: NodeIndex
-}
+export type { FactStores, Stores }
 
 /**
  * Connects to the database in the settings.
@@ -24,7 +21,17 @@ export interface FactStores extends Omit<Stores, 'maintenance'> {
  */
 export async function openStores(
   config: Config,
-  { onReorg, isSecond = false }: { onReorg: OnReorg; isSecond?: boolean },
+  {
+    onReorg,
+    isSecond = false,
+    logger = pino({ level: 'silent' }),
+  }: {
+    onReorg: OnReorg
+    isSecond?: boolean
+    /** For a second thread: where the writer of a store of facts takes its writes. */
+    writerPort?: MessagePort
+    logger?: Logger
+  },
 ): Promise<Stores | FactStores> {
   const { mongoUrl, storage } = config
   if (mongoUrl !== undefined) {
@@ -32,7 +39,10 @@ export async function openStores(
     const { openMongo } = await import('./open-mongo.js')
     return await openMongo({ url: mongoUrl, onReorg, isWatched: !isSecond })
   }
-  if (storage === 'facts') throw new Error('STORAGE=facts is not part of this version yet')
+  if (storage === 'facts') {
+    const { openFacts } = await import('./open-facts.js')
+    return await openFacts(config, { onReorg, logger })
+  }
   const database = await openDatabase(config, isSecond ? connectSqlite : openSqlite)
   const { writer, reader, isShared, close } = database
   const graph = new SqlGraphStore({ writer, reader, onReorg })

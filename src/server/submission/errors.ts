@@ -63,6 +63,11 @@ export class ClientQueueFullError extends AnswerError {
   }
 }
 
+/** One write in progress takes long: nothing of this one was stored. */
+export class WriteInProgressError extends NotReadyError {
+  override readonly headers = RETRY_SOON
+}
+
 /** Other submissions kept this one from being verified in time. */
 export class VerificationTimeoutError extends NotReadyError {
   override readonly headers = { 'Retry-After': '30' }

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads'
+import { type MessagePort, Worker } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
@@ -47,7 +47,7 @@ export const SUBMISSION_WORKER = new URL('./submission-worker.js', import.meta.u
 
 interface LargeSubmissionsOptions {
   config: Config
-  node: { overlay: Overlay; graph: CachingStore }
+  node: { overlay: Overlay; graph: CachingStore; shareWriter?: (() => MessagePort) | undefined }
   logger: Logger
   worker: URL
 }
@@ -191,9 +191,10 @@ class WorkerThread {
     const heap = Math.ceil((config.limits.maxProvenInputs * BYTES_PER_INPUT) / MiB)
     const { headers } = node.overlay.proofs
     const headersPort = headers && shareHeaders(headers)
+    const writerPort = node.shareWriter?.()
     this.worker = new Worker(options.worker, {
-      workerData: { config, headersPort } satisfies WorkerData,
-      transferList: headersPort ? [headersPort] : [],
+      workerData: { config, headersPort, writerPort } satisfies WorkerData,
+      transferList: [headersPort, writerPort].filter((port) => port !== undefined),
       resourceLimits: {
         maxOldGenerationSizeMb: Math.max(MAX_HEAP_MIB, heap),
         maxYoungGenerationSizeMb: YOUNG_HEAP_MIB,

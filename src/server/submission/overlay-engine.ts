@@ -28,10 +28,18 @@ import {
   readTransaction,
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
+import { submissionPlace } from '../../../backend/src/writer/queue.js'
+import { WriterBusyError } from '../../../backend/src/writer/writer.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
 import type { Limits } from '../config/limits.js'
-import { ConflictError, InvalidSubmissionError, UnknownTopicError, verdictOf } from './errors.js'
+import {
+  ConflictError,
+  InvalidSubmissionError,
+  UnknownTopicError,
+  verdictOf,
+  WriteInProgressError,
+} from './errors.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import {
@@ -260,11 +268,14 @@ export class OverlayEngine {
   }
 
   private async write(unit: UnitOfWork, ahead?: number): Promise<STEAK> {
+    const { contents } = unit
     if (this.options.hasQueue) {
-      const [steak] = await this.writeLock.run(() => this.writeTogether([unit], { ahead }))
+      const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
+      // Whoever follows the chain, or imports files, has time.
+      if (unit.requestId !== undefined) Object.assign(place, { patience })
+      const [steak] = await this.writeLock.run(() => this.writeTogether([unit], { place }))
       return steak ?? {}
     }
-    const { contents } = unit
     // While nobody waits for the lock, there is no order to decide.
     const behind = this.writeLock.isLocked ? await this.workBehind(contents) : 0
     const submitted = { bytes: contents.length, behind, ahead }
@@ -280,10 +291,7 @@ export class OverlayEngine {
    * @throws ConflictError if the subject of one loses, and whatever else fails: then nothing is stored. But of a single one,
    * whose conflicts are not decided yet, the ancestors are, so that a retry continues behind them.
    */
-  private async writeTogether(
-    units: UnitOfWork[],
-    { ahead }: Pick<RecordOptions, 'ahead'> = {},
-  ): Promise<STEAK[]> {
+  private async writeTogether(units: UnitOfWork[], options?: Pick<RecordOptions, 'place'>): Promise<STEAK[]> {
     const subjects = new Set(units.map(({ contents }) => contents.subject.txid))
     const refusals = new Map<string, TopicRefusal>()
     const onRefusal = (refusal: TopicRefusal): void => {
@@ -298,9 +306,10 @@ export class OverlayEngine {
       const [first, ...others] = units
       // Of several, each is written alone if one of them loses.
       const waiting = first && others.length === 0 ? { keepLost: waitingFor(first) } : {}
-      await this.record(records, { subjects: [...subjects], onRefusal, ahead, ...waiting })
+      await this.record(records, { subjects: [...subjects], onRefusal, ...options, ...waiting })
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
+      if (cause instanceof WriterBusyError) throw new WriteInProgressError(cause.message, { cause })
       if (cause instanceof UnstableReadError && units.length === 1)
         await this.record({
           transactions: records.transactions.filter(({ txid }) => !subjects.has(txid)),

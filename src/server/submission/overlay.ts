@@ -6,8 +6,6 @@ import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
-import type { OrdinalsPolicy } from '../../../backend/src/graph/ordinals-policy.js'
-import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import type { HookFailure } from '../../../backend/src/lookup-services/hook-retries.js'
 import type { RetryOptions } from '../../../backend/src/lookup-services/hooks.js'
 import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLookupService.js'
@@ -19,8 +17,8 @@ import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTo
 import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
 import { openBlockHeaders } from '../chain/open-headers.js'
 import type { Config } from '../config/config.js'
-import type { AdvertisementReader } from '../discovery/advertisement.js'
-import { advertisementReader, type Discovery, openDiscovery } from '../discovery/discovery.js'
+import { type Discovery, openDiscovery } from '../discovery/discovery.js'
+import { admissionOptions, policyOf } from './admission-options.js'
 import { OverlayEngine } from './overlay-engine.js'
 
 /** What most transactions are refused for: they are neither a mint nor an ordinal. */
@@ -140,35 +138,6 @@ export function createOverlay(options: {
       for (const service of Object.values(services)) await service.close()
     },
   }
-}
-
-type AdmissionConfig = Pick<
-  Config,
-  'deployment' | 'maxContentBytes' | 'contentTypes' | 'limits' | 'serverPrivateKey' | 'hostingUrl'
->
-
-/**
- * How a store of this host derives admissions.
- *
- * @param advertisements Reads those of this host, if it can be found by them; by default one of its own.
- */
-export function admissionOptions(
-  config: AdmissionConfig,
-  advertisements: AdvertisementReader | undefined = advertisementReader(config),
-): AdmissionOptions {
-  const { deployment, limits } = config
-  return {
-    rules: (onRefusal) => ({
-      ...admissionRules({ deployment, policy: policyOf(config), onRefusal }),
-      others: advertisements && ((transaction) => advertisements.admitted(transaction)),
-    }),
-    pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },
-    reevaluations: limits.maxReevaluations,
-  }
-}
-
-function policyOf({ maxContentBytes, contentTypes }: AdmissionConfig): OrdinalsPolicy {
-  return { maxContentBytes, ...(contentTypes && { contentTypes }) }
 }
 
 /** The topics to submit to when `topics` are asked for, each once: a mint belongs in both (`spec/overlay.md`, Topics). */

@@ -35,6 +35,8 @@ export interface WorkerData {
   config: Config
   /** Where block headers are asked for ({@link SharedHeaders}); undefined if proofs are not checked. */
   headersPort: MessagePort | undefined
+  /** Where the writer of a store of facts takes writes of this thread; undefined if this thread writes itself. */
+  writerPort: MessagePort | undefined
 }
 
 /** The messages that this thread receives, and those that it posts. */
@@ -62,13 +64,15 @@ export interface LogRecord {
 const port = parentPort
 if (port === null) throw new Error('submission-worker runs in a worker thread only')
 const report = (message: WorkerReport): void => port.postMessage(message)
-const { config, headersPort } = workerData as WorkerData
+const { config, headersPort, writerPort } = workerData as WorkerData
 const headers = headersPort && new SharedHeaders(headersPort)
 const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
 const changes = new RecordedChanges()
+/** Whether writes wait in a queue of the store: then this thread admits any number at once. */
+const hasQueue = writerPort !== undefined
 let opening: Promise<Overlay> | undefined
 
 /** @throws StoreUnavailableError if the store cannot be reached; the next submission tries again. */
@@ -76,12 +80,14 @@ async function open(): Promise<Overlay> {
   const { graph, outbox, held } = await openStores(config, {
     onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
     isSecond: true,
+    ...(writerPort && { writerPort }),
   })
   const overlay = createOverlay({
     config,
     graph: changes.of(graph),
     outbox,
     held,
+    hasQueue,
     headers,
     retries: false,
     logger,
@@ -105,7 +111,7 @@ const verified = new Map<number, VerifiedSubmission>()
 const admitting = new Mutex()
 
 async function verify(id: number, { beef, topics, requestId, client }: Submission): Promise<void> {
-  await admitting.waitForUnlock()
+  if (!hasQueue) await admitting.waitForUnlock()
   const { engine } = await overlay()
   const contents = readBeef(beef)
   const sources = await engine.verify(contents, topics)
@@ -119,9 +125,10 @@ async function admit(ids: number[]): Promise<Admitted> {
     return submission
   })
   const { engine } = await overlay()
+  const [first, ...others] = submissions
+  if (hasQueue && first !== undefined) return { steaks: [await engine.admit(first)], changes: changes.take() }
   return await admitting.runExclusive(async () => {
     changes.take()
-    const [first, ...others] = submissions
     if (first !== undefined && others.length === 0)
       return { steaks: [await engine.admit(first)], changes: changes.take() }
     return { steaks: await engine.admitTogether(submissions), changes: changes.take() }

@@ -4,6 +4,7 @@ import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { Node } from '../../../src/server/node.js'
+import { IndexMaintenance } from '../../../src/server/store/index-maintenance.js'
 import {
   beefOf,
   type FakeChain,
@@ -27,8 +28,10 @@ export type Deed =
 
 /** Has a node do it. */
 export async function does({ overlay, graph, maintenance }: Node, deed: Deed): Promise<void> {
-  if (deed.do === 'reindex') await maintenance.rebuild()
-  else if (deed.do === 'evict') await graph.evict(parseOutpoint(deed.outpoint))
+  if (deed.do === 'reindex') {
+    // The index of facts is derived again by `minetree build-index` alone.
+    if (maintenance instanceof IndexMaintenance) await maintenance.rebuild()
+  } else if (deed.do === 'evict') await graph.evict(parseOutpoint(deed.outpoint))
   else if (deed.do === 'sight') await graph.sightings.record([deed])
   else if (deed.do === 'block') {
     const { kind, value } = deed

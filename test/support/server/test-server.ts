@@ -10,6 +10,7 @@ import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import type { Node } from '../../../src/server/node.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
 import { withCanonicalLineages } from '../storage/canonical-lineages.js'
+import { factRows, holdsFacts } from '../storage/fact-rows.js'
 import { withoutLife, withoutOrder } from '../storage/insertion-order.js'
 import { testConfig } from '../storage/test-storage.js'
 import { until } from './waiting.js'
@@ -142,6 +143,7 @@ function testServer({ url, node, stop }: RunningServer, dataDir: string): TestSe
 
 /** What the store in a folder holds, read past the server. */
 export function storedRows(dataDir: string): Record<string, string[]> {
+  if (holdsFacts(dataDir)) return factRows(dataDir)
   const database = new Database(join(dataDir, 'minetree.sqlite'), { readonly: true })
   try {
     const tables = database

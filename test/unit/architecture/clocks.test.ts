@@ -15,6 +15,8 @@ const WALL_CLOCK: Record<string, string> = {
   'backend/src/facts/log-file.ts': 'what scores count from, once in the life of a log',
   'backend/src/facts/local-log.ts': 'says when a fact came',
   'backend/src/storage/write/admission-tables.ts': 'what scores count from, once in the life of a store',
+  'src/server/store/facts/copy-log.ts': 'the base of the next scores',
+  'src/server/store/facts/retention.ts': 'when content was blocked, and how old a fact is',
   'src/server/store/backup/backup.ts': 'a restored store continues above what its scores can have come to',
   'src/server/store/backup/backup-file.ts': 'says when a backup was made',
   'backend/src/storage/write/graph-store-base.ts': 'says since when an output is blocked',

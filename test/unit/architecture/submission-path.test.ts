@@ -33,7 +33,7 @@ const NO_STEP = [
   /^src\/client\//,
   // Parts that are put together, and work in the background.
   /^backend\/src\/(lookup-services\/|storage\/write\/hook-outbox)/,
-  /^src\/server\/(app|node|read-app|server|submission\/(overlay|backlog-worker))\.ts$/,
+  /^src\/server\/(app|node|read-app|server|submission\/(overlay|admission-options|backlog-worker))\.ts$/,
 ]
 
 /** Where submissions of 64 KiB and more take another thread. */

@@ -17,6 +17,7 @@ import {
 import { encodeTransaction, varint } from '../../../support/protocol/raw-transaction.js'
 import { proofOf } from '../../../support/protocol/transactions.js'
 import { useHeaderWorlds } from '../../../support/server/header-world.js'
+import { holdWrites } from '../../../support/server/held-writes.js'
 import {
   type Answer,
   posted,
@@ -261,13 +262,7 @@ describe('submissions that wait', () => {
     beefs: Uint8Array[],
     { refusals, from = [] }: { refusals: number; from?: string[] },
   ): Promise<number[]> {
-    let release = (): void => {}
-    const held = server.node.overlay.engine.writeLock.run(
-      async () =>
-        await new Promise<void>((resolve) => {
-          release = resolve
-        }),
-    )
+    const held = holdWrites(server.node)
     let answered = 0
     const answers = beefs.map(async (beef, at) => {
       const address = from[at]
@@ -282,8 +277,7 @@ describe('submissions that wait', () => {
     })
     // Those over the limit are answered at once, while the others wait.
     while (answered < refusals) await sleep(10)
-    release()
-    await held
+    await held.release()
     return (await Promise.all(answers)).sort()
   }
 
@@ -322,17 +316,15 @@ describe('submissions that wait', () => {
     await taken(server, beefOf(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })))
     const order: string[] = []
     const answered: Promise<unknown>[] = []
-    const { writeLock } = server.node.overlay.engine
-    const waiting = jest.spyOn(writeLock, 'runIfNeeded')
     // What comes later is due later, on a busy machine much later.
     const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now())
-    await writeLock.run(async () => {
-      const beefs = { large: note(20_000), parent: beefOf(parent), small: note() }
-      for (const [name, beef] of Object.entries(beefs)) {
-        answered.push(send(server, beef).then(() => order.push(name)))
-        await until(() => waiting.mock.calls.length === answered.length, `${name} waits`)
-      }
-    })
+    const held = holdWrites(server.node)
+    const beefs = { large: note(20_000), parent: beefOf(parent), small: note() }
+    for (const [name, beef] of Object.entries(beefs)) {
+      answered.push(send(server, beef).then(() => order.push(name)))
+      await until(() => held.waiting() === answered.length, `${name} waits`)
+    }
+    await held.release()
     clock.mockRestore()
     await Promise.all(answered)
     expect(order).toEqual(['small', 'parent', 'large'])

@@ -1,0 +1,150 @@
+import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Config } from '../server/config/config.js'
+import { buildIndex } from '../server/store/facts/build-index.js'
+import { checkFacts } from '../server/store/facts/check-facts.js'
+import { copyLog } from '../server/store/facts/copy-log.js'
+import { readSettings, writeSetting } from '../server/store/facts/log-settings.js'
+import { prune, purge } from '../server/store/facts/retention.js'
+import { admissionOptions } from '../server/submission/admission-options.js'
+import { CommandError } from './command.js'
+import { bytesText, type CommandOutput, grouped } from './output.js'
+
+interface FactCommand {
+  signal: AbortSignal
+  output: CommandOutput
+}
+
+/** Copies a store and reports its size. @throws as {@link copyLog}. */
+export async function runCopy({
+  output,
+  ...options
+}: FactCommand & { from: string; to: string }): Promise<void> {
+  const { to } = options
+  const progress = output.progress()
+  try {
+    const copied = await copyLog({
+      ...options,
+      onProgress: ({ facts, share }) => progress.update(() => ({ text: `${grouped(facts)} facts`, share })),
+    })
+    progress.end()
+    output.result({ to, ...copied }, `copied ${grouped(copied.facts)} facts to ${to}, verified`)
+  } finally {
+    progress.end()
+  }
+}
+
+/**
+ * Verifies all facts and the index, and prints what is damaged.
+ *
+ * @throws as {@link checkFacts}; CommandError if anything is.
+ */
+export async function runFactCheck({ output, ...options }: FactCommand & { config: Config }): Promise<void> {
+  const progress = output.progress()
+  let damaged = 0
+  try {
+    const { facts, bytes } = await checkFacts({
+      ...options,
+      admission: admissionOptions,
+      onProgress: ({ facts, share }) =>
+        progress.update(() => ({ text: `${grouped(facts)} verified`, share })),
+      onDamage(damage) {
+        damaged++
+        progress.end()
+        const { problem, kind, id, rows } = damage
+        output.result(
+          damage,
+          `${problem}: ${kind} ${id}${rows === undefined ? '' : `, ${grouped(rows)} rows`}`,
+        )
+      },
+    })
+    progress.end()
+    const verified = `${grouped(facts)} facts, ${bytesText(bytes)}, and their index`
+    if (damaged > 0)
+      throw new CommandError(`${grouped(damaged)} damaged of ${verified}: see docs/operating.md`)
+    output.result({ facts, bytes, damaged }, `verified ${verified}`)
+  } finally {
+    progress.end()
+  }
+}
+
+/** Builds the index of this version. @throws as {@link buildIndex}. */
+export async function runBuildIndex({
+  output,
+  ...options
+}: FactCommand & { config: Config; again: boolean }): Promise<void> {
+  const progress = output.progress()
+  try {
+    const built = await buildIndex({
+      ...options,
+      admission: admissionOptions,
+      onProgress: (share) => progress.update(() => ({ text: 'building', share })),
+    })
+    progress.end()
+    output.result(
+      { built },
+      built ? 'built the index' : 'the index of this version is there: --again derives it again',
+    )
+  } finally {
+    progress.end()
+  }
+}
+
+/** Prints what the log is derived by, or replaces one of it. @throws as {@link writeSetting}; CommandError without a log. */
+export async function runSetting({
+  output,
+  config,
+  name,
+  value,
+  restored,
+}: Omit<FactCommand, 'signal'> & {
+  config: Config
+  name?: string
+  value?: string
+  restored: boolean
+}): Promise<void> {
+  const { dataDir } = config
+  if (restored) await writeSetting(dataDir, 'restored')
+  else if (name !== undefined && value !== undefined) await writeSetting(dataDir, { name, value })
+  for (const [each, held] of await readSettings(dataDir))
+    if (name === undefined || name === each) output.result({ name: each, value: held }, `${each}=${held}`)
+}
+
+/** Removes a body from the log. @throws as {@link purge}. */
+export async function runPurge({
+  output,
+  config,
+  outpoint,
+  reason,
+}: Omit<FactCommand, 'signal'> & { config: Config; outpoint: string; reason: string }): Promise<void> {
+  const { sha256, outpoints } = await purge(config.dataDir, outpointOf(outpoint), reason)
+  output.result(
+    { sha256, outpoints },
+    `overwrote and blocked ${sha256} in ${grouped(outpoints.length)} outputs:`,
+    ...outpoints.map((each) => `  ${each}`),
+    'copies may be left in backups and copies of the store, at peers, and in caches in front of this host',
+  )
+}
+
+/** @throws CommandError (`usage`) */
+function outpointOf(text: string): Outpoint {
+  try {
+    return parseOutpoint(text)
+  } catch (error) {
+    if (!(error instanceof PointerError)) throw error
+    throw new CommandError(`${JSON.stringify(text)} is no outpoint, <txid>_<vout>`, { exit: 'usage' })
+  }
+}
+
+/** Drops what nobody has seen. @throws as {@link prune}. */
+export async function runPrune({
+  output,
+  config,
+  force,
+}: Omit<FactCommand, 'signal'> & { config: Config; force: boolean }): Promise<void> {
+  const keepsNames = config.chainSources.length === 0 && !force
+  const { transactions, bytes } = await prune(config.dataDir, { keepsNames })
+  output.result(
+    { transactions, bytes },
+    `dropped ${grouped(transactions)} transactions, ${bytesText(bytes)}, that are unproven and were unseen for 14 days`,
+  )
+}

@@ -1,0 +1,70 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import type { Writer } from '../../../../backend/src/writer/writer.js'
+import type { IndexStatus, NodeIndex } from '../index-maintenance.js'
+
+/** How long a start waits, in milliseconds, before the server listens and says how far the index is. */
+const PATIENCE = 2000
+/** How often the progress of a rebuild is logged, in milliseconds. */
+const LOG_INTERVAL = 5000
+
+/** The index of a store of facts: its writer applies what it lacks of the log, beside the server, which answers 503 meanwhile. */
+export class FactIndex implements NodeIndex {
+  private timer: NodeJS.Timeout | undefined
+
+  constructor(
+    private readonly options: {
+      writer: Pick<Writer, 'status' | 'opened'>
+      /** How many facts the log has. */
+      facts: () => number
+      /** Called once it has all facts of the log. */
+      onComplete: () => Promise<void>
+      logger: Logger
+    },
+  ) {}
+
+  /**
+   * Waits until it is complete, though not for long: most starts find nothing to apply.
+   *
+   * @throws what the writer threw if it cannot be derived.
+   */
+  async open(): Promise<void> {
+    const { writer, onComplete } = this.options
+    const complete = writer.opened.then(onComplete)
+    // A rebuild that fails later is logged by `start`.
+    complete.catch(() => {})
+    const over = new AbortController()
+    const moment = sleep(PATIENCE, undefined, { ref: false, signal: over.signal }).catch(() => {})
+    await Promise.race([complete, moment]).finally(() => over.abort())
+  }
+
+  get status(): IndexStatus {
+    return this.options.writer.status
+  }
+
+  async lag(): Promise<number> {
+    const { state, done } = this.status
+    return state === 'equal' ? 0 : Math.ceil((1 - done) * this.options.facts())
+  }
+
+  start(): void {
+    const { writer, logger } = this.options
+    if (this.status.state === 'equal') return
+    this.timer = setInterval(() => {
+      logger.info({ done: Math.round(this.status.done * 100) / 100 }, 'rebuilding the index')
+    }, LOG_INTERVAL).unref()
+    void writer.opened
+      .then(() => logger.info('the index has all facts'))
+      // The writer says it to everybody who writes.
+      .catch((error: unknown) => logger.error({ err: error }, 'the index cannot be derived'))
+      .finally(() => clearInterval(this.timer))
+  }
+
+  async run(): Promise<void> {
+    await this.options.writer.opened
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.timer)
+  }
+}

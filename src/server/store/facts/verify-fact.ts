@@ -1,0 +1,73 @@
+import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
+import { FACT, type Fact, readProofFact, readTransactionFact } from '../../../../backend/src/facts/log.js'
+import { readRegisterFact } from '../../../../backend/src/facts/registers.js'
+import { nativeHash256, sha256 } from '../../../../backend/src/graph/native-hash.js'
+import { readProof } from '../../../../backend/src/graph/read-beef.js'
+import { blockText } from '../../../../backend/src/graph/records.js'
+import { readHeadersFact } from '../../../../backend/src/index/headers.js'
+import {
+  HEADER_BYTES,
+  headerAt,
+  headerCount,
+  previousOf,
+} from '../../../../backend/src/protocol/block-header.js'
+import { equalBytes, reversed, toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
+
+/** What a fact is called in the reports of commands. */
+export const FACT_NAMES: Record<Fact['kind'], string> = {
+  [FACT.transaction]: 'transaction',
+  [FACT.proof]: 'proof',
+  [FACT.header]: 'headers',
+  [FACT.body]: 'content',
+  [FACT.register]: 'register',
+}
+
+/**
+ * Whether a fact is what its key says: a transaction has that hash, a proof that root, a body that hash, headers are linked and
+ * end with that one, a register can be read.
+ */
+export function isSound(fact: Fact): boolean {
+  try {
+    return CHECKS[fact.kind](fact)
+  } catch {
+    // Damaged bytes make readers throw whatever they find first.
+    return false
+  }
+}
+
+/** Whether the operator has removed a body from a transaction: then its bytes have another hash for good. */
+export function isPurged(log: LocalLog, { kind, key }: Fact): boolean {
+  if (kind !== FACT.transaction) return false
+  const subject = `purged ${toHex(key)}_`
+  return log.lastBetween(FACT.register, utf8(subject), utf8(`${subject}~`)) !== undefined
+}
+
+const CHECKS: Record<Fact['kind'], (fact: Fact) => boolean> = {
+  [FACT.transaction]: (fact) => equalBytes(hashOf(readTransactionFact(fact).raw), fact.key),
+  [FACT.proof](fact) {
+    const { txid, proof } = readProofFact(fact)
+    return blockText(readProof({ txid, bump: proof.merklePath })) === blockText(proof)
+  },
+  [FACT.header](fact) {
+    const { headers } = readHeadersFact(fact)
+    return isRun(headers) && equalBytes(hashOf(headerAt(headers, headerCount(headers) - 1)), fact.key)
+  },
+  [FACT.body]: ({ key, body }) => equalBytes(sha256(body), key),
+  [FACT.register](fact) {
+    readRegisterFact(fact)
+    return true
+  },
+}
+
+/** As it is displayed. */
+function hashOf(bytes: Uint8Array): Uint8Array {
+  return reversed(nativeHash256(bytes))
+}
+
+function isRun(headers: Uint8Array): boolean {
+  const count = headerCount(headers)
+  if (count === 0 || headers.length !== count * HEADER_BYTES) return false
+  for (let index = 1; index < count; index++)
+    if (!equalBytes(nativeHash256(headerAt(headers, index - 1)), previousOf(headers, index))) return false
+  return true
+}

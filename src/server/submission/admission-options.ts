@@ -1,0 +1,36 @@
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import type { OrdinalsPolicy } from '../../../backend/src/graph/ordinals-policy.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
+import type { Config } from '../config/config.js'
+import { advertisementReader } from '../discovery/advertised-host.js'
+import type { AdvertisementReader } from '../discovery/advertisement.js'
+
+type AdmissionConfig = Pick<
+  Config,
+  'deployment' | 'maxContentBytes' | 'contentTypes' | 'limits' | 'serverPrivateKey' | 'hostingUrl'
+>
+
+/**
+ * How a store of this host derives admissions.
+ *
+ * @param advertisements Reads those of this host, if it can be found by them; by default one of its own.
+ */
+export function admissionOptions(
+  config: AdmissionConfig,
+  advertisements: AdvertisementReader | undefined = advertisementReader(config),
+): AdmissionOptions {
+  const { deployment, limits } = config
+  return {
+    rules: (onRefusal) => ({
+      ...admissionRules({ deployment, policy: policyOf(config), onRefusal }),
+      others: advertisements && ((transaction) => advertisements.admitted(transaction)),
+    }),
+    pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },
+    reevaluations: limits.maxReevaluations,
+  }
+}
+
+/** What `tm_ordinals` of this host takes. */
+export function policyOf({ maxContentBytes, contentTypes }: AdmissionConfig): OrdinalsPolicy {
+  return { maxContentBytes, ...(contentTypes && { contentTypes }) }
+}

@@ -1,0 +1,72 @@
+import { existsSync } from 'node:fs'
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { canonicalRows } from '../../../backend/src/index/canonical.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+
+/** What follows from the order in which facts came, and what counts writes. */
+const OF_ORDER = new Set(['seq', 'ord', 'recency', 'n', 'at', 'arrived', 'place'])
+/** The tables of the store of tables that tests ask for by name, with what they say here. */
+const NAMES: Record<string, string> = {
+  graph_names: 'name',
+  graph_nodes: 'node',
+  graph_admissions: 'admission',
+  graph_outputs: 'out',
+}
+
+/** What a store of facts in a folder holds, as text: the index without its own numbers, the keys of all facts, and the state. */
+export function factRows(dataDir: string): Record<string, string[]> {
+  const files = storeFiles(dataDir)
+  const [index, log] = [new Sql(files.index), new Sql(files.log)]
+  try {
+    const indexed = canonicalRows(index)
+    const rows: Record<string, string[]> = {}
+    for (const [table, texts] of Object.entries(indexed)) rows[table] = texts.map(withoutOrder).sort()
+    // When the log was made.
+    rows.setting = (rows.setting ?? []).filter((row) => JSON.parse(row).name !== 'base')
+    for (const [name, table] of Object.entries(NAMES))
+      rows[name] = (rows[table] ?? []).filter((row) => JSON.parse(row).active !== 0)
+    const keys = (where: string): string[] =>
+      log
+        .all(`select kind, lower(hex(key)) as key from log where ${where} order by key`)
+        .map((row) => JSON.stringify(row))
+    // Each log has a base of its own.
+    rows.log = keys("kind <> 5 or cast(key as text) not like 'setting %'")
+    const state = (table: string, columns: string): string[] =>
+      log.all(`select ${columns} from ${table}`).map(textOf).sort()
+    rows.pending = state('pending', 'txid, height, waiting')
+    rows.held = state('held', 'txid, lock_height, lock_time')
+    rows.interaction = state('interaction', '*')
+    rows.graph_transactions = [
+      ...log.all('select key as txid from log where kind = 1').map(textOf),
+      ...log.all('select txid from pending').map(textOf),
+    ].sort()
+    rows.graph_pending = rows.pending
+    rows.graph_interactions = rows.interaction
+    return rows
+  } finally {
+    index.close()
+    log.close()
+  }
+}
+
+/** Whether a folder holds a store of facts. */
+export function holdsFacts(dataDir: string): boolean {
+  return existsSync(storeFiles(dataDir).log)
+}
+
+function withoutOrder(row: string): string {
+  return JSON.stringify(
+    Object.fromEntries(Object.entries(JSON.parse(row)).filter(([column]) => !OF_ORDER.has(column))),
+  )
+}
+
+function textOf(row: object): string {
+  return JSON.stringify(
+    Object.fromEntries(
+      Object.entries(row).map(([column, value]) => [
+        column,
+        Buffer.isBuffer(value) ? value.toString('hex') : value,
+      ]),
+    ),
+  )
+}
