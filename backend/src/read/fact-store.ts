@@ -82,19 +82,19 @@ export class FactStore implements HostStore {
     this.settings = {
       ...settingsIn(reader),
       set: async (name, value) => {
-        this.report(await writer.setting(name, value))
+        await this.after(writer.setting(name, value))
       },
     }
     this.interactions = {
       ...interactionsIn(reader),
-      setLast: (host, topic, since) => writer.interaction(host, topic, since),
+      setLast: (host, topic, since) => this.after(writer.interaction(host, topic, since)),
     }
     this.headers = {
       ...headersIn(reader),
-      replaceFrom: async (change) => this.report(await writer.replaceHeaders(change)).done,
-      addBelow: async (change) => this.report(await writer.addHeadersBelow(change)).done,
+      replaceFrom: async (change) => (await this.after(writer.replaceHeaders(change))).done,
+      addBelow: async (change) => (await this.after(writer.addHeadersBelow(change))).done,
       clear: async () => {
-        this.report(await writer.clearHeaders())
+        await this.after(writer.clearHeaders())
       },
     }
     this.sightings = this.sightingsRole()
@@ -106,18 +106,18 @@ export class FactStore implements HostStore {
         const { hole, tries, fetched } = entry
         // Whatever waits in line was there before it.
         const attempt = { hole, due, place: steadyTime(), tries, ...fetched }
-        await writer.postpone(await sharingEntries(reader, entry), attempt)
+        await this.after(writer.postpone(await sharingEntries(reader, entry), attempt))
       },
     }
     this.held = {
       ...heldIn(reader),
-      hold: (submission, limits) => writer.hold(submission, limits),
-      release: (txid) => writer.release(txid),
+      hold: (submission, limits) => this.after(writer.hold(submission, limits)),
+      release: (txid) => this.after(writer.release(txid)),
     }
     this.outbox = {
       ...hooksIn(reader),
-      keep: (failed) => writer.keepHook(failed),
-      release: (failed) => writer.releaseHook(failed),
+      keep: (failed) => this.after(writer.keepHook(failed)),
+      release: (failed) => this.after(writer.releaseHook(failed)),
     }
   }
 
@@ -139,7 +139,7 @@ export class FactStore implements HostStore {
   }
 
   async reorgCount(): Promise<number> {
-    return Number(this.options.reader.single((sql) => sql.get(REORGS))?.value ?? 0)
+    return this.reorgs
   }
 
   async writeCount(): Promise<number> {
@@ -153,12 +153,8 @@ export class FactStore implements HostStore {
    */
   async record({ transactions }: GraphRecords, options: RecordOptions = {}): Promise<AdmissionRecord[]> {
     const { subjects, keepLost, place, onRefusal, onDerived } = options
-    const recorded = await this.options.writer.record(
-      transactions,
-      { ...(subjects && { subjects }), ...(keepLost && { keepLost }) },
-      place,
-    )
-    this.report(recorded)
+    const asked = { ...(subjects && { subjects }), ...(keepLost && { keepLost }) }
+    const recorded = await this.after(this.options.writer.record(transactions, asked, place))
     for (const refusal of recorded.refused) onRefusal?.(refusal)
     if (recorded.changed !== undefined) onDerived?.(recorded.changed)
     for (const { txid, reason } of recorded.lost) throw new LostConflictError(txid, reason)
@@ -166,21 +162,36 @@ export class FactStore implements HostStore {
   }
 
   async disprove(block: Block): Promise<number> {
-    return this.report(await this.options.writer.disprove(block)).count
+    return (await this.after(this.options.writer.disprove(block))).count
   }
 
   async evict(outpoint: Outpoint): Promise<void> {
-    this.report(await this.options.writer.evict(outpoint))
+    await this.after(this.options.writer.evict(outpoint))
     await this.blocklist.refresh()
   }
 
-  /** Each read is a snapshot by itself; several of them are read again if a reorganisation came between. */
+  /**
+   * Reads from one snapshot what is read within one turn of the event loop, as most answers are. A longer one is read again if a
+   * reorganisation came between.
+   */
   consistent<Answer>(read: () => Promise<Answer>, _cache?: CacheOptions<Answer>): Promise<Answer> {
-    return optimisticRead(read, () => this.reorgCount())
+    const { reader } = this.options
+    let held: object | undefined
+    let count = 0
+    return optimisticRead(read, async () => {
+      if (held !== undefined && reader.letGo(held)) return count
+      held = reader.hold()
+      count = this.reorgs
+      return count
+    })
   }
 
   cachedAnswer(_key: string): undefined {
     return undefined
+  }
+
+  private get reorgs(): number {
+    return Number(this.options.reader.single((sql) => sql.get(REORGS))?.value ?? 0)
   }
 
   private sightingsRole(): SightingsStore {
@@ -188,7 +199,7 @@ export class FactStore implements HostStore {
     return {
       ...sightingsIn(reader),
       record: async (records, options) => {
-        const { recorded, changed } = this.report(await writer.sightings(records))
+        const { recorded, changed } = await this.after(writer.sightings(records))
         if (changed !== undefined) options?.onDerived?.(changed)
         return recorded
       },
@@ -208,20 +219,24 @@ export class FactStore implements HostStore {
         read()
       },
       add: async (record) => {
-        const written = this.report(await writer.block(record))
+        const written = await this.after(writer.block(record))
         this.blocked?.set(record, true)
         return written.record
       },
       remove: async (subject) => {
-        const { wasBlocked } = this.report(await writer.unblock(subject))
+        const { wasBlocked } = await this.after(writer.unblock(subject))
         this.blocked?.set(subject, false)
         return wasBlocked
       },
     }
   }
 
-  private report<Result extends Pick<Written, 'reorganised'>>(written: Result): Result {
-    if (written.reorganised > 0) this.options.onReorg?.(written.reorganised)
+  /** What was written is seen by every read from now on. */
+  private async after<Result>(write: Promise<Result>): Promise<Result> {
+    const written = await write
+    this.options.reader.refresh()
+    const { reorganised = 0 } = (written ?? {}) as Partial<Written>
+    if (reorganised > 0) this.options.onReorg?.(reorganised)
     return written
   }
 }

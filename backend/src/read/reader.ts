@@ -10,6 +10,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 export class Reader {
   private readonly sql: Sql
   private readonly log: LocalLog
+  private held: { holders: number } | undefined
 
   /** Both files must exist. */
   constructor({ index, log }: { index: string; log: string }) {
@@ -34,6 +35,40 @@ export class Reader {
     } finally {
       sql.run('commit')
     }
+  }
+
+  /**
+   * Has all reads until {@link letGo} see one snapshot, or until this turn of the event loop ends: no reader may see an old one for
+   * long. What reads the index alone does not wait for anything but other reads, and is done by then.
+   */
+  hold(): object {
+    const { sql } = this
+    if (this.held === undefined) {
+      sql.run('begin')
+      const held = { holders: 0 }
+      this.held = held
+      setImmediate(() => this.end(held))
+    }
+    this.held.holders++
+    return this.held
+  }
+
+  /** @returns Whether all reads since then were from one snapshot. */
+  letGo(held: object): boolean {
+    if (this.held !== held) return false
+    if (--this.held.holders === 0) this.end(held)
+    return true
+  }
+
+  /** Has the next read see what was written: after each write of this thread. */
+  refresh(): void {
+    if (this.held !== undefined) this.end(this.held)
+  }
+
+  private end(held: object): void {
+    if (this.held !== held) return
+    this.held = undefined
+    this.sql.run('commit')
   }
 
   /** As {@link answer}, for a single statement, which is a snapshot by itself. */
@@ -63,6 +98,7 @@ export class Reader {
   }
 
   close(): void {
+    this.refresh()
     this.sql.close()
   }
 }

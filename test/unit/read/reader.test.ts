@@ -1,4 +1,5 @@
 import { Sql } from '../../../backend/src/facts/connection.js'
+import { transactionFact } from '../../../backend/src/facts/log.js'
 import { State } from '../../../backend/src/facts/state.js'
 import { CHUNK_BYTES } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
@@ -70,6 +71,60 @@ test('an answer is one snapshot, and the next one has what was written meanwhile
   })
   expect(seen).toEqual([1, 1])
   expect(reader.answer(count)).toBe(2)
+})
+
+describe('an answer of several reads', () => {
+  const stored = async (...transactions: FakeTransaction[]): Promise<boolean[]> => {
+    const found: boolean[] = []
+    for (const { txid } of transactions) found.push(await store.transactions.has(txid))
+    return found
+  }
+  const [one, two] = [chain.inscribe({ body: utf8('one') }), chain.inscribe({ body: utf8('two') })]
+
+  test('is one snapshot within a turn of the event loop', async () => {
+    files.add(one)
+    let reads = 0
+    const answer = await store.consistent(async () => {
+      reads++
+      const before = await stored(one, two)
+      files.add(two)
+      return [before, await stored(one, two)]
+    })
+    expect(answer).toEqual([
+      [true, false],
+      [true, false],
+    ])
+    expect(reads).toBe(1)
+    expect(await stored(one, two)).toEqual([true, true])
+  })
+
+  test('that takes longer holds no snapshot, and is read again after a reorganisation', async () => {
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }] })
+    const [first, second] = [moved(coin, 1), moved(coin, 2)]
+    const spender = () => store.transactions.spenderOf({ txid: coin.txid, vout: 0 })
+    for (const each of [coin, first, second]) files.add(each)
+    let reads = 0
+    const answer = await store.consistent(async () => {
+      reads++
+      const before = await spender()
+      if (reads === 1) files.add(second, 7)
+      await new Promise(setImmediate)
+      return [before, await spender()]
+    })
+    expect(answer).toEqual([second.txid, second.txid])
+    expect(reads).toBe(2)
+  })
+
+  test('sees no more than one turn of what was there before a write of this thread', async () => {
+    files.add(one)
+    const held = reader.hold()
+    expect(await stored(two)).toEqual([false])
+    files.add(two)
+    expect(await stored(two)).toEqual([false])
+    reader.refresh()
+    expect(await stored(two)).toEqual([true])
+    expect(reader.letGo(held)).toBe(false)
+  })
 })
 
 test('readers write nothing', () => {
@@ -246,12 +301,10 @@ test('an ordinal without numbers is followed from coin to coin, over many pages'
     inputs: [],
     outputs: [{ satoshis: 1, lockingScript: inscriptionScript({ contentType: 'a/b', body: utf8('lost') }) }],
   })
-  files.add(lost)
-  let last = lost
-  for (let at = 0; at < 1010; at++) {
-    last = moved(last, at)
-    files.add(last)
-  }
+  const steps = [lost]
+  for (let at = 0; at < 1010; at++) steps.push(moved(steps.at(-1) ?? lost, at))
+  files.insert(...steps.map((each) => transactionFact(each)))
+  const last = steps.at(-1) ?? lost
   expect(await store.ordinals.at({ txid: lost.txid, vout: 0 }, 0)).toBeUndefined()
   expect(await store.ordinals.currentOutput({ txid: lost.txid, vout: 0 })).toEqual({
     txid: last.txid,
