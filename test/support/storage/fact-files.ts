@@ -22,7 +22,8 @@ export class FactFiles {
   private readonly derived: Index
 
   constructor(deployment: Deployment) {
-    for (const sql of [this.logSql, this.indexSql]) sql.exec('pragma journal_mode = wal; pragma synchronous = off')
+    for (const sql of [this.logSql, this.indexSql])
+      sql.exec('pragma journal_mode = wal; pragma synchronous = off')
     makeLog(this.logSql, { base: 1_800_000_000_000 })
     this.facts = new LocalLog(this.logSql)
     const { facts } = this
