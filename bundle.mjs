@@ -16,6 +16,7 @@ const ROOT = import.meta.dirname
 const PROGRAMS = [
   'src/cli/main.ts',
   'src/server/submission/submission-worker.ts',
+  'src/server/writer-worker.ts',
   'src/client/check-worker.ts',
 ]
 /** Those that are small, as modules. */

@@ -31,6 +31,8 @@ export class WriterClient implements Writer {
   /** Resolves when the thread has opened its files: readers find them. */
   readonly ready: Promise<void>
   status: WriterStatus = { state: 'rebuilding', done: 0 }
+  /** Called when the writer is to be closed. */
+  onClose: () => void = () => {}
   private since = new BusySince()
   private readonly calls = new Map<number, Call>()
   private nextId = 0
@@ -142,6 +144,7 @@ export class WriterClient implements Writer {
 
   /** Closes the writer itself, for all its clients. */
   close(): Promise<void> {
+    this.onClose()
     return this.call('close', [])
   }
 

@@ -1,0 +1,61 @@
+import { type MessagePort, Worker } from 'node:worker_threads'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { WriterClient } from '../../../backend/src/writer/client.js'
+import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
+import type { Writer } from '../../../backend/src/writer/writer.js'
+import type { Config } from '../config/config.js'
+
+export interface WriterData {
+  /** Where the files of the store are. */
+  folder: string
+}
+
+/** The heap of that thread: a transaction of many outputs takes most. If it runs out, the thread ends, and not the process. */
+const MAX_HEAP_MIB = 1024
+
+/** A writer, in this thread or in one of its own. Its files exist. */
+export interface StartedWriter {
+  writer: Writer
+  /** From now on the index is derived by these rules. @param config What they follow from: a thread makes its own of that. */
+  deriveBy(admission: AdmissionOptions, config: Config): void
+  /** A port by which another thread of this process writes (`WriterClient`); undefined if the writer is in this thread. */
+  share(): MessagePort | undefined
+}
+
+/**
+ * Starts the writer of a store.
+ *
+ * @param options.worker The compiled `writer-worker`; without it, the writer is in this thread.
+ * @param options.onEnd Called if the thread ends by itself: nothing can be written any more.
+ */
+export async function startWriter(options: {
+  folder: string
+  worker?: URL | undefined
+  onEnd: (cause: unknown) => void
+}): Promise<StartedWriter> {
+  const { folder, worker, onEnd } = options
+  if (worker === undefined) {
+    const writer = new LocalWriter({ folder })
+    return { writer, deriveBy: (admission) => writer.deriveBy(admission), share: () => undefined }
+  }
+  const thread = new Worker(worker, {
+    workerData: { folder } satisfies WriterData,
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+  })
+  const writer = new WriterClient(thread)
+  let cause: unknown
+  let isClosed = false
+  thread.on('error', (error) => {
+    cause = error
+  })
+  thread.on('exit', (code) => {
+    const reason = cause ?? new Error(`the thread of the writer exited with code ${code}`)
+    writer.end(reason)
+    if (!isClosed) onEnd(reason)
+  })
+  writer.onClose = () => {
+    isClosed = true
+  }
+  await writer.ready
+  return { writer, deriveBy: (_admission, config) => writer.deriveBy(config), share: () => writer.share() }
+}

@@ -1,0 +1,19 @@
+import { parentPort, workerData } from 'node:worker_threads'
+import { LocalWriter } from '../../backend/src/writer/local-writer.js'
+import { serveWriter } from '../../backend/src/writer/thread.js'
+import type { Config } from './config/config.js'
+import type { WriterData } from './store/start-writer.js'
+import { admissionOptions } from './submission/admission-options.js'
+
+/**
+ * The thread of the writer: it parses, derives and writes for as long as that takes, while other threads answer readers. What it is
+ * to write comes as messages (`backend/src/writer/client.ts`), and so do the settings that the rules follow from.
+ */
+const port = parentPort
+if (port === null) throw new Error('writer-worker runs in a worker thread only')
+const { folder } = workerData as WriterData
+const writer = new LocalWriter({ folder })
+serveWriter(writer, port, {
+  deriveBy: (config) => writer.deriveBy(admissionOptions(config as Config)),
+  onClosed: () => port.close(),
+})
