@@ -100,7 +100,7 @@ export class Judge {
     const coins = this.coinsOf(inputs)
     rules.names(view, this.nodeInputs(inputs))
     const admitted = this.sql.get(
-      'select 1 as one from admission where tid = ? and topic = ? limit 1',
+      'select 1 as one from admission where tid = ? and +topic = ? limit 1',
       row.id,
       TOPICS.ordinals,
     )
@@ -217,7 +217,7 @@ export class Judge {
   }
 
   private countNames(tid: number): number {
-    return this.sql.get('select count(*) as n from admission where tid = ? and topic = ?', tid, TOPICS.names)
+    return this.sql.get('select count(*) as n from admission where tid = ? and +topic = ?', tid, TOPICS.names)
       ?.n
   }
 

@@ -33,7 +33,8 @@ const OF_TRANSACTION = `select txid, vout, topic, score from tx cross join admis
   where txid = ? order by vout, topic`
 const OF_OUTPOINT = `select txid, vout, topic, score from tx cross join admission on tid = tx.id
   where txid = ? and vout = ? order by topic`
-const IS_APPLIED = 'select 1 from tx cross join admission on tid = tx.id where txid = ? and topic = ? limit 1'
+const IS_APPLIED =
+  'select 1 from tx cross join admission on tid = tx.id where txid = ? and +topic = ? limit 1'
 const UNSPENT = `select txid, admission.vout, topic, score from admission cross join tx on tx.id = tid
   where topic = ? and score >= ? and tx.active = 1 and (admission.vout = ? or not exists (
     select 1 from spend cross join tx as spender on spender.id = sid
