@@ -46,6 +46,8 @@ export class Journal {
   private readonly keys: Dependency[] = []
   private isEverything = false
   private flushed: Changes = []
+  /** As they stand in the file, as far as that is known. */
+  private written: Partial<Counters> = {}
 
   constructor(private readonly sql: Sql) {
     const stored = new Map(sql.all('select name, value from meta').map(({ name, value }) => [name, value]))
@@ -73,6 +75,7 @@ export class Journal {
 
   restore({ counters, lengths, isEverything }: JournalMark): void {
     Object.assign(this.counters, counters)
+    this.written = {}
     // Some may have been taken since.
     for (const [at, list] of this.lists.entries()) list.length = Math.min(list.length, lengths[at] ?? 0)
     this.isEverything = isEverything
@@ -85,11 +88,9 @@ export class Journal {
     const isEverything = this.isEverything || keys.length > MAX_KEYS
     if (this.isEverything) this.counters.reorgs++
     for (const name of COUNTERS)
-      sql.run(
-        'insert into meta (name, value) values (?1, ?2) on conflict (name) do update set value = ?2 where value <> ?2',
-        name,
-        this.counters[name],
-      )
+      if (this.counters[name] !== this.written[name])
+        sql.run('insert or replace into meta (name, value) values (?, ?)', name, this.counters[name])
+    this.written = { ...this.counters }
     if (isEverything || keys.length > 0) {
       sql.run('insert into changes (keys) values (?)', isEverything ? EVERYTHING : JSON.stringify(keys))
       sql.run('delete from changes where id <= (select max(id) from changes) - ?', MAX_CHANGES)
