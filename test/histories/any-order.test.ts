@@ -6,6 +6,7 @@ import type { OnRefusal } from '../../backend/src/graph/admission-rules.js'
 import { admissionRules } from '../../backend/src/graph/topic-rules.js'
 import { Index, type ProofTracker } from '../../backend/src/index/apply.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
+import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import {
   FakeChain,
   type FakeNode,
@@ -70,12 +71,23 @@ class Historian {
   private readonly nodes: { node: FakeNode; domain: string }[] = []
   private readonly registers = new Map<string, { n: number; value: boolean }>()
 
+  /** How many of the coins that are spent may be spent once more, how much of MAP is long, how many transactions nobody
+   * has, of how many coins one is spent, and how many transactions are rejected. */
+  private readonly shape: { doubles: number; long: number; missing: number; last: number; rejected: number }
+
   constructor(
     private readonly seed: number,
     private readonly random: Choices,
   ) {
+    this.shape = {
+      doubles: random.one([0.05, 0.2, 0.6]),
+      long: random.one([0.1, 0.8]),
+      missing: random.one([0, 0.03, 0.08]),
+      last: random.one([1, 3, 8]),
+      rejected: random.one([0.1, 0.5]),
+    }
     this.nodes.push({ node: this.chain.node(''), domain: '' })
-    this.tell(this.chain.genesis, { covenant: 1, missing: 0.05 })
+    this.tell(this.chain.genesis, { covenant: 1 })
   }
 
   history(size: number): History {
@@ -103,9 +115,9 @@ class Historian {
 
   private mint(): void {
     const { random, chain, nodes } = this
-    const { node, domain } = random.chance(0.3)
-      ? random.one(nodes)
-      : (nodes[nodes.length - 1 - random.below(Math.min(6, nodes.length))] ?? random.one(nodes))
+    const parent = random.one(nodes)
+    const { node, domain } = parent
+    if (!random.chance(this.shape.doubles)) nodes.splice(nodes.indexOf(parent), 1)
     const character = random.one(['a', 'b', 'c', 'd'])
     const coin = random.chance(0.5) && this.coins.length > 0 ? random.one(this.coins) : undefined
     try {
@@ -134,7 +146,7 @@ class Historian {
     const count = random.chance(0.7) ? 1 : 1 + random.below(3)
     const recent = () =>
       random.chance(0.6)
-        ? coins[coins.length - 1 - random.below(Math.min(8, coins.length))]
+        ? coins[coins.length - 1 - random.below(Math.min(this.shape.last, coins.length))]
         : random.one(coins)
     const chosen = new Map<
       string,
@@ -142,11 +154,28 @@ class Historian {
     >()
     for (let left = random.chance(0.93) ? count : 0; left > 0 && coins.length > 0; left--) {
       const coin = recent()
-      if (coin) chosen.set(coin.transaction.outpoint(coin.vout), coin)
+      if (coin === undefined) continue
+      chosen.set(coin.transaction.outpoint(coin.vout), coin)
+      if (!random.chance(this.shape.doubles)) coins.splice(coins.indexOf(coin), 1)
     }
     if (random.chance(0.1)) chosen.set('unknown', chain.madeUpCoin())
-    const outputs = this.outputs(3, () => this.output())
+    const parents = [...chosen.values()].flatMap((coin) => this.before(coin))
+    const outputs = this.outputs(3, () => this.output(parents))
     this.tell(chain.spend({ inputs: [...chosen.values()], outputs }))
+  }
+
+  /** A coin, and what it was before: what a child may name as its parent. */
+  private before(coin: Parameters<FakeChain['spend']>[0]['inputs'][number]): Outpoint[] {
+    const { random } = this
+    const outpoints: Outpoint[] = []
+    let at: Outpoint | undefined = 'txid' in coin ? coin : { txid: coin.transaction.txid, vout: coin.vout }
+    for (let left = 5; at !== undefined && left > 0; left--) {
+      outpoints.push(at)
+      const { txid } = at
+      const spent: Outpoint[] = this.transactions.find((each) => each.txid === txid)?.transaction.inputs ?? []
+      at = random.pick(spent)
+    }
+    return outpoints.map(({ txid, vout }) => ({ txid, vout }))
   }
 
   /** Mostly one. */
@@ -155,7 +184,7 @@ class Historian {
     return Array.from({ length: count }, make)
   }
 
-  private output(): FakeOutput {
+  private output(parents: Outpoint[]): FakeOutput {
     const { random } = this
     const chance = random.next()
     if (chance < 0.45) return { satoshis: 1, lockingScript: this.lock() }
@@ -167,11 +196,17 @@ class Historian {
           contentType: random.one(['text/plain', 'image/png']),
           body: Buffer.from(`body ${random.below(20)}`),
           lock: this.lock(),
-          ...(random.chance(0.4) && { parent: { txid: random.one(this.transactions).txid, vout: 0 } }),
+          ...(random.chance(0.5) && { parent: this.parent(parents) }),
           ...(random.chance(0.5) && { suffix: this.map() }),
         }),
       }
     return this.plain()
+  }
+
+  private parent(parents: Outpoint[]): Outpoint {
+    const { random } = this
+    const other = { txid: random.one(this.transactions).txid, vout: 0 }
+    return random.chance(0.7) ? (random.pick(parents) ?? other) : other
   }
 
   private plain(): FakeOutput {
@@ -182,7 +217,7 @@ class Historian {
     const { random } = this
     const entries = Array.from({ length: 1 + random.below(3) }, () => [
       random.one(['a', 'b', 'c', 'd']),
-      'x'.repeat(random.below(random.chance(0.3) ? 1500 : 8)),
+      'x'.repeat(random.below(random.chance(this.shape.long) ? 1500 : 8)),
     ])
     return mapTail(Object.fromEntries(entries))
   }
@@ -192,7 +227,7 @@ class Historian {
   }
 
   /** @param manner.covenant How many of its outputs nobody but a mint can spend. @param manner.missing The chance that nobody has it. */
-  private tell(transaction: FakeTransaction, { covenant = 0, missing = 0.04 } = {}): void {
+  private tell(transaction: FakeTransaction, { covenant = 0, missing = this.shape.missing } = {}): void {
     const { random } = this
     this.transactions.push(transaction)
     const refused = random.chance(0.05) ? [0] : []
@@ -220,7 +255,11 @@ class Historian {
 
   private sight(): void {
     const { txid } = this.random.one(this.transactions)
-    this.change(register.sighting(txid), (value) => (value ? 'rejected' : 'seen'), this.random.chance(0.5))
+    this.change(
+      register.sighting(txid),
+      (value) => (value ? 'rejected' : 'seen'),
+      this.random.chance(this.shape.rejected),
+    )
   }
 
   private block(): void {

@@ -8,6 +8,7 @@ import type { Agenda } from './agenda.js'
 import type { Journal } from './journal.js'
 import { mapAt } from './map-snapshots.js'
 import { type Contents, type OutputRow, outpointIn, outputWith } from './outputs.js'
+import { Runs } from './runs.js'
 import type { Transactions } from './transactions.js'
 
 /** Ids of attributes in memory, of those used last. */
@@ -24,6 +25,7 @@ interface ListPlace {
  * stands the id of that output, below 0.
  */
 export class Attributes {
+  private readonly runs: Runs
   private readonly ids = new LRUCache<string, number>({ max: CACHED_IDS })
   private last: number
 
@@ -31,6 +33,7 @@ export class Attributes {
     private readonly sql: Sql,
     private readonly tables: { transactions: Transactions; journal: Journal; agenda: Agenda },
   ) {
+    this.runs = new Runs(sql)
     this.last = sql.get('select max(id) as id from attribute')?.id ?? 0
   }
 
@@ -121,7 +124,26 @@ export class Attributes {
   private indexOutput(oid: number): void {
     const row = outputWith(this.sql, oid)
     const isShown = row !== undefined && row.lin === null && row.active === 1 && row.carrier === 0
-    this.write(-oid, oid, isShown ? this.ownerOf(row) : [])
+    const head = isShown && row.run !== null ? this.runs.headOf(row.run) : oid
+    this.write(-oid, head, isShown ? this.ownerOf(row) : [])
+  }
+
+  /** Outputs of runs that became one stand elsewhere in lists. @param runs Before and after. */
+  moveRun(before: number, after: number, runs: readonly number[]): void {
+    const { sql } = this
+    const [old, now] = [this.placeOf(before), this.placeOf(after)]
+    const rows = sql.all(
+      'select attribute, lin from found where lin < 0 and okey = ? and vout = ?',
+      old.tkey,
+      old.vout,
+    )
+    for (const { attribute, lin } of rows) {
+      if (!runs.includes(sql.get('select run from out where oid = ?', -lin)?.run)) continue
+      sql.run(
+        'update found set okey = ?, vout = ? where attribute = ? and okey = ? and vout = ? and lin = ?',
+        ...[now.tkey, now.vout, attribute, old.tkey, old.vout, lin],
+      )
+    }
   }
 
   /** @param first The output whose outpoint says where it stands in lists. */

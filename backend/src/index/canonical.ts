@@ -6,7 +6,7 @@ const MAX_SHOWN = 40
 
 /** Columns whose values are ids of transactions or outputs, which an index gives as it comes to them. */
 const TRANSACTIONS = new Set(['tid', 'pid', 'sid', 'ptid'])
-const OUTPUTS = new Set(['oid', 'lin', 'latest', 'latestparent', 'lastmap', 'mprev', 'snap'])
+const OUTPUTS = new Set(['oid', 'run', 'head', 'lin', 'latest', 'latestparent', 'lastmap', 'mprev', 'snap'])
 
 /** What follows from the set of facts, whatever their order. Scores do not, and neither does what counts writes. */
 const TABLES: Record<string, string> = {
@@ -22,7 +22,8 @@ const TABLES: Record<string, string> = {
   purged: 'select * from purged',
   node: 'select * from node',
   name: 'select * from name',
-  out: 'select * from out',
+  out: 'select o.*, r.head as run, r.head is not null as has_run from out o left join run r on r.id = o.run',
+  run: 'select head, size from run',
   snap: 'select * from snap',
   found:
     'select a.hash, f.okey, f.vout, abs(f.lin) as lin from found f join attribute a on a.id = f.attribute',

@@ -265,7 +265,7 @@ export class Judge {
       if (before === undefined) {
         const { id: tid, active } = row
         lineages.add(judged, { ...link, tid, vout, output, active, coin, isLast: !hasChildren })
-      } else lineages.relink(before, link)
+      } else lineages.relink(before.oid, link)
       if (!isAdmitted || wasAdmitted) continue
       isChanged = true
       admissions.add({ tid: row.id, vout, topic: TOPICS.ordinals }, view.txid)

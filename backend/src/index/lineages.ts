@@ -18,6 +18,7 @@ import {
   type OutputRow,
   outpointKey,
   outputAt,
+  outputsInRun,
   outputWith,
   PLACE,
   type Place,
@@ -26,12 +27,13 @@ import {
   UNPLACED,
 } from './outputs.js'
 import type { Registers } from './registers.js'
+import { Runs } from './runs.js'
 import type { Input, ParsedTransaction, Transactions } from './transactions.js'
 
 /** How an output is linked to the coin that it received. */
 export type Link = Pick<OutputRow, 'ptid' | 'pvout' | 'carrier' | 'unresolved' | 'recency'>
 
-const SET_PLACE = `update out set ${PLACE.map((column) => `${column} = ?`)} where oid = ?`
+const SET_PLACE = `update out set ${PLACE.map((column) => `${column} = ?`)}, run = ? where oid = ?`
 
 /**
  * Lineages: each output has a number in the unbroken run of 1-sat coins that leads to it (BRC-159), which follows from the coin that
@@ -39,6 +41,7 @@ const SET_PLACE = `update out set ${PLACE.map((column) => `${column} = ?`)} wher
  * known, an output has no number; it and all that received it get theirs when the coin comes.
  */
 export class Lineages {
+  private readonly runs: Runs
   private last: number
 
   constructor(
@@ -51,6 +54,7 @@ export class Lineages {
       agenda: Agenda
     },
   ) {
+    this.runs = new Runs(sql)
     this.last = sql.get('select max(oid) as oid from out')?.oid ?? 0
   }
 
@@ -90,9 +94,11 @@ export class Lineages {
       oid: ++this.last,
       content: contents.sha === null ? 0 : 1,
       pok: 0,
+      run: null as number | null,
     }
     if (row.parent !== null && this.doesClaimCount(row)) row.pok = 1
     Object.assign(row, this.placeOf(row, coin))
+    if (row.lin === null) row.run = this.runs.enter(row, coin)
     const tkey = txidKey(txid)
     insertOutput(this.sql, { ...row, sats: said.satoshis, tkey })
     if (row.snap === row.oid && row.map)
@@ -100,28 +106,28 @@ export class Lineages {
     if (row.lin === null && coin === undefined) this.addHole(row)
     this.noteAdded({ ...row, tkey }, coin, isLast)
     if (!isLast) {
-      for (const receiver of receiversOf(this.sql, row)) this.link(receiver)
-      for (const claim of claimsBehind(this.sql, row)) this.judgeClaim(claim)
+      for (const receiver of receiversOf(this.sql, row)) this.link(receiver.oid)
+      for (const claim of claimsBehind(this.sql, row)) this.judgeClaim(claim.oid)
     }
     return row
   }
 
   /** Links an output to another coin than before, or to one that has a number now. */
-  relink(row: OutputRow, link: Link): void {
+  relink(oid: number, link: Link): void {
     const { ptid, pvout, carrier, unresolved, recency } = link
+    // Claims of its transaction may have changed since it was read.
+    const before = this.get(oid)
     this.sql.run(
       'update out set ptid = ?, pvout = ?, carrier = ?, unresolved = ?, recency = ? where oid = ?',
-      ...[ptid, pvout, carrier, unresolved, recency, row.oid],
+      ...[ptid, pvout, carrier, unresolved, recency, oid],
     )
-    const before = { ...row }
-    Object.assign(row, link)
     if (before.ptid !== null && ptid === null) this.release(before.ptid, before.pvout ?? 0)
-    this.link(row)
+    const row = this.link(oid)
     if (carrier === before.carrier) return
     this.noteMoved(row, row)
     const txid = this.tables.transactions.txidOf(row.tid)
     for (const claim of [...claimsBehind(this.sql, row), ...claimsOn(this.sql, outpointKey(txid, row.vout))])
-      this.judgeClaim(claim)
+      this.judgeClaim(claim.oid)
   }
 
   /** The row of a coin that an output received. Before an ordinal, it is written if its transaction is known, with all before it. */
@@ -161,7 +167,15 @@ export class Lineages {
 
   /** Numbers an output again, and those that received it, as far as anything changes. */
   renumber(start: OutputRow): void {
+    // One object for each row: a claim may change before the output that makes it has its turn.
+    const rows = new Map([[start.oid, start]])
+    const left = new Map<number, number>()
     const waiting = [{ row: start, isMapChanged: false }]
+    const push = (read: OutputRow, isMapChanged: boolean): void => {
+      const row = rows.get(read.oid) ?? read
+      rows.set(row.oid, row)
+      waiting.push({ row, isMapChanged })
+    }
     for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
       const { row } = next
       const coin = row.ptid === null ? undefined : outputAt(this.sql, row.ptid, row.pvout ?? 0)
@@ -177,15 +191,20 @@ export class Lineages {
       if (isMoved) {
         this.noteMoved(row, place)
         const hasNewNumber = place.lin !== row.lin || place.step !== row.step
+        if (row.run !== null) left.set(row.run, (left.get(row.run) ?? 0) + 1)
         Object.assign(row, place)
-        this.sql.run(SET_PLACE, ...PLACE.map((column) => place[column]), row.oid)
+        row.run = place.lin === null ? this.runs.enter(row, coin) : null
+        this.sql.run(SET_PLACE, ...PLACE.map((column) => place[column]), row.run, row.oid)
         if (hasNewNumber)
-          for (const claim of claimsBehind(this.sql, row))
-            if (this.setClaim(claim)) waiting.push({ row: claim, isMapChanged: false })
+          for (const claim of claimsBehind(this.sql, row)) {
+            const known = rows.get(claim.oid) ?? claim
+            if (this.setClaim(known)) push(known, false)
+          }
       }
       if (isMoved || isMapChanged)
-        for (const receiver of receiversOf(this.sql, row)) waiting.push({ row: receiver, isMapChanged })
+        for (const receiver of receiversOf(this.sql, row)) push(receiver, isMapChanged)
     }
+    for (const [run, count] of left) this.runs.leave(run, count)
   }
 
   /** Removes coins before an ordinal that nothing receives any more. */
@@ -194,18 +213,47 @@ export class Lineages {
     while (coin?.carrier === 1 && receiversOf(this.sql, coin).length === 0) {
       this.noteMoved(coin, UNPLACED)
       this.sql.run('delete from out where oid = ?', coin.oid)
+      if (coin.run !== null) this.runs.leave(coin.run, 1)
       this.deleteHole(coin)
       coin = coin.ptid === null ? undefined : outputAt(this.sql, coin.ptid, coin.pvout ?? 0)
     }
   }
 
-  /** Numbers an output by the coin that it received, and notes whether that is missing. */
-  private link(row: OutputRow): void {
+  private get(oid: number): OutputRow {
+    const row = outputWith(this.sql, oid)
+    if (row === undefined) throw new Error(`the index has no output ${oid}`)
+    return row
+  }
+
+  /** Numbers an output by the coin that it received; without a number, it is in the run of that coin, or something is missing. */
+  private link(oid: number): OutputRow {
+    const row = this.get(oid)
     this.renumber(row)
-    const isMissing =
-      row.lin === null && (row.ptid === null || outputAt(this.sql, row.ptid, row.pvout ?? 0) === undefined)
-    if (isMissing) this.addHole(row)
+    const coin =
+      row.lin !== null || row.ptid === null ? undefined : outputAt(this.sql, row.ptid, row.pvout ?? 0)
+    if (row.lin === null && coin === undefined) this.addHole(row)
     else this.deleteHole(row)
+    if (coin !== undefined && row.run !== null && coin.run !== null && row.run !== coin.run)
+      this.join(coin.run, row.run)
+    return row
+  }
+
+  /** Joins the run of an output with that of the coin that it received. */
+  private join(front: number, back: number): void {
+    const { sql } = this
+    const { agenda, transactions } = this.tables
+    const head = this.runs.headOf(back)
+    const { kept, gone, isBack } = this.runs.join(front, back)
+    this.tables.attributes.moveRun(head, this.runs.headOf(kept), [front, back])
+    const renamed = outputsInRun(sql, gone)
+    sql.run('update out set run = ? where run = ?', kept, gone)
+    if (head <= agenda.lastEarlierOutput) this.tables.journal.change(dependency.lineages)
+    // Of the one, what names its outputs as parents may count now; of the other, what is made by what spends them.
+    for (const row of renamed)
+      for (const claim of isBack
+        ? claimsBehind(sql, row)
+        : claimsOn(sql, outpointKey(transactions.txidOf(row.tid), row.vout)))
+        this.judgeClaim(claim.oid)
   }
 
   private placeOf(
@@ -286,28 +334,34 @@ export class Lineages {
     if (sql.get('select 1 as one from spend where pid = ? and vout = ? and sid = ?', named.id, vout, tid))
       return true
     const row = outputAt(sql, named.id, vout)
-    if (row === undefined || row.carrier === 1 || row.lin === null) return false
+    if (row === undefined || row.carrier === 1) return false
     const spent = sql.all(
-      `select o.oid, o.step from spend s join out o on o.tid = s.pid and o.vout = s.vout
-        where s.sid = ? and o.carrier = 0 and o.lin = ? and o.step >= ?`,
-      ...[tid, row.lin, row.step],
+      `select o.oid from spend s join out o on o.tid = s.pid and o.vout = s.vout
+        where s.sid = ?1 and o.carrier = 0 and (o.lin = ?2 and o.step >= ?3 or o.run = ?4)`,
+      ...[tid, row.lin, row.step, row.run],
     )
-    return spent.some(({ oid, step }) => this.isBehind(row, { oid, step }))
+    return spent.some(({ oid }) => this.isBehind(row, oid))
   }
 
-  /** Whether an output is on the way to another one of its lineage. */
-  private isBehind(row: OutputRow, later: { oid: number; step: number }): boolean {
+  /** Whether an output is on the way to another one of its lineage or run. */
+  private isBehind(row: OutputRow, later: number): boolean {
     const { sql } = this
-    if (sql.all('select oid from out where lin = ? and step = ? limit 2', row.lin, row.step).length === 1)
+    // Branches there are of double spends alone.
+    if (
+      row.lin !== null &&
+      sql.all('select oid from out where lin = ? and step = ? limit 2', row.lin, row.step).length === 1
+    )
       return true
-    // Branches of double spends.
-    let at = outputWith(sql, later.oid)
-    while (at !== undefined && at.step !== row.step && at.ptid !== null)
+    for (let at = outputWith(sql, later); at !== undefined; ) {
+      if (at.oid === row.oid) return true
+      if (at.ptid === null || (row.step !== null && at.step === row.step)) return false
       at = outputAt(sql, at.ptid, at.pvout ?? 0)
-    return at?.oid === row.oid
+    }
+    return false
   }
 
-  private judgeClaim(claim: OutputRow): void {
+  private judgeClaim(oid: number): void {
+    const claim = this.get(oid)
     if (this.setClaim(claim)) this.renumber(claim)
   }
 

@@ -55,6 +55,8 @@ export interface OutputRow extends Place {
   carrier: number
   unresolved: number
   active: number
+  /** While it has no number. */
+  run: number | null
   owner: Buffer | null
   /** Whether it has content: 1. */
   content: number
@@ -64,7 +66,7 @@ export interface OutputRow extends Place {
   recency: number | null
 }
 
-const ROW = `oid, tid, vout, ptid, pvout, carrier, unresolved, active, owner, sha is not null as content, parent, pok, mlen, recency,
+const ROW = `oid, tid, vout, ptid, pvout, carrier, unresolved, active, run, owner, sha is not null as content, parent, pok, mlen, recency,
   ${PLACE}`
 
 /** What an output says, as columns. */
@@ -105,13 +107,18 @@ export function claimsBehind(sql: Sql, { tid, vout }: Pick<OutputRow, 'tid' | 'v
   ) as OutputRow[]
 }
 
+/** The outputs of a run. */
+export function outputsInRun(sql: Sql, run: number): OutputRow[] {
+  return sql.all(`select ${ROW} from out where run = ?`, run) as OutputRow[]
+}
+
 /** The outputs that name one as their parent. */
 export function claimsOn(sql: Sql, parent: Uint8Array): OutputRow[] {
   return sql.all(`select ${ROW} from out where parent = ?`, parent) as OutputRow[]
 }
 
 const INSERTED = [
-  ...['oid', 'tid', 'vout', 'ptid', 'pvout', 'sats', 'carrier', 'unresolved', 'active', ...PLACE],
+  ...['oid', 'tid', 'vout', 'ptid', 'pvout', 'sats', 'carrier', 'unresolved', 'active', 'run', ...PLACE],
   ...['sha', 'ctype', 'clen', 'coff', 'owner', 'parent', 'pok', 'mlen', 'map', 'recency', 'tkey'],
 ] as const
 const INSERT = `insert into out (${INSERTED}) values (${INSERTED.map(() => '?')})`

@@ -59,29 +59,35 @@ create index name_recency on name (recency, tkey, tid) where active = 1;
 
 -- An output that tm_ordinals admits, or a carrier: a coin before an ordinal, part of no answer. ptid, pvout: the coin that it
 -- received; unresolved: unknown, because a value is. lin (oid of the first output), step: its place, once every coin before it is
--- known; origin: the step of the first content; latest: the output with the latest content at or before it; latestparent: with
+-- known; run: until then, those that it is linked to; origin: the step of the first content; latest: the output with the latest content at or before it; latestparent: with
 -- the latest parent that counts; lastmap, mprev: the chain of MAP; snap: the latest snapshot, since: MAP bytes after it.
 -- coff: where the body is in the raw transaction; null: in the fact of its hash. parent: as claimed, txid and vout, 36 bytes;
 -- pok: it counts. recency: set if it is in the list of inscriptions.
 create table out (oid integer primary key, tid integer not null, vout integer not null, ptid integer, pvout integer,
   sats integer not null, carrier integer not null, unresolved integer not null, active integer not null,
-  lin integer, step integer, origin integer, latest integer, latestparent integer, lastmap integer, mprev integer, snap integer,
+  run integer, lin integer, step integer, origin integer, latest integer, latestparent integer, lastmap integer, mprev integer, snap integer,
   since integer, sha blob, ctype text, clen integer, coff integer, owner blob, parent blob, pok integer not null default 0,
   mlen integer, map blob, recency integer, tkey integer);
 create unique index out_outpoint on out (tid, vout);
 create index out_from on out (ptid, pvout) where ptid is not null;
+create index out_run on out (run) where run is not null;
 create index out_step on out (lin, step) where lin is not null;
 create index out_sha on out (sha) where sha is not null;
 create index out_recency on out (recency, tkey, tid, vout) where recency is not null and active = 1;
 create index out_claim on out (parent) where parent is not null;
 
+-- Outputs without number that are linked to each other. head: the first one (an oid); size: how many they are.
+create table run (id integer primary key, head integer not null, size integer not null);
+
 create table snap (oid integer primary key, bytes blob not null);
 
 -- What an ordinal at its active tip is found by. okey, vout: those of the first output of the lineage, so that lists sort as outpoints.
+-- Without number: of the first one that is known; then lin is the output at the tip, below 0.
 create table attribute (id integer primary key, hash blob not null unique);
 create table found (attribute integer not null, okey integer not null, vout integer not null, lin integer not null,
   primary key (attribute, okey, vout, lin)) without rowid;
 create index found_lin on found (lin);
+create index found_run on found (okey, vout) where lin < 0;
 
 -- What topics hold. score: in 4096ths above the base of the log.
 create table admission (tid integer not null, vout integer not null, topic text not null, score integer not null,

@@ -3,7 +3,7 @@ import { latestOf, register } from '../facts/registers.js'
 import type { Interactions, SightingsStore } from '../graph/graph-store.js'
 import type { FailedHook, HookOutbox } from '../graph/hook-outbox.js'
 import type { HeldSubmission, HeldSubmissions, Settings } from '../graph/host-store.js'
-import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
+import { blobOf, hexOf, type Reader } from './reader.js'
 
 /** What stands beside the facts, and is derived from nothing: settings, progress, what waits. */
 
@@ -62,8 +62,8 @@ function heldOf({ txid, lock_height, lock_time, beef }: Row): HeldSubmission {
 
 /** How many failed hooks are read at once. */
 const HOOKS_A_PAGE = 100
-const HOOKS = `select subject, service, hook, topic, txid, vout, spender, beef from log.hook
-  where service = ? and subject > ? order by subject limit ?`
+const HOOKS =
+  'select subject, body, beef from log.hook where service = ? and subject > ? order by subject limit ?'
 
 export function hooksIn(reader: Reader): Pick<HookOutbox, 'kept'> & { waiting(): Promise<number> } {
   return {
@@ -81,10 +81,6 @@ export function hooksIn(reader: Reader): Pick<HookOutbox, 'kept'> & { waiting():
   }
 }
 
-function failedHookOf(row: Row): FailedHook {
-  const common = { service: String(row.service), outpoint: outpointOf(row) }
-  const { hook, topic, beef } = row
-  if (hook === 'evicted') return { ...common, hook }
-  if (hook === 'admitted') return { ...common, hook, topic, beef }
-  return { ...common, hook: 'spent', topic, spender: hexOf(row.spender), ...(beef && { beef }) }
+function failedHookOf({ body, beef }: Row): FailedHook {
+  return { ...JSON.parse(body), ...(beef !== null && { beef }) }
 }

@@ -5,10 +5,10 @@ import { deedOf, type HistoryTransaction, historyOf, type Shape, weighted } from
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
-import { type Arrival, rebuild, record, rowsOf, workOff } from '../../support/storage/arrival.js'
-import type { OpenedStore } from '../../support/storage/engine.js'
+import { type Arrival, record, rowsOf, workOff } from '../../support/storage/arrival.js'
+import type { DerivingStore } from '../../support/storage/engine.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachDerivingEngine } from '../../support/storage/stores.js'
 
 // Double spends that arrive in any order, unproven, proven, in the wrong block and again, so that transactions become
 // inactive and active any number of times.
@@ -22,7 +22,7 @@ const SHAPE: Shape = {
 }
 
 const servers = useServers()
-let admission: Parameters<OpenedStore['store']['deriveBy']>[0]
+let admission: Parameters<DerivingStore['store']['deriveBy']>[0]
 
 beforeAll(async () => {
   const { deployment } = new FakeChain({ difficulty: 1, covenantVersion: SHAPE.covenantVersion })
@@ -101,7 +101,7 @@ function knownOf(transactions: HistoryTransaction[], fates: Fate[]): KnownTransa
 }
 
 /** Records what the store takes. */
-async function submit(opened: OpenedStore, [arrival, ...along]: Arrival[]): Promise<void> {
+async function submit(opened: DerivingStore, [arrival, ...along]: Arrival[]): Promise<void> {
   if (arrival === undefined) return
   try {
     await record(opened, arrival, ...along)
@@ -110,10 +110,10 @@ async function submit(opened: OpenedStore, [arrival, ...along]: Arrival[]): Prom
   }
 }
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+onEachDerivingEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
-  async function inOrder(known: KnownTransaction[]): Promise<OpenedStore> {
+  async function inOrder(known: KnownTransaction[]): Promise<DerivingStore> {
     const opened = await openStore()
     opened.store.deriveBy(admission)
     for (const each of known) await record(opened, each)
@@ -169,7 +169,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           }
           const rows = await rowsOf(opened)
           expect(rows).toEqual(await rowsOf(await inOrder(known)))
-          await rebuild(opened)
+          await opened.rebuild()
           expect(await rowsOf(opened)).toEqual(rows)
           await closeStores()
         },

@@ -1,7 +1,7 @@
 import { beefOfHook, type FailedHook, type HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachDerivingEngine } from '../../support/storage/stores.js'
 
 const txid = (number: number): string => number.toString(16).padStart(64, 'b')
 const at = (number: number, vout = 0): Outpoint => ({ txid: txid(number), vout })
@@ -26,7 +26,7 @@ async function keptBy(outbox: HookOutbox, service: string): Promise<ReturnType<t
   return kept.map(plain)
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+onEachDerivingEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
   test('failed hooks of every kind come back as they were kept, those of one service alone', async () => {
@@ -54,8 +54,10 @@ onEachEngine(({ openStore, closeStores }) => {
     const kept = await keptBy(outbox, 'ls_ordinals')
     expect(new Set(kept.map(({ outpoint }) => outpoint.vout)).size).toBe(101)
     expect(kept).toHaveLength(101)
-    // Of one transaction, one BEEF.
-    expect((await rows()).graph_pieces).toHaveLength(1)
+    const { graph_hook_notes, graph_pieces } = await rows()
+    expect(graph_hook_notes).toHaveLength(101)
+    // Of one transaction, one BEEF; beside facts, it stands with each.
+    if (graph_pieces !== undefined) expect(graph_pieces).toHaveLength(1)
   })
 
   test('the BEEF goes with the last failed hook that is released', async () => {
@@ -66,6 +68,7 @@ onEachEngine(({ openStore, closeStores }) => {
     await outbox.release(one)
     expect(await keptBy(outbox, 'ls_ordinals')).toEqual([plain(two)])
     await outbox.release(two)
-    expect(await rows()).toMatchObject({ graph_hook_notes: [], graph_pieces: [] })
+    const { graph_hook_notes, graph_pieces = [] } = await rows()
+    expect({ graph_hook_notes, graph_pieces }).toEqual({ graph_hook_notes: [], graph_pieces: [] })
   })
 })

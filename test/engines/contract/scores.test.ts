@@ -18,8 +18,8 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import type { OpenedStore } from '../../support/storage/engine.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import type { DerivingStore } from '../../support/storage/engine.js'
+import { onEachDerivingEngine, onEachEngine } from '../../support/storage/stores.js'
 
 // Scores, by which peers page: nothing that is offered may get one that a peer has passed, whatever the clocks say.
 
@@ -86,10 +86,10 @@ async function offered(store: HostStore): Promise<string[]> {
   return (await new BlocklistFilter(store).served(all)).map(({ outpoint }) => formatOutpoint(outpoint))
 }
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+onEachDerivingEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
-  async function opened(): Promise<OpenedStore & { chain: FakeChain }> {
+  async function opened(): Promise<DerivingStore & { chain: FakeChain }> {
     const found = await openStore()
     const chain = new FakeChain()
     derivesIn(found.store, chain)
@@ -216,9 +216,15 @@ onEachEngine(({ openStore, closeStores, runs }) => {
       { numRuns: runs(20) },
     )
   })
+})
+
+onEachEngine(({ openStore, closeStores }) => {
+  afterEach(closeStores)
 
   test('times that were scores give way to scores of their own, in the same order', async () => {
-    const { store, chain } = await opened()
+    const { store } = await openStore()
+    const chain = new FakeChain()
+    derivesIn(store, chain)
     for (const each of [note(chain, 'a', 3), note(chain, 'b', 3)]) await record(store, each)
     const before = await offered(store)
     const { database } = store as unknown as GraphStoreBase

@@ -18,24 +18,35 @@ export interface Engine {
   stop(): Promise<void>
 }
 
-/** An open store, and what tests do behind its back. */
-export interface OpenedStore {
+/** An engine whose stores derive admissions, whatever else they can. */
+export interface DerivingEngine extends Omit<Engine, 'open'> {
+  open(): Promise<DerivingStore>
+}
+
+/** An open store that derives admissions. */
+export interface DerivingStore {
   store: HostStore
   notes: HookOutbox
-  maintenance: IndexComparison & IndexRebuild
   /** Another store over the same data, that was not opened, and reads as a plugin's does. */
   another(): HostStore
-  /** How often the database was asked for the sake of `store` by now. */
-  reads(): number
   /**
    * Every row of every table of the admitted graph: by table, as text, in an order of its own. When things came is left
    * out, and how often was written.
    */
   rows(): Promise<Record<string, string[]>>
-  /** Makes the database refuse what is new in a table, until what it gives is called. */
+  /** Makes the database refuse what is new in a table, or every new fact, until what it gives is called. */
   breakInserts(table: string): Promise<() => Promise<void>>
+  /** Derives everything again. */
+  rebuild(): Promise<void>
+  close(): Promise<void>
+}
+
+/** An open store, and what tests do behind its back. */
+export interface OpenedStore extends DerivingStore {
+  maintenance: IndexComparison & IndexRebuild
+  /** How often the database was asked for the sake of `store` by now. */
+  reads(): number
   removeOutput(outpoint: Outpoint): Promise<void>
   /** Removes the bytes of a transaction. */
   removeBytes(txid: string): Promise<void>
-  close(): Promise<void>
 }

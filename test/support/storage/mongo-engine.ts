@@ -6,6 +6,7 @@ import { hashColumn, outpointColumns } from '../../../backend/src/storage/rows/c
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import { MISSING_FOR_MONGO, mongoUrl } from '../services/mongo.js'
 import { freshDatabaseName, portOfShared } from '../services/shared.js'
+import { rebuild } from './arrival.js'
 import type { Engine } from './engine.js'
 import { asText, rawDocuments, watchedDb } from './mongo-documents.js'
 import { type Asked, keepAsked, withoutIndex } from './mongo-queries.js'
@@ -47,10 +48,12 @@ export const mongo: Engine = {
     })
     const store = new MongoGraphStore({ db: watched })
     await store.open()
+    const maintenance = new MongoIndexMaintenance({ db: own, writer: store.writer })
     return {
       store,
       notes: new StoredHookOutbox(store.database),
-      maintenance: new MongoIndexMaintenance({ db: own, writer: store.writer }),
+      maintenance,
+      rebuild: () => rebuild({ store, maintenance }),
       another: () => new MongoGraphStore({ db }),
       reads: () => reads,
       rows: async () => asText(await rawDocuments(db), ['arrival']),

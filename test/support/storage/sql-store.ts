@@ -8,6 +8,7 @@ import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import { openSqlite } from '../../../src/server/store/open-database.js'
+import { rebuild } from './arrival.js'
 import { withCanonicalLineages } from './canonical-lineages.js'
 import type { Engine, OpenedStore } from './engine.js'
 import { withoutLife, withoutOrder } from './insertion-order.js'
@@ -36,11 +37,13 @@ export async function openSqlStore(
   const reader = watchedReader(own, () => reads++)
   const store = new SqlGraphStore({ writer, reader })
   await store.open()
+  const maintenance = new SqlIndexMaintenance({ writer, reader: own })
   return {
     store,
     database: { writer, reader: own },
     notes: new StoredHookOutbox(store.database),
-    maintenance: new SqlIndexMaintenance({ writer, reader: own }),
+    maintenance,
+    rebuild: () => rebuild({ store, maintenance }),
     another: () => new SqlGraphStore({ writer }),
     reads: () => reads,
     async rows() {

@@ -1,4 +1,5 @@
-import type { Engine, OpenedStore } from './engine.js'
+import type { DerivingEngine, DerivingStore, Engine, OpenedStore } from './engine.js'
+import { facts } from './facts-engine.js'
 import { mariadb } from './mariadb-engine.js'
 import { mongo } from './mongo-engine.js'
 import { type OpenedSqlStore, type SqlEngine, sqlite } from './sql-store.js'
@@ -10,10 +11,12 @@ const isQuick = TIER === 'quick'
 
 /** Every engine that a store may be on. Each passes the same tests. */
 const ENGINES: Engine[] = [...embedded, ...(isQuick ? [] : [mariadb, mongo])]
+/** Those whose stores derive admissions by themselves, if they are told to. */
+const DERIVING_ENGINES: DerivingEngine[] = [...ENGINES, ...(TIER === 'rest' ? [] : [facts])]
 const SQL_ENGINES: SqlEngine[] = [...embedded, ...(isQuick ? [] : [mariadb])]
 
 /** Stores on one engine, for the tests of one file. */
-export interface Stores<Opened extends OpenedStore> {
+export interface Stores<Opened extends DerivingStore> {
   /** The engine's name. */
   name: string
   openStore(): Promise<Opened>
@@ -28,12 +31,17 @@ export function onEachEngine(tests: (stores: Stores<OpenedStore>) => void): void
   for (const engine of ENGINES) onEngine(engine, tests)
 }
 
+/** Runs tests of a store that derives admissions on each engine, and on the log of facts. */
+export function onEachDerivingEngine(tests: (stores: Stores<DerivingStore>) => void): void {
+  for (const engine of DERIVING_ENGINES) onEngine(engine, tests)
+}
+
 /** Runs tests of what SQL alone has, on each engine that speaks it. */
 export function onEachSqlEngine(tests: (stores: Stores<OpenedSqlStore>) => void): void {
   for (const engine of SQL_ENGINES) onEngine(engine, tests)
 }
 
-function onEngine<Opened extends OpenedStore>(
+function onEngine<Opened extends DerivingStore>(
   engine: Omit<Engine, 'open'> & { open(): Promise<Opened> },
   tests: (stores: Stores<Opened>) => void,
 ): void {

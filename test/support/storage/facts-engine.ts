@@ -1,0 +1,135 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { LocalLog } from '../../../backend/src/facts/local-log.js'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { heightIn } from '../../../backend/src/graph/listings.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
+import { canonicalRows } from '../../../backend/src/index/canonical.js'
+import { FactStore } from '../../../backend/src/read/fact-store.js'
+import { Reader } from '../../../backend/src/read/reader.js'
+import { catchUp, makeIndex, openIndex } from '../../../backend/src/writer/catch-up.js'
+import { LocalWriter, storeFiles } from '../../../backend/src/writer/local-writer.js'
+import type { DerivingEngine } from './engine.js'
+
+/** No tree, until a test says otherwise. */
+const NO_TREE: AdmissionOptions = {
+  rules: (onRefusal) => admissionRules({ deployment: undefined, onRefusal }),
+  pending: { maxTransactions: 1000, maxBytes: 64 * 1024 * 1024 },
+}
+
+/** The order of the log, and what follows from it: other orders of arrival give other ones. */
+const OF_ORDER = new Set(['seq', 'ord'])
+
+/** Each store is a log and its index in a folder of its own. */
+export const facts: DerivingEngine = {
+  name: 'facts',
+  missing: [],
+  share: 1,
+  async start() {},
+  async stop() {},
+  async open() {
+    const folder = await mkdtemp(join(tmpdir(), 'minetree-'))
+    const files = storeFiles(folder)
+    const writer = new LocalWriter({ folder })
+    const readers: Reader[] = []
+    let admission = NO_TREE
+    const open = (): FactStore => {
+      const reader = new Reader(files)
+      readers.push(reader)
+      return new FactStore({
+        reader,
+        writer,
+        deriveBy: (rules) => {
+          admission = rules
+          writer.deriveBy(rules)
+        },
+      })
+    }
+    const store = open()
+    store.deriveBy(admission)
+    await writer.opened
+    return {
+      store,
+      notes: store.outbox,
+      another: open,
+      rows: async () => rowsIn(files),
+      async rebuild() {
+        const logFile = new Sql(files.log)
+        const indexFile = new Sql(join(folder, 'again.db'))
+        const derivation = { log: new LocalLog(logFile), indexFile }
+        makeIndex(derivation)
+        const index = openIndex(derivation, admission)
+        await catchUp(derivation, { index, onProgress: () => {}, isAborted: () => false })
+        const [again, before] = [canonicalRows(indexFile), withFile(files.index, canonicalRows)]
+        for (const sql of [logFile, indexFile]) sql.close()
+        await rm(join(folder, 'again.db'))
+        expect(again).toEqual(before)
+      },
+      async breakInserts() {
+        const full = "select raise(abort, 'the disk is full')"
+        withFile(files.log, (sql) =>
+          sql.exec(`create trigger broken before insert on log begin ${full}; end`),
+        )
+        return async () => withFile(files.log, (sql) => sql.exec('drop trigger broken'))
+      },
+      async close() {
+        await writer.close()
+        for (const reader of readers) reader.close()
+        await rm(folder, { recursive: true })
+      },
+    }
+  },
+}
+
+function withFile<Found>(path: string, read: (sql: Sql) => Found): Found {
+  const sql = new Sql(path)
+  try {
+    return read(sql)
+  } finally {
+    sql.close()
+  }
+}
+
+/** Tables of the index, by those of other engines that say the same. */
+const TABLES: Record<string, string> = {
+  graph_spends: 'spend',
+  graph_outputs: 'out',
+  graph_nodes: 'node',
+  graph_names: 'name',
+  graph_traits: 'found',
+  graph_admissions: 'admission',
+  graph_ancestors: 'missing',
+  graph_blocked: 'blocked',
+  graph_sightings: 'sighting',
+  graph_headers: 'chain',
+}
+
+/** The index and what is pending, without what depends on the order of arrival. */
+function rowsIn({ index, log }: { index: string; log: string }): Record<string, string[]> {
+  const { tx = [], ...tables } = withFile(index, canonicalRows)
+  const [pending, hooks] = withFile(log, (sql) => [
+    sql.all('select hex(txid) as txid, waiting from pending order by txid').map((row) => JSON.stringify(row)),
+    sql.all('select hex(subject) as subject from hook order by subject').map((row) => JSON.stringify(row)),
+  ])
+  const rows = Object.entries(TABLES).map(([name, table]) => [
+    name,
+    (tables[table] ?? []).map(withoutOrder).sort(),
+  ])
+  return {
+    ...Object.fromEntries(rows),
+    graph_transactions: [...tx.map(withoutOrder), ...(pending ?? [])].sort(),
+    graph_pending: pending ?? [],
+    graph_hook_notes: hooks ?? [],
+  }
+}
+
+function withoutOrder(text: string): string {
+  const row = Object.entries(JSON.parse(text) as Record<string, unknown>)
+    .filter(([column]) => !OF_ORDER.has(column))
+    .map(([column, value]) =>
+      column === 'recency' && value !== null ? [column, heightIn(Number(value)) ?? null] : [column, value],
+    )
+  return JSON.stringify(Object.fromEntries(row))
+}
