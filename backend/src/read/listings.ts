@@ -200,7 +200,7 @@ const COUNTED = 1000
 /** How many ordinals with the rarest attribute are checked for the others at once. */
 const FOUND_A_PAGE = 200
 
-/** The place of an ordinal in the lists by attribute: that of the first output of its lineage, or of its output if that has no number. */
+/** The place of an ordinal in the lists by attribute: that of the first output of its lineage, as far as it is known. */
 interface FoundPlace {
   okey: number
   vout: number
@@ -209,7 +209,10 @@ interface FoundPlace {
 
 const ATTRIBUTE = 'select id from attribute where hash = ?'
 const COUNT = 'select count(*) as count from (select 1 from found where attribute = ? limit ?)'
-const FOUND_PLACE = 'select tkey as okey, vout, oid as lin from out where oid = ?'
+const FOUND_PLACE = 'select tkey as okey, vout from out where oid = ?'
+/** Without a number, an ordinal stands where the first output before it does that is known. */
+const RUN_PLACE = `select head.tkey as okey, head.vout from out cross join run on run.id = out.run
+  cross join out as head on head.oid = run.head where out.oid = ?`
 const HAS_OTHER = `exists (select 1 from found as other where other.attribute = ?
   and other.okey = found.okey and other.vout = found.vout and other.lin = found.lin)`
 
@@ -276,14 +279,10 @@ function rarestFirst(sql: Sql, ids: number[]): number[] {
 /** An outpoint has a place in the order even if the index does not hold it. */
 function foundPlace(sql: Sql, outpoint: Outpoint): FoundPlace {
   const place = placeOf(sql, outpoint)
-  const row = place && sql.get(FOUND_PLACE, place.lin ?? place.oid)
-  if (row === undefined)
-    return {
-      okey: blobOf(outpoint.txid).readUIntBE(0, KEY_BYTES),
-      vout: outpoint.vout,
-      lin: Number.MAX_SAFE_INTEGER,
-    }
-  return { okey: row.okey, vout: row.vout, lin: place?.lin ?? -row.lin }
+  const row = place && (place.lin === null ? sql.get(RUN_PLACE, place.oid) : sql.get(FOUND_PLACE, place.lin))
+  if (row !== undefined) return { okey: row.okey, vout: row.vout, lin: place?.lin ?? 0 }
+  const okey = blobOf(outpoint.txid).readUIntBE(0, KEY_BYTES)
+  return { okey, vout: outpoint.vout, lin: Number.MAX_SAFE_INTEGER }
 }
 
 /** See `AttributesReader.tipsWith`. */
