@@ -1,10 +1,8 @@
 import type { Row, Sql } from '../facts/connection.js'
 import type { AdmissionsReader } from '../graph/graph-store.js'
-import type { AdmissionRecord } from '../graph/records.js'
+import { type AdmissionRecord, SCORE_STEP } from '../graph/records.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
-/** Scores are stored as numbers of this part of a millisecond since the log was made. */
-const PARTS = 4096
 /** No output has this index. */
 const NO_OUTPUT = -1
 
@@ -21,7 +19,7 @@ export function admissionsIn(reader: Reader): AdmissionsReader {
     ofTransactions: (txids) => ofTransactions([...new Set(txids)].sort()),
     unspentOfTopic: async ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
       reader.answer((sql) => {
-        const from = Math.ceil((since - baseOf(sql)) * PARTS)
+        const from = Math.ceil((since - baseOf(sql)) / SCORE_STEP)
         return sql.all(UNSPENT, topic, from, always, limit).map(recordBy(sql))
       }),
     isApplied: async (topic, txid) =>
@@ -45,7 +43,7 @@ function recordBy(sql: Sql): (row: Row) => AdmissionRecord {
   let base: number | undefined
   return (row) => {
     base ??= baseOf(sql)
-    return { outpoint: outpointOf(row), topic: row.topic, score: base + row.score / PARTS }
+    return { outpoint: outpointOf(row), topic: row.topic, score: base + row.score * SCORE_STEP }
   }
 }
 

@@ -1,6 +1,6 @@
 import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
+import { type AdmissionRecord, SCORE_STEP } from '../../../backend/src/graph/records.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { MAX_OFFERED, NAME_OUTPUT, type OfferedOutput } from './sync-messages.js'
