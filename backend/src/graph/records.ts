@@ -98,9 +98,6 @@ export interface AdmissionRecord {
   score: number
 }
 
-/** Scores differ by at least as much. */
-export const SCORE_STEP = 1 / 4096
-
 /** A transaction that a topic has processed: a second submission of it is a duplicate. */
 export interface AppliedRecord {
   topic: string

@@ -10,7 +10,7 @@ import { equalBytes } from '../protocol/bytes.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
 import { activeView, decide, reasonIn, statusIn } from './active.js'
-import { Admissions, SCORES_A_FACT } from './admissions.js'
+import { Admissions, firstScore } from './admissions.js'
 import { Agenda } from './agenda.js'
 import { Attributes } from './attributes.js'
 import { applyAnchor, applyHeaders, rootAt } from './headers.js'
@@ -135,7 +135,7 @@ export class Index {
   takeAdmitted(): AdmissionRecord[] {
     const base = Number(this.sql.get("select value from setting where name = 'base'")?.value ?? 0)
     const taken = this.journal.admitted.splice(0)
-    return taken.map((each) => ({ ...each, score: base + each.score / SCORES_A_FACT }))
+    return taken.map((each) => ({ ...each, score: firstScore(base) + each.score }))
   }
 
   /** What became of transactions since the last call. One that is new since then is neither restored nor deactivated. */

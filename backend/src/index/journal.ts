@@ -13,7 +13,7 @@ export const EVERYTHING = '*'
 /** Numbers that an index counts on from. A copy restores them. */
 interface Counters {
   cursor: number
-  /** The last score given, in 4096ths above the base. */
+  /** The last score given, above the first one of the log. */
   score: number
   reorgs: number
   transactions: number

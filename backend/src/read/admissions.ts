@@ -1,6 +1,7 @@
 import type { Row, Sql } from '../facts/connection.js'
 import type { AdmissionsReader } from '../graph/graph-store.js'
-import { type AdmissionRecord, SCORE_STEP } from '../graph/records.js'
+import type { AdmissionRecord } from '../graph/records.js'
+import { firstScore } from '../index/admissions.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
 /** No output has this index. */
@@ -19,7 +20,7 @@ export function admissionsIn(reader: Reader): AdmissionsReader {
     ofTransactions: (txids) => ofTransactions([...new Set(txids)].sort()),
     unspentOfTopic: async ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
       reader.answer((sql) => {
-        const from = Math.ceil((since - baseOf(sql)) / SCORE_STEP)
+        const from = since - firstScoreOf(sql)
         return sql.all(UNSPENT, topic, from, always, limit).map(recordBy(sql))
       }),
     isApplied: async (topic, txid) =>
@@ -40,16 +41,16 @@ const UNSPENT = `select txid, admission.vout, topic, score from admission cross 
   order by score limit ?`
 
 function recordBy(sql: Sql): (row: Row) => AdmissionRecord {
-  let base: number | undefined
+  let first: number | undefined
   return (row) => {
-    base ??= baseOf(sql)
-    return { outpoint: outpointOf(row), topic: row.topic, score: base + row.score * SCORE_STEP }
+    first ??= firstScoreOf(sql)
+    return { outpoint: outpointOf(row), topic: row.topic, score: first + row.score }
   }
 }
 
-/** The score 0 of the index, in milliseconds since 1970. */
-function baseOf(sql: Sql): number {
-  return Number(sql.get(BASE)?.value ?? 0)
+/** The score that those of the index count from. */
+function firstScoreOf(sql: Sql): number {
+  return firstScore(Number(sql.get(BASE)?.value ?? 0))
 }
 
 const BASE = "select value from setting where name = 'base'"

@@ -1,15 +1,12 @@
 import type { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import { type AdmissionRecord, SCORE_STEP } from '../../../backend/src/graph/records.js'
+import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { MAX_OFFERED, NAME_OUTPUT, type OfferedOutput } from './sync-messages.js'
 
 /** How many outputs are checked against the blocklist at once. */
 const CHUNK = 500
-
-/** No two scores are closer. */
-const SCORE_STEP = 1 / 4096
 
 /**
  * The outputs of a topic that this host offers its peers: unspent, and not blocked; from a score on, by score, each score once.
@@ -35,7 +32,7 @@ export async function offeredOutputs(
     }
     const last = unspent.at(-1)
     if (last === undefined || unspent.length < limit) break
-    since = last.score + SCORE_STEP
+    since = last.score + 1
   }
   return page
     .slice(0, limit)

@@ -11,11 +11,8 @@ export const NAME_OUTPUT = 2
 /** The most outputs that are offered at once: what the engine's own sync asks for. */
 export const MAX_OFFERED = 10_000
 
-/**
- * A place in the order of a host: higher for what it offered later. Engines take the time in milliseconds for it; what a fact made
- * offerable at once has fractions of one.
- */
-const score = z.number().nonnegative()
+/** A place in the order of a host: higher for what it offered later. Engines take the time in milliseconds for it. */
+const score = z.int().nonnegative()
 export const outputIndex = z.int().min(0).max(0xffffffff)
 
 /** An outpoint as GASP writes it: with a dot. */

@@ -146,8 +146,7 @@ export class TopicSync {
       if (last > since) {
         since = last
         limit = PAGE
-        // A whole one: some databases round it, and what comes twice is known.
-        await graph.interactions.setLast(url, topic, Math.floor(this.open.startFrom(since)))
+        await graph.interactions.setLast(url, topic, this.open.startFrom(since))
       } else if (page.length < limit) return true
       else if (limit < LONG_PAGE) limit = LONG_PAGE
       // A peer that returns only so many outputs of one score gives no way to page past it.

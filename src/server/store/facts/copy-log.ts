@@ -110,11 +110,14 @@ async function copyInto(
 /** Gives the next facts higher scores than any that the log, or one that it was copied from, can have given by now. */
 export function raiseScores(log: LocalLog): void {
   const subject = register.setting('base')
-  const given = Number(latestOf(log, subject)?.value ?? 0) + log.last
+  // A fact takes a millisecond of them, one with many outputs a few more.
+  const given = Number(latestOf(log, subject)?.value ?? 0) + log.last + MARGIN
   const raised = nextOf(log, subject, String(Math.max(given, Date.now())))
   if (raised !== undefined) log.insert(raised)
 }
 
+/** In milliseconds. */
+const MARGIN = 10_000
 const LOG_TABLES = new Set(['log', 'chunk', 'log_meta'])
 
 /** Makes the tables of the source, unless an interrupted copy of the same log has made them. */
