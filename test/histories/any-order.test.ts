@@ -280,22 +280,44 @@ class Historian {
   }
 }
 
-/** Applies parts one after another. @returns The rows. */
-function rowsOf({ chain, facts }: History, parts: Fact[][], tracker: ProofTracker): Record<string, string[]> {
+/** A way to apply the facts of a history. */
+interface Way {
+  parts: Fact[][]
+  /** Facts that are applied before each part, and rolled back. */
+  trial?: () => Fact[]
+  /** Whether each part finds an index that was just opened. */
+  restarts?: boolean
+}
+
+/** Applies facts in some way. @returns The rows, and the scores, which follow the order. */
+function apply({ chain, facts }: History, tracker: ProofTracker, { parts, trial, restarts }: Way) {
   const sql = new Sql(':memory:')
   const bodies = new Map(facts.map(({ key, body }) => [Buffer.from(key).toString('hex'), body]))
   const source = { transaction: (txid: Uint8Array) => bodies.get(Buffer.from(txid).toString('hex')) }
   const rules = (onRefusal: OnRefusal) => admissionRules({ deployment: chain.deployment, onRefusal })
-  const index = new Index(sql, source, { rules, tracker })
+  let index = new Index(sql, source, { rules, tracker })
+  const applied = new Set<Fact>()
   for (const part of parts) {
+    if (restarts) index = new Index(sql, source, { rules, tracker })
     sql.exec('begin')
+    if (trial !== undefined) {
+      const mark = index.mark()
+      sql.exec('savepoint trial')
+      index.apply(trial().filter((fact) => !applied.has(fact)))
+      sql.exec('rollback to trial')
+      index.restore(mark)
+    }
     index.apply(part)
     index.flush()
     sql.exec('commit')
+    for (const fact of part) applied.add(fact)
   }
   const rows = canonicalRows(sql)
+  const scores = sql.all(
+    'select hex(t.txid) as txid, a.vout, a.topic, a.score from admission a join tx t on t.id = a.tid order by a.topic, a.score',
+  )
   sql.close()
-  return rows
+  return { rows, scores: scores.map((row) => JSON.stringify(row)) }
 }
 
 function inParts(facts: Fact[], random: Choices): Fact[][] {
@@ -315,21 +337,21 @@ test.each(seeds)('history %i gives the same rows in any order', (seed) => {
   const history = new Historian(seed, random).history(FACTS)
   const { facts } = history
   const tracker = TRACKERS[seed % TRACKERS.length] ?? 'tracker'
-  const expected = rowsOf(
-    history,
-    facts.map((fact) => [fact]),
-    tracker,
-  )
-  const ways: Record<string, Fact[][]> = {
-    'all at once': [facts],
-    'in parts': inParts(facts, random),
-    backwards: facts.toReversed().map((fact) => [fact]),
-    'in another order': inParts(random.shuffled(facts), random),
-    'in yet another': inParts(random.shuffled(facts), random),
+  const expected = apply(history, tracker, { parts: facts.map((fact) => [fact]) })
+  const inOrder: Record<string, Way> = {
+    'all at once': { parts: [facts] },
+    'after trials': { parts: inParts(facts, random), trial: () => random.shuffled(facts).slice(0, 10) },
+    'after restarts': { parts: inParts(facts, random), restarts: true },
   }
-  for (const [way, parts] of Object.entries(ways)) {
-    const rows = rowsOf(history, parts, tracker)
-    expect({ way, ...differencesOf(rows, expected) }).toEqual({ way })
+  const inOtherOrders: Record<string, Way> = {
+    backwards: { parts: facts.toReversed().map((fact) => [fact]) },
+    'in another order': { parts: inParts(random.shuffled(facts), random) },
+    'in yet another': { parts: inParts(random.shuffled(facts), random) },
+  }
+  for (const [way, each] of Object.entries({ ...inOrder, ...inOtherOrders })) {
+    const { rows, scores } = apply(history, tracker, each)
+    expect({ way, ...differencesOf(rows, expected.rows) }).toEqual({ way })
+    if (way in inOrder) expect({ way, scores }).toEqual({ way, scores: expected.scores })
   }
 })
 

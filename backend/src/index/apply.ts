@@ -133,8 +133,9 @@ export class Index {
 
   /** What was admitted since the last call. */
   takeAdmitted(): AdmissionRecord[] {
-    const base = Number(this.sql.get("select value from setting where name = 'base'")?.value ?? 0)
     const taken = this.journal.admitted.splice(0)
+    if (taken.length === 0) return []
+    const base = Number(this.sql.get("select value from setting where name = 'base'")?.value ?? 0)
     return taken.map((each) => ({ ...each, score: firstScore(base) + each.score }))
   }
 

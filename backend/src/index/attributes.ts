@@ -7,7 +7,7 @@ import { EMPTY_MAP, mergeMap } from '../graph/map-merge.js'
 import type { Agenda } from './agenda.js'
 import type { Journal } from './journal.js'
 import { mapAt } from './map-snapshots.js'
-import { type Contents, type OutputRow, outpointIn, outputWith } from './outputs.js'
+import { type NewOutput, type OutputRow, outpointIn, outputWith } from './outputs.js'
 import { Runs } from './runs.js'
 import type { Transactions } from './transactions.js'
 
@@ -68,18 +68,20 @@ export class Attributes {
     if (after) this.add(lin, this.placeOf(lin), this.idOf(ownerAttribute(after)))
   }
 
-  /** Of an ordinal that begins with an output which nothing spends, all follows from that. */
-  addFirst(row: OutputRow & Pick<Contents, 'ctype' | 'map'> & ListPlace): void {
-    if (row.origin === null) return
+  /** Of an output that begins a lineage or a run, and that nothing spends, all follows from that. */
+  addFirst(row: NewOutput): void {
+    const isInscribed = row.origin !== null
+    if (row.lin !== null && !isInscribed) return
     const attributes = [
       ...(row.owner ? [ownerAttribute(row.owner)] : []),
-      ...(row.ctype === null ? [] : [attribute.contentType(row.ctype)]),
+      ...(isInscribed && row.ctype !== null ? [attribute.contentType(row.ctype)] : []),
       ...(row.latestparent === row.oid && row.parent ? [attribute.parent(outpointIn(row.parent))] : []),
       ...(row.lastmap === row.oid && row.map ? mapAttributes(mergeMap(EMPTY_MAP, decodeMap(row.map))) : []),
     ]
+    const lin = row.lin ?? -row.oid
     for (const each of attributes) {
       if (each.kind === 'parent') this.tables.journal.change(dependency.children(each))
-      this.add(row.oid, row, this.idOf(each))
+      this.add(lin, row, this.idOf(each))
     }
   }
 
@@ -124,21 +126,21 @@ export class Attributes {
   private indexOutput(oid: number): void {
     const row = outputWith(this.sql, oid)
     const isShown = row !== undefined && row.lin === null && row.active === 1 && row.carrier === 0
-    const head = isShown && row.run !== null ? this.runs.headOf(row.run) : oid
+    const head = isShown ? this.runs.headOf(row) : oid
     this.write(-oid, head, isShown ? this.ownerOf(row) : [])
   }
 
-  /** Outputs of runs that became one stand elsewhere in lists. @param runs Before and after. */
-  moveRun(before: number, after: number, runs: readonly number[]): void {
+  /** A run that became part of another one stands elsewhere in lists. @param before The first output, and what it is now. */
+  moveRun(before: number, after: number, run: number): void {
+    if (before === after) return
     const { sql } = this
     const [old, now] = [this.placeOf(before), this.placeOf(after)]
     const rows = sql.all(
       'select attribute, lin from found where lin < 0 and okey = ? and vout = ?',
-      old.tkey,
-      old.vout,
+      ...[old.tkey, old.vout],
     )
     for (const { attribute, lin } of rows) {
-      if (!runs.includes(sql.get('select run from out where oid = ?', -lin)?.run)) continue
+      if (sql.get('select run from out where oid = ?', -lin)?.run !== run) continue
       sql.run(
         'update found set okey = ?, vout = ? where attribute = ? and okey = ? and vout = ? and lin = ?',
         ...[now.tkey, now.vout, attribute, old.tkey, old.vout, lin],

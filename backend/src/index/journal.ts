@@ -79,6 +79,8 @@ export class Journal {
     // Some may have been taken since.
     for (const [at, list] of this.lists.entries()) list.length = Math.min(list.length, lengths[at] ?? 0)
     this.isEverything = isEverything
+    // What was written since may have been rolled back.
+    this.written = {}
   }
 
   /** Writes what was noted, before a commit. */

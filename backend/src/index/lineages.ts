@@ -15,6 +15,7 @@ import {
   claimsOn,
   contentsOf,
   insertOutput,
+  type NewOutput,
   type OutputRow,
   outpointKey,
   outputAt,
@@ -84,27 +85,52 @@ export class Lineages {
       isLast: boolean
     },
   ): OutputRow {
-    const { coin, isLast, output: said, ...link } = output
-    const txid = Buffer.from(view.txid, 'hex')
-    const contents = this.contentsOf(link, said, view)
-    const row = {
-      ...link,
-      ...UNPLACED,
-      ...contents,
+    const { tid, vout, coin, isLast, output: said } = output
+    const contents = this.contentsOf(output, said, view)
+    // Written out: a transaction may have 100,000 outputs, and objects that are put together of others are slow.
+    const row: NewOutput = {
       oid: ++this.last,
+      tid,
+      vout,
+      ptid: output.ptid,
+      pvout: output.pvout,
+      sats: said.satoshis,
+      carrier: output.carrier,
+      unresolved: output.unresolved,
+      active: output.active,
+      run: null,
+      lin: null,
+      step: null,
+      origin: null,
+      latest: null,
+      latestparent: null,
+      lastmap: null,
+      mprev: null,
+      snap: null,
+      since: 0,
       content: contents.sha === null ? 0 : 1,
+      sha: contents.sha,
+      ctype: contents.ctype,
+      clen: contents.clen,
+      coff: contents.coff,
+      owner: contents.owner,
+      parent: contents.parent,
       pok: 0,
-      run: null as number | null,
+      mlen: contents.mlen,
+      map: contents.map,
+      recency: output.recency,
+      tkey: txidKey(Buffer.from(view.txid, 'hex')),
     }
     if (row.parent !== null && this.doesClaimCount(row)) row.pok = 1
-    Object.assign(row, this.placeOf(row, coin))
-    if (row.lin === null) row.run = this.runs.enter(row, coin)
-    const tkey = txidKey(txid)
-    insertOutput(this.sql, { ...row, sats: said.satoshis, tkey })
+    setPlace(row, this.placeOf(row, coin))
+    insertOutput(this.sql, row)
     if (row.snap === row.oid && row.map)
       writeSnapshot(this.sql, { oid: row.oid, before: mapBefore(row, coin), map: row.map })
-    if (row.lin === null && coin === undefined) this.addHole(row)
-    this.noteAdded({ ...row, tkey }, coin, isLast)
+    if (row.lin === null) {
+      if (coin === undefined) this.addHole(row)
+      else this.join(coin, row)
+    }
+    this.noteAdded(row, coin, isLast)
     if (!isLast) {
       for (const receiver of receiversOf(this.sql, row)) this.link(receiver.oid)
       for (const claim of claimsBehind(this.sql, row)) this.judgeClaim(claim.oid)
@@ -192,9 +218,10 @@ export class Lineages {
         this.noteMoved(row, place)
         const hasNewNumber = place.lin !== row.lin || place.step !== row.step
         if (row.run !== null) left.set(row.run, (left.get(row.run) ?? 0) + 1)
-        Object.assign(row, place)
-        row.run = place.lin === null ? this.runs.enter(row, coin) : null
+        setPlace(row, place)
+        row.run = null
         this.sql.run(SET_PLACE, ...PLACE.map((column) => place[column]), row.run, row.oid)
+        if (row.lin === null && coin !== undefined) this.join(coin, row)
         if (hasNewNumber)
           for (const claim of claimsBehind(this.sql, row)) {
             const known = rows.get(claim.oid) ?? claim
@@ -233,26 +260,27 @@ export class Lineages {
       row.lin !== null || row.ptid === null ? undefined : outputAt(this.sql, row.ptid, row.pvout ?? 0)
     if (row.lin === null && coin === undefined) this.addHole(row)
     else this.deleteHole(row)
-    if (coin !== undefined && row.run !== null && coin.run !== null && row.run !== coin.run)
-      this.join(coin.run, row.run)
+    if (coin !== undefined && (row.run === null || row.run !== coin.run)) this.join(coin, row)
     return row
   }
 
   /** Joins the run of an output with that of the coin that it received. */
-  private join(front: number, back: number): void {
+  private join(coin: OutputRow, row: OutputRow): void {
     const { sql } = this
-    const { agenda, transactions } = this.tables
-    const head = this.runs.headOf(back)
-    const { kept, gone, isBack } = this.runs.join(front, back)
-    this.tables.attributes.moveRun(head, this.runs.headOf(kept), [front, back])
-    const renamed = outputsInRun(sql, gone)
-    sql.run('update out set run = ? where run = ?', kept, gone)
-    if (head <= agenda.lastEarlierOutput) this.tables.journal.change(dependency.lineages)
+    const { attributes, agenda, transactions, journal } = this.tables
+    const old = this.runs.headOf(row)
+    const { run, renamed, isBack } = this.runs.join(coin, row)
+    const members = renamed === null ? [isBack ? row : coin] : outputsInRun(sql, renamed)
+    if (renamed !== null) sql.run('update out set run = ? where run = ?', run, renamed)
+    attributes.moveRun(old, this.runs.headOf({ oid: row.oid, run }), run)
+    row.run = run
+    coin.run = run
+    if (row.oid <= agenda.lastEarlierOutput) journal.change(dependency.lineages)
     // Of the one, what names its outputs as parents may count now; of the other, what is made by what spends them.
-    for (const row of renamed)
+    for (const member of members)
       for (const claim of isBack
-        ? claimsBehind(sql, row)
-        : claimsOn(sql, outpointKey(transactions.txidOf(row.tid), row.vout)))
+        ? claimsBehind(sql, member)
+        : claimsOn(sql, outpointKey(transactions.txidOf(member.tid), member.vout)))
         this.judgeClaim(claim.oid)
   }
 
@@ -279,8 +307,10 @@ export class Lineages {
       origin,
       latest: row.content ? row.oid : before.latest,
       latestparent: row.parent && row.pok && origin !== null ? row.oid : latestparent,
-      ...map,
+      lastmap: map.lastmap,
       mprev: hasMap ? lastmap : null,
+      snap: map.snap,
+      since: map.since,
     }
   }
 
@@ -289,21 +319,19 @@ export class Lineages {
     output: TransactionOutput,
     view: ParsedTransaction['view'],
   ): Contents {
-    return { ...contentsOf(output, view), ...this.tables.registers.purgedAt(tid, vout) }
+    const purged = this.tables.registers.purgedAt(tid, vout)
+    const contents = contentsOf(output, view)
+    return purged === undefined ? contents : { ...contents, ...purged }
   }
 
   /** Notes by what an ordinal may be found now. That of most moves is its owner alone. */
-  private noteAdded(
-    row: Parameters<Attributes['addFirst']>[0],
-    coin: OutputRow | undefined,
-    isLast: boolean,
-  ): void {
+  private noteAdded(row: NewOutput, coin: OutputRow | undefined, isLast: boolean): void {
     const { agenda, attributes } = this.tables
-    if (row.lin === null) agenda.unnumbered.add(row.oid)
-    if (row.lin === row.oid && isLast && row.active === 1 && row.carrier === 0) {
-      attributes.addFirst(row)
+    if (coin === undefined && isLast && row.active === 1) {
+      if (row.carrier === 0) attributes.addFirst(row)
       return
     }
+    if (row.lin === null) agenda.unnumbered.add(row.oid)
     const isTransfer =
       isLast && row.content === 0 && row.parent === null && row.mlen === null && row.carrier === 0
     const isTip = row.active === 1 && coin?.active === 1 && coin.carrier === 0
@@ -404,4 +432,16 @@ export class Lineages {
 /** Where the MAP stands before an output with MAP that counts. */
 function mapBefore({ mprev }: Place, coin: Place | undefined): Pick<Place, 'lastmap' | 'snap'> {
   return { lastmap: mprev, snap: mprev === null ? null : (coin?.snap ?? null) }
+}
+
+function setPlace(row: OutputRow, place: Place): void {
+  row.lin = place.lin
+  row.step = place.step
+  row.origin = place.origin
+  row.latest = place.latest
+  row.latestparent = place.latestparent
+  row.lastmap = place.lastmap
+  row.mprev = place.mprev
+  row.snap = place.snap
+  row.since = place.since
 }

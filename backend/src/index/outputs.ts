@@ -123,11 +123,11 @@ const INSERTED = [
 ] as const
 const INSERT = `insert into out (${INSERTED}) values (${INSERTED.map(() => '?')})`
 
-export function insertOutput(
-  sql: Sql,
-  row: Omit<OutputRow, 'content'> & Contents & { sats: number; tkey: number },
-): void {
-  sql.run(INSERT, ...INSERTED.map((column) => row[column as keyof typeof row]))
+/** All that the row of an output has. */
+export type NewOutput = OutputRow & Contents & { sats: number; tkey: number }
+
+export function insertOutput(sql: Sql, row: NewOutput): void {
+  sql.run(INSERT, ...INSERTED.map((column) => row[column]))
 }
 
 /** The outpoint of an output, as `parent` has it: the txid as displayed, the index as 32 bits, big-endian. */

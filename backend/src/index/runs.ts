@@ -1,6 +1,9 @@
 import type { Sql } from '../facts/connection.js'
 import type { OutputRow } from './outputs.js'
 
+/** An output without number, and its run; null if it is linked to no other one. */
+type Member = Pick<OutputRow, 'oid' | 'run'>
+
 /**
  * Runs of outputs that are linked to each other and have no number, as the start is missing. When two become one, the shorter gets
  * the name of the longer: so an output is named again about as often as the logarithm of their number, in whatever order they come.
@@ -8,44 +11,49 @@ import type { OutputRow } from './outputs.js'
 export class Runs {
   constructor(private readonly sql: Sql) {}
 
-  /** The run for an output that has none: that of the coin which it received, or a new one. */
-  enter({ oid }: Pick<OutputRow, 'oid'>, coin: Pick<OutputRow, 'run'> | undefined): number {
-    const { sql } = this
-    if (coin !== undefined && coin.run !== null) {
-      sql.run('update run set size = size + 1 where id = ?', coin.run)
-      return coin.run
-    }
-    const run = (sql.get('select max(id) as id from run')?.id ?? 0) + 1
-    sql.run('insert into run (id, head, size) values (?, ?, 1)', run, oid)
-    return run
-  }
-
   /** @param count How many outputs of a run have a number now, or are gone. */
   leave(run: number, count: number): void {
-    this.sql.run('update run set size = size - ? where id = ?', count, run)
-    this.sql.run('delete from run where id = ? and size <= 0', run)
+    const { sql } = this
+    sql.run('update run set size = size - ? where id = ?', count, run)
+    if (this.get(run).size > 1) return
+    sql.run('update out set run = null where run = ?', run)
+    sql.run('delete from run where id = ?', run)
   }
 
   /**
-   * Makes one run of two.
+   * Makes one run of two, or of single outputs.
    *
-   * @param front The run that an output received its coin from.
-   * @param back That of this output, of which it is the head.
-   * @returns The name that is given up, and whether it was that of the back. Its outputs still have it.
+   * @param back An output that received a coin, the first of its run.
+   * @returns The run, and the former one whose outputs are to get its name, if any; and whether it is that of the back.
    */
-  join(front: number, back: number): { kept: number; gone: number; isBack: boolean } {
+  join(coin: Member, back: Member): { run: number; renamed: number | null; isBack: boolean } {
     const { sql } = this
-    const [first, second] = [this.get(front), this.get(back)]
-    const isBack = second.size <= first.size
-    const [kept, gone] = isBack ? [front, back] : [back, front]
-    sql.run('update run set head = ?, size = ? where id = ?', first.head, first.size + second.size, kept)
-    sql.run('delete from run where id = ?', gone)
-    return { kept, gone, isBack }
+    const [front, rear] = [this.of(coin), this.of(back)]
+    const isBack = rear.size <= front.size
+    const [longer, shorter] = isBack ? [coin, back] : [back, coin]
+    const run = longer.run ?? this.begin(longer)
+    sql.run(
+      'insert into run (id, head, size) values (?1, ?2, ?3) on conflict (id) do update set head = ?2, size = ?3',
+      ...[run, front.head, front.size + rear.size],
+    )
+    if (shorter.run === null) sql.run('update out set run = ? where oid = ?', run, shorter.oid)
+    else sql.run('delete from run where id = ?', shorter.run)
+    return { run, renamed: shorter.run, isBack }
   }
 
-  /** The first output of a run. */
-  headOf(run: number): number {
-    return this.get(run).head
+  private begin({ oid }: Member): number {
+    const run: number = (this.sql.get('select max(id) as id from run')?.id ?? 0) + 1
+    this.sql.run('update out set run = ? where oid = ?', run, oid)
+    return run
+  }
+
+  /** The first output of the run of one, which may be itself. */
+  headOf(member: Member): number {
+    return this.of(member).head
+  }
+
+  private of({ oid, run }: Member): { head: number; size: number } {
+    return run === null ? { head: oid, size: 1 } : this.get(run)
   }
 
   private get(run: number): { head: number; size: number } {
