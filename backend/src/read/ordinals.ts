@@ -78,7 +78,12 @@ export function outputOf(row: Row): OutputRecord {
 
 /** The content in a row of `out`; undefined if it has none. */
 export function contentOf({ sha, ctype, clen }: Row): ContentSummary | undefined {
-  return sha === null ? undefined : { sha256: hexOf(sha), contentType: ctype, length: clen }
+  return sha === null ? undefined : { sha256: hexOf(sha), contentType: textOf(ctype), length: clen }
+}
+
+/** A stranger's text may hold a NUL, at which a column of text would end. */
+function textOf(column: Buffer | string): string {
+  return typeof column === 'string' ? column : column.toString('utf8')
 }
 
 /** The outpoint in the column `parent`. */

@@ -13,11 +13,11 @@ import {
 import {
   type Answer,
   posted,
-  sqlOf,
   type TestServer,
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
+import { loseNode } from '../../../support/storage/lose-rows.js'
 
 const { start } = useServers()
 
@@ -199,10 +199,7 @@ describe('a tree of names', () => {
   test('says where a proof ends that is not all here', async () => {
     const [genesis, a] = tree.way('a') as [FakeTransaction, FakeTransaction]
     const { graph } = server.node
-    await sqlOf(server.node)
-      .writer('graph_nodes')
-      .where({ txid: Buffer.from(a.txid, 'hex'), vout: 1 })
-      .delete()
+    expect(loseNode(server.dataDir, { txid: a.txid, vout: 1 })).toBe(1)
     await graph.writing(async () => {})
     const error = expect.stringContaining(tree.mintOf('ab').txid)
     expectError(await proofOf(server, 'ab'), { status: 404, code: 'NOT_FOUND', error })

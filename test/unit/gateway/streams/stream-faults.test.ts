@@ -1,7 +1,5 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
-import { join } from 'node:path'
-import Database from 'libsql'
 import type { ContentReader, StreamChunk, StreamsReader } from '../../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
@@ -11,6 +9,7 @@ import { streamPath, streamsOn } from '../../../support/gateway/streams.js'
 import { FakeChain } from '../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../support/server/test-server.js'
 import { loopTurns, until } from '../../../support/server/waiting.js'
+import { loseChunks } from '../../../support/storage/lose-rows.js'
 
 const servers = useServers()
 const { logger, records } = keptLog()
@@ -136,12 +135,7 @@ describe('a chunk that cannot be read', () => {
 
   beforeAll(async () => {
     await steps
-    const database = new Database(join(server.dataDir, 'minetree.sqlite'))
-    const { changes } = database
-      .prepare('delete from graph_pieces where owner = ?')
-      .run([sha256(bodies[1] ?? new Uint8Array())])
-    database.close()
-    expect(changes).toBe(2)
+    expect(loseChunks(server.dataDir, bodies[1] ?? new Uint8Array())).toBe(2)
   })
 
   test.each(['bytes=0-', 'bytes=0-300000', 'bytes=299999-600000', 'bytes=-900000'])(
