@@ -23,7 +23,7 @@ export function loseChunks(dataDir: string, body: Uint8Array, position?: number)
       join(dataDir, 'minetree.sqlite'),
       `delete from graph_pieces where owner = ?${which}`,
       hash,
-      ...at,
+      ...at(0),
     )
   const { index, log } = storeFiles(dataDir)
   const sql = new Sql(index)
