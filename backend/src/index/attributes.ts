@@ -74,7 +74,7 @@ export class Attributes {
     if (row.lin !== null && !isInscribed) return
     const attributes = [
       ...(row.owner ? [ownerAttribute(row.owner)] : []),
-      ...(isInscribed && row.ctype !== null ? [attribute.contentType(row.ctype)] : []),
+      ...(isInscribed && row.ctype !== null ? [attribute.contentType(row.ctype.toString('utf8'))] : []),
       ...(row.latestparent === row.oid && row.parent ? [attribute.parent(outpointIn(row.parent))] : []),
       ...(row.lastmap === row.oid && row.map ? mapAttributes(mergeMap(EMPTY_MAP, decodeMap(row.map))) : []),
     ]
@@ -111,7 +111,7 @@ export class Attributes {
         : sql.get('select parent from out where oid = ?', tip.latestparent)?.parent
     return [
       ...this.ownerOf(tip),
-      ...(content ? [attribute.contentType(content.ctype)] : []),
+      ...(content ? [attribute.contentType(content.ctype.toString('utf8'))] : []),
       ...(parent ? [attribute.parent(outpointIn(parent))] : []),
       ...(tip.lastmap === null ? [] : mapAttributes(mapAt(sql, tip))),
     ]

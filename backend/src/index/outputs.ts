@@ -72,7 +72,8 @@ const ROW = `oid, tid, vout, ptid, pvout, carrier, unresolved, active, run, owne
 /** What an output says, as columns. */
 export interface Contents {
   sha: Uint8Array | null
-  ctype: string | null
+  /** In UTF-8: SQLite's driver ends a text at its first NUL, and strangers may write one. */
+  ctype: Buffer | null
   clen: number | null
   coff: number | null
   owner: Buffer | null
@@ -154,7 +155,7 @@ export function contentsOf(output: TransactionOutput, { raw }: TransactionView):
   const isView = content !== undefined && content.body.buffer === raw.buffer
   return {
     sha: content ? sha256(content.body) : null,
-    ctype: content?.contentType ?? null,
+    ctype: content ? Buffer.from(content.contentType, 'utf8') : null,
     clen: content?.body.length ?? null,
     coff: isView ? content.body.byteOffset - raw.byteOffset : null,
     owner: owner === undefined ? null : Buffer.from(owner, 'hex'),

@@ -132,7 +132,7 @@ export class Registers {
     const { txid, vout } = parseOutpoint(outpoint)
     const { id } = this.transactions.refer(Buffer.from(txid, 'hex'))
     this.hasPurged = true
-    const row = [Buffer.from(sha256, 'hex'), contentType, length, position]
+    const row = [Buffer.from(sha256, 'hex'), Buffer.from(contentType, 'utf8'), length, position]
     this.sql.run(
       `insert into purged (tid, vout, sha, ctype, clen, coff, n) values (?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
       ...[id, vout, ...row, n],

@@ -44,7 +44,7 @@ create table blocked (kind text not null, value text not null, blocked integer n
 create table setting (name text primary key, value text, n integer not null) without rowid;
 create table sighting (tid integer primary key, n integer not null);
 -- Outputs whose body was deleted from the log, and what it was.
-create table purged (tid integer not null, vout integer not null, sha blob not null, ctype text not null, clen integer not null,
+create table purged (tid integer not null, vout integer not null, sha blob not null, ctype blob not null, clen integer not null,
   coff integer, n integer not null, primary key (tid, vout)) without rowid;
 
 create table node (tid integer not null, vout integer not null, domain text not null, active integer not null,
@@ -66,7 +66,7 @@ create index name_recency on name (recency, tkey, tid) where active = 1;
 create table out (oid integer primary key, tid integer not null, vout integer not null, ptid integer, pvout integer,
   sats integer not null, carrier integer not null, unresolved integer not null, active integer not null,
   run integer, lin integer, step integer, origin integer, latest integer, latestparent integer, lastmap integer, mprev integer, snap integer,
-  since integer, sha blob, ctype text, clen integer, coff integer, owner blob, parent blob, pok integer not null default 0,
+  since integer, sha blob, ctype blob, clen integer, coff integer, owner blob, parent blob, pok integer not null default 0,
   mlen integer, map blob, recency integer, tkey integer);
 create unique index out_outpoint on out (tid, vout);
 create index out_from on out (ptid, pvout) where ptid is not null;
