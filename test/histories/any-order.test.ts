@@ -3,9 +3,13 @@ import { Sql } from '../../backend/src/facts/connection.js'
 import { type Fact, type NewFact, proofFact, transactionFact } from '../../backend/src/facts/log.js'
 import { register, registerFact } from '../../backend/src/facts/registers.js'
 import type { OnRefusal } from '../../backend/src/graph/admission-rules.js'
+import { nativeHash256 } from '../../backend/src/graph/native-hash.js'
 import { admissionRules } from '../../backend/src/graph/topic-rules.js'
 import { Index, type ProofTracker } from '../../backend/src/index/apply.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
+import { headersFact } from '../../backend/src/index/headers.js'
+import { encodeHeader } from '../../backend/src/protocol/block-header.js'
+import { joinBytes, reversed, toHex } from '../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import {
   FakeChain,
@@ -26,9 +30,11 @@ import { Random } from '../support/random.js'
 const SEEDS = Number(process.env.ANY_ORDER_SEEDS ?? 25)
 const FIRST_SEED = Number(process.env.ANY_ORDER_FIRST_SEED ?? 1)
 const FACTS = 120
+/** As much work for each header as there can be little. */
+const EASY = 0x207fffff
 /** How many rows of a difference are shown. */
 const SHOWN = 3
-const TRACKERS: ProofTracker[] = ['tracker', 'scripts-only']
+const TRACKERS: ProofTracker[] = ['tracker', 'headers', 'scripts-only']
 
 /** Choices that look like chance. */
 class Choices extends Random {
@@ -60,7 +66,7 @@ interface History {
 
 /**
  * Facts as they came: mints and double mints of one node, inscriptions, moves with and without MAP, content and parents, double
- * spends, coins that are merged, burnt, or of unknown value, proofs of several blocks, verdicts, sightings and blocks that change back
+ * spends, coins that are merged, burnt, or of unknown value, proofs of several blocks, headers that fork, verdicts, sightings and blocks that change back
  * and forth, refusals by the policy. Some transactions nobody has.
  */
 class Historian {
@@ -69,6 +75,7 @@ class Historian {
   private readonly transactions: FakeTransaction[] = []
   private readonly coins: { transaction: FakeTransaction; vout: number }[] = []
   private readonly nodes: { node: FakeNode; domain: string }[] = []
+  private readonly headers = [{ height: 99, hash: 'ee'.repeat(32) }]
   private readonly registers = new Map<string, { n: number; value: boolean }>()
 
   /** How many of the coins that are spent may be spent once more, how much of MAP is long, how many transactions nobody
@@ -88,6 +95,7 @@ class Historian {
     }
     this.nodes.push({ node: this.chain.node(''), domain: '' })
     this.tell(this.chain.genesis, { covenant: 1 })
+    this.mine(25)
   }
 
   history(size: number): History {
@@ -108,7 +116,8 @@ class Historian {
       this.tell(this.chain.spend({ inputs: [], outputs: this.outputs(4, () => this.plain()) }))
     else if (chance < 0.74) this.spend()
     else if (chance < 0.84) this.prove(random.one(this.transactions))
-    else if (chance < 0.89) this.judgeBlock()
+    else if (chance < 0.87) this.judgeBlock()
+    else if (chance < 0.9) this.mine(1 + random.below(5))
     else if (chance < 0.94) this.sight()
     else this.block()
   }
@@ -241,12 +250,28 @@ class Historian {
     this.facts.push(proofFact(txid, { ...this.someBlock(), merklePath: new Uint8Array(4) }))
   }
 
-  private someBlock(): { height: number; root: string } {
-    const height = 100 + this.random.below(30)
+  private someBlock(height = 100 + this.random.below(30)): { height: number; root: string } {
     const root = createHash('sha256')
       .update(`${this.seed} ${height} ${this.random.below(2)}`)
       .digest('hex')
     return { height, root }
+  }
+
+  /** Adds headers on one of those that are there, of which the last is the likeliest. */
+  private mine(count: number): void {
+    const { random, headers } = this
+    let { height, hash } = random.chance(0.5) ? random.one(headers) : (headers.at(-1) ?? random.one(headers))
+    const first = height + 1
+    const run: Uint8Array[] = []
+    for (let left = count; left > 0; left--) {
+      height++
+      const { root } = this.someBlock(height)
+      const bytes = encodeHeader({ version: 1, previous: hash, root, time: run.length, bits: EASY, nonce: 0 })
+      hash = toHex(reversed(nativeHash256(bytes)))
+      run.push(bytes)
+      headers.push({ height, hash })
+    }
+    this.facts.push(headersFact({ height: first, headers: joinBytes(run) }))
   }
 
   private judgeBlock(): void {
