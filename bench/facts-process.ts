@@ -1,3 +1,5 @@
+import { readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { graphRecords, mergeRecords } from '../backend/src/graph/records.js'
 import { viewOf } from '../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../backend/src/graph/transaction-records.js'
@@ -5,7 +7,7 @@ import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/blo
 import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { startServer } from '../src/server/server.js'
-import type { IndexMaintenance } from '../src/server/store/index-maintenance.js'
+import { IndexMaintenance } from '../src/server/store/index-maintenance.js'
 import { batchesIn, headersIn, type NetworkIndex, readNetwork } from './facts-network.js'
 import { sizesOf } from './stored-bytes.js'
 import { configFor, SILENT, type Spent, spent } from './support.js'
@@ -70,9 +72,14 @@ async function fill(): Promise<Filled> {
 }
 
 async function rebuild(): Promise<Rebuilt> {
-  const node = await openNode({ config, logger: SILENT })
-  const took = await spent(() => (node.maintenance as IndexMaintenance).rebuild())
-  if (node.maintenance.status.state !== 'equal') throw new Error('the index is not complete')
+  for (const file of readdirSync(folder)) if (file.startsWith('index-')) rmSync(join(folder, file))
+  let node: Node | undefined
+  const took = await spent(async () => {
+    node = await openNode({ config, logger: SILENT })
+    const { maintenance } = node
+    await (maintenance instanceof IndexMaintenance ? maintenance.rebuild() : maintenance.run())
+  })
+  if (node?.maintenance.status.state !== 'equal') throw new Error('the index is not complete')
   await node.close()
   return { ...took, peak: process.resourceUsage().maxRSS * 1024, sizes: sizesOf(folder) }
 }
