@@ -9,6 +9,7 @@ import type { Fact, FactKind, NewFact } from './log.js'
 export class LocalLog {
   private readonly log: string
   private readonly chunks: string
+  private lastChunk: { name: string; bytes: Uint8Array } | undefined
 
   /** @param schema Under which name the file of the log is attached to the connection. */
   constructor(
@@ -142,7 +143,11 @@ export class LocalLog {
     return { seq, kind, key, at, body: concatBytes(...chunks) }
   }
 
+  /** The last one is kept: what reads a body part by part, by its own bounds, comes twice to each chunk of the transaction. */
   private chunk(kind: FactKind, key: Uint8Array, position: number): Uint8Array {
+    const name = `${kind} ${toHex(key)} ${position}`
+    if (this.lastChunk?.name === name) return this.lastChunk.bytes
+    this.lastChunk = undefined
     const row = this.sql.get(
       `select bytes, checksum from ${this.chunks} where kind = ? and key = ? and position = ?`,
       ...[kind, key, position],
@@ -152,6 +157,7 @@ export class LocalLog {
         toHex(key),
         row === undefined ? `chunk ${position} is missing` : `chunk ${position}`,
       )
+    this.lastChunk = { name, bytes: row.bytes }
     return row.bytes
   }
 }
