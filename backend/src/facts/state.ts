@@ -11,9 +11,10 @@ import type { Row, Sql } from './connection.js'
  * transactions may be lost.
  */
 export const STATE_SCHEMA = `
--- Transactions that nothing admitted depends on, in the order in which they came. waiting: it lost a conflict. client: by whom.
-create table if not exists pending (arrived integer primary key autoincrement, txid blob not null unique, raw blob not null,
-  height integer, root blob, merkle_path blob, bytes integer not null, client text, waiting integer not null);
+-- Transactions that nothing admitted depends on, in the order in which they came. waiting: it does not count. client: who submitted it,
+-- if it was refused.
+create table if not exists pending (arrived integer primary key autoincrement, txid blob not null unique, bytes integer not null,
+  waiting integer not null, client text, height integer, root blob, merkle_path blob, raw blob not null);
 create index if not exists pending_first on pending (waiting, height is not null, arrived);
 -- What pending transactions spend.
 create table if not exists pending_spend (txid blob not null, vout integer not null, spender blob not null,
@@ -113,7 +114,7 @@ function hookKey(failed: FailedHook): Buffer {
 export interface PendingTransaction extends TransactionRecord {
   /** Its place in that order. */
   arrived: number
-  /** Whether it lost a conflict. */
+  /** Whether it does not count: it lost a conflict, or an ancestor did, or the network rejected it. */
   isWaiting: boolean
 }
 
@@ -129,9 +130,11 @@ export interface PendingTotal {
   bytes: number
 }
 
+type Totals = Record<'pending' | 'waiting', PendingTotal> | undefined
+
 /** Pending transactions, and what they spend. The totals are kept in memory: there is one writer. */
 export class Pending {
-  private totals: Record<'pending' | 'waiting', PendingTotal> | undefined
+  private totals: Totals
 
   constructor(private readonly sql: Sql) {}
 
@@ -145,9 +148,13 @@ export class Pending {
     return this.total('pending').transactions + this.total('waiting').transactions === 0
   }
 
-  /** Forgets the totals, after a rollback. */
-  reset(): void {
-    this.totals = undefined
+  /** What is in memory, to return to when a savepoint is rolled back. */
+  mark(): Totals {
+    return structuredClone(this.totals)
+  }
+
+  restore(totals: Totals): void {
+    this.totals = totals
   }
 
   has(txid: string): boolean {
@@ -199,14 +206,11 @@ export class Pending {
     return rows.map(({ txid }) => toHex(txid))
   }
 
-  /** It lost a conflict, or does no longer. */
-  setWaiting(txid: string, { isWaiting, client }: Waiting): void {
+  /** It does not count any more, or does again. */
+  setWaiting(txid: string, isWaiting: boolean): void {
     const row = this.sql.get('select waiting, bytes from pending where txid = ?', fromHex(txid))
     if (row === undefined || Boolean(row.waiting) === isWaiting) return
-    this.sql.run(
-      'update pending set waiting = ?, client = ? where txid = ?',
-      ...[Number(isWaiting), client ?? null, fromHex(txid)],
-    )
+    this.sql.run('update pending set waiting = ? where txid = ?', Number(isWaiting), fromHex(txid))
     this.count(!isWaiting, { transactions: -1, bytes: -row.bytes })
     this.count(isWaiting, { transactions: 1, bytes: row.bytes })
   }

@@ -309,42 +309,27 @@ export class Door {
       trial.rollback()
       applied(all.filter(({ txid }) => needed.has(txid)))
     }
-    // What is built on something that waits, waits.
-    const isBarred = all.some(({ txid, pending }) => pending?.isWaiting === true && !counting.has(txid))
     for (const each of all) {
       const { txid, spends } = each
-      const isWaiting = isLost || (isBarred && !counting.has(txid))
+      const isWaiting = !counting.has(txid)
       if (needed.has(txid)) pending.delete(txid)
       else if (each.pending === undefined) pending.add(each, spends, { isWaiting, client: keepLost?.client })
-      else if (counting.has(txid)) pending.setWaiting(txid, { isWaiting: false })
+      else pending.setWaiting(txid, isWaiting)
     }
     this.collect()
-    this.retryAround(all, { counting, needed })
-    const affected = makeRoom(pending, admission.pending)
-    if (isLost)
-      affected.push(
-        ...makeRoomToWait(
-          pending,
-          limits,
-          fresh.map(({ txid }) => txid),
-        ),
-      )
-    this.retry(affected)
+    for (const each of all) this.retryAround(each, counting.has(each.txid))
+    this.retry(makeRoom(pending, admission.pending))
+    const staying = fresh.map(({ txid }) => txid)
+    this.retry(makeRoomToWait(pending, limits, staying))
     return { subjects: lost, isRefused: false }
   }
 
-  /** Tries what waits and may count now: what spends the coins of one that does not count, or is built on one that does. */
-  private retryAround(
-    all: readonly Candidate[],
-    { counting, needed }: { counting: ReadonlySet<string>; needed: ReadonlySet<string> },
-  ): void {
+  /** Of one that counts now, or does no longer: tries again what is built on it, and what waits for its coins. */
+  private retryAround({ txid, spends, pending: before }: Candidate, isCounting: boolean): void {
     const { pending } = this.options
-    if (pending.total('waiting').transactions === 0) return
-    for (const { txid, spends, pending: before } of all) {
-      if (counting.has(txid)) {
-        if (before?.isWaiting !== false || needed.has(txid)) this.retry(pending.childrenOf(txid))
-      } else if (before?.isWaiting !== true) for (const spent of spends) this.retry(pending.spendersOf(spent))
-    }
+    if (before !== undefined && before.isWaiting !== isCounting) return
+    this.retry(pending.childrenOf(txid), isCounting)
+    if (before !== undefined && !isCounting) for (const spent of spends) this.retry(pending.spendersOf(spent))
   }
 
   /** Takes what facts have changed, and notes what may count or be needed because of that. */
@@ -358,16 +343,17 @@ export class Door {
     if (pending.isEmpty) return
     // What spends something admitted is needed.
     for (const { outpoint } of admitted) for (const txid of pending.spendersOf(outpoint)) this.queue.add(txid)
-    if (pending.total('waiting').transactions === 0) return
+    for (const txid of restored) this.retry(pending.childrenOf(txid))
+    for (const txid of deactivated) this.retry(pending.childrenOf(txid), false)
     for (const txid of new Set([...ranked, ...restored, ...deactivated])) {
       if (pending.has(txid)) this.queue.add(txid)
       for (const spent of this.indexed.spendsOf(txid)) this.retry(pending.spendersOf(spent))
-      this.retry(pending.childrenOf(txid))
     }
   }
 
-  private retry(txids: readonly string[]): void {
-    for (const txid of txids) if (this.options.pending.isWaiting(txid) === true) this.queue.add(txid)
+  /** Notes those that are to be tried again: of what waits, or of what does not. */
+  private retry(txids: readonly string[], isWaiting = true): void {
+    for (const txid of txids) if (this.options.pending.isWaiting(txid) === isWaiting) this.queue.add(txid)
   }
 
   /** Tries pending transactions in the order in which they came, until nothing changes any more. */
@@ -426,7 +412,7 @@ export class Door {
     const { logFile, indexFile, index, pending } = this.options
     const files = [logFile, indexFile]
     for (const file of files) file.run('savepoint door')
-    const mark = index.mark()
+    const [mark, totals] = [index.mark(), pending.mark()]
     const release = (): void => {
       for (const file of files) file.run('release door')
     }
@@ -436,7 +422,7 @@ export class Door {
         for (const file of files) file.run('rollback to door')
         release()
         index.restore(mark)
-        pending.reset()
+        pending.restore(totals)
       },
     }
   }

@@ -29,12 +29,16 @@ export function storeFiles(folder: string): { log: string; index: string } {
 
 const INDEX_FILES = /^index-\d+\.db(?:-wal|-shm)?$/
 
-/** Commits of the log are synced; the index can be derived again. */
+/**
+ * Commits of the log are synced; the index can be derived again. A page of 4 KiB that many commits change is copied out of the WAL
+ * once for all of them: the more commits, the less work.
+ */
 const LOG_PRAGMAS = `
-pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma cache_size = -8192;`
+pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma cache_size = -8192;
+pragma wal_autocheckpoint = 4000;`
 const INDEX_PRAGMAS = `
 pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000; pragma cache_size = -65536;
-pragma temp_store = memory;`
+pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 
 /** What a task did, beside its result, once it is committed. */
 interface Done<Result> extends Written {
@@ -293,7 +297,7 @@ export class LocalWriter implements Writer {
     const { logFile, indexFile, log, pending } = this
     const { index, door } = this.current as Opened
     while (index.cursor < log.last) applyNext(this.files, index)
-    const mark = index.mark()
+    const [mark, totals] = [index.mark(), pending.mark()]
     let changed: Changes
     let outcomes: Outcome[]
     try {
@@ -306,7 +310,7 @@ export class LocalWriter implements Writer {
     } catch (error) {
       for (const file of [logFile, indexFile]) if (file.inTransaction) file.exec('rollback')
       index.restore(mark)
-      pending.reset()
+      pending.restore(totals)
       door.takeOutcome()
       throw error
     }
@@ -324,7 +328,7 @@ export class LocalWriter implements Writer {
     const files = [logFile, indexFile]
     return tasks.map(({ run }): Outcome => {
       for (const file of files) file.run('savepoint task')
-      const mark = index.mark()
+      const [mark, totals] = [index.mark(), pending.mark()]
       try {
         const done = run()
         for (const file of files) file.run('release task')
@@ -334,7 +338,7 @@ export class LocalWriter implements Writer {
         if (files.some((file) => !file.inTransaction)) throw failed
         for (const file of files) file.exec('rollback to task; release task')
         index.restore(mark)
-        pending.reset()
+        pending.restore(totals)
         door.takeOutcome()
         return { failed }
       }

@@ -40,18 +40,19 @@ describe('pending transactions', () => {
     expect(pending.total('pending')).toEqual({ transactions: 1, bytes: 10 })
     pending.add({ txid: txidOf(2), raw: raw(20) }, [], { isWaiting: true })
     pending.add({ txid: txidOf(3), raw: raw(40) }, [], { isWaiting: true })
-    pending.setWaiting(txidOf(2), { isWaiting: false })
-    pending.setWaiting(txidOf(2), { isWaiting: false })
+    pending.setWaiting(txidOf(2), false)
+    pending.setWaiting(txidOf(2), false)
     pending.delete(txidOf(1))
     pending.delete(txidOf(1))
     for (const each of [pending, open()]) {
       expect(each.total('pending')).toEqual({ transactions: 1, bytes: 20 })
       expect(each.total('waiting')).toEqual({ transactions: 1, bytes: 40 })
     }
+    const mark = pending.mark()
     sql.exec('begin')
     pending.delete(txidOf(3))
     sql.exec('rollback')
-    pending.reset()
+    pending.restore(mark)
     expect(pending.total('waiting')).toEqual({ transactions: 1, bytes: 40 })
   })
 
