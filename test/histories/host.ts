@@ -86,10 +86,11 @@ export abstract class Host {
   release?(): Promise<void>
 
   /**
-   * Whether a proof still counts there that the chain has taken back. Of one that follows each change at once, none does.
+   * What became there of a proof that the chain has taken back: it counts for the time being, it is gone, or its block is refused,
+   * whatever else leads to it. One that follows each change at once has refused it.
    */
-  async holdsProof(_txid: string, _proof: Proof): Promise<boolean> {
-    return false
+  async fateOf(_txid: string, _proof: Proof): Promise<'held' | 'gone' | 'refused'> {
+    return 'refused'
   }
 
   /** Records what the network said of a transaction. False: this host cannot be reached in that way. */

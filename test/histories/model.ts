@@ -161,11 +161,16 @@ export class Model {
   }
 
   /** Takes a block back: the chain no longer has it. */
-  disprove(block: Proof): void {
-    if (this.options.proofs === 'last') {
-      for (const [txid, proofs] of this.given)
-        if (proofs.some((each) => blockOf(each) === blockOf(block))) this.given.delete(txid)
-    } else this.refused.add(blockOf(block))
+  refuse(block: Proof): void {
+    if (this.options.proofs === 'last') for (const txid of this.given.keys()) this.forget(txid, block)
+    else this.refused.add(blockOf(block))
+    this.worked = undefined
+  }
+
+  /** Forgets the proof of one transaction. */
+  forget(txid: string, proof: Proof): void {
+    const left = this.given.get(txid)?.filter((each) => blockOf(each) !== blockOf(proof)) ?? []
+    this.given.set(txid, left)
     this.worked = undefined
   }
 

@@ -99,8 +99,8 @@ export class RecordingHost extends Host {
     this.history.steps.push({ kind: 'release' })
   }
 
-  override async holdsProof(txid: string, proof: Proof): Promise<boolean> {
-    return await this.host.holdsProof(txid, proof)
+  override async fateOf(txid: string, proof: Proof): ReturnType<Host['fateOf']> {
+    return await this.host.fateOf(txid, proof)
   }
 
   override async storedDifferences(model: Model): Promise<Differences> {

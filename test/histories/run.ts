@@ -499,8 +499,12 @@ export class Run<At extends Host = Host> {
 
   /** A host may drop proofs that the chain has taken back before it follows, and no others. */
   private async learnProofs(): Promise<void> {
-    for (const { txid, proof } of this.model.blocksOfProofs)
-      if (!this.chain.accepts(proof) && !(await this.host.holdsProof(txid, proof))) this.model.disprove(proof)
+    for (const { txid, proof } of this.model.blocksOfProofs) {
+      if (this.chain.accepts(proof)) continue
+      const fate = await this.host.fateOf(txid, proof)
+      if (fate === 'refused') this.model.refuse(proof)
+      if (fate === 'gone') this.model.forget(txid, proof)
+    }
   }
 
   private expectStatus(asked: string, { status, body }: Answer, expected = 200): void {

@@ -14,7 +14,7 @@ import { createApp } from '../../src/server/app.js'
 import type { Verdict } from '../../src/server/chain/chain-tracker.js'
 import { HeadersSource } from '../../src/server/chain/headers-source.js'
 import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
-import { readConfig } from '../../src/server/config/config.js'
+import { type Config, readConfig } from '../../src/server/config/config.js'
 import { CachingStore } from '../../src/server/store/caching-store.js'
 import { type Database, openSqlite } from '../../src/server/store/open-database.js'
 import { createOverlay, type Overlay } from '../../src/server/submission/overlay.js'
@@ -52,19 +52,9 @@ export class StoreHost extends Host {
   }
 
   /** @param options The shape of all histories: their chains start with the same transaction. */
-  static async open({ covenantVersion, refusedTypes = [] }: Shape): Promise<StoreHost> {
-    const { deployment } = new FakeChain({ difficulty: 1, covenantVersion })
+  static async open(shape: Shape): Promise<StoreHost> {
     const dataDir = await mkdtemp(join(tmpdir(), 'minetree-forest-'))
-    const config = readConfig({
-      ...treeOf(deployment),
-      DATA_DIR: dataDir,
-      ADMIN_TOKEN,
-      READS_PER_MINUTE: '0',
-      SUBMISSIONS_PER_MINUTE: '0',
-      ...(refusedTypes.length > 0 && {
-        CONTENT_TYPES: TYPES.filter((type) => !refusedTypes.includes(type)).join(),
-      }),
-    })
+    const config = configOf(shape, dataDir)
     const database = await openSqlite(dataDir)
     const graph = new CachingStore({ store: new SqlGraphStore(database) })
     await graph.open()
@@ -141,8 +131,8 @@ export class StoreHost extends Host {
     }
   }
 
-  override async holdsProof(txid: string): Promise<boolean> {
-    return (await this.graph.transactions.get(txid))?.proof !== undefined
+  override async fateOf(txid: string): Promise<'held' | 'refused'> {
+    return (await this.graph.transactions.get(txid))?.proof === undefined ? 'refused' : 'held'
   }
 
   override async storedDifferences(model: Model): Promise<Differences> {
@@ -154,6 +144,21 @@ export class StoreHost extends Host {
   }
 }
 
+/** The settings of a host for histories of a shape. */
+export function configOf({ covenantVersion, refusedTypes = [] }: Shape, dataDir: string): Config {
+  const { deployment } = new FakeChain({ difficulty: 1, covenantVersion })
+  return readConfig({
+    ...treeOf(deployment),
+    DATA_DIR: dataDir,
+    ADMIN_TOKEN,
+    READS_PER_MINUTE: '0',
+    SUBMISSIONS_PER_MINUTE: '0',
+    ...(refusedTypes.length > 0 && {
+      CONTENT_TYPES: TYPES.filter((type) => !refusedTypes.includes(type)).join(),
+    }),
+  })
+}
+
 /** What a host asks of a chain. */
 export interface ChainRoots {
   rootAt(height: number): string | undefined
@@ -161,7 +166,7 @@ export interface ChainRoots {
 }
 
 /** The headers of a chain, asked without a network. */
-class HeadersOfChain extends HeadersSource implements ChainTracker {
+export class HeadersOfChain extends HeadersSource implements ChainTracker {
   chain: ChainRoots = new HeaderChain()
 
   constructor() {

@@ -15,6 +15,7 @@ export const STATE_SCHEMA = `
 -- if it was refused.
 create table if not exists pending (arrived integer primary key autoincrement, txid blob not null unique, bytes integer not null,
   waiting integer not null, client text, height integer, root blob, merkle_path blob, raw blob not null);
+create index if not exists pending_height on pending (height) where height is not null;
 create index if not exists pending_first on pending (waiting, height is not null, arrived);
 -- What pending transactions spend.
 create table if not exists pending_spend (txid blob not null, vout integer not null, spender blob not null,

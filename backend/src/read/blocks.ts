@@ -1,9 +1,9 @@
 import type { Sql } from '../facts/connection.js'
 import type { BlocksReader } from '../graph/graph-store.js'
-import type { Block } from '../graph/records.js'
+import { type Block, blockText } from '../graph/records.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
-/** See {@link BlocksReader}. Only of proofs that count. */
+/** See {@link BlocksReader}. Only of proofs that count, and of what is pending. */
 export function blocksIn(reader: Reader): BlocksReader {
   return {
     from: async ({ from }) => reader.answer((sql) => blocksBetween(sql, from, Number.MAX_SAFE_INTEGER)),
@@ -12,7 +12,8 @@ export function blocksIn(reader: Reader): BlocksReader {
       const heights = await reader.each(spends, (sql, { outpoint: { txid, vout }, spender }) =>
         sql
           .all(MINED_SPENDERS, blobOf(txid), vout, Buffer.from(spender, 'hex'))
-          .map(({ mined }) => Number(mined)),
+          .concat(sql.all(PROVEN_PENDING, blobOf(txid), vout, Buffer.from(spender, 'hex')))
+          .map(({ height }) => Number(height)),
       )
       const found = await reader.each([...new Set(heights)], (sql, height) =>
         blocksBetween(sql, height, height),
@@ -23,16 +24,19 @@ export function blocksIn(reader: Reader): BlocksReader {
 }
 
 const LAST_HEIGHT = 'select height from proof where ok = 1 order by height desc limit 1'
-const MINED_SPENDERS = `select spender.mined from tx cross join spend on pid = tx.id
+const MINED_SPENDERS = `select spender.mined as height from tx cross join spend on pid = tx.id
   cross join tx as spender on spender.id = sid
   where tx.txid = ? and vout = ? and spender.txid <> ? and spender.mined is not null`
+const PROVEN_PENDING = `select pending.height from log.pending_spend as spend join log.pending on pending.txid = spend.spender
+  where spend.txid = ? and spend.vout = ? and spender <> ? and pending.height is not null`
+
+const BLOCKS = 'select distinct height, root from proof where height >= ? and height <= ? and ok = 1'
+const BLOCKS_OF_PENDING = 'select distinct height, root from log.pending where height >= ? and height <= ?'
 
 /** Highest first, then by root. */
 function blocksBetween(sql: Sql, from: number, to: number): Block[] {
-  const rows = sql.all(
-    'select distinct height, root from proof where height >= ? and height <= ? and ok = 1 order by height desc, root',
-    from,
-    to,
-  )
-  return rows.map(({ height, root }) => ({ height, root: hexOf(root) }))
+  const rows = [BLOCKS, BLOCKS_OF_PENDING].flatMap((statement) => sql.all(statement, from, to))
+  const blocks = rows.map(({ height, root }): Block => ({ height, root: hexOf(root) }))
+  const distinct = [...new Map(blocks.map((block) => [blockText(block), block])).values()]
+  return distinct.sort((one, other) => other.height - one.height || (one.root < other.root ? -1 : 1))
 }

@@ -135,11 +135,13 @@ function pendingProof({ merkle_path, height, root }: Row): Pick<TransactionRecor
   return merkle_path === null ? {} : { proof: { merklePath: merkle_path, height, root: hexOf(root) } }
 }
 
+const PENDING_CONFLICT = `select spender from log.pending_spend as spend join log.pending on pending.txid = spend.spender
+  where spend.txid = ? and spend.vout = ? and spender <> ? and waiting = 0 limit 1`
 const SPENT_BY_PENDING = 'select txid, vout from log.pending_spend where spender = ?'
 
 /**
- * See `TransactionsReader.reasonAgainst`. One that waits because it lost is not in the index: it, or one that waits and that it
- * is built on, spends what an active one spends.
+ * See `TransactionsReader.reasonAgainst`. What is pending is not in the index: it is inactive if it, or one that it is built on,
+ * was rejected or spends what an active one spends; or if it lost to another pending one.
  */
 function reasonIn(sql: Sql, txid: string): Reason | undefined {
   const waiting = [txid]
@@ -151,13 +153,16 @@ function reasonIn(sql: Sql, txid: string): Reason | undefined {
       if (reason !== undefined) return reason
       continue
     }
-    if (!sql.get(PENDING_STATUS, key)?.waiting) continue
-    if (sql.get(SIGHTED, key)?.said === 0) return { txid: each, tier: 'rejected' }
+    const status = sql.get(PENDING_STATUS, key)
+    if (status === undefined) continue
+    if (status.height === null && sql.get(SIGHTED, key)?.said === 0) return { txid: each, tier: 'rejected' }
     for (const row of sql.all(SPENT_BY_PENDING, key)) {
       const parent = hexOf(row.txid)
       const spender = spenderOf(sql, { txid: parent, vout: row.vout })
       if (spender !== undefined && spender !== txid)
         return { txid: spender, tier: tierIn(sql, spender) ?? 'unseen' }
+      const conflict = status.waiting ? sql.get(PENDING_CONFLICT, row.txid, row.vout, key) : undefined
+      if (conflict !== undefined) return { txid: hexOf(conflict.spender), tier: 'unseen' }
       if (!visited.has(parent)) waiting.push(parent)
       visited.add(parent)
     }

@@ -1,0 +1,255 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Sql } from '../../backend/src/facts/connection.js'
+import { LocalLog } from '../../backend/src/facts/local-log.js'
+import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
+import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
+import { canonicalRows } from '../../backend/src/index/canonical.js'
+import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
+import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { FactStore } from '../../backend/src/read/fact-store.js'
+import { Reader } from '../../backend/src/read/reader.js'
+import { applyNext, openIndex } from '../../backend/src/writer/catch-up.js'
+import { LocalWriter, storeFiles } from '../../backend/src/writer/local-writer.js'
+import { createApp } from '../../src/server/app.js'
+import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
+import { CachingStore } from '../../src/server/store/caching-store.js'
+import { createOverlay, type Overlay } from '../../src/server/submission/overlay.js'
+import { listening } from '../support/server/connections.js'
+import { SILENT } from '../support/server/test-server.js'
+import type { Proof } from './decision.js'
+import type { Shape } from './history.js'
+import { type Differences, Host } from './host.js'
+import type { Model, ModelOptions } from './model.js'
+import { differencesOf } from './questions.js'
+import { type ChainRoots, configOf, HeadersOfChain } from './store-host.js'
+
+interface Running {
+  url: string
+  writer: LocalWriter
+  reader: Reader
+  graph: CachingStore
+  overlay: Overlay
+  monitor: ReorgMonitor
+  close(): Promise<void>
+}
+
+/**
+ * The parts of a server in this process, as a `StoreHost` has them, over facts: for one history after the other, each in files of
+ * its own. It learns of changes to the chain only when it is asked to follow.
+ */
+export class FactsHost extends Host {
+  private readonly headers = new HeadersOfChain()
+  private folder = ''
+  private running: Running | undefined
+
+  constructor(private readonly shape: Shape) {
+    super()
+  }
+
+  override get model(): ModelOptions {
+    return { proofs: 'verdicts', order: 'places' }
+  }
+
+  get url(): string {
+    return this.parts.url
+  }
+
+  /** Its files. */
+  get dataDir(): string {
+    return this.folder
+  }
+
+  /** Starts with an empty store, and follows this chain from now on. */
+  async clear(chain: ChainRoots): Promise<void> {
+    await this.close()
+    this.headers.chain = chain
+    this.folder = await mkdtemp(join(tmpdir(), 'minetree-facts-'))
+    await this.start()
+    // The first round, as a server makes it when it starts: the next one knows from which tip on.
+    await this.parts.monitor.round()
+  }
+
+  override async restart(): Promise<void> {
+    await this.parts.close()
+    await this.start()
+  }
+
+  override async follow(): Promise<void> {
+    await this.parts.monitor.round()
+  }
+
+  override async sight(record: SightingRecord): Promise<boolean> {
+    await this.parts.graph.sightings.record([record])
+    return true
+  }
+
+  override async release(): Promise<void> {
+    const { releaseNonFinal } = this.parts.overlay.engine
+    while ((await releaseNonFinal()) > 0) {
+      // A round takes some of them.
+    }
+  }
+
+  override async fateOf(txid: string, { height, root }: Proof): Promise<'held' | 'gone' | 'refused'> {
+    return this.reading((sql) => {
+      const block = [height, fromHex(root)]
+      if (sql.get('select 1 from verdict where height = ? and root = ? and ok = 0', ...block))
+        return 'refused'
+      // What is pending has one proof.
+      const pending = sql.get('select root from log.pending where txid = ?', fromHex(txid))
+      return pending === undefined || (pending.root && toHex(pending.root) === root) ? 'held' : 'gone'
+    })
+  }
+
+  /** What the index holds other than the model says. */
+  override async storedDifferences(model: Model): Promise<Differences> {
+    const { history, answers } = model
+    const { graph } = this.parts
+    const { counts } = answers.decision
+    const got = this.reading(storedRows)
+    // The index has nothing of what is pending.
+    const pending = new Set(this.reading((sql) => sql.all(PENDING)).map(({ txid }) => toHex(txid)))
+    const at = (outpoint: string): string => `${outpoint.slice(0, 64)} ${outpoint.slice(65)}`
+    const expected: Record<string, unknown> = {
+      spends: [...counts]
+        .filter((txid) => !pending.has(txid))
+        .flatMap((txid) => (history.byTxid.get(txid)?.spends ?? []).map((spent) => `${at(spent)} ${txid}`))
+        .sort(),
+      outputs: [...answers.held].map(at).sort(),
+      nodes: [...answers.nodes].map(([outpoint, domain]) => `${at(outpoint)} ${domain}`).sort(),
+      names: [...answers.origins].map(([outpoint, name]) => `${at(outpoint)} ${name}`).sort(),
+      // Whatever any model says.
+      ...{ 'second origins': [], 'second live nodes': [] },
+    }
+    for (const { txid } of history.transactions) {
+      const record = await graph.transactions.get(txid)
+      const proof = model.proofs.get(txid)
+      got[`transaction ${txid}`] = record && { height: record.proof?.height, root: record.proof?.root }
+      expected[`transaction ${txid}`] = model.isKnown(txid)
+        ? { height: proof?.height, root: proof?.root }
+        : undefined
+      // Of two that are pending, it is decided which one counts once somebody needs to know.
+      if (pending.has(txid)) continue
+      got[`inactive ${txid}`] = (await graph.transactions.reasonAgainst(txid)) !== undefined
+      expected[`inactive ${txid}`] = model.isKnown(txid) && !counts.has(txid)
+    }
+    for (const topic of [TOPICS.names, TOPICS.ordinals] as const) {
+      const unspent = await graph.admissions.unspentOfTopic({ topic, since: 0 })
+      got[`unspent of ${topic}`] = unspent.map(({ outpoint }) => formatOutpoint(outpoint)).sort()
+      expected[`unspent of ${topic}`] = [...answers.admitted[topic]]
+        .filter((each) => counts.has(each.slice(0, 64)) && !answers.isInput(each))
+        .sort()
+    }
+    return differencesOf(got, expected)
+  }
+
+  /** Where the index is not that which its log gives when it is derived again. */
+  rebuiltDifferences(): Differences {
+    return rebuiltDifferences(this.folder, this.parts.overlay.admission)
+  }
+
+  async close(): Promise<void> {
+    await this.running?.close()
+    this.running = undefined
+    if (this.folder !== '') await rm(this.folder, { recursive: true, force: true })
+  }
+
+  private get parts(): Running {
+    if (this.running === undefined) throw new Error('the host is not running')
+    return this.running
+  }
+
+  private reading<Result>(read: (sql: Sql) => Result): Result {
+    return this.parts.reader.answer(read)
+  }
+
+  private async start(): Promise<void> {
+    const { headers } = this
+    const config = configOf(this.shape, this.folder)
+    const writer = new LocalWriter({ folder: this.folder })
+    await writer.setting('tracker', 'tracker')
+    const reader = new Reader(storeFiles(this.folder))
+    const store = new FactStore({ reader, writer, deriveBy: (admission) => writer.deriveBy(admission) })
+    const { held, outbox } = store
+    const graph = new CachingStore({ store })
+    await graph.open()
+    const overlay = createOverlay({ config, graph, outbox, held, headers, logger: SILENT })
+    await writer.opened
+    await graph.blocklist.refresh()
+    const monitor = new ReorgMonitor({
+      ...{ headers, proofs: overlay.proofs, graph },
+      runLocked: (write) => overlay.engine.writeLock.run(write),
+      reorgDepth: config.reorgDepth,
+      pollInterval: 0,
+      logger: SILENT,
+    })
+    const app = createApp({ config, overlay, graph, ping: () => graph.ping(), logger: SILENT })
+    const server = await listening(app)
+    this.running = {
+      ...{ url: server.url, writer, reader, graph, overlay, monitor },
+      async close() {
+        await server.close()
+        await overlay.close()
+        await writer.close()
+        reader.close()
+      },
+    }
+  }
+}
+
+/** What stands in the index as active. */
+function storedRows(sql: Sql): Record<string, unknown> {
+  const rows = (statement: string): string[] =>
+    sql
+      .all(statement)
+      .map((row) =>
+        Object.values(row)
+          .map((value) => (Buffer.isBuffer(value) ? toHex(value) : value))
+          .join(' '),
+      )
+      .sort()
+  return {
+    spends: rows(
+      `select spent.txid, spend.vout, spender.txid as spender from spend join tx spent on spent.id = spend.pid
+         join tx spender on spender.id = spend.sid where spender.active = 1 and spender.seq is not null`,
+    ),
+    outputs: rows(
+      'select tx.txid, out.vout from out join tx on tx.id = out.tid where out.carrier = 0 and out.active = 1',
+    ),
+    nodes: rows(
+      'select tx.txid, node.vout, node.domain from node join tx on tx.id = node.tid where node.active = 1',
+    ),
+    names: rows(
+      'select tx.txid, name.vout, name.name from name join tx on tx.id = name.tid where name.active = 1',
+    ),
+    'second origins': rows('select name from name where active = 1 group by name having count(*) > 1'),
+    'second live nodes': rows(
+      `select domain from node where active = 1 and not exists (
+         select 1 from spend join tx on tx.id = spend.sid
+         where spend.pid = node.tid and spend.vout = node.vout and tx.active = 1 and tx.mint = 1
+       ) group by domain having count(*) > 1`,
+    ),
+  }
+}
+
+/** What is pending and did not lose. */
+const PENDING = 'select txid from log.pending where waiting = 0'
+
+/** Derives an index again from the log in a folder, in memory, and compares it with that in the folder. */
+export function rebuiltDifferences(folder: string, { rules }: AdmissionOptions): Differences {
+  const files = storeFiles(folder)
+  const [logFile, indexFile, memory] = [new Sql(files.log), new Sql(files.index), new Sql(':memory:')]
+  try {
+    const log = new LocalLog(logFile)
+    const rebuilt = openIndex({ log, indexFile: memory }, { rules })
+    while (applyNext({ log, indexFile: memory }, rebuilt)) {
+      // A page after the other.
+    }
+    return differencesOf(canonicalRows(indexFile), canonicalRows(memory))
+  } finally {
+    for (const sql of [logFile, indexFile, memory]) sql.close()
+  }
+}

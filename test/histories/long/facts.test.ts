@@ -1,0 +1,26 @@
+import { FactsHost } from '../facts-host.js'
+import { expectRuns } from '../trial.js'
+import { HAPPENS_WIDE, runWide, WIDE, wide } from '../wide.js'
+
+/** In one run of so many, each route is asked about each output at the end. */
+const EVERYTHING_EVERY = 5
+
+const host = new FactsHost(WIDE)
+afterAll(async () => await host.close())
+
+test('over facts, every answer is that of all that is known, and the index that of a rebuild', async () => {
+  await expectRuns({
+    plan: wide,
+    runs: 8,
+    least: HAPPENS_WIDE,
+    async run(plan, index) {
+      const run = await runWide(plan, async ({ headers }) => {
+        await host.clear(headers)
+        return host
+      })
+      await run.read('at the end', { everything: index % EVERYTHING_EVERY === 0 })
+      run.expectSame('when the index is derived again', host.rebuiltDifferences())
+      return run.happened
+    },
+  })
+}, 3_600_000)
