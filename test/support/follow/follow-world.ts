@@ -11,6 +11,7 @@ import { admitBeef } from '../../../src/server/submission/admit.js'
 import { keptOutput } from '../cli/commands.js'
 import { useHeaderServices } from '../server/header-service.js'
 import { type Environment, SILENT, storedRows, treeOf, useServers } from '../server/test-server.js'
+import { holdsFacts } from '../storage/fact-rows.js'
 import { testConfig } from '../storage/test-storage.js'
 import { CrawledTree } from './crawled-tree.js'
 import { type JungleBusService, useJungleBuses } from './junglebus.js'
@@ -149,6 +150,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
 /** The rows of a store, but for when each output was admitted, and for what else a merkle path says that it is about. */
 export function factsIn(dataDir: string): Record<string, string[]> {
   const { graph_admissions = [], graph_transactions = [], ...rows } = storedRows(dataDir)
+  if (holdsFacts(dataDir)) return { ...rows, graph_admissions, graph_transactions }
   const withoutScore = (row: string): string => JSON.stringify(JSON.parse(row).slice(0, -1))
   return {
     ...rows,
