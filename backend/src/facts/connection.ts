@@ -4,13 +4,16 @@ import { LRUCache } from 'lru-cache'
 /** What a statement takes. */
 export type SqlValue = string | number | Uint8Array | null
 
-/** A row as this module gives it: blobs are always a `Buffer`. That of `get` has the driver's `_metadata` beside its columns. */
+/** A row as this module gives it: blobs are always a `Buffer`. */
 // biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; whoever writes the statement knows them.
 export type Row = Record<string, any>
 
 interface Statement {
   all(values: SqlValue[]): Row[]
-  get(values: SqlValue[]): Row | undefined
+  /** A row as a list, of a statement that is {@link raw}. */
+  get(values: SqlValue[]): unknown[] | undefined
+  raw(): Statement
+  columns(): { name: string }[]
   run(values: SqlValue[]): { changes: number; lastInsertRowid: number | bigint }
 }
 
@@ -30,7 +33,8 @@ const STATEMENTS = 1000
  * One SQLite file, asked synchronously. Statements are prepared once.
  *
  * The driver returns blobs of `all` as `ArrayBuffer` and those of `get` as `Buffer`, and `get` after `all` on one statement
- * returns an old row (libsql 0.5.29): hence two caches, and one kind of blob.
+ * returns an old row (libsql 0.5.29): hence two caches, and one kind of blob. It takes 10 µs to make an object of 16 columns, and
+ * 7 µs if it only makes a list, and we the object.
  */
 export class Sql {
   private readonly driver: Driver
@@ -38,9 +42,12 @@ export class Sql {
     max: STATEMENTS,
     memoMethod: (sql) => this.driver.prepare(sql),
   })
-  private readonly firsts = new LRUCache<string, Statement>({
+  private readonly firsts = new LRUCache<string, { statement: Statement; columns: string[] }>({
     max: STATEMENTS,
-    memoMethod: (sql) => this.driver.prepare(sql),
+    memoMethod: (sql) => {
+      const statement = this.driver.prepare(sql).raw()
+      return { statement, columns: statement.columns().map(({ name }) => name) }
+    },
   })
 
   /** @param filename `:memory:` for none. */
@@ -56,7 +63,12 @@ export class Sql {
   }
 
   get(sql: string, ...values: SqlValue[]): Row | undefined {
-    return this.firsts.memo(sql).get(values)
+    const { statement, columns } = this.firsts.memo(sql)
+    const found = statement.get(values)
+    if (found === undefined) return undefined
+    const row: Row = {}
+    for (let index = 0; index < columns.length; index++) row[columns[index] as string] = found[index]
+    return row
   }
 
   /** @returns How many rows changed. */
