@@ -37,6 +37,15 @@ export interface ParsedTransaction {
   others: readonly { topic: string; vout: number }[]
 }
 
+/** Transactions that whoever made their facts has parsed, by the body of the fact. */
+const shared = new WeakMap<Uint8Array, TransactionView>()
+
+/** Saves the index from parsing a transaction again when its fact is applied. */
+export function shareView(body: Uint8Array, view: TransactionView): void {
+  // One that is part of something larger would keep all of that in memory.
+  if (view.raw.buffer.byteLength < 2 * view.raw.length + PARSED_OVERHEAD) shared.set(body, view)
+}
+
 /** What parsed transactions may take in memory, in bytes. */
 const PARSED_BYTES = 64 * 1024 * 1024
 /** What one takes beside its raw bytes, about. */
@@ -115,7 +124,7 @@ export class Transactions {
       throw new Error(`the log lacks the transaction ${Buffer.from(txid).toString('hex')}`)
     const { txid: text, raw, notes } = readTransactionFact({ key: txid, body })
     const parsed = {
-      view: readTransaction(raw, { txid: text }),
+      view: shared.get(body) ?? readTransaction(raw, { txid: text }),
       refused: new Set(notes.refused),
       others: notes.others,
     }

@@ -21,6 +21,7 @@ import { viewOf } from '../graph/stored-transaction.js'
 import { inscriptionOf, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
 import type { Index, ProofTracker } from '../index/apply.js'
 import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
+import { shareView } from '../index/transactions.js'
 import { HEADER_BYTES, headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -460,7 +461,9 @@ function factsOf(record: TransactionRecord, rules: AdmissionRules): NewFact[] {
   }
   const others = rules.others?.(view) ?? []
   const { txid, proof } = record
-  return [...bodies, transactionFact(record, { refused, others }), ...(proof ? [proofFact(txid, proof)] : [])]
+  const own = transactionFact(record, { refused, others })
+  shareView(own.body, view)
+  return [...bodies, own, ...(proof ? [proofFact(txid, proof)] : [])]
 }
 
 function refusalsOf(subjects: readonly string[], refused: readonly TopicRefusal[]): TopicRefusal[] {

@@ -1,0 +1,314 @@
+import { transactionFact } from '../../../backend/src/facts/log.js'
+import { register } from '../../../backend/src/facts/registers.js'
+import { dependency } from '../../../backend/src/graph/dependencies.js'
+import { canonicalRows } from '../../../backend/src/index/canonical.js'
+import { FakeIndex } from '../../support/facts/fake-index.js'
+import {
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  mapTail,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+
+const opened: FakeIndex[] = []
+function open(chain: FakeChain): FakeIndex {
+  const index = new FakeIndex(chain)
+  opened.push(index)
+  return index
+}
+afterEach(() => {
+  for (const each of opened.splice(0)) each.close()
+})
+
+const text = (body: string) => ({ contentType: 'text/plain', body: Buffer.from(body) })
+const BLOCK = { height: 100, root: 'ab'.repeat(32) }
+
+/** An ordinal and its moves: every third adds MAP, so that it has several snapshots. */
+function lineage(chain: FakeChain, steps: number): FakeTransaction[] {
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+  const inscribed = { satoshis: 1, lockingScript: inscriptionScript(text('first')) }
+  const all = [purse, chain.spend({ inputs: [{ transaction: purse, vout: 0 }], outputs: [inscribed] })]
+  for (let step = 1; step < steps; step++) {
+    const map = mapTail({ [`key ${step % 20}`]: 'x'.repeat(300) })
+    const lockingScript = step % 3 === 0 ? Buffer.concat([p2pkh(step), map]) : p2pkh(step)
+    const transaction = all.at(-1) as FakeTransaction
+    all.push(chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }))
+  }
+  return all
+}
+
+function rowsOf(chain: FakeChain, fill: (index: FakeIndex) => void): Record<string, string[]> {
+  const index = open(chain)
+  fill(index)
+  // The seq of a fact is that of its place.
+  const { tx: _, proof: __, missing: ___, ...rows } = canonicalRows(index.sql)
+  return rows
+}
+
+describe('a lineage', () => {
+  const chain = new FakeChain()
+  const all = lineage(chain, 90)
+  const inOrder = () => rowsOf(chain, (index) => index.transactions(...all))
+
+  test('has numbers and snapshots of its MAP', () => {
+    const index = open(chain)
+    index.transactions(...all)
+    const tip = all.at(-1) as FakeTransaction
+    expect(index.output(tip, 0, 'step, origin, run')).toMatchObject({ step: 89, origin: 0, run: null })
+    expect(index.sql.get('select count(*) as n from snap')?.n).toBeGreaterThan(2)
+  })
+
+  test.each([
+    ['its last step', all.length - 1],
+    ['a step in its middle', 40],
+    ['its first step', 1],
+    ['what it was paid with', 0],
+  ])('is the same where %s comes last', (_, at) => {
+    const rows = rowsOf(chain, (index) => {
+      index.transactions(...all.toSpliced(at, 1))
+      index.transactions(all[at] as FakeTransaction)
+    })
+    expect(rows.snap).toEqual(inOrder().snap)
+    expect(rows.found).toEqual(inOrder().found)
+    const places = (list: string[] | undefined) => list?.map((row) => row.replace(/"recency":\d+/, ''))
+    expect(places(rows.out)).toEqual(places(inOrder().out))
+  })
+
+  test('leaves out the MAP of a blocked step in all later snapshots, and has it again', () => {
+    const blocked = register.block({ kind: 'outpoint', value: (all[4] as FakeTransaction).outpoint(0) })
+    const value = (is: boolean) => ({ blocked: is, reason: 'a test', since: 1 })
+    const before = rowsOf(chain, (index) => {
+      index.register(blocked, value(true))
+      index.transactions(...all)
+    })
+    const after = rowsOf(chain, (index) => {
+      index.transactions(...all)
+      index.register(blocked, value(true))
+    })
+    const again = rowsOf(chain, (index) => {
+      index.transactions(...all)
+      index.register(blocked, value(true))
+      index.register(blocked, value(false))
+    })
+    expect(after.snap).toEqual(before.snap)
+    expect(after.found).toEqual(before.found)
+    expect(again.snap).toEqual(inOrder().snap)
+    expect(again.snap).not.toEqual(after.snap)
+  })
+
+  test('of which the start is missing says where, and by whom it is held', () => {
+    const index = open(chain)
+    const inscribed = all[1] as FakeTransaction
+    index.transactions(inscribed, ...all.slice(2))
+    const holes = index.sql.all('select hex(t.txid) as txid, m.vout from missing m join tx t on t.id = m.tid')
+    expect(holes).toEqual([{ txid: inscribed.txid.toUpperCase(), vout: 0 }])
+    const found = index.sql.all('select o.oid, f.lin, f.okey from found f join out o on o.oid = -f.lin')
+    const [head] = index.sql.all('select tkey from out where tid = (select tid from missing)')
+    expect(found).toHaveLength(1)
+    expect(found[0]?.okey).toBe(head?.tkey)
+    index.transactions(all[0] as FakeTransaction)
+    expect(index.sql.all('select * from missing')).toEqual([])
+    expect(index.sql.all('select * from found where lin < 0')).toEqual([])
+    expect(index.sql.all('select * from run')).toEqual([])
+  })
+})
+
+describe('a claimed parent', () => {
+  const chain = new FakeChain()
+  const ordinal = lineage(chain, 40)
+  const [first, last] = [ordinal[1] as FakeTransaction, ordinal.at(-1) as FakeTransaction]
+  const parent = { txid: first.txid, vout: 0 }
+  const child = chain.spend({
+    inputs: [{ transaction: last, vout: 0 }],
+    outputs: [
+      { satoshis: 1, lockingScript: p2pkh(1) },
+      { satoshis: 1, lockingScript: inscriptionScript({ ...text('child'), parent }) },
+    ],
+  })
+  const withoutStart = [...ordinal.slice(1), child]
+
+  test.each([
+    ['in order', withoutStart],
+    ['tip first', withoutStart.toReversed()],
+    [
+      'with a step in the middle last',
+      [...withoutStart.toSpliced(20, 1), withoutStart[20] as FakeTransaction],
+    ],
+    ['with the parent last', [...withoutStart.slice(1), first]],
+  ])('counts where nobody knows how the ordinal began, if its steps come %s', (_, steps) => {
+    const index = open(chain)
+    for (const each of steps.slice(0, -1)) index.transactions(each)
+    index.transactions(steps.at(-1) as FakeTransaction)
+    expect(index.output(child, 1, 'pok')).toMatchObject({ pok: 1 })
+    index.transactions(ordinal[0] as FakeTransaction)
+    expect(index.output(child, 1, 'pok')).toMatchObject({ pok: 1 })
+  })
+
+  test('does not count where a step between is missing', () => {
+    const index = open(chain)
+    index.transactions(...ordinal.toSpliced(20, 1), child)
+    expect(index.output(child, 1, 'pok')).toMatchObject({ pok: 0 })
+  })
+
+  test('does not count in another branch of a double spend', () => {
+    const index = open(chain)
+    const other = chain.spend({
+      inputs: [{ transaction: ordinal[10] as FakeTransaction, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: p2pkh(77) }],
+    })
+    const claim = chain.spend({
+      inputs: [{ transaction: other, vout: 0 }],
+      outputs: [
+        {
+          satoshis: 1,
+          lockingScript: inscriptionScript({ ...text('x'), parent: { txid: last.txid, vout: 0 } }),
+        },
+      ],
+    })
+    index.transactions(...ordinal, other, claim)
+    expect(index.output(claim, 0, 'pok, o.active')).toMatchObject({ pok: 0, active: 0 })
+  })
+})
+
+describe('conflicts', () => {
+  const chain = new FakeChain()
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(0) }] })
+  const spending = (body: string) =>
+    chain.spend({
+      inputs: [{ transaction: coin, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: inscriptionScript(text(body)) }],
+    })
+  const [one, other] = [spending('one'), spending('other')]
+  const built = chain.spend({
+    inputs: [{ transaction: one, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(3) }],
+  })
+
+  test('are won by the first to come, until a proof decides', () => {
+    const index = open(chain)
+    index.transactions(coin, one, built, other)
+    expect(index.index.status(other.txid)).toMatchObject({ isInactive: true, mined: undefined })
+    expect(index.index.reasonAgainst(other.txid)).toEqual({ txid: one.txid, tier: 'unseen' })
+    index.index.takeFlips()
+    index.index.takeChanges()
+    index.prove(other, BLOCK)
+    expect(index.index.takeFlips()).toEqual({
+      restored: [other.txid],
+      deactivated: [one.txid, built.txid],
+      ranked: expect.arrayContaining([other.txid, coin.txid]),
+    })
+    expect(index.index.takeChanges()).toBeUndefined()
+    expect(index.index.reasonAgainst(built.txid)).toEqual({ txid: other.txid, tier: 'proven' })
+    index.register(register.verdict(BLOCK), false)
+    expect(index.index.takeFlips()).toMatchObject({
+      restored: [one.txid, built.txid],
+      deactivated: [other.txid],
+    })
+  })
+
+  test('are lost by what the network rejected, with all that is built on it', () => {
+    const index = open(chain)
+    index.transactions(coin, one, built)
+    index.register(register.sighting(one.txid), 'rejected')
+    expect(index.index.reasonAgainst(built.txid)).toEqual({ txid: one.txid, tier: 'rejected' })
+    index.register(register.sighting(built.txid), 'seen')
+    expect(index.index.reasonAgainst(built.txid)).toBeUndefined()
+  })
+
+  test('give what counts again a new score, and what is spent no more', () => {
+    const index = open(chain)
+    const scoreOf = ({ txid }: FakeTransaction): number =>
+      index.sql.get(
+        'select score from admission where tid = (select id from tx where txid = ?)',
+        Buffer.from(txid, 'hex'),
+      )?.score
+    index.transactions(coin, one, built)
+    const before = scoreOf(one)
+    index.register(register.sighting(built.txid), 'rejected')
+    expect(scoreOf(one)).toBeGreaterThan(scoreOf(built))
+    expect(scoreOf(one)).toBeGreaterThan(before)
+    index.register(register.sighting(built.txid), 'seen')
+    expect(scoreOf(built)).toBeGreaterThan(scoreOf(one))
+  })
+
+  test('are returned to how they were with a savepoint', () => {
+    const index = open(chain)
+    index.transactions(coin, one)
+    index.index.takeFlips()
+    index.index.takeAdmitted()
+    const before = canonicalRows(index.sql)
+    index.sql.exec('begin')
+    index.sql.exec('savepoint trial')
+    const mark = index.index.mark()
+    index.index.apply(index.place([transactionFact(built), transactionFact(other)]))
+    index.sql.exec('rollback to trial')
+    index.index.restore(mark)
+    index.index.flush()
+    index.sql.exec('commit')
+    expect(canonicalRows(index.sql)).toEqual(before)
+    expect(index.index.takeFlips()).toEqual({ restored: [], deactivated: [], ranked: [] })
+    expect(index.index.takeAdmitted()).toEqual([])
+  })
+})
+
+test('what answers depend on is noted with what changes them', () => {
+  const chain = new FakeChain()
+  const index = open(chain)
+  index.transactions(chain.genesis)
+  index.index.takeChanges()
+  const minted = chain.mint('a')
+  index.transactions(minted)
+  expect(index.index.takeChanges()).toEqual(
+    expect.arrayContaining([
+      dependency.all,
+      dependency.name('a'),
+      dependency.names,
+      dependency.proof(minted.txid),
+      dependency.spend({ txid: chain.genesis.txid, vout: 0 }),
+    ]),
+  )
+  expect(JSON.parse(index.sql.get('select keys from changes order by id desc limit 1')?.keys)).toContain(
+    'name a',
+  )
+  index.prove(minted, BLOCK)
+  expect(index.index.takeChanges()).toEqual(
+    expect.arrayContaining([dependency.proof(minted.txid), dependency.tier(minted.txid), dependency.names]),
+  )
+})
+
+test('what is needed is what topics hold, and what spends that', () => {
+  const chain = new FakeChain()
+  const index = open(chain)
+  const inscribed = chain.inscribe(text('kept'))
+  const burning = chain.spend({
+    inputs: [{ transaction: inscribed, vout: 0 }],
+    outputs: [{ satoshis: 0, lockingScript: p2pkh(1) }],
+  })
+  const paying = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: p2pkh(1) }] })
+  index.transactions(inscribed, burning, paying)
+  expect([inscribed, burning, paying].map(({ txid }) => index.index.isNeeded(txid))).toEqual([
+    true,
+    true,
+    false,
+  ])
+  const refusals: unknown[] = []
+  index.index.explain(paying.txid, (refusal) => refusals.push(refusal))
+  expect(refusals).toEqual([
+    expect.objectContaining({ topic: 'tm_names', code: 'NO_NODE_SPENT' }),
+    expect.objectContaining({ topic: 'tm_ordinals', code: 'NO_ORDINAL' }),
+  ])
+})
+
+test('an output that the policy refused is held by nothing, nor is what it would have been moved to', () => {
+  const chain = new FakeChain()
+  const index = open(chain)
+  const refused = chain.inscribe(text('refused'))
+  const moved = chain.spend({
+    inputs: [{ transaction: refused, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
+  })
+  index.apply(transactionFact(refused, { refused: [0], others: [{ topic: 'tm_more', vout: 0 }] }))
+  index.transactions(moved)
+  expect(index.sql.all('select topic, vout from admission')).toEqual([{ topic: 'tm_more', vout: 0 }])
+})
