@@ -13,18 +13,16 @@ import { activeView, decide, reasonIn, statusIn } from './active.js'
 import { Admissions, firstScore } from './admissions.js'
 import { Agenda } from './agenda.js'
 import { Attributes } from './attributes.js'
-import { applyAnchor, applyHeaders, rootAt } from './headers.js'
+import { applyAnchor, applyHeaders } from './headers.js'
 import { Journal, type JournalMark } from './journal.js'
 import { Judge, type NewTransaction } from './judge.js'
 import { Lineages } from './lineages.js'
 import { outputAt } from './outputs.js'
+import { Proofs, type ProofTracker } from './proofs.js'
 import { improvedBy, Ranks, rankBy } from './ranks.js'
 import { type RegisterChange, Registers } from './registers.js'
 import { INDEX_VERSION, SCHEMA } from './schema.js'
 import { type Input, type TransactionRow, type TransactionSource, Transactions } from './transactions.js'
-
-/** What decides which proofs count: the best chain of headers, what a tracker said of blocks, or nothing: then all do. */
-export type ProofTracker = 'headers' | 'tracker' | 'scripts-only'
 
 export interface IndexOptions {
   /** What the topics admit. The policy for ordinals is in the notes of transactions, and is not asked. */
@@ -58,6 +56,7 @@ export class Index {
   private readonly journal: Journal
   private readonly transactions: Transactions
   private readonly registers: Registers
+  private readonly proofs: Proofs
   private readonly ranks: Ranks
   private readonly attributes: Attributes
   private readonly lineages: Lineages
@@ -82,6 +81,7 @@ export class Index {
     const admissions = new Admissions(sql, { journal, agenda })
     const rules = options.rules(() => {})
     this.judge = new Judge(sql, { transactions, lineages, admissions, journal, agenda }, rules)
+    this.proofs = new Proofs(sql, options.tracker)
     this.ranks = new Ranks(sql, { transactions, journal, agenda })
     this.journal = journal
     this.transactions = transactions
@@ -98,13 +98,14 @@ export class Index {
 
   /** Applies facts in this order. */
   apply(facts: readonly Fact[]): void {
-    for (let at = 0; at < facts.length; ) {
-      const [fact, ...proofs] = this.group(facts, at)
+    for (let at = 0; at < facts.length; at++) {
+      const [fact, next] = [facts[at], facts[at + 1]]
       if (fact === undefined) break
-      this.applyOne(fact, proofs)
-      at += 1 + proofs.length
+      const isProof = fact.kind === FACT.transaction && next?.kind === FACT.proof && isProofOf(next, fact)
+      if (isProof && this.applyWith(fact, next)) at++
+      else if (!isProof) this.applyOne(fact)
       const { counters } = this.journal
-      counters.cursor = Math.max(counters.cursor, proofs.at(-1)?.seq ?? fact.seq)
+      counters.cursor = Math.max(counters.cursor, facts[at]?.seq ?? 0)
     }
   }
 
@@ -190,22 +191,11 @@ export class Index {
     if (row !== undefined && row.seq !== null) this.judge.explain(row, this.options.rules(onRefusal))
   }
 
-  /** A fact, with the proofs of itself that follow it if it is a transaction. */
-  private group(facts: readonly Fact[], at: number): Fact[] {
-    const fact = facts[at]
-    if (fact?.kind !== FACT.transaction) return fact === undefined ? [] : [fact]
-    let end = at + 1
-    for (let next = facts[end]; next?.kind === FACT.proof && isProofOf(next, fact); next = facts[end]) end++
-    return facts.slice(at, end)
-  }
-
-  /** @param proofs Of a transaction, those that follow it. */
-  private applyOne(fact: Fact, proofs: readonly Fact[]): void {
-    this.agenda.seq = fact.seq
-    this.agenda.lastEarlierOutput = this.lineages.lastId
+  private applyOne(fact: Fact): void {
+    this.begin(fact)
     switch (fact.kind) {
       case FACT.transaction:
-        this.applyTransaction(fact, proofs)
+        this.derive(this.addTransaction(fact).fresh)
         break
       case FACT.proof:
         this.addProof(fact)
@@ -223,32 +213,39 @@ export class Index {
     }
   }
 
-  private applyTransaction(fact: Fact, proofs: readonly Fact[]): void {
-    const known = this.transactions.byTxid(fact.key)
-    if (known !== undefined && known.seq !== null) throw new Error(`the fact ${fact.seq} is there twice`)
-    const { fresh, isProven } = this.addTransaction(fact, known, proofs)
+  /**
+   * Applies a transaction together with its proof, which comes next.
+   *
+   * @returns Whether it did. It does so if that is no other than one after the other.
+   */
+  private applyWith(fact: Fact, proof: Fact): boolean {
+    this.begin(fact)
+    const { fresh, isProven } = this.addTransaction(fact, proof)
     if (!isProven) {
       this.derive(fresh)
-      for (const proof of proofs) this.applyOne(proof, [])
-      return
+      return false
     }
     this.judge.judgeAll(fresh)
-    // What its proofs change of others, they change.
-    this.agenda.seq = proofs[0]?.seq ?? fact.seq
+    // What its proof changes of others has the place of the proof.
+    this.agenda.seq = proof.seq
     this.derive()
+    return true
+  }
+
+  private begin({ seq }: Fact): void {
+    this.agenda.seq = seq
+    this.agenda.lastEarlierOutput = this.lineages.lastId
   }
 
   /**
-   * Writes the rows of a transaction and of what it spends, and its proofs if nothing depends on whether they come with it: it is the
+   * Writes the rows of a transaction and of what it spends, and its proof if nothing depends on whether that comes with it: it is the
    * first that is heard of it, and it conflicts with nothing.
    */
-  private addTransaction(
-    fact: Fact,
-    known: TransactionRow | undefined,
-    proofs: readonly Fact[],
-  ): { fresh: NewTransaction; isProven: boolean } {
+  private addTransaction(fact: Fact, proof?: Fact): { fresh: NewTransaction; isProven: boolean } {
     const { sql, transactions, ranks, journal, agenda } = this
     const { key: txid, body, seq } = fact
+    const known = transactions.byTxid(txid)
+    if (known !== undefined && known.seq !== null) throw new Error(`the fact ${seq} is there twice`)
     const id = known?.id ?? transactions.newId()
     const parsed = transactions.parse(id, txid, body)
     const { view } = parsed
@@ -288,10 +285,9 @@ export class Index {
       )
     }
     const active = isContested ? 0 : 1
-    const isProven = proofs.length > 0 && known === undefined && !isContested
+    const isProven = proof !== undefined && known === undefined && !isContested
     const said = known?.said ?? null
-    const heights = isProven ? proofs.flatMap((proof) => this.writeProof(id, proof) ?? []) : []
-    const own = heights.length > 0 ? Math.min(...heights) : null
+    const own = isProven ? this.proofs.addFirst(id, proof) : null
     const rank = known ? children.reduce(improvedBy, ranks.ownRank(id, seq, said)) : rankBy(seq, own, said)
     sql.run(
       `insert into tx (id, txid, seq, length, ord, own, mined, seen, active) values (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -323,57 +319,14 @@ export class Index {
   private addProof(fact: Fact): void {
     const { txid } = readProofFact(fact)
     const { id } = this.transactions.refer(Buffer.from(txid, 'hex'))
-    this.writeProof(id, fact)
+    this.proofs.add(id, fact)
     this.journal.change(dependency.proof(txid))
     this.ranks.rank(id)
   }
 
-  /** @returns Its height, if it counts. */
-  private writeProof(id: number, fact: Fact): number | undefined {
-    const { height, root } = readProofFact(fact).proof
-    const bytes = Buffer.from(root, 'hex')
-    const ok = this.doesCount(height, bytes)
-    this.sql.run(
-      'insert into proof (tid, height, seq, root, ok) values (?, ?, ?, ?, ?)',
-      ...[id, height, fact.seq, bytes, ok ? 1 : 0],
-    )
-    return ok ? height : undefined
-  }
-
-  private doesCount(height: number, root: Buffer): boolean {
-    switch (this.options.tracker) {
-      case 'headers': {
-        const known = rootAt(this.sql, height)
-        return known !== undefined && equalBytes(known, root)
-      }
-      case 'tracker':
-        return this.sql.get('select ok from verdict where height = ? and root = ?', height, root)?.ok !== 0
-      case 'scripts-only':
-        return true
-    }
-  }
-
   /** Judges the proofs again that lead to blocks of these heights. */
   private judgeProofs(ranges: readonly HeaderRange[]): void {
-    const changed = new Set<number>()
-    for (const { from, to } of ranges)
-      for (const { tid, height, seq, root, ok } of this.sql.all(
-        'select tid, height, seq, root, ok from proof where height between ? and ?',
-        from,
-        to,
-      )) {
-        const counts = this.doesCount(height, root) ? 1 : 0
-        if (counts === ok) continue
-        this.sql.run(
-          'update proof set ok = ? where tid = ? and height = ? and seq = ?',
-          counts,
-          tid,
-          height,
-          seq,
-        )
-        changed.add(tid)
-      }
-    for (const id of changed) {
+    for (const id of this.proofs.judgeBlocks(ranges)) {
       this.journal.change(dependency.proof(this.transactions.txidOf(id).toString('hex')))
       this.ranks.rank(id)
     }

@@ -3,7 +3,8 @@ import { type Fact, type NewFact, proofFact, transactionFact } from '../../../ba
 import { type RegisterValue, registerFact } from '../../../backend/src/facts/registers.js'
 import type { OnRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
-import { Index, type ProofTracker } from '../../../backend/src/index/apply.js'
+import { Index } from '../../../backend/src/index/apply.js'
+import type { ProofTracker } from '../../../backend/src/index/proofs.js'
 import type { FakeChain, FakeTransaction } from '../protocol/fake-chain.js'
 
 /** An index in memory, and a log of what it was given. */
