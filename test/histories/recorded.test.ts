@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import { FactsHost } from './facts-host.js'
 import {
   RecordedChain,
   type RecordedHistory,
@@ -18,15 +19,18 @@ const { RECORD, SEED = '1' } = process.env
 /** How many are replayed when nobody asks for all. */
 const SOME = 4
 
-let host: StoreHost
 beforeAll(async () => {
-  host = await StoreHost.open(WIDE)
   if (RECORD !== undefined) writeRecorded(await record(Number(RECORD)))
 }, 3_600_000)
-afterAll(async () => await host.close())
+
+const HOSTS = {
+  tables: () => StoreHost.open(WIDE),
+  facts: async () => new FactsHost(WIDE),
+}
 
 /** @param count How many; those that leave something open are not among them. */
 async function record(count: number): Promise<RecordedHistory[]> {
+  const host = await StoreHost.open(WIDE)
   const recorded: RecordedHistory[] = []
   for (const plan of fc.sample(wide, { seed: Number(SEED), numRuns: count * 2 })) {
     // What a branch proves that comes back, a store of facts still knows, and tables do not.
@@ -40,19 +44,26 @@ async function record(count: number): Promise<RecordedHistory[]> {
     recorded.push(run.host.history)
     if (recorded.length === count) break
   }
+  await host.close()
   return recorded
 }
 
-test('what was recorded is answered as it was then', async () => {
-  const recorded = readRecorded()
-  expect(recorded.length).toBeGreaterThanOrEqual(SOME)
-  let questions = 0
-  for (const [at, history] of recorded.slice(0, IS_LONG || RECORD ? undefined : SOME).entries()) {
-    const chain = new RecordedChain()
-    await host.clear(chain)
-    const found = await replay(history, { host, chain })
-    expect({ history: at, found }).toEqual({ history: at, found: {} })
-    questions += history.questions.length
-  }
-  expect(questions).toBeGreaterThan(1000)
-}, 3_600_000)
+test.each(['tables', 'facts'] as const)(
+  'what was recorded is answered over %s as it was then',
+  async (store) => {
+    const host = await HOSTS[store]()
+    const recorded = readRecorded()
+    expect(recorded.length).toBeGreaterThanOrEqual(SOME)
+    let questions = 0
+    for (const [at, history] of recorded.slice(0, IS_LONG || RECORD ? undefined : SOME).entries()) {
+      const chain = new RecordedChain()
+      await host.clear(chain)
+      const found = await replay(history, { host, chain })
+      expect({ history: at, found }).toEqual({ history: at, found: {} })
+      questions += history.questions.length
+    }
+    expect(questions).toBeGreaterThan(1000)
+    await host.close()
+  },
+  3_600_000,
+)

@@ -1,6 +1,6 @@
-import { FactsHost } from '../facts-host.js'
-import { expectRuns } from '../trial.js'
-import { HAPPENS_WIDE, runWide, WIDE, wide } from '../wide.js'
+import { FactsHost } from './facts-host.js'
+import { expectRuns } from './trial.js'
+import { HAPPENS_WIDE, runWide, WIDE, wide } from './wide.js'
 
 /** In one run of so many, each route is asked about each output at the end. */
 const EVERYTHING_EVERY = 5
@@ -11,7 +11,7 @@ afterAll(async () => await host.close())
 test('over facts, every answer is that of all that is known, and the index that of a rebuild', async () => {
   await expectRuns({
     plan: wide,
-    runs: 8,
+    runs: 4,
     least: HAPPENS_WIDE,
     async run(plan, index) {
       const run = await runWide(plan, async ({ headers }) => {
