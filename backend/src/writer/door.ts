@@ -151,7 +151,7 @@ export class Door {
   /** See `Writer.disprove`. @returns How many transactions lost their proof. */
   disprove(block: Block): number {
     const { log, indexFile, pending, tracker } = this.options
-    if (tracker !== 'tracker') return 0
+    if (tracker === 'headers') return 0
     const subject = register.verdict(block)
     const { height, root } = block
     const known = latestOf(log, subject)?.value === false
@@ -260,7 +260,7 @@ export class Door {
 
   /** A proof that is verified is one of a block that the chain has, whatever was said of that before. */
   private confirm(records: Iterable<TransactionRecord>): void {
-    if (this.options.tracker !== 'tracker') return
+    if (this.options.tracker === 'headers') return
     for (const { proof } of records) {
       if (proof === undefined || latestOf(this.options.log, register.verdict(proof))?.value !== false)
         continue
