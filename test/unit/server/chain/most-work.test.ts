@@ -3,7 +3,6 @@ import { jest } from '@jest/globals'
 import { encodeHeader, HEADER_BYTES, workOf } from '../../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
 import type { HeaderFetcher, SourceTip } from '../../../../src/server/chain/header-fetcher.js'
-import { sqlite } from '../../../support/storage/sql-store.js'
 
 // Branches under the difficulty adjustment of mainnet, where the longer one may have less work. Nobody could mine them for a
 // test: here, every hash meets a target of that kind.
@@ -19,6 +18,7 @@ const { CONTEXT, nextBits } = await import('../../../../backend/src/protocol/hea
 const { shownHash } = await import('../../../../src/server/chain/header-rules.js')
 const { HeaderSync } = await import('../../../../src/server/chain/header-sync.js')
 const { StoredHeaders } = await import('../../../../src/server/chain/stored-headers.js')
+const { sqlite } = await import('../../../support/storage/sql-store.js')
 
 const BITS = 0x1800b31d
 const FIRST = 900_000 - CONTEXT
