@@ -76,9 +76,10 @@ export class Sql {
     return this.lists.memo(sql).run(values).changes
   }
 
-  /** @returns The id of the row that was inserted. */
-  insert(sql: string, ...values: SqlValue[]): number {
-    return Number(this.lists.memo(sql).run(values).lastInsertRowid)
+  /** @returns The id of the row that was inserted; undefined if none was. */
+  insert(sql: string, ...values: SqlValue[]): number | undefined {
+    const { changes, lastInsertRowid } = this.lists.memo(sql).run(values)
+    return changes === 0 ? undefined : Number(lastInsertRowid)
   }
 
   /** Statements without values, several at once: the schema, pragmas, the bounds of transactions. */

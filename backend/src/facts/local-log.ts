@@ -34,10 +34,9 @@ export class LocalLog {
 
   /** @returns The fact in its place; undefined if one of this kind and key is in the log already. */
   insert({ kind, key, body }: NewFact): Fact | undefined {
-    // A statement that does nothing if there is one would use up a place.
-    if (this.has(kind, key)) return undefined
     const isLong = body.length > CHUNK_BYTES
     if (isLong) {
+      if (this.has(kind, key)) return undefined
       // The row comes last: whoever finds it finds the bytes.
       for (let at = 0; at < body.length; at += CHUNK_BYTES) {
         const bytes = body.subarray(at, at + CHUNK_BYTES)
@@ -49,10 +48,10 @@ export class LocalLog {
     }
     const at = Date.now()
     const seq = this.sql.insert(
-      `insert into ${this.log} (kind, key, at, length, body) values (?, ?, ?, ?, ?)`,
+      `insert into ${this.log} (kind, key, at, length, body) values (?, ?, ?, ?, ?) on conflict (kind, key) do nothing`,
       ...[kind, key, at, body.length, isLong ? null : body],
     )
-    return { seq, kind, key, at, body }
+    return seq === undefined ? undefined : { seq, kind, key, at, body }
   }
 
   has(kind: FactKind, key: Uint8Array): boolean {

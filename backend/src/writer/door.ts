@@ -73,6 +73,8 @@ interface Entering {
   /** Proofs of transactions that are in the log. */
   proofs?: readonly { txid: string; proof: Proof }[]
   rules: AdmissionRules
+  /** What else is written, before these are applied. */
+  prepare?: () => void
   subjects?: readonly string[]
   /** Called for what the rules do not admit of the subjects. */
   onRefusal?: OnRefusal
@@ -121,28 +123,36 @@ export class Door {
     const fresh = new Map<string, Candidate>()
     const proofs: { txid: string; proof: Proof }[] = []
     const again: Candidate[] = []
-    const whole = this.savepoint()
+    const proven: { txid: string; proof: Proof }[] = []
     for (const record of records.values()) {
       const { txid, proof } = record
       if (log.has(FACT.transaction, fromHex(txid))) {
         if (proof !== undefined && !log.has(FACT.proof, proofFact(txid, proof).key))
           proofs.push({ txid, proof })
       } else if (pending.has(txid)) {
-        if (proof !== undefined) pending.prove(txid, proof)
-        if (proof !== undefined || subjects.includes(txid)) again.push(...this.pendingCandidates([txid]))
+        if (proof !== undefined) proven.push({ txid, proof })
+        if (proof !== undefined || subjects.includes(txid))
+          again.push(...this.pendingCandidates([txid]).map((each) => ({ ...each, ...(proof && { proof }) })))
       } else fresh.set(txid, candidateOf(record))
     }
-    this.confirm(records.values())
+    const prepare = (): void => {
+      for (const { txid, proof } of proven) pending.prove(txid, proof)
+      this.confirm(records.values())
+    }
     const candidates = [...again, ...parentsFirst(fresh, ({ spends }) => spends.map(({ txid }) => txid))]
     // No block can hold what is built on two spends of one coin.
     const mayKeep = keepLost !== undefined && !isSpentTwice([...records.values()].map(candidateOf))
     const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
-    const lost = this.enter({ candidates, proofs, rules, subjects, onRefusal, ...(mayKeep && { keepLost }) })
-    if (lost.isRefused) {
-      whole.rollback()
-      return { refused: [], lost: lost.subjects }
-    }
-    whole.release()
+    const lost = this.enter({
+      candidates,
+      proofs,
+      rules,
+      prepare,
+      subjects,
+      onRefusal,
+      ...(mayKeep && { keepLost }),
+    })
+    if (lost.isRefused) return { refused: [], lost: lost.subjects }
     this.drain()
     if (lost.subjects.length > 0) return { refused: [], lost: lost.subjects }
     return { refused: refusalsOf(subjects, refused), lost: [] }
@@ -275,12 +285,13 @@ export class Door {
    * @returns The subjects that do not count. If they may not wait, everything is as before.
    */
   private enter(entering: Entering): { subjects: Lost[]; isRefused: boolean } {
-    const { candidates, proofs = [], rules, subjects = [], onRefusal, keepLost } = entering
+    const { candidates, proofs = [], rules, prepare, subjects = [], onRefusal, keepLost } = entering
     const { index, pending, admission } = this.options
     const all = inOrder([...relatedTo(candidates, { pending, indexed: this.indexed }), ...candidates])
     const facts = new Map(all.map((each) => [each.txid, factsOf(each, rules)]))
     const inLog = proofs.map(({ txid, proof }) => proofFact(txid, proof))
     const applied = (some: readonly Candidate[]): void => {
+      prepare?.()
       const wanted = [...some.flatMap(({ txid }) => facts.get(txid) ?? []), ...inLog]
       if (wanted.length > 0) index.apply(this.insert(wanted))
     }
