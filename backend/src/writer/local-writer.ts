@@ -20,7 +20,15 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import { applyNext, catchUp, commitIndex, makeIndex, openIndex, trackerOf } from './catch-up.js'
 import { Door } from './door.js'
 import { BusySince, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
-import type { Place, Recorded, RecordTransactions, Writer, WriterStatus, Written } from './writer.js'
+import {
+  type Place,
+  type Recorded,
+  type RecordTransactions,
+  submittedBytes,
+  type Writer,
+  type WriterStatus,
+  type Written,
+} from './writer.js'
 
 /** The files of a store, in its folder. */
 export function storeFiles(folder: string): { log: string; index: string } {
@@ -128,7 +136,7 @@ export class LocalWriter implements Writer {
   async record(
     transactions: readonly TransactionRecord[],
     options?: RecordTransactions,
-    place: Place = { weight: transactions.reduce((sum, { raw }) => sum + raw.length, 0) },
+    place: Place = { weight: submittedBytes(transactions) },
   ): Promise<Recorded> {
     const { result, ...written } = await this.atDoor((door) => door.record(transactions, options), place)
     return { ...written, ...result }

@@ -99,6 +99,11 @@ export interface Writer {
   close(): Promise<void>
 }
 
+/** What transactions weigh in the queue. */
+export function submittedBytes(transactions: readonly TransactionRecord[]): number {
+  return transactions.reduce((sum, { raw }) => sum + raw.length, 0)
+}
+
 /** One write holds the writer for long; nothing was stored of another that waited, and it may be tried again. */
 export class WriterBusyError extends CodedError {
   override readonly name = 'WriterBusyError'

@@ -1,6 +1,6 @@
 import { type MessagePort, Worker } from 'node:worker_threads'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import { WriterClient } from '../../../backend/src/writer/client.js'
+import { connectWriter } from '../../../backend/src/writer/client.js'
 import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
 import type { Config } from '../config/config.js'
@@ -18,7 +18,7 @@ export interface StartedWriter {
   writer: Writer
   /** From now on the index is derived by these rules. @param config What they follow from: a thread makes its own of that. */
   deriveBy(admission: AdmissionOptions, config: Config): void
-  /** A port by which another thread of this process writes (`WriterClient`); undefined if the writer is in this thread. */
+  /** A port by which another thread of this process writes (`connectWriter`); undefined if the writer is in this thread. */
   share(): MessagePort | undefined
 }
 
@@ -42,20 +42,16 @@ export async function startWriter(options: {
     workerData: { folder } satisfies WriterData,
     resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
   })
-  const writer = new WriterClient(thread)
-  let cause: unknown
-  let isClosed = false
+  const writer = connectWriter(thread)
+  let cause: unknown = new Error('the thread of the writer has ended')
   thread.on('error', (error) => {
     cause = error
   })
   thread.on('exit', (code) => {
-    const reason = cause ?? new Error(`the thread of the writer exited with code ${code}`)
-    writer.end(reason)
-    if (!isClosed) onEnd(reason)
+    writer.end(cause)
+    // It ends so when it was closed.
+    if (code !== 0) onEnd(cause)
   })
-  writer.onClose = () => {
-    isClosed = true
-  }
   await writer.ready
   return { writer, deriveBy: (_admission, config) => writer.deriveBy(config), share: () => writer.share() }
 }

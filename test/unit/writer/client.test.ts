@@ -1,7 +1,7 @@
 import { MessageChannel } from 'node:worker_threads'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { WriterClient } from '../../../backend/src/writer/client.js'
+import { connectWriter, type WriterClient } from '../../../backend/src/writer/client.js'
 import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import { serveWriter } from '../../../backend/src/writer/thread.js'
 import { recordOf } from '../../support/protocol/block.js'
@@ -26,7 +26,7 @@ beforeEach(async () => {
       store.writer.deriveBy(plain === 'rules' ? store.admission : (undefined as unknown as AdmissionOptions)),
     onClosed: () => closed++,
   })
-  client = new WriterClient(channel.port2)
+  client = connectWriter(channel.port2)
   await client.ready
 })
 afterEach(async () => {
@@ -93,7 +93,7 @@ test('an error keeps its code and its message', async () => {
 test('another thread writes by a port of its own', async () => {
   client.deriveBy('rules')
   const port = client.share()
-  const other = new WriterClient(port)
+  const other = connectWriter(port)
   await other.opened
   const [a, b] = [inscription('a'), inscription('b')]
   await Promise.all([other.record([recordOf(a)]), client.record([recordOf(b)])])
