@@ -47,7 +47,7 @@ export function shareView(body: Uint8Array, view: TransactionView): void {
 }
 
 /** What parsed transactions may take in memory, in bytes. */
-const PARSED_BYTES = 64 * 1024 * 1024
+const PARSED_BYTES = 32 * 1024 * 1024
 /** What one takes beside its raw bytes, about. */
 const PARSED_OVERHEAD = 1000
 

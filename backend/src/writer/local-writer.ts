@@ -45,7 +45,7 @@ const LOG_PRAGMAS = `
 pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma cache_size = -8192;
 pragma wal_autocheckpoint = 4000;`
 const INDEX_PRAGMAS = `
-pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000; pragma cache_size = -65536;
+pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000; pragma cache_size = -16384;
 pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 
 /** What a task did, beside its result, once it is committed. */
