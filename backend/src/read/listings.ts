@@ -38,7 +38,7 @@ export function listingsIn(reader: Reader): ListingsReader {
       reader.answer((sql) => ({
         names: countIn(sql, 'names'),
         inscriptions: countIn(sql, 'inscriptions'),
-        transactions: countIn(sql, 'transactions'),
+        transactions: countIn(sql, 'transactions') + Number(sql.get(COUNT_PENDING)?.count),
       })),
     newestNames: async (query) =>
       reader
@@ -78,6 +78,8 @@ export function listingsIn(reader: Reader): ListingsReader {
 export function attributesIn(reader: Reader): AttributesReader {
   return { tipsWith: (query) => found(reader, query, currentOf) }
 }
+
+const COUNT_PENDING = 'select count(*) as count from log.pending'
 
 function countIn(sql: Sql, name: string): number {
   return Number(sql.get('select value from meta where name = ?', name)?.value ?? 0)

@@ -123,7 +123,7 @@ function scans(): string[] {
 }
 
 function isScan(detail: string): boolean {
-  return /^SCAN (?!json_each|CONSTANT|page|\(subquery)/.test(detail) && !detail.includes('USING')
+  return /^SCAN (?!json_each|CONSTANT|\(subquery)/.test(detail) && !detail.includes('USING')
 }
 
 const all = async <Item>(items: AsyncIterable<Item>): Promise<Item[]> => {

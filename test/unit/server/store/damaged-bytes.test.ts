@@ -11,7 +11,9 @@ import { type TestServer, useServers } from '../../../support/server/test-server
 
 /** Bodies and transactions are found by their hash: bytes that have another one are not served. */
 
-const { start } = useServers()
+const servers = useServers()
+/** Facts have a test of their own. */
+const start = () => servers.start({ STORAGE: 'tables' })
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex')
 const CHUNK = 256 * 1024
 const LONG = Buffer.from(
