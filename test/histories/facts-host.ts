@@ -72,6 +72,22 @@ export class FactsHost extends Host {
     await this.parts.monitor.round()
   }
 
+  /** Starts on files that another host left behind. They are deleted when it is closed. */
+  async openOn(folder: string, chain: ChainRoots): Promise<void> {
+    await this.close()
+    this.headers.chain = chain
+    this.folder = folder
+    await this.start()
+  }
+
+  /** What is kept of these transactions, wherever. */
+  async kept(txids: Iterable<string>): Promise<string[]> {
+    const { transactions } = this.parts.graph
+    const kept: string[] = []
+    for (const txid of txids) if ((await transactions.get(txid)) !== undefined) kept.push(txid)
+    return kept
+  }
+
   override async restart(): Promise<void> {
     await this.parts.close()
     await this.start()
@@ -121,6 +137,10 @@ export class FactsHost extends Host {
       outputs: [...answers.held].map(at).sort(),
       nodes: [...answers.nodes].map(([outpoint, domain]) => `${at(outpoint)} ${domain}`).sort(),
       names: [...answers.origins].map(([outpoint, name]) => `${at(outpoint)} ${name}`).sort(),
+      held: model
+        .finalAt(Number.POSITIVE_INFINITY)
+        .map(({ txid }) => txid)
+        .sort(),
       // Whatever any model says.
       ...{ 'second origins': [], 'second live nodes': [] },
     }
@@ -225,6 +245,7 @@ function storedRows(sql: Sql): Record<string, unknown> {
     names: rows(
       'select tx.txid, name.vout, name.name from name join tx on tx.id = name.tid where name.active = 1',
     ),
+    held: rows('select txid from log.held'),
     'second origins': rows('select name from name where active = 1 group by name having count(*) > 1'),
     'second live nodes': rows(
       `select domain from node where active = 1 and not exists (

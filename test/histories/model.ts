@@ -55,6 +55,22 @@ export class Model {
     private readonly options: ModelOptions = { proofs: 'last', order: 'submissions' },
   ) {}
 
+  /** The same knowledge, which stays as it is when this grows. */
+  copy(): Model {
+    const copy = new Model(this.history, this.accepts, this.options)
+    const pairs = [
+      [this.insertionOrder, copy.insertionOrder],
+      [this.given, copy.given],
+      [this.held, copy.held],
+      [this.sightings, copy.sightings],
+      [this.blocks, copy.blocks],
+    ] as [Map<string, unknown>, Map<string, unknown>][]
+    for (const [from, to] of pairs) for (const [key, value] of from) to.set(key, value)
+    for (const block of this.refused) copy.refused.add(block)
+    copy.submissions = this.submissions
+    return copy
+  }
+
   isKnown(txid: string): boolean {
     return this.insertionOrder.has(txid)
   }
