@@ -1,4 +1,5 @@
 import type { Sql } from '../facts/connection.js'
+import { TOPICS } from '../protocol/profile.js'
 import type { Agenda } from './agenda.js'
 import type { Journal } from './journal.js'
 
@@ -13,11 +14,32 @@ export function firstScore(base: number): number {
   return base * SCORES_A_FACT
 }
 
+/** The topics that every host has, as they stand in the index: their names would take a third of its rows. */
+const CODES: readonly string[] = ['', TOPICS.names, TOPICS.ordinals]
+
+/** A topic as the column `topic` has it: a number, or the name of one that only this host has. */
+export function encodeTopic(topic: string): string | number {
+  const code = CODES.indexOf(topic)
+  return code > 0 ? code : topic
+}
+
+export function decodeTopic(stored: string | number): string {
+  return typeof stored === 'number' ? (CODES[stored] ?? '') : stored
+}
+
 /** An output that a topic holds. */
 export interface Held {
   tid: number
   vout: number
   topic: string
+}
+
+/** A row of `admission`. */
+interface Row {
+  tid: number
+  vout: number
+  topic: string | number
+  score: number
 }
 
 /**
@@ -36,22 +58,24 @@ export class Admissions {
     const score = this.nextScore()
     this.sql.run(
       'insert into admission (tid, vout, topic, score) values (?, ?, ?, ?)',
-      tid,
-      vout,
-      topic,
-      score,
+      ...[tid, vout, encodeTopic(topic), score],
     )
     this.tables.journal.admitted.push({ topic, outpoint: { txid, vout }, score })
   }
 
   remove({ tid, vout, topic }: Held): void {
-    this.sql.run('delete from admission where tid = ? and vout = ? and topic = ?', tid, vout, topic)
+    this.sql.run(
+      'delete from admission where tid = ? and vout = ? and topic = ?',
+      tid,
+      vout,
+      encodeTopic(topic),
+    )
   }
 
   /** What became offerable when transactions became active, and others inactive. */
   offerAgain({ restored, deactivated }: { restored: number[]; deactivated: number[] }): void {
     const { sql } = this
-    const held: (Held & { score: number })[] = []
+    const held: Row[] = []
     for (const tid of restored)
       for (const row of sql.all('select tid, vout, topic, score from admission where tid = ?', tid))
         held.push(row as never)
@@ -80,9 +104,9 @@ export class Admissions {
   }
 
   /** Gives new scores, in the same order: parents come before their children. */
-  private renew(held: (Held & { score: number })[]): void {
+  private renew(held: Row[]): void {
     const inOrder = held.sort((a, b) => a.score - b.score || (a.topic < b.topic ? -1 : 1))
-    let last: Held | undefined
+    let last: Row | undefined
     for (const each of inOrder) {
       const { tid, vout, topic } = each
       // Two of its spenders may have become inactive.

@@ -321,15 +321,14 @@ export class Index {
     const { id } = this.transactions.refer(Buffer.from(txid, 'hex'))
     this.proofs.add(id, fact)
     this.journal.change(dependency.proof(txid))
-    this.ranks.rank(id)
+    this.ranks.rank([id])
   }
 
   /** Judges the proofs again that lead to blocks of these heights. */
   private judgeProofs(ranges: readonly HeaderRange[]): void {
-    for (const id of this.proofs.judgeBlocks(ranges)) {
-      this.journal.change(dependency.proof(this.transactions.txidOf(id).toString('hex')))
-      this.ranks.rank(id)
-    }
+    const ids = this.proofs.judgeBlocks(ranges)
+    for (const id of ids) this.journal.change(dependency.proof(this.transactions.txidOf(id).toString('hex')))
+    this.ranks.rank(ids)
   }
 
   private applyRegister(change: RegisterChange | undefined): void {
@@ -338,7 +337,7 @@ export class Index {
         this.applyBlock(change)
         break
       case 'sighting':
-        this.ranks.rank(change.id)
+        this.ranks.rank([change.id])
         this.agenda.toDecide.add(change.id)
         break
       case 'verdict':

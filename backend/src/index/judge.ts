@@ -18,7 +18,7 @@ import {
   type TransactionOutput,
   type TransactionView,
 } from '../protocol/transaction.js'
-import type { Admissions } from './admissions.js'
+import { type Admissions, encodeTopic } from './admissions.js'
 import type { Agenda } from './agenda.js'
 import { flowOf } from './flow.js'
 import { Heap } from './heap.js'
@@ -102,7 +102,7 @@ export class Judge {
     const admitted = this.sql.get(
       'select 1 as one from admission where tid = ? and +topic = ? limit 1',
       row.id,
-      TOPICS.ordinals,
+      encodeTopic(TOPICS.ordinals),
     )
     const isHeld = firstOutputs(view, OUTPUTS_WITH_ORDINALS).some((output) => holdsOrdinal(output))
     if (admitted !== undefined || isHeld) return
@@ -217,8 +217,11 @@ export class Judge {
   }
 
   private countNames(tid: number): number {
-    return this.sql.get('select count(*) as n from admission where tid = ? and +topic = ?', tid, TOPICS.names)
-      ?.n
+    return this.sql.get(
+      'select count(*) as n from admission where tid = ? and +topic = ?',
+      tid,
+      encodeTopic(TOPICS.names),
+    )?.n
   }
 
   private isName(tid: number, vout: number): boolean {

@@ -3,6 +3,7 @@ import { dependency } from '../graph/dependencies.js'
 import { recencyOf } from '../graph/listings.js'
 import { conflictsIn } from './active.js'
 import type { Agenda } from './agenda.js'
+import { Heap } from './heap.js'
 import type { Journal } from './journal.js'
 import type { TransactionRow, Transactions } from './transactions.js'
 
@@ -63,16 +64,28 @@ export class Ranks {
   }
 
   /** Ranks transactions again whose own facts have changed, and their ancestors. */
-  rank(...ids: number[]): void {
+  rank(ids: Iterable<number>): void {
     const { transactions } = this.tables
-    const waiting = ids
-    for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
-      const row = transactions.byId(id)
-      if (row.seq === null) continue
-      const rank = transactions
-        .children(id)
-        .reduce(improvedBy, { ...row, ...this.ownRank(id, row.seq, row.said) })
-      if (this.write(row, rank)) for (const parent of transactions.parents(id)) waiting.push(parent.id)
+    // Children first: so each is ranked once, however many of its children have changed.
+    const queue = new Heap<TransactionRow>((one, other) => one.ord > other.ord)
+    const queued = new Set<number>()
+    const push = (row: TransactionRow): void => {
+      if (row.seq === null || queued.has(row.id)) return
+      queued.add(row.id)
+      queue.push(row)
+    }
+    for (const id of ids) push(transactions.byId(id))
+    for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
+      queued.delete(next.id)
+      const row = transactions.byId(next.id)
+      const own = { ...row, ...this.ownRank(row.id, row.seq ?? 0, row.said) }
+      const rank = transactions.children(row.id).reduce(improvedBy, own)
+      if (!this.write(row, rank)) continue
+      // If it improved, its parents need not look at all their other children.
+      const isBetter = rank.seen >= row.seen && heightOf(rank) <= heightOf(row)
+      for (const parent of transactions.parents(row.id))
+        if (isBetter) this.improve(parent, rank)
+        else push(parent)
     }
   }
 
@@ -111,6 +124,10 @@ export class Ranks {
     if (this.sql.run('update out set recency = ? where tid = ? and recency is not null', recency, id) > 0)
       journal.change(dependency.inscriptions)
   }
+}
+
+function heightOf({ mined }: Pick<Rank, 'mined'>): number {
+  return mined ?? Number.POSITIVE_INFINITY
 }
 
 function isSame(one: Rank, other: Rank): boolean {

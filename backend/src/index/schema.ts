@@ -89,8 +89,8 @@ create table found (attribute integer not null, okey integer not null, vout inte
 create index found_lin on found (lin);
 create index found_run on found (okey, vout) where lin < 0;
 
--- What topics hold. score: above the first one of the log.
-create table admission (tid integer not null, vout integer not null, topic text not null, score integer not null,
+-- What topics hold; topic: a number for those that every host has (admissions.ts), else its name. score: above the first one of the log.
+create table admission (tid integer not null, vout integer not null, topic numeric not null, score integer not null,
   primary key (tid, vout, topic)) without rowid;
 create unique index admission_score on admission (topic, score);
 

@@ -1,7 +1,7 @@
 import type { Row, Sql } from '../facts/connection.js'
 import type { AdmissionsReader } from '../graph/graph-store.js'
 import type { AdmissionRecord } from '../graph/records.js'
-import { firstScore } from '../index/admissions.js'
+import { decodeTopic, encodeTopic, firstScore } from '../index/admissions.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
 /** No output has this index. */
@@ -21,10 +21,10 @@ export function admissionsIn(reader: Reader): AdmissionsReader {
     unspentOfTopic: async ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
       reader.answer((sql) => {
         const from = since - firstScoreOf(sql)
-        return sql.all(UNSPENT, topic, from, always, limit).map(recordBy(sql))
+        return sql.all(UNSPENT, encodeTopic(topic), from, always, limit).map(recordBy(sql))
       }),
     isApplied: async (topic, txid) =>
-      reader.single((sql) => sql.get(IS_APPLIED, blobOf(txid), topic)) !== undefined,
+      reader.single((sql) => sql.get(IS_APPLIED, blobOf(txid), encodeTopic(topic))) !== undefined,
   }
 }
 
@@ -44,7 +44,7 @@ function recordBy(sql: Sql): (row: Row) => AdmissionRecord {
   let first: number | undefined
   return (row) => {
     first ??= firstScoreOf(sql)
-    return { outpoint: outpointOf(row), topic: row.topic, score: first + row.score }
+    return { outpoint: outpointOf(row), topic: decodeTopic(row.topic), score: first + row.score }
   }
 }
 
