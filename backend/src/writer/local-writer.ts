@@ -43,7 +43,7 @@ const INDEX_FILES = /^index-\d+\.db(?:-wal|-shm)?$/
  */
 const LOG_PRAGMAS = `
 pragma journal_mode = wal; pragma synchronous = full; pragma busy_timeout = 5000; pragma cache_size = -8192;
-pragma wal_autocheckpoint = 4000;`
+pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 const INDEX_PRAGMAS = `
 pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000; pragma cache_size = -16384;
 pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
