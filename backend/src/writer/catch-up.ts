@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { FACT } from '../facts/log.js'
+import { FACT, type Fact } from '../facts/log.js'
 import { latestOf, register, TREE_SETTINGS } from '../facts/registers.js'
 import { Index, type IndexOptions } from '../index/apply.js'
 import { INDEX_VERSION, SCHEMA } from '../index/schema.js'
@@ -57,7 +57,7 @@ export function applyNext({ log, indexFile }: Derivation, index: Index): boolean
   indexFile.exec('begin immediate')
   try {
     index.apply(facts)
-    commitIndex({ log, indexFile }, index)
+    commitIndex({ log, indexFile }, { index, last: facts.at(-1) })
   } catch (error) {
     if (indexFile.inTransaction) indexFile.exec('rollback')
     index.restore(mark)
@@ -69,10 +69,18 @@ export function applyNext({ log, indexFile }: Derivation, index: Index): boolean
   return true
 }
 
-/** Commits what was applied, with the key of the last fact: that place of another log has another one. */
-export function commitIndex({ log, indexFile }: Derivation, index: Index): void {
+/**
+ * Commits what was applied, with the key of the last fact: that place of another log has another one.
+ *
+ * @param options.last A fact that the caller has at hand.
+ */
+export function commitIndex(
+  { log, indexFile }: Derivation,
+  { index, last }: { index: Index; last: Fact | undefined },
+): void {
+  const key = last?.seq === index.cursor ? keyText(last) : keyAt(log, index.cursor)
   index.flush()
-  setMeta(indexFile, { key: keyAt(log, index.cursor) ?? '' })
+  setMeta(indexFile, { key: key ?? '' })
   indexFile.exec('commit')
 }
 
@@ -106,15 +114,19 @@ function metaOf(indexFile: Sql): Map<string, unknown> | undefined {
 function setMeta(indexFile: Sql, values: Record<string, string | number>): void {
   for (const [name, value] of Object.entries(values))
     indexFile.run(
-      'insert into meta (name, value) values (?, ?) on conflict (name) do update set value = excluded.value',
+      'insert into meta (name, value) values (?, ?) on conflict (name) do update set value = excluded.value where value <> excluded.value',
       ...[name, value],
     )
 }
 
-/** The kind and key of the fact at a place; undefined if there is none, and empty before the first. */
+/** Which fact is at a place; undefined if there is none, and empty before the first. */
 function keyAt(log: LocalLog, seq: number): string | undefined {
-  const key = log.keyAt(seq)
-  return seq === 0 ? '' : key && `${key.kind} ${toHex(key.key)}`
+  const fact = log.keyAt(seq)
+  return seq === 0 ? '' : fact && keyText(fact)
+}
+
+function keyText({ kind, key }: Pick<Fact, 'kind' | 'key'>): string {
+  return `${kind} ${toHex(key)}`
 }
 
 /** What derivation depends on beside the facts as they come: a change of it is no fact that could be applied. */

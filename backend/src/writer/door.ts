@@ -26,6 +26,7 @@ import { shareView } from '../index/transactions.js'
 import { HEADER_BYTES, headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs } from '../protocol/transaction.js'
 import {
   type Candidate,
@@ -82,9 +83,6 @@ interface Entering {
   keepLost?: RecordTransactions['keepLost']
 }
 
-/** How many topics the rules decide about: of what all of them hold, nothing was refused. */
-const TOPICS_OF_RULES = 2
-
 /**
  * What becomes a fact. A submission is tried: it is applied to the index within a savepoint, together with the pending transactions
  * that matter to it. Nothing that is refused enters the log, and nothing that nothing admitted depends on: that is pending, and so
@@ -97,6 +95,8 @@ export class Door {
   private readonly indexed: IndexedSpends
   /** Pending transactions to be tried again. */
   private readonly queue = new Set<string>()
+  /** The fact that was inserted last, also if that was rolled back. */
+  last: Fact | undefined
   private outcome: Outcome = { admitted: [], restored: [], deactivated: [] }
 
   constructor(private readonly options: DoorOptions) {
@@ -297,7 +297,8 @@ export class Door {
     }
     const trial = this.savepoint()
     applied(all)
-    const lost = this.lossesOf(subjects)
+    const counting = new Set(all.filter(({ txid }) => this.counts(txid)).map(({ txid }) => txid))
+    const lost = this.lossesOf(subjects.filter((txid) => !counting.has(txid)))
     const isLost = lost.length > 0
     const fresh = all.filter((each) => each.pending === undefined)
     const limits = admission.waiting ?? WAITING
@@ -310,8 +311,7 @@ export class Door {
     }
     if (onRefusal !== undefined && !isLost)
       for (const subject of subjects)
-        if (this.topicsHolding(subject) < TOPICS_OF_RULES) index.explain(subject, onRefusal)
-    const counting = new Set(all.filter(({ txid }) => this.counts(txid)).map(({ txid }) => txid))
+        this.explain(subject, { candidate: all.find(({ txid }) => txid === subject), onRefusal })
     const needed = neededOf(all, {
       isNeeded: (txid) => index.isNeeded(txid),
       isEligible: (each) => counting.has(each.txid) || !(each.pending?.isWaiting ?? isLost),
@@ -325,8 +325,10 @@ export class Door {
     for (const each of all) {
       const { txid, spends } = each
       const isWaiting = !counting.has(txid)
-      if (needed.has(txid)) pending.delete(txid)
-      else if (each.pending === undefined) pending.add(each, spends, { isWaiting, client: keepLost?.client })
+      if (needed.has(txid)) {
+        if (each.pending !== undefined) pending.delete(txid)
+      } else if (each.pending === undefined)
+        pending.add(each, spends, { isWaiting, client: keepLost?.client })
       else pending.setWaiting(txid, isWaiting)
     }
     this.collect()
@@ -341,6 +343,7 @@ export class Door {
   private retryAround({ txid, spends, pending: before }: Candidate, isCounting: boolean): void {
     const { pending } = this.options
     if (before !== undefined && before.isWaiting !== isCounting) return
+    if (pending.total(isCounting ? 'waiting' : 'pending').transactions === 0) return
     this.retry(pending.childrenOf(txid), isCounting)
     if (before !== undefined && !isCounting) for (const spent of spends) this.retry(pending.spendersOf(spent))
   }
@@ -403,16 +406,34 @@ export class Door {
     return status === undefined || !status.isInactive || status.mined !== undefined
   }
 
-  private topicsHolding(txid: string): number {
-    const row = this.options.indexFile.get(
-      'select count(distinct topic) as count from admission join tx on tx.id = admission.tid where tx.txid = ?',
-      fromHex(txid),
+  /** Reports why topics admit nothing of a stored transaction. */
+  private explain(
+    txid: string,
+    { candidate, onRefusal }: { candidate: Candidate | undefined; onRefusal: OnRefusal },
+  ): void {
+    const { index, indexFile, admission } = this.options
+    const key = fromHex(txid)
+    const held = indexFile.all(
+      'select distinct topic from admission join tx on tx.id = admission.tid where tx.txid = ?',
+      key,
     )
-    return Number(row?.count)
+    const topics = new Set(held.map(({ topic }) => topic))
+    if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
+    const node = indexFile.get(
+      `select 1 as one from tx join spend on spend.sid = tx.id join node on node.tid = spend.pid and node.vout = spend.vout
+        where tx.txid = ?`,
+      key,
+    )
+    // Most are ordinals that spend no node: nothing has to be looked up to say that.
+    if (candidate !== undefined && topics.has(TOPICS.ordinals) && node === undefined)
+      admission.rules(onRefusal).names(viewOf(candidate), [])
+    else index.explain(txid, onRefusal)
   }
 
   private insert(facts: readonly NewFact[]): Fact[] {
-    return facts.flatMap((fact) => this.options.log.insert(fact) ?? [])
+    const inserted = facts.flatMap((fact) => this.options.log.insert(fact) ?? [])
+    this.last = inserted.at(-1) ?? this.last
+    return inserted
   }
 
   private apply(facts: readonly Fact[]): void {

@@ -78,6 +78,8 @@ export class LocalWriter implements Writer {
   /** What needs the log alone does not wait for it. */
   private readonly early = new WriteQueue((tasks) => this.commitLog(tasks), this.since)
   private current: Opened | undefined
+  /** Whether the log may have facts that the index lacks. */
+  private mayLag = true
   private progress: WriterStatus = { state: 'rebuilding', done: 0 }
   private readonly listeners: ((status: WriterStatus) => void)[] = []
   private deriving: Promise<void> = Promise.resolve()
@@ -244,6 +246,7 @@ export class LocalWriter implements Writer {
     const tracker = trackerOf(log)
     const door = new Door({ log, logFile, indexFile, index, pending, admission, tracker })
     this.current = { index, door }
+    this.mayLag = true
     this.removeOldIndexes()
     this.report({ state: 'equal', done: 1 })
     this.queue.release()
@@ -286,6 +289,7 @@ export class LocalWriter implements Writer {
 
   private commitLog(tasks: Task[]): Outcome[] {
     const { logFile } = this
+    this.mayLag = true
     logFile.exec('begin immediate')
     try {
       const outcomes = tasks.map(({ run }) => ({ done: run() }))
@@ -302,9 +306,12 @@ export class LocalWriter implements Writer {
    * is full: they are applied before the next commit, or at the next start.
    */
   private commit(tasks: Task[]): Outcome[] {
-    const { logFile, indexFile, log, pending } = this
+    const { logFile, indexFile, pending } = this
     const { index, door } = this.current as Opened
-    while (index.cursor < log.last) applyNext(this.files, index)
+    while (this.mayLag && applyNext(this.files, index)) {
+      // Until the index has all facts.
+    }
+    this.mayLag = true
     const [mark, totals] = [index.mark(), pending.mark()]
     let changed: Changes
     let outcomes: Outcome[]
@@ -313,8 +320,9 @@ export class LocalWriter implements Writer {
       indexFile.exec('begin immediate')
       outcomes = tasks.length === 1 ? tasks.map(({ run }) => ({ done: run() })) : this.runEach(tasks)
       logFile.exec('commit')
-      commitIndex(this.files, index)
+      commitIndex(this.files, { index, last: door.last })
       changed = index.takeChanges()
+      this.mayLag = false
     } catch (error) {
       for (const file of [logFile, indexFile]) if (file.inTransaction) file.exec('rollback')
       index.restore(mark)
