@@ -72,23 +72,19 @@ export class Index {
       sql.exec(SCHEMA)
       sql.run("insert into meta (name, value) values ('version', ?)", INDEX_VERSION)
     }
-    const { agenda } = this
-    const journal = new Journal(sql)
-    const transactions = new Transactions(sql, source)
-    const registers = new Registers(sql, transactions)
-    const attributes = new Attributes(sql, { transactions, journal, agenda })
-    const lineages = new Lineages(sql, { transactions, attributes, registers, journal, agenda })
-    const admissions = new Admissions(sql, { journal, agenda })
+    this.journal = new Journal(sql)
+    this.transactions = new Transactions(sql, source)
+    this.registers = new Registers(sql, this.transactions)
+    this.proofs = new Proofs(sql, options.tracker)
+    const { agenda, journal, transactions, registers } = this
+    this.ranks = new Ranks(sql, { transactions, journal, agenda })
+    this.attributes = new Attributes(sql, { transactions, journal, agenda })
+    const { attributes } = this
+    this.lineages = new Lineages(sql, { transactions, attributes, registers, journal, agenda })
+    this.admissions = new Admissions(sql, { journal, agenda })
+    const { lineages, admissions } = this
     const rules = options.rules(() => {})
     this.judge = new Judge(sql, { transactions, lineages, admissions, journal, agenda }, rules)
-    this.proofs = new Proofs(sql, options.tracker)
-    this.ranks = new Ranks(sql, { transactions, journal, agenda })
-    this.journal = journal
-    this.transactions = transactions
-    this.registers = registers
-    this.attributes = attributes
-    this.lineages = lineages
-    this.admissions = admissions
   }
 
   /** The seq of the last fact that was applied. */
@@ -173,16 +169,13 @@ export class Index {
 
   /** Whether a topic holds an output of a stored transaction, or one that it spends. */
   isNeeded(txid: string): boolean {
-    const row = this.transactions.byTxid(Buffer.from(txid, 'hex'))
-    if (row === undefined) return false
-    const { sql } = this
-    return (
-      sql.get('select 1 as one from admission where tid = ? limit 1', row.id) !== undefined ||
-      sql.get(
-        'select 1 as one from spend s join admission a on a.tid = s.pid and a.vout = s.vout where s.sid = ? limit 1',
-        row.id,
-      ) !== undefined
+    const row = this.sql.get(
+      `select exists (select 1 from admission where tid = tx.id) or exists (
+          select 1 from spend s join admission a on a.tid = s.pid and a.vout = s.vout where s.sid = tx.id) as needed
+        from tx where txid = ?`,
+      Buffer.from(txid, 'hex'),
     )
+    return row?.needed === 1
   }
 
   /** Reports again why the rules admit nothing of a stored transaction. What the policy refused is not among it. */

@@ -64,10 +64,6 @@ export class Journal {
     this.isEverything = true
   }
 
-  isNew(id: number): boolean {
-    return this.added.lastIndexOf(id) !== -1
-  }
-
   mark(): JournalMark {
     const lengths = this.lists.map(({ length }) => length)
     return { counters: { ...this.counters }, lengths, isEverything: this.isEverything }

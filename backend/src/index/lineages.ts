@@ -346,7 +346,10 @@ export class Lineages {
     const { agenda, journal } = this.tables
     for (const lin of [row.lin, place.lin]) if (lin !== null) agenda.lineages.add(lin)
     if (row.lin === null || place.lin === null) agenda.unnumbered.add(row.oid)
-    if (row.oid <= agenda.lastEarlierOutput) journal.change(dependency.lineages)
+    if (row.oid > agenda.lastEarlierOutput) return
+    journal.change(dependency.lineages)
+    // Only what begins to be a name, or is one no more, has another number than before.
+    if (row.lin !== null && (place.lin !== row.lin || place.step !== row.step)) journal.changeAll()
   }
 
   /**
