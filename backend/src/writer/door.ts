@@ -19,6 +19,7 @@ import { nativeHash256 } from '../graph/native-hash.js'
 import type { AdmissionRecord, Block, Proof, TransactionRecord } from '../graph/records.js'
 import { viewOf } from '../graph/stored-transaction.js'
 import { inscriptionOf, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
+import { decodeTopic } from '../index/admissions.js'
 import type { Index } from '../index/apply.js'
 import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
 import type { ProofTracker } from '../index/proofs.js'
@@ -417,7 +418,7 @@ export class Door {
       'select distinct topic from admission join tx on tx.id = admission.tid where tx.txid = ?',
       key,
     )
-    const topics = new Set(held.map(({ topic }) => topic))
+    const topics = new Set(held.map(({ topic }) => decodeTopic(topic)))
     if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
     const node = indexFile.get(
       `select 1 as one from tx join spend on spend.sid = tx.id join node on node.tid = spend.pid and node.vout = spend.vout
