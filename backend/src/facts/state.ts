@@ -256,15 +256,10 @@ export class Pending {
     return rows.map((row) => toHex(row.txid))
   }
 
-  isProven(txid: string): boolean {
-    const row = this.sql.get('select height from pending where txid = ?', fromHex(txid))
-    return row !== undefined && row.height !== null
-  }
-
-  /** Whether it lost a conflict; undefined if it is not pending. */
-  isWaiting(txid: string): boolean | undefined {
-    const row = this.sql.get('select waiting from pending where txid = ?', fromHex(txid))
-    return row && Boolean(row.waiting)
+  /** A pending transaction without its bytes. */
+  outline(txid: string): { arrived: number; isWaiting: boolean; isProven: boolean } | undefined {
+    const row = this.sql.get('select arrived, waiting, height from pending where txid = ?', fromHex(txid))
+    return row && { arrived: row.arrived, isWaiting: Boolean(row.waiting), isProven: row.height !== null }
   }
 
   /** Which goes first if there is too much: the oldest, unproven ones before proven ones. Undefined if there is none. */

@@ -370,7 +370,8 @@ export class Door {
 
   /** Notes those that are to be tried again: of what waits, or of what does not. */
   private retry(txids: readonly string[], isWaiting = true): void {
-    for (const txid of txids) if (this.options.pending.isWaiting(txid) === isWaiting) this.queue.add(txid)
+    for (const txid of txids)
+      if (this.options.pending.outline(txid)?.isWaiting === isWaiting) this.queue.add(txid)
   }
 
   /** Tries pending transactions in the order in which they came, until nothing changes any more. */

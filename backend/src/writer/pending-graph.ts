@@ -61,15 +61,15 @@ export class IndexedSpends {
 
 /**
  * The pending transactions without which it cannot be decided whether these count, in the order in which they came: their pending
- * ancestors, and what spends the same coins as any of them, with its ancestors. Of what is in a conflict also the descendants: they
- * may prove it, and none came before what it is built on. What lost already matters only as an ancestor, or if it is proven or seen.
+ * ancestors, and what spends the same coins as any of them, with its ancestors. Of what is in a conflict also the descendants that
+ * raise its rank: those that are proven or seen, or came before it. What lost already matters only as an ancestor, or if it does so.
  */
 export function relatedTo(
   candidates: readonly Candidate[],
   { pending, indexed }: { pending: Pending; indexed: IndexedSpends },
 ): Candidate[] {
   if (pending.isEmpty) return []
-  const own = new Set(candidates.map(({ txid }) => txid))
+  const given = new Set(candidates.map(({ txid }) => txid))
   const found = new Map<string, Candidate>()
   const queue = [...candidates]
   const spenders = new Map<string, Set<string>>()
@@ -81,7 +81,7 @@ export function relatedTo(
   }
   for (const { txid, spends } of candidates) for (const spent of spends) spendersOf(spent).add(txid)
   const add = (txid: string, { evenIfWaiting }: { evenIfWaiting: boolean }): void => {
-    if (own.has(txid) || found.has(txid)) return
+    if (given.has(txid) || found.has(txid)) return
     const stored = pending.get(txid)
     if (stored === undefined || (stored.isWaiting && !evenIfWaiting)) return
     const { arrived, isWaiting, ...record } = stored
@@ -89,7 +89,7 @@ export function relatedTo(
     found.set(txid, candidate)
     queue.push(candidate)
   }
-  for (const { txid, spends } of queue) {
+  for (const { txid, spends, pending: own } of queue) {
     let isContested = false
     for (const spent of spends) {
       const others = spendersOf(spent).add(txid)
@@ -100,8 +100,13 @@ export function relatedTo(
       }
       if (others.size > 1) isContested = true
     }
-    for (const each of isContested ? descendantsOf(txid, pending) : [])
-      add(each, { evenIfWaiting: pending.isProven(each) || indexed.isSeen(each) })
+    const arrived = own?.arrived ?? Number.POSITIVE_INFINITY
+    for (const each of isContested ? descendantsOf(txid, pending) : []) {
+      const outline = pending.outline(each)
+      const isKnown = outline?.isProven === true || indexed.isSeen(each)
+      if (isKnown || (outline !== undefined && outline.arrived < arrived))
+        add(each, { evenIfWaiting: isKnown })
+    }
   }
   return [...found.values()].sort((one, other) => (one.pending?.arrived ?? 0) - (other.pending?.arrived ?? 0))
 }
