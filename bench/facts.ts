@@ -31,24 +31,16 @@ import type { Filled, ReadTimes, Rebuilt, Serving, Storage, Task } from './facts
 import { compareWithBare } from './gateway.js'
 import { startOf } from './start.js'
 import { sizeOf } from './stored-bytes.js'
-import {
-  chainOfNames,
-  configFor,
-  LIVE_CODE_SIZE,
-  median,
-  SILENT,
-  settingsFor,
-  spent,
-  withFolder,
-} from './support.js'
+import { configFor, LIVE_CODE_SIZE, median, SILENT, settingsFor, spent, withFolder } from './support.js'
 
 /** `BENCH_STORES=tables` measures one alone. */
 const STORES = (process.env.BENCH_STORES ?? 'tables,facts').split(',') as Storage[]
 /** The size of the mixed network. `BENCH_NETWORK` names a folder that keeps it, and the stores, for the next run. */
 const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
 
-/** How many transactions of each kind are measured, after as many that do not count, by turns. */
-const COUNT = 200
+/** How many transactions of each kind are measured, by turns, after so many that do not count: until code is compiled. */
+const COUNT = 300
+const WARMING = 500
 const A_TURN = 50
 const ROUNDS = 5
 const BODY = 4096
@@ -169,9 +161,9 @@ interface Kind {
   transactions: { transaction: FakeTransaction; with: FakeTransaction[] }[]
 }
 
-/** 2 × {@link COUNT} of each kind, and what they spend. */
+/** {@link WARMING} and {@link COUNT} of each kind, and what they spend. */
 function kindsOf(chain: FakeChain): { setup: FakeTransaction[]; kinds: Record<string, Kind> } {
-  const numbers = Array.from({ length: 2 * COUNT }, (_, number) => number)
+  const numbers = Array.from({ length: WARMING + COUNT }, (_, number) => number)
   const fan = (satoshis: number, lockingScript: Uint8Array): FakeTransaction =>
     chain.spend({ inputs: [], outputs: numbers.map(() => ({ satoshis, lockingScript })) })
   const purse = fan(1000, OPEN_LOCK)
@@ -188,7 +180,7 @@ function kindsOf(chain: FakeChain): { setup: FakeTransaction[]; kinds: Record<st
     return tip
   })
   const known = new Map([[chain.genesis.txid, chain.genesis]])
-  const mints = chainOfNames(2 * COUNT).map((name, vout) => {
+  const mints = namesOf(WARMING + COUNT).map((name, vout) => {
     const mint = chain.mint(name, { funding: [{ transaction: coins, vout }] })
     known.set(mint.txid, mint)
     return { transaction: mint, with: [known.get(mint.transaction.inputs[0]?.txid ?? '') ?? []].flat() }
@@ -201,6 +193,14 @@ function kindsOf(chain: FakeChain): { setup: FakeTransaction[]; kinds: Record<st
     step: { transactions: steps.map((transaction) => ({ transaction, with: [] })) },
   }
   return { setup: [chain.genesis, purse, coins], kinds }
+}
+
+/** Names that can be minted one after another: each but the first of a letter extends one before it, up to 20 characters. */
+function namesOf(count: number): string[] {
+  const letters = [...'abcdefghijklmnopqrstuvwxyz']
+  const pairs = letters.flatMap((first) => letters.map((second) => first + second))
+  const long = pairs.flatMap((pair) => Array.from({ length: 19 }, (_, more) => pair + 'n'.repeat(more)))
+  return [...letters, ...long].slice(0, count)
 }
 
 /** Runs on an open node of each store. */
@@ -302,9 +302,9 @@ async function* disk(): AsyncGenerator<string> {
           await graph.store.record(records, { subjects: [each.txid] })
         }
       }
-      await write([...setup, ...inscriptions.slice(0, COUNT)])
+      await write([...setup, ...inscriptions.slice(0, WARMING)])
       const before = sizeOf(folder)
-      await write(inscriptions.slice(COUNT))
+      await write(inscriptions.slice(WARMING))
       bytes[storage] = (sizeOf(folder) - before) / COUNT - BODY
     }
     return bytes
@@ -316,7 +316,7 @@ async function* disk(): AsyncGenerator<string> {
   })
 }
 
-/** CPU of an item, in milliseconds: the median of the turns of the second half. */
+/** CPU of an item, in milliseconds: the median of the turns after the first {@link WARMING}. */
 async function byTurns<Item>(
   nodes: [Storage, Node, string][],
   items: Item[],
@@ -326,7 +326,7 @@ async function byTurns<Item>(
   for (let at = 0; at < items.length; at += A_TURN) {
     for (const [storage, node] of nodes) {
       const { cpu } = await spent(() => run(node, items.slice(at, at + A_TURN)))
-      if (at >= items.length / 2) times.get(storage)?.push(cpu / A_TURN)
+      if (at >= WARMING) times.get(storage)?.push(cpu / A_TURN)
     }
   }
   return Object.fromEntries([...times].map(([storage, all]) => [storage, median(all)]))
