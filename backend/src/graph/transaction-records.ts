@@ -141,14 +141,18 @@ export function isNodeOutpoint(outpoint: Outpoint, genesis: Outpoint): boolean {
 
 const inscriptions = new WeakMap<TransactionOutput, Inscription>()
 
+/** Up to this length in bytes, a script is read again about as fast as it is looked up. */
+const SHORT = 256
+
 /** What the script of an output inscribes; parsed once per output. */
 export function inscriptionOf(output: TransactionOutput): Inscription {
   const known = inscriptions.get(output)
   if (known !== undefined) return known
   const inscription = readInscription(output.lockingScript)
   const { content, map } = inscription
-  // Empty ones are not cached: a transaction may have millions of such outputs.
-  if (content !== undefined || map.length > 0) inscriptions.set(output, inscription)
+  // Short ones with nothing in them are not cached: a transaction may have millions of such outputs.
+  if (content !== undefined || map.length > 0 || output.lockingScript.length > SHORT)
+    inscriptions.set(output, inscription)
   return inscription
 }
 
