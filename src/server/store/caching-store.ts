@@ -13,7 +13,9 @@ import {
 } from '../../../backend/src/graph/dependencies.js'
 import {
   type Backlog,
+  type ByteRange,
   type CacheOptions,
+  CHUNK_BYTES,
   type ContentReader,
   type MetadataReader,
   type NamesReader,
@@ -168,12 +170,16 @@ export class CachingStore implements HostStore {
         })
       },
     }
-    this.content = contentBy((sha256, position) => {
+    const cached = contentBy((sha256, position) => {
       const key = position === 0 ? sha256 : `${sha256} ${position}`
       const known = this.chunks.get(key) ?? this.shortBodies.get(key)
       this.caches.bodies[known === undefined ? 'misses' : 'hits']++
       return known ?? this.readChunk(content, { sha256, position, key })
     })
+    this.content = {
+      chunk: cached.chunk,
+      chunks: (sha256, range) => chunksOf({ cached, content }, sha256, range),
+    }
     this.streams = replacing(streams, {
       summary: (query) =>
         this.cached(
@@ -434,6 +440,18 @@ interface CacheRules<Value> {
   /** By default, on anything. */
   dependsOn: (value: Value) => readonly Dependency[]
   weightOf: (value: Value) => number
+}
+
+/** Chunks that are cached, and what comes after them as the store reads it: it may have other bounds. */
+async function* chunksOf(
+  { cached, content }: Record<'cached' | 'content', ContentReader>,
+  sha256: string,
+  { from, length }: ByteRange = { from: 0, length: Number.POSITIVE_INFINITY },
+): AsyncGenerator<Uint8Array> {
+  const [end, border] = [from + length, CHUNKS_OF_BODY * CHUNK_BYTES]
+  if (from < border) yield* cached.chunks(sha256, { from, length: Math.min(end, border) - from })
+  const rest = Math.max(from, border)
+  if (end > rest) yield* content.chunks(sha256, { from: rest, length: end - rest })
 }
 
 /** A role with some of its methods replaced. */
