@@ -269,7 +269,7 @@ export function rebuiltDifferences(folder: string, { rules }: AdmissionOptions):
     while (applyNext({ log, indexFile: memory }, rebuilt)) {
       // A page after the other.
     }
-    return differencesOf(canonicalRows(indexFile), canonicalRows(memory))
+    return differencesOf(canonicalRows(indexFile, { scores: true }), canonicalRows(memory, { scores: true }))
   } finally {
     for (const sql of [logFile, indexFile, memory]) sql.close()
   }

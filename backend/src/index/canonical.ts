@@ -32,8 +32,17 @@ const TABLES: Record<string, string> = {
   counts: "select name, value from meta where name in ('transactions', 'names', 'inscriptions')",
 }
 
-/** The rows of an index as text, sorted, without the ids that it gave: the same facts give the same. By table. */
-export function canonicalRows(sql: Sql): Record<string, string[]> {
+const SCORES = {
+  admission: 'select tid, vout, topic, score from admission',
+  score: "select value from meta where name = 'score'",
+}
+
+/**
+ * The rows of an index as text, sorted, without the ids that it gave, by table: the same facts give the same.
+ *
+ * @param options.scores Whether the facts came in the same order as well, so that scores are the same.
+ */
+export function canonicalRows(sql: Sql, options: { scores?: boolean } = {}): Record<string, string[]> {
   const txids = new Map<number, string>()
   for (const { id, txid } of sql.all('select id, txid from tx')) txids.set(id, txid.toString('hex'))
   const outpoints = new Map<number, string>()
@@ -51,6 +60,9 @@ export function canonicalRows(sql: Sql): Record<string, string[]> {
       Object.fromEntries(Object.entries(row).map(([column, value]) => [column, canonical(column, value)])),
     )
   return Object.fromEntries(
-    Object.entries(TABLES).map(([table, statement]) => [table, sql.all(statement).map(textOf).sort()]),
+    Object.entries({ ...TABLES, ...(options.scores && SCORES) }).map(([table, statement]) => [
+      table,
+      sql.all(statement).map(textOf).sort(),
+    ]),
   )
 }

@@ -103,7 +103,8 @@ async function checkIndex(
     const cursor = Number(index.get("select value from meta where name = 'cursor'")?.value ?? 0)
     derived.exec('pragma journal_mode = off; pragma synchronous = off;')
     await derive(derived, { log, config, admission, to: cursor, signal })
-    const [stored, wanted] = [canonicalRows(index), canonicalRows(derived)]
+    const options = { scores: true }
+    const [stored, wanted] = [canonicalRows(index, options), canonicalRows(derived, options)]
     for (const table of new Set([...Object.keys(stored), ...Object.keys(wanted)])) {
       const rows = difference(stored[table] ?? [], wanted[table] ?? [])
       if (rows > 0) onDamage({ kind: 'index', id: table, problem: 'differs', rows })
