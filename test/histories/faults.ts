@@ -1,0 +1,132 @@
+/** A slip in the index, as somebody may make it. */
+export interface Fault {
+  says: string
+  file: string
+  /** What stands in the file, once, and what the slip makes of it. */
+  from: string
+  to: string
+}
+
+/** Faults that the histories have to find, each put into the index alone (`long/faults.test.ts`). */
+export const FAULTS: Fault[] = [
+  {
+    says: 'a sighting does not pass to ancestors',
+    file: 'ranks.ts',
+    from: 'seen: seen | child.seen,',
+    to: 'seen,',
+  },
+  {
+    says: 'of two descendants in blocks the higher one counts',
+    file: 'ranks.ts',
+    from: 'Math.min(mined, child.mined)',
+    to: 'Math.max(mined, child.mined)',
+  },
+  {
+    says: 'a parent that came after its child keeps its own place',
+    file: 'ranks.ts',
+    from: 'ord: Math.min(ord, child.ord - 1),',
+    to: 'ord,',
+  },
+  {
+    says: 'what changes the rank of a transaction does not reach its ancestors',
+    file: 'ranks.ts',
+    from: 'if (this.write(row, rank)) for (const parent of transactions.parents(id)) waiting.push(parent.id)',
+    to: 'this.write(row, rank)',
+  },
+  {
+    says: 'lists keep a transaction where it was when its proof comes',
+    file: 'ranks.ts',
+    from: 'if (own !== row.own || (own === null && ord !== row.ord)) this.sortAgain(id, rank)',
+    to: 'if (own === null && ord !== row.ord) this.sortAgain(id, rank)',
+  },
+  {
+    says: 'children of what became inactive are forgotten',
+    file: 'active.ts',
+    from: 'for (const child of view.children(next.id)) add(child, next)',
+    to: '',
+  },
+  {
+    says: 'what the network rejected counts all the same',
+    file: 'active.ts',
+    from: 'if (isRejected(status)) return status',
+    to: '',
+  },
+  {
+    says: 'non-mints conflict over a node',
+    file: 'active.ts',
+    from: 'shared.filter(({ node, mint }) => node !== 1 || (isMint && mint === 1))',
+    to: 'shared',
+  },
+  {
+    says: 'what spends the node of a mint is not decided again when the mint turns out to be one',
+    file: 'judge.ts',
+    from: 'if (judged.hasChildren) for (const { id } of transactions.children(row.id)) agenda.toDecide.add(id)',
+    to: '',
+  },
+  {
+    says: 'an output is an ordinal because it receives a carrier',
+    file: 'judge.ts',
+    from: "const receives = predecessor?.kind === 'input' && coins[predecessor.input]?.carrier === 0",
+    to: "const receives = predecessor?.kind === 'input' && coins[predecessor.input] !== undefined",
+  },
+  {
+    says: 'what is admitted late does not reach what spends it',
+    file: 'judge.ts',
+    from: 'for (const child of judged.hasChildren ? transactions.children(row.id) : []) {',
+    to: 'for (const child of [] as TransactionRow[]) {',
+  },
+  {
+    says: 'the refusals of the policy are ignored',
+    file: 'judge.ts',
+    from: 'const isAdmitted = (holds || receives) && !refused.has(vout)',
+    to: 'const isAdmitted = holds || receives',
+  },
+  {
+    says: 'the lineage of a name goes on behind its mint',
+    file: 'judge.ts',
+    from: "const from = predecessor?.kind === 'input' && !isName ? inputs[predecessor.input] : undefined",
+    to: "const from = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined",
+  },
+  {
+    says: 'the MAP of a blocked output is merged',
+    file: 'lineages.ts',
+    from: 'const hasMap = row.mlen !== null && origin !== null && !this.tables.registers.hasOutput(row)',
+    to: 'const hasMap = row.mlen !== null && origin !== null',
+  },
+  {
+    says: 'later content does not replace the first',
+    file: 'lineages.ts',
+    from: 'latest: row.content ? row.oid : before.latest,',
+    to: 'latest: before.latest ?? (row.content ? row.oid : null),',
+  },
+  {
+    says: 'a parent counts by a carrier',
+    file: 'lineages.ts',
+    from: 'if (row === undefined || row.carrier === 1) return false',
+    to: 'if (row === undefined) return false',
+  },
+  {
+    says: 'of two verdicts on a block the one that is applied last counts',
+    file: 'registers.ts',
+    from: 'on conflict (height, root) do update set ok = excluded.ok, n = excluded.n where excluded.n > n`',
+    to: 'on conflict (height, root) do update set ok = excluded.ok, n = excluded.n`',
+  },
+  {
+    says: 'a spent ordinal keeps its owner',
+    file: 'attributes.ts',
+    from: 'if (owner === null || this.tables.transactions.hasActiveSpender(tid, vout)) return []',
+    to: 'if (owner === null) return []',
+  },
+  {
+    says: 'an ordinal is looked for on a branch that does not count',
+    file: 'attributes.ts',
+    from: '(select max(step) from out where lin = ?1 and active = 1)',
+    to: '(select max(step) from out where lin = ?1)',
+  },
+  {
+    says: 'MAP is merged from the last output back',
+    file: 'map-snapshots.ts',
+    from: 'for (const map of maps.reverse())',
+    to: 'for (const map of maps)',
+  },
+]

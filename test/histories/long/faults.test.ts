@@ -1,0 +1,89 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { FAULTS, type Fault } from '../faults.js'
+import { IS_LONG } from '../trial.js'
+
+// `RUNS=40 npm test -- test/histories/long/faults.test.ts` puts each fault into a copy of the project, and expects its histories to
+// find it: in any order, against what is recorded, or, in so many runs, against the model.
+
+const ROOT = resolve(import.meta.dirname, '../../..')
+const INDEX = 'backend/src/index'
+const TESTS = ['any-order', 'recorded', 'facts'] as const
+/** A fault may be that something never ends. */
+const LONGEST = 400_000
+
+test.each(FAULTS)('there is code for a slip: $says', ({ file, from }) => {
+  expect(readFileSync(join(ROOT, INDEX, file), 'utf8').split(from)).toHaveLength(2)
+})
+
+const copies: string[] = []
+afterAll(() => {
+  for (const each of copies) rmSync(each, { recursive: true, force: true })
+})
+
+/** What the tests need of the project, with a fault in it. */
+function copyWith({ file, from, to }: Fault): string {
+  const copy = mkdtempSync(join(tmpdir(), 'minetree-fault-'))
+  copies.push(copy)
+  for (const each of [
+    'backend/src',
+    'src',
+    'test/support',
+    'test/histories',
+    'package.json',
+    'jest.config.mjs',
+    'assets',
+  ])
+    cpSync(join(ROOT, each), join(copy, each), { recursive: true })
+  for (const each of ['backend/package.json', 'packages'])
+    cpSync(join(ROOT, each), join(copy, each), {
+      recursive: true,
+      filter: (path) => !path.includes('node_modules'),
+    })
+  symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
+  const path = join(copy, INDEX, file)
+  writeFileSync(
+    path,
+    readFileSync(path, 'utf8').replace(from, () => to),
+  )
+  return copy
+}
+
+/** Which of the histories fail in a copy. The last ones take longest, and are asked if none of the others does. */
+function findersIn(copy: string): string[] {
+  const { NODE_OPTIONS: _, ...env } = process.env
+  let isFound = false
+  return TESTS.filter((name) => {
+    if (isFound && name === 'facts') return false
+    const { status } = spawnSync('npm', ['test', '--', `test/histories/${name}.test.ts`, '--maxWorkers=1'], {
+      cwd: copy,
+      env: { ...env, SEED: '1', ...(name === 'facts' ? {} : { RUNS: undefined }) },
+      timeout: LONGEST,
+      stdio: 'ignore',
+    })
+    isFound ||= status !== 0
+    return status !== 0
+  })
+}
+
+const testLong = IS_LONG ? test : test.skip
+
+testLong(
+  'without a fault, nothing is found (only where RUNS is set)',
+  () => {
+    expect(findersIn(copyWith({ says: '', file: 'active.ts', from: '', to: '' }))).toEqual([])
+  },
+  1_800_000,
+)
+
+testLong.each(FAULTS)(
+  'is found: $says (only where RUNS is set)',
+  (fault) => {
+    const finders = findersIn(copyWith(fault))
+    process.stdout.write(`${fault.says}: ${finders.join(', ') || 'NOT FOUND'}\n`)
+    expect(finders).not.toEqual([])
+  },
+  1_800_000,
+)
