@@ -6,7 +6,8 @@ import { LocalLog } from '../../backend/src/facts/local-log.js'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
-import { fromHex, toHex } from '../../backend/src/protocol/bytes.js'
+import { HEADER_BYTES } from '../../backend/src/protocol/block-header.js'
+import { equalBytes, fromHex, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { FactStore } from '../../backend/src/read/fact-store.js'
@@ -18,6 +19,7 @@ import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
 import { CachingStore } from '../../src/server/store/caching-store.js'
 import { createOverlay, type Overlay } from '../../src/server/submission/overlay.js'
 import { listening } from '../support/server/connections.js'
+import { type Header, HeaderChain } from '../support/server/header-chain.js'
 import { SILENT } from '../support/server/test-server.js'
 import type { Proof } from './decision.js'
 import type { Shape } from './history.js'
@@ -45,12 +47,16 @@ export class FactsHost extends Host {
   private folder = ''
   private running: Running | undefined
 
-  constructor(private readonly shape: Shape) {
+  /** @param tracker What decides which proofs count: what the chain says when it is asked, or the headers in the store. */
+  constructor(
+    private readonly shape: Shape,
+    private readonly tracker: 'tracker' | 'headers' = 'tracker',
+  ) {
     super()
   }
 
   override get model(): ModelOptions {
-    return { proofs: 'verdicts', order: 'places' }
+    return { proofs: this.tracker === 'headers' ? 'headers' : 'verdicts', order: 'places' }
   }
 
   get url(): string {
@@ -68,8 +74,35 @@ export class FactsHost extends Host {
     this.headers.chain = chain
     this.folder = await mkdtemp(join(tmpdir(), 'minetree-facts-'))
     await this.start()
+    await this.chainChanged()
     // The first round, as a server makes it when it starts: the next one knows from which tip on.
     await this.parts.monitor.round()
+  }
+
+  /** Stores the headers that the chain has got, and those of another branch in place of its own. */
+  override async chainChanged(): Promise<void> {
+    const { chain } = this.headers
+    if (this.tracker !== 'headers' || !(chain instanceof HeaderChain)) return
+    const { headers } = this.parts.graph
+    const [lowest] = [...chain.branch.blocks()].reverse()
+    // The first that are stored end with a checkpoint, which all other branches contain.
+    if (lowest !== undefined && (await headers.range()) === undefined) {
+      const { height, bytes } = lowest.header
+      await headers.replaceFrom({ height, headers: bytes, tip: undefined })
+    }
+    const range = await headers.range()
+    const stored = range && (await headers.read({ from: range.from, count: range.to - range.from + 1 }))
+    const own = [...chain.branch.blocks()].reverse().map(({ header }) => header)
+    const isStored = ({ height, bytes }: Header): boolean => {
+      const at = range === undefined ? -1 : (height - range.from) * HEADER_BYTES
+      return stored !== undefined && at >= 0 && equalBytes(stored.subarray(at, at + HEADER_BYTES), bytes)
+    }
+    const fresh = own.slice(own.findIndex((header) => !isStored(header)))
+    const [first] = fresh
+    if (first === undefined || own.every(isStored)) return
+    const change = { height: first.height, headers: joinBytes(fresh.map(({ bytes }) => bytes)) }
+    if (!(await headers.replaceFrom({ ...change, tip: stored?.slice(-HEADER_BYTES) })))
+      throw new Error('the headers of the chain were not taken')
   }
 
   /** Starts on files that another host left behind. They are deleted when it is closed. */
@@ -190,7 +223,7 @@ export class FactsHost extends Host {
     const { headers } = this
     const config = configOf(this.shape, this.folder)
     const writer = new LocalWriter({ folder: this.folder })
-    await writer.setting('tracker', 'tracker')
+    await writer.setting('tracker', this.tracker)
     const reader = new Reader(storeFiles(this.folder))
     const store = new FactStore({ reader, writer, deriveBy: (admission) => writer.deriveBy(admission) })
     const { held, outbox } = store

@@ -5,22 +5,29 @@ import { HAPPENS_WIDE, runWide, WIDE, wide } from './wide.js'
 /** In one run of so many, each route is asked about each output at the end. */
 const EVERYTHING_EVERY = 5
 
-const host = new FactsHost(WIDE)
-afterAll(async () => await host.close())
+const HOSTS = { tracker: new FactsHost(WIDE), headers: new FactsHost(WIDE, 'headers') }
+afterAll(async () => {
+  for (const host of Object.values(HOSTS)) await host.close()
+})
 
-test('over facts, every answer is that of all that is known, and the index that of a rebuild', async () => {
-  await expectRuns({
-    plan: wide,
-    runs: 4,
-    least: HAPPENS_WIDE,
-    async run(plan, index) {
-      const run = await runWide(plan, async ({ headers }) => {
-        await host.clear(headers)
-        return host
-      })
-      await run.read('at the end', { everything: index % EVERYTHING_EVERY === 0 })
-      run.expectSame('when the index is derived again', host.rebuiltDifferences())
-      return run.happened
-    },
-  })
-}, 3_600_000)
+test.each(['tracker', 'headers'] as const)(
+  'where %s decides about proofs, every answer over facts is that of all that is known, and the index that of a rebuild',
+  async (tracker) => {
+    const host = HOSTS[tracker]
+    await expectRuns({
+      plan: wide,
+      runs: 4,
+      least: HAPPENS_WIDE,
+      async run(plan, index) {
+        const run = await runWide(plan, async ({ headers }) => {
+          await host.clear(headers)
+          return host
+        })
+        await run.read('at the end', { everything: index % EVERYTHING_EVERY === 0 })
+        run.expectSame('when the index is derived again', host.rebuiltDifferences())
+        return run.happened
+      },
+    })
+  },
+  3_600_000,
+)

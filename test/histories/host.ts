@@ -82,6 +82,9 @@ export abstract class Host {
     return { proofs: 'last', order: 'submissions' }
   }
 
+  /** Told when the chain has changed, for hosts that get its headers at once. */
+  chainChanged?(): Promise<void>
+
   /** Takes what it holds that has become final, for hosts that do so when they are asked. */
   release?(): Promise<void>
 

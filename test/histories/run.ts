@@ -113,6 +113,7 @@ export class Run<At extends Host = Host> {
   async happen(event: Happening): Promise<void> {
     const { answers: before } = this.model
     await this.doWhatHappens(event)
+    if (event.kind === 'mine' || event.kind === 'return') await this.host.chainChanged?.()
     await this.host.untilIdle()
     const { counts } = this.model.answers.decision
     const isChanged = ({ txid }: HistoryTransaction): boolean =>

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { FAULTS, type Fault } from '../faults.js'
@@ -42,6 +42,8 @@ function copyWith({ file, from, to }: Fault): string {
       recursive: true,
       filter: (path) => !path.includes('node_modules'),
     })
+  // One of the folders in which tests may be.
+  mkdirSync(join(copy, 'trials'))
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'))
   const path = join(copy, INDEX, file)
   writeFileSync(
@@ -53,13 +55,13 @@ function copyWith({ file, from, to }: Fault): string {
 
 /** Which of the histories fail in a copy. The last ones take longest, and are asked if none of the others does. */
 function findersIn(copy: string): string[] {
-  const { NODE_OPTIONS: _, ...env } = process.env
+  const { NODE_OPTIONS: _, JEST_WORKER_ID: __, ...env } = process.env
   let isFound = false
   return TESTS.filter((name) => {
     if (isFound && name === 'facts') return false
     const { status } = spawnSync('npm', ['test', '--', `test/histories/${name}.test.ts`, '--maxWorkers=1'], {
       cwd: copy,
-      env: { ...env, SEED: '1', ...(name === 'facts' ? {} : { RUNS: undefined }) },
+      env: { ...env, SEED: '1', ANY_ORDER_SEEDS: '10', ...(name === 'facts' ? {} : { RUNS: undefined }) },
       timeout: LONGEST,
       stdio: 'ignore',
     })
