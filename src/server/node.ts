@@ -73,7 +73,8 @@ export async function openNode({
     const { outbox, held, ancestors, failedHooksWaiting, isShared } = stores
     const onWrite = async (): Promise<void> => index?.onForeignWrite?.()
     const { maxCachedBytes: maxBytes } = settings.limits
-    graph = new CachingStore({ store: stores.graph, maxBytes, isShared, onWrite, logger })
+    const hasSnapshots = 'index' in stores
+    graph = new CachingStore({ store: stores.graph, maxBytes, isShared, hasSnapshots, onWrite, logger })
     await graph.open()
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
     const hasQueue = 'index' in stores

@@ -171,7 +171,7 @@ export class FactStore implements HostStore {
   }
 
   /**
-   * Reads from one snapshot what is read within one turn of the event loop, as most answers are. A longer one is read again if a
+   * Reads from one snapshot what waits for nothing but reads, as most answers do. A longer one is read again if a
    * reorganisation came between.
    */
   consistent<Answer>(read: () => Promise<Answer>, _cache?: CacheOptions<Answer>): Promise<Answer> {

@@ -38,8 +38,9 @@ export class Reader {
   }
 
   /**
-   * Has all reads until {@link letGo} see one snapshot, or until this turn of the event loop ends: no reader may see an old one for
-   * long. What reads the index alone does not wait for anything but other reads, and is done by then.
+   * Has all reads until {@link letGo} see one snapshot, or until everything is done that follows from the callback that runs now:
+   * whatever comes next, as the news of a write by another thread, is to find what was written. What waits for nothing but reads is
+   * done by then.
    */
   hold(): object {
     const { sql } = this
@@ -47,7 +48,8 @@ export class Reader {
       sql.run('begin')
       const held = { holders: 0 }
       this.held = held
-      setImmediate(() => this.end(held))
+      // The first of these comes before promises are settled; the last after all of them are.
+      process.nextTick(() => queueMicrotask(() => process.nextTick(() => this.end(held))))
     }
     this.held.holders++
     return this.held
