@@ -48,7 +48,7 @@ export class Reader {
       sql.run('begin')
       const held = { holders: 0 }
       this.held = held
-      // The first of these comes before promises are settled; the last after all of them are.
+      // The first of these runs before any promise is continued, the last after all of them are.
       process.nextTick(() => queueMicrotask(() => process.nextTick(() => this.end(held))))
     }
     this.held.holders++
