@@ -17,9 +17,9 @@ create table if not exists pending (arrived integer primary key autoincrement, t
   waiting integer not null, client text, height integer, root blob, merkle_path blob, raw blob not null);
 create index if not exists pending_height on pending (height) where height is not null;
 create index if not exists pending_first on pending (waiting, height is not null, arrived);
--- What pending transactions spend.
-create table if not exists pending_spend (txid blob not null, vout integer not null, spender blob not null,
-  primary key (txid, vout, spender)) without rowid;
+-- What pending transactions spend, those that count apart: any number of others may spend the same coin.
+create table if not exists pending_spend (txid blob not null, vout integer not null, waiting integer not null,
+  spender blob not null, primary key (txid, vout, waiting, spender)) without rowid;
 create index if not exists pending_spender on pending_spend (spender);
 -- Submissions that no block can hold yet.
 create table if not exists held (txid blob primary key, lock_height integer not null, lock_time integer not null,
@@ -183,10 +183,8 @@ export class Pending {
     if (added === 0) return
     for (const { txid: spent, vout } of spends)
       this.sql.run(
-        'insert into pending_spend values (?, ?, ?) on conflict do nothing',
-        fromHex(spent),
-        vout,
-        key,
+        'insert into pending_spend values (?, ?, ?, ?) on conflict do nothing',
+        ...[fromHex(spent), vout, Number(isWaiting), key],
       )
     this.count(isWaiting, { transactions: 1, bytes: raw.length })
   }
@@ -211,7 +209,11 @@ export class Pending {
   setWaiting(txid: string, isWaiting: boolean): void {
     const row = this.sql.get('select waiting, bytes from pending where txid = ?', fromHex(txid))
     if (row === undefined || Boolean(row.waiting) === isWaiting) return
-    this.sql.run('update pending set waiting = ? where txid = ?', Number(isWaiting), fromHex(txid))
+    for (const [table, owner] of [
+      ['pending', 'txid'],
+      ['pending_spend', 'spender'],
+    ])
+      this.sql.run(`update ${table} set waiting = ? where ${owner} = ?`, Number(isWaiting), fromHex(txid))
     this.count(!isWaiting, { transactions: -1, bytes: -row.bytes })
     this.count(isWaiting, { transactions: 1, bytes: row.bytes })
   }
@@ -225,11 +227,11 @@ export class Pending {
     this.count(Boolean(row.waiting), { transactions: -1, bytes: -row.bytes })
   }
 
-  /** The pending transactions that spend an outpoint. */
-  spendersOf({ txid, vout }: Outpoint): string[] {
+  /** The pending transactions that spend an outpoint: those that count, or those that wait. */
+  spendersOf({ txid, vout }: Outpoint, { isWaiting }: { isWaiting: boolean }): string[] {
     const rows = this.sql.all(
-      'select spender from pending_spend where txid = ? and vout = ?',
-      ...[fromHex(txid), vout],
+      'select spender from pending_spend where txid = ? and vout = ? and waiting = ?',
+      ...[fromHex(txid), vout, Number(isWaiting)],
     )
     return rows.map(({ spender }) => toHex(spender))
   }
@@ -240,11 +242,12 @@ export class Pending {
     return rows.map(({ spender }) => toHex(spender))
   }
 
-  /** The pending transactions that spend what one of them spends. */
+  /** Those that wait and spend what a pending one spends. */
   conflictsOf(txid: string): string[] {
     const rows = this.sql.all(
       `select distinct other.spender from pending_spend own join pending_spend other
-        on other.txid = own.txid and other.vout = own.vout and other.spender <> own.spender where own.spender = ?`,
+        on other.txid = own.txid and other.vout = own.vout and other.waiting = 1 and other.spender <> own.spender
+        where own.spender = ?`,
       fromHex(txid),
     )
     return rows.map(({ spender }) => toHex(spender))

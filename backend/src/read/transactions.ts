@@ -135,8 +135,8 @@ function pendingProof({ merkle_path, height, root }: Row): Pick<TransactionRecor
   return merkle_path === null ? {} : { proof: { merklePath: merkle_path, height, root: hexOf(root) } }
 }
 
-const PENDING_CONFLICT = `select spender from log.pending_spend as spend join log.pending on pending.txid = spend.spender
-  where spend.txid = ? and spend.vout = ? and spender <> ? and waiting = 0 limit 1`
+const PENDING_CONFLICT = `select spender from log.pending_spend
+  where txid = ? and vout = ? and waiting = 0 and spender <> ? limit 1`
 const SPENT_BY_PENDING = 'select txid, vout from log.pending_spend where spender = ?'
 
 /**

@@ -336,7 +336,7 @@ export class Door {
     for (const each of all) this.retryAround(each, counting.has(each.txid))
     this.retry(makeRoom(pending, admission.pending))
     const staying = fresh.map(({ txid }) => txid)
-    this.retry(makeRoomToWait(pending, limits, staying))
+    makeRoomToWait(pending, limits, staying)
     return { subjects: lost, isRefused: false }
   }
 
@@ -346,7 +346,8 @@ export class Door {
     if (before !== undefined && before.isWaiting !== isCounting) return
     if (pending.total(isCounting ? 'waiting' : 'pending').transactions === 0) return
     this.retry(pending.childrenOf(txid), isCounting)
-    if (before !== undefined && !isCounting) for (const spent of spends) this.retry(pending.spendersOf(spent))
+    if (before !== undefined && !isCounting)
+      for (const spent of spends) this.retry(pending.spendersOf(spent, { isWaiting: true }))
   }
 
   /** Takes what facts have changed, and notes what may count or be needed because of that. */
@@ -359,12 +360,15 @@ export class Door {
     this.outcome.deactivated.push(...deactivated)
     if (pending.isEmpty) return
     // What spends something admitted is needed.
-    for (const { outpoint } of admitted) for (const txid of pending.spendersOf(outpoint)) this.queue.add(txid)
+    for (const { outpoint } of admitted)
+      for (const isWaiting of [false, true])
+        for (const txid of pending.spendersOf(outpoint, { isWaiting })) this.queue.add(txid)
     for (const txid of restored) this.retry(pending.childrenOf(txid))
     for (const txid of deactivated) this.retry(pending.childrenOf(txid), false)
     for (const txid of new Set([...ranked, ...restored, ...deactivated])) {
       if (pending.has(txid)) this.queue.add(txid)
-      for (const spent of this.indexed.spendsOf(txid)) this.retry(pending.spendersOf(spent))
+      for (const spent of this.indexed.spendsOf(txid))
+        this.retry(pending.spendersOf(spent, { isWaiting: true }))
     }
   }
 
@@ -382,8 +386,26 @@ export class Door {
       this.queue.clear()
       // An earlier one may have brought it along.
       for (const { txid } of inOrder(next))
-        for (const each of this.pendingCandidates([txid])) this.enter({ candidates: [each], rules })
+        for (const each of this.pendingCandidates([txid]))
+          if (!this.isHopeless(each)) this.enter({ candidates: [each], rules })
     }
+  }
+
+  /**
+   * Whether one that waits loses in any case: nothing raises its rank, and something active spends one of its coins, or something
+   * pending that came earlier and counts. Any number may wait for one coin.
+   */
+  private isHopeless({ txid, spends, proof, pending: own }: Candidate): boolean {
+    const { pending } = this.options
+    if (own?.isWaiting !== true || proof !== undefined || this.indexed.isSeen(txid)) return false
+    if (pending.childrenOf(txid).length > 0 || this.indexed.hasChildBeside(txid, new Set())) return false
+    return spends.some(
+      (spent) =>
+        this.indexed.hasActiveSpender(spent) ||
+        pending
+          .spendersOf(spent, { isWaiting: false })
+          .some((other) => (pending.outline(other)?.arrived ?? own.arrived) < own.arrived),
+    )
   }
 
   private pendingCandidates(txids: readonly string[]): Candidate[] {

@@ -31,6 +31,18 @@ export class IndexedSpends {
     )
   }
 
+  /** Whether an active stored transaction spends an outpoint that is no node: over a node, only mints conflict. */
+  hasActiveSpender({ txid, vout }: Outpoint): boolean {
+    const row = this.index.get(
+      `select 1 as one from tx join spend on spend.pid = tx.id and spend.vout = ?2 join tx spender on spender.id = spend.sid
+        where tx.txid = ?1 and spender.active = 1
+          and not exists (select 1 from node where node.tid = tx.id and node.vout = ?2) limit 1`,
+      fromHex(txid),
+      vout,
+    )
+    return row !== undefined
+  }
+
   /** Whether a stored transaction spends an output of this one, other than these. */
   hasChildBeside(txid: string, others: ReadonlySet<string>): boolean {
     return this.txids(
@@ -94,7 +106,7 @@ export function relatedTo(
     for (const spent of spends) {
       const others = spendersOf(spent).add(txid)
       add(spent.txid, { evenIfWaiting: true })
-      for (const other of pending.spendersOf(spent)) {
+      for (const other of pending.spendersOf(spent, { isWaiting: false })) {
         if (other !== txid) isContested = true
         add(other, { evenIfWaiting: false })
       }
@@ -204,17 +216,14 @@ export function makeRoom(pending: Pending, limits: PendingLimits): string[] {
 
 /**
  * Deletes what waits until there is room: of the client that has the most, the oldest with all that is built on it. What is new
- * stays, with what it is built on: without that, it would count.
- *
- * @returns What may count without them.
+ * stays, with what it is built on. None of them counted, so nothing else counts because they are gone.
  */
-export function makeRoomToWait(pending: Pending, limits: PendingLimits, fresh: readonly string[]): string[] {
-  if (!isOver(pending.total('waiting'), limits)) return []
+export function makeRoomToWait(pending: Pending, limits: PendingLimits, fresh: readonly string[]): void {
+  if (!isOver(pending.total('waiting'), limits)) return
   const waiting = new Map(pending.waiting().map((each) => [each.txid, each]))
   const staying = new Set(fresh)
   for (const txid of staying)
     for (const parent of pending.parentsOf(txid)) if (waiting.has(parent)) staying.add(parent)
-  const affected: string[] = []
   while (isOver(pending.total('waiting'), limits)) {
     const isByCount = pending.total('waiting').transactions > limits.maxTransactions
     const shares = new Map<string | undefined, number>()
@@ -229,10 +238,9 @@ export function makeRoomToWait(pending: Pending, limits: PendingLimits, fresh: r
     for (const txid of line) {
       if (!waiting.delete(txid)) continue
       for (const child of pending.childrenOf(txid)) line.add(child)
-      affected.push(...deleted(pending, txid))
+      pending.delete(txid)
     }
   }
-  return affected.filter((txid) => pending.has(txid))
 }
 
 function isOver(

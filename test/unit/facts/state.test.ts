@@ -25,7 +25,11 @@ describe('pending transactions', () => {
     pending.add({ txid: txidOf(1), raw: raw(10) }, [coin(8)], { isWaiting: true, client: 'aa' })
     // Again: it stays as it is.
     pending.add({ txid: txidOf(1), raw: raw(10) }, [coin(8)], { isWaiting: false })
-    expect(pending.spendersOf(coin(8)).sort()).toEqual([txidOf(1), txidOf(2)])
+    expect([false, true].map((isWaiting) => pending.spendersOf(coin(8), { isWaiting }))).toEqual([
+      [txidOf(2)],
+      [txidOf(1)],
+    ])
+    expect([pending.conflictsOf(txidOf(2)), pending.conflictsOf(txidOf(1))]).toEqual([[txidOf(1)], []])
     expect(pending.childrenOf(txidOf(9))).toEqual([txidOf(2)])
     expect([pending.get(txidOf(2)), pending.get(txidOf(1))]).toEqual([
       { txid: txidOf(2), raw: Buffer.alloc(20), arrived: 1, isWaiting: false },
