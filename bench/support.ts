@@ -22,7 +22,10 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
   }
 }
 
-/** The environment of a server that follows the tree of a fake chain; with other settings beside those. */
+/**
+ * The environment of a server that follows the tree of a fake chain; with other settings beside those. `STORAGE` in the environment
+ * chooses the store.
+ */
 export function settingsFor(
   chain: Pick<FakeChain, 'deployment'>,
   folder: string,
@@ -37,6 +40,7 @@ export function settingsFor(
     NAME_MARKER: Buffer.from(marker).toString('ascii'),
     CHAIN_TRACKER: 'scripts-only',
     LOG_LEVEL: 'silent',
+    ...(process.env.STORAGE && { STORAGE: process.env.STORAGE }),
     ...others,
   }
 }
