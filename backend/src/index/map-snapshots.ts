@@ -53,11 +53,9 @@ export function mapAt(sql: Sql, { lastmap, snap }: Pick<MapPlace, 'lastmap' | 's
     maps.push(row.map)
     at = row.mprev
   }
-  let state = EMPTY_MAP
-  if (at !== null)
-    state = mergeMap(state, decodeMap(sql.get('select bytes from snap where oid = ?', at)?.bytes))
-  for (const map of maps.reverse()) state = mergeMap(state, decodeMap(map))
-  return state
+  if (at !== null) maps.push(sql.get('select bytes from snap where oid = ?', at)?.bytes)
+  // All at once: each merge counts the bytes of the whole state.
+  return mergeMap(EMPTY_MAP, maps.reverse().flatMap(decodeMap))
 }
 
 /**

@@ -50,7 +50,8 @@ function mergedMap(
       oid = each.mprev
     }
   }
-  return found.reduceRight((state: MapState, bytes) => mergeMap(state, decodeMap(bytes)), EMPTY_MAP)
+  // All at once: each merge counts the bytes of the whole state.
+  return mergeMap(EMPTY_MAP, found.reverse().flatMap(decodeMap))
 }
 
 function mapOf(bytes: Uint8Array): MapState {
