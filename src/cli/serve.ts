@@ -5,7 +5,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { trackerName } from '../server/chain/chain-tracker.js'
 import type { Config } from '../server/config/config.js'
 import { packageFolder } from '../server/config/package-info.js'
-import { type RunningServer, startServer } from '../server/server.js'
+import { type RunningServer, startServer, WRITER_THREAD } from '../server/server.js'
 import { placeOf } from '../server/store/open-database.js'
 import type { Deploy } from '../server/store/pinned-genesis.js'
 import { SUBMISSION_WORKER } from '../server/submission/large-submissions.js'
@@ -39,6 +39,7 @@ export async function serve({
     config,
     logger,
     submissionWorker: SUBMISSION_WORKER,
+    writerThread: WRITER_THREAD,
     pages,
     ownsProcess: true,
     deploy,

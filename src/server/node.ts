@@ -27,8 +27,8 @@ export interface Node {
   backlog: BacklogWorker | undefined
   /** Ordinals with missing ancestors. */
   ancestors: AncestorQueue
-  /** A port by which another thread writes to a store of facts; missing where each thread writes by itself. */
-  shareWriter: (() => MessagePort) | undefined
+  /** A port by which another thread writes to a store of facts; undefined where each thread writes by itself. */
+  shareWriter(): MessagePort | undefined
   /** Whether other processes may write to the database. */
   isShared: boolean
   /** How many failed hooks wait in the outbox. */
@@ -45,11 +45,14 @@ export async function openNode({
   config: settings,
   logger,
   deploy,
+  writerThread,
 }: {
   config: Config
   logger: Logger
   /** Makes a tree for an empty store if the settings name none. */
   deploy?: Deploy
+  /** The compiled `writer-worker` of a store of facts; without it, this thread writes. */
+  writerThread?: URL | undefined
 }): Promise<Node> {
   let stores: Stores | FactStores | undefined
   let graph: CachingStore | undefined
@@ -68,7 +71,7 @@ export async function openNode({
         logger.warn({ transactions }, 'a conflict was resolved differently: a branch was reorganised')
         overlay?.emit({ kind: 'reorganised', transactions })
       },
-      logger,
+      ...{ logger, writerThread },
     })
     const { outbox, held, ancestors, failedHooksWaiting, isShared } = stores
     const onWrite = async (): Promise<void> => index?.onForeignWrite?.()
@@ -80,7 +83,7 @@ export async function openNode({
     const hasQueue = 'index' in stores
     if ('index' in stores) {
       await pinTracker(graph.settings, config)
-      stores.deriveBy(admissionOptions(config))
+      stores.deriveBy(admissionOptions(config), config)
       await stores.index.open()
     }
     overlay = createOverlay({ config, graph, outbox, held, hasQueue, logger })
@@ -92,7 +95,7 @@ export async function openNode({
         : await maintain(stores, { graph, writeLock: engine.writeLock, logger })
     const { maintenance, backlog } = index
     engine.writeLock.assertIndexComplete = () => assertComplete(maintenance.status)
-    const shareWriter = 'index' in stores ? stores.shareWriter : undefined
+    const shareWriter = 'index' in stores ? stores.shareWriter : () => undefined
     return {
       ...{
         config,

@@ -33,6 +33,9 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
+/** The thread of the writer, compiled beside this module or bundled with it. */
+export const WRITER_THREAD = new URL('./writer-worker.js', import.meta.url)
+
 /** The setting in the store that is written to find out whether it has space. */
 const PROBE = 'space probed'
 
@@ -46,6 +49,7 @@ export async function startServer({
   config: settings,
   logger,
   submissionWorker,
+  writerThread,
   deploy,
   pages: pageFolder,
   ownsProcess = false,
@@ -54,6 +58,8 @@ export async function startServer({
   logger: Logger
   /** The compiled `submission-worker`, which admits large transactions; if missing, this thread does. */
   submissionWorker?: URL
+  /** The compiled `writer-worker`, which writes to a store of facts; if missing, this thread does. */
+  writerThread?: URL | undefined
   /** Deploys a tree into an empty store, if the settings name none. */
   deploy?: Deploy
   /** The folder of the built scripts and style sheet of pages; if missing, pages have none, and `/mine` is not found. */
@@ -62,9 +68,14 @@ export async function startServer({
   ownsProcess?: boolean
 }): Promise<RunningServer> {
   const pageFiles = pageFolder && readFiles(pageFolder)
-  const node = await openNode({ config: settings, logger, ...(deploy && { deploy }) })
+  const node = await openNode({ config: settings, logger, writerThread, ...(deploy && { deploy }) })
   const { config } = node
-  const large = submissionWorker && new LargeSubmissions({ config, node, logger, worker: submissionWorker })
+  // A worker of a store of facts needs the thread of the writer, which takes its writes.
+  const hasWorker = config.storage === 'tables' || writerThread !== undefined
+  const large =
+    submissionWorker && hasWorker
+      ? new LargeSubmissions({ config, node, logger, worker: submissionWorker })
+      : undefined
   if (large) node.overlay.engine.runScripts = large.runScripts
   const reorgMonitor = reorgMonitorOf(node, logger)
   const { engine } = node.overlay

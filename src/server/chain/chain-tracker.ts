@@ -1,6 +1,11 @@
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import { type Block, blockText, type SpendRecord } from '../../../backend/src/graph/records.js'
+import {
+  type Block,
+  blockText,
+  type SpendRecord,
+  type TransactionRecord,
+} from '../../../backend/src/graph/records.js'
 import type { ChainTip } from '../../follow/chain-source.js'
 import type { LastError } from '../../follow/errors.js'
 import type { RateLimit } from '../../follow/rate-limit.js'
@@ -65,7 +70,9 @@ export class ProofVerifier {
   constructor(
     private readonly options: {
       headers: BlockHeaders | undefined
-      graph: Pick<GraphStore, 'disprove' | 'blocks'>
+      graph: Pick<GraphStore, 'disprove' | 'blocks' | 'transactions'>
+      /** Whether the store keeps all proofs of a transaction, and not the last one alone. */
+      keepsProofs?: boolean | undefined
       logger: Logger
     },
   ) {}
@@ -94,6 +101,22 @@ export class ProofVerifier {
         'the chain has another block at that height: removed the proofs that lead to it',
       )
     return transactions
+  }
+
+  /**
+   * Does so for other blocks that proofs of transactions lead to, which are about to be recorded with another proof: a chain has each
+   * of them in one block.
+   *
+   * @throws ChainTrackerError if the tracker does not answer.
+   */
+  async disproveOthers(transactions: readonly Pick<TransactionRecord, 'txid' | 'proof'>[]): Promise<void> {
+    const { graph, keepsProofs = false } = this.options
+    if (this.headers === undefined || !keepsProofs) return
+    for (const { txid, proof } of transactions) {
+      const stored = proof && (await graph.transactions.raw(txid))?.proof
+      if (proof === undefined || stored === undefined || blockText(stored) === blockText(proof)) continue
+      if ((await this.verdict(stored)) === 'no') await this.disprove(stored)
+    }
   }
 
   /**

@@ -148,6 +148,7 @@ async function ingestOne(
     if (kept === undefined) throw unknownTransaction()
     const transaction = { txid, raw: kept.raw, proof }
     const spends = spendsBy(readTransaction(kept.raw, { txid }))
+    await proofs.disproveOthers([transaction])
     await proofs.disproveConflicts(spends)
     await graph.record(graphRecords({ transactions: [transaction], spends }))
   })

@@ -3,52 +3,68 @@ import type { Logger } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
-import { LocalWriter, storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { WriterClient } from '../../../backend/src/writer/client.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import type { Config } from '../config/config.js'
 import { FactIndex } from './facts/fact-index.js'
 import { lockFolder } from './open-database.js'
 import type { Stores } from './open-mongo.js'
+import { type StartedWriter, startWriter } from './start-writer.js'
 
 /** A store of facts: it makes its index complete by itself, and writes to it wait in a queue of its own. */
 export interface FactStores extends Omit<Stores, 'maintenance'> {
   index: FactIndex
-  /** From now on admissions are derived by these rules: the index follows from the log only then. */
-  deriveBy(admission: AdmissionOptions): void
-  /** A port by which another thread of this process writes; missing if only this one does. */
-  shareWriter?: () => MessagePort
+  /** From now on admissions are derived by these rules, which follow from the settings: only then the index follows from the log. */
+  deriveBy(admission: AdmissionOptions, config: Config): void
+  /** A port by which another thread of this process writes; undefined if the writer is in this one. */
+  shareWriter(): MessagePort | undefined
+}
+
+export interface FactStoreOptions {
+  onReorg: (transactions: number) => void
+  logger: Logger
+  /** The compiled `writer-worker`; without it, the writer is in this thread. */
+  writerThread?: URL | undefined
+  /** For a second thread: where the writer of the first takes its writes. */
+  writerPort?: MessagePort | undefined
 }
 
 /**
- * Opens the store of facts in the settings. Its index follows from the log once it is known by which rules
- * ({@link FactStores.deriveBy}).
+ * Opens the store of facts in the settings.
  *
  * @throws as `lockFolder`, and what SQLite throws.
  */
 export async function openFacts(
   { dataDir }: Pick<Config, 'dataDir'>,
-  { onReorg, logger }: { onReorg: (transactions: number) => void; logger: Logger },
+  { onReorg, logger, writerThread, writerPort }: FactStoreOptions,
 ): Promise<FactStores> {
-  const unlock = await lockFolder(dataDir, 'facts')
-  let writer: LocalWriter | undefined
+  const unlock = writerPort === undefined ? await lockFolder(dataDir, 'facts') : (): void => {}
+  let started: StartedWriter | undefined
   let reader: Reader | undefined
   const close = async (): Promise<void> => {
-    await writer?.close()
+    if (writerPort === undefined) await started?.writer.close()
+    else writerPort.close()
     reader?.close()
     unlock()
   }
+  const onEnd = (cause: unknown): void => {
+    logger.fatal({ err: cause }, 'the thread that writes has ended: nothing can be stored until a restart')
+  }
   try {
-    const opened = new LocalWriter({ folder: dataDir })
-    writer = opened
-    const read = new Reader(storeFiles(dataDir))
-    reader = read
+    started = writerPort
+      ? throughPort(writerPort)
+      : await startWriter({ folder: dataDir, worker: writerThread, onEnd })
+    const { writer, deriveBy, share } = started
+    const reading = new Reader(storeFiles(dataDir))
+    reader = reading
     const graph = new FactStore({ reader, writer, onReorg })
     const { held, ancestors, outbox } = graph
     const facts = (): number =>
-      Number(read.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
+      Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
     return {
-      ...{ graph, held, ancestors, outbox },
+      ...{ graph, held, ancestors, outbox, deriveBy },
       index: new FactIndex({ writer, facts, onComplete: () => graph.blocklist.refresh(), logger }),
-      deriveBy: (admission) => opened.deriveBy(admission),
+      shareWriter: share,
       failedHooksWaiting: () => outbox.waiting(),
       isShared: false,
       close,
@@ -57,4 +73,10 @@ export async function openFacts(
     await close()
     throw error
   }
+}
+
+/** The writer of the first thread, which has given it its rules. */
+function throughPort(port: MessagePort): StartedWriter {
+  const writer = new WriterClient(port)
+  return { writer, deriveBy: () => {}, share: () => writer.share() }
 }

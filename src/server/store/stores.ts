@@ -25,12 +25,15 @@ export async function openStores(
     onReorg,
     isSecond = false,
     logger = pino({ level: 'silent' }),
+    writerThread,
+    writerPort,
   }: {
     onReorg: OnReorg
     isSecond?: boolean
-    /** For a second thread: where the writer of a store of facts takes its writes. */
-    writerPort?: MessagePort
     logger?: Logger
+    /** Of a store of facts: see `FactStoreOptions`. */
+    writerThread?: URL | undefined
+    writerPort?: MessagePort | undefined
   },
 ): Promise<Stores | FactStores> {
   const { mongoUrl, storage } = config
@@ -41,7 +44,7 @@ export async function openStores(
   }
   if (storage === 'facts') {
     const { openFacts } = await import('./open-facts.js')
-    return await openFacts(config, { onReorg, logger })
+    return await openFacts(config, { onReorg, logger, writerThread, writerPort })
   }
   const database = await openDatabase(config, isSecond ? connectSqlite : openSqlite)
   const { writer, reader, isShared, close } = database

@@ -47,7 +47,7 @@ export const SUBMISSION_WORKER = new URL('./submission-worker.js', import.meta.u
 
 interface LargeSubmissionsOptions {
   config: Config
-  node: { overlay: Overlay; graph: CachingStore; shareWriter?: (() => MessagePort) | undefined }
+  node: { overlay: Overlay; graph: CachingStore; shareWriter(): MessagePort | undefined }
   logger: Logger
   worker: URL
 }
@@ -191,7 +191,7 @@ class WorkerThread {
     const heap = Math.ceil((config.limits.maxProvenInputs * BYTES_PER_INPUT) / MiB)
     const { headers } = node.overlay.proofs
     const headersPort = headers && shareHeaders(headers)
-    const writerPort = node.shareWriter?.()
+    const writerPort = node.shareWriter()
     this.worker = new Worker(options.worker, {
       workerData: { config, headersPort, writerPort } satisfies WorkerData,
       transferList: [headersPort, writerPort].filter((port) => port !== undefined),

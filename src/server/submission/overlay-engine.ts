@@ -302,7 +302,9 @@ export class OverlayEngine {
     const records = mergeUnits(units)
     const mined = new Set(records.transactions.filter(({ proof }) => proof).map(({ txid }) => txid))
     try {
-      await this.options.proofs.disproveConflicts(records.spends.filter(({ spender }) => mined.has(spender)))
+      const { proofs } = this.options
+      await proofs.disproveOthers(records.transactions)
+      await proofs.disproveConflicts(records.spends.filter(({ spender }) => mined.has(spender)))
       const [first, ...others] = units
       // Of several, each is written alone if one of them loses.
       const waiting = first && others.length === 0 ? { keepLost: waitingFor(first) } : {}

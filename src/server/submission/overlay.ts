@@ -74,7 +74,7 @@ export function createOverlay(options: {
   const { retries: isEnabled = true } = options
   const { headers = openBlockHeaders({ config, store: graph.headers, logger }) } = options
   const { deployment, limits } = config
-  const proofs = new ProofVerifier({ headers, graph, logger })
+  const proofs = new ProofVerifier({ headers, graph, keepsProofs: hasQueue, logger })
   const reader = new BlocklistFilter(graph)
   const listeners = new Set<(event: OverlayEvent) => void>()
   const refused: Record<string, Record<string, number>> = {}

@@ -1,7 +1,13 @@
 import { jest } from '@jest/globals'
+import { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { WriteQueue } from '../../../backend/src/writer/queue.js'
 import type { Node } from '../../../src/server/node.js'
+
+/** What writes to the log of a node, in this thread. */
+export function writerOf({ graph }: Pick<Node, 'graph'>): LocalWriter {
+  return (graph.store as unknown as { options: { writer: LocalWriter } }).options.writer
+}
 
 /** Where writes of a node wait while a test holds them. */
 export interface HeldWrites {
@@ -13,9 +19,8 @@ export interface HeldWrites {
 
 /** From now on no submission to a node is written, whatever its store; they wait in their order. */
 export function holdWrites({ graph, overlay }: Pick<Node, 'graph' | 'overlay'>): HeldWrites {
-  const { writer } = (graph.store as unknown as { options?: { writer?: LocalWriter } }).options ?? {}
-  if (writer !== undefined) {
-    const { queue } = writer as unknown as { queue: WriteQueue }
+  if (graph.store instanceof FactStore) {
+    const { queue } = writerOf({ graph }) as unknown as { queue: WriteQueue }
     const added = jest.spyOn(queue, 'add')
     queue.hold()
     return {

@@ -50,8 +50,14 @@ export interface FactCheckOptions {
 export async function checkFacts(options: FactCheckOptions): Promise<{ facts: number; bytes: number }> {
   const { dataDir } = options.config
   const checking = readLog(dataDir, async (log) => {
-    const checked = await checkLog(log, options)
-    await checkIndex(log, options)
+    let isDamaged = false
+    const onDamage = (damage: FactDamage): void => {
+      isDamaged = true
+      options.onDamage(damage)
+    }
+    const checked = await checkLog(log, { ...options, onDamage })
+    // Of damaged facts follows no index to compare with.
+    if (!isDamaged) await checkIndex(log, options)
     return checked
   })
   if (checking === undefined) throw new BackupError(`there is no log of facts in ${dataDir}`)
@@ -86,7 +92,12 @@ function readFact(log: LocalLog, place: number, onDamage: FactCheckOptions['onDa
     return fact?.seq === place ? fact : undefined
   } catch (error) {
     if (!(error instanceof DamagedError)) throw error
-    onDamage({ kind: 'fact', id: error.owner, problem: 'damaged' })
+    const { kind, key } = log.keyAt(place) ?? {}
+    onDamage({
+      kind: kind ? FACT_NAMES[kind] : 'fact',
+      id: toHex(key ?? new Uint8Array()),
+      problem: 'damaged',
+    })
     return undefined
   }
 }

@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { rm } from 'node:fs/promises'
 import {
   HTTPSOverlayBroadcastFacilitator,
   HTTPSOverlayLookupFacilitator,
@@ -11,8 +11,8 @@ import {
   TopicBroadcaster,
   Transaction,
 } from '@bsv/sdk'
-import Database from 'libsql'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { advertisementLock, advertisementUnlock } from '../../../../src/server/discovery/advertisement.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { advertise, HOST_KEY, tokensOf } from '../../../support/server/advertised-host.js'
@@ -182,9 +182,7 @@ test.each(['SHIP', 'SLAP'] as const)(
 
 test('rebuilding the index keeps the tokens', async () => {
   await server.stop()
-  const database = new Database(join(server.dataDir, 'minetree.sqlite'))
-  database.exec("insert or replace into graph_settings (name, value) values ('reindex', 'needed')")
-  database.close()
+  await rm(storeFiles(server.dataDir).index)
   server = await servers.start(env)
   await untilReady(server)
   expect(await find('ls_ship', { topics: ['tm_names'] })).toHaveLength(1)

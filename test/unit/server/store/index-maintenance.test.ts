@@ -26,7 +26,12 @@ import {
 
 const servers = useServers()
 const chain = new FakeChain()
-const SETTINGS = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' }
+const SETTINGS = {
+  // What other databases have as well.
+  STORAGE: 'tables',
+  ...treeOf(chain.deployment),
+  CHAIN_TRACKER: 'scripts-only',
+}
 const deeds = everyDeed(chain)
 
 /** A store with every kind of rows, that nobody has open. */

@@ -5,7 +5,7 @@ import { FakeChain } from '../../../support/protocol/fake-chain.js'
 import { sqlOf, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
-const server = await servers.start()
+const server = await servers.start({ STORAGE: 'tables' })
 const { streamOf } = streamsOn(server, new FakeChain())
 
 /** Some pages of them; `CHUNKS=20000` is a film. */

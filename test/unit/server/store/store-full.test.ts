@@ -1,8 +1,9 @@
-import type { SqlGraphStore } from '../../../../backend/src/storage/sql/graph-store.js'
+import type { Sql } from '../../../../backend/src/facts/connection.js'
 import { StoreSpace } from '../../../../src/server/store/store-space.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
+import { writerOf } from '../../../support/server/held-writes.js'
 import { SILENT, type TestServer, untilReady, useServers } from '../../../support/server/test-server.js'
 
 // A store without space, by SQLite's own bound on its pages: the engine fails as it does on a full disk.
@@ -10,9 +11,9 @@ import { SILENT, type TestServer, untilReady, useServers } from '../../../suppor
 const servers = useServers()
 const chain = new FakeChain()
 
-async function setPages(server: TestServer, pages: number): Promise<void> {
-  const { writer } = server.node.graph.store as SqlGraphStore
-  await writer.raw(`pragma max_page_count = ${pages}`)
+function setPages(server: TestServer, pages: number): void {
+  const { logFile } = writerOf(server.node) as unknown as { logFile: Sql }
+  logFile.exec(`pragma max_page_count = ${pages}`)
 }
 
 function note(bytes = 200_000): Uint8Array {
@@ -26,7 +27,7 @@ test('submissions to a full store are 503 STORE_FULL, the host is not ready, and
   expect((await server.submit(beefOf(kept), ['tm_ordinals'])).status).toBe(200)
   const before = server.rows()
   // SQLite takes as many pages as it has where fewer are asked for.
-  await setPages(server, 1)
+  setPages(server, 1)
   records.length = 0
   const beef = note()
   for (let tried = 0; tried < 5; tried++) {
@@ -52,7 +53,7 @@ test('submissions to a full store are 503 STORE_FULL, the host is not ready, and
     [50, 'the store is full: nothing can be written until space is freed'],
     [40, 'NOT_READY'],
   ])
-  await setPages(server, 1_000_000)
+  setPages(server, 1_000_000)
   await untilReady(server)
   expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
   expect(records.at(-1)).toMatchObject({ level: 30, msg: 'the store accepts writes again' })

@@ -1,0 +1,28 @@
+import { Sql, type SqlValue } from '../../../backend/src/facts/connection.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+
+/** Changes the log or the index in a folder behind the back of the server, as a disk or a tool might. @returns How many rows. */
+export function changeStore(
+  { dataDir }: { dataDir: string },
+  file: 'log' | 'index',
+  ...[statement, ...values]: [statement: string, ...values: SqlValue[]]
+): number {
+  const sql = new Sql(storeFiles(dataDir)[file])
+  try {
+    return sql.run(statement, ...values)
+  } finally {
+    sql.close()
+  }
+}
+
+/** The body of a transaction's fact that is not longer than a chunk. */
+export function bodyInLog({ dataDir }: { dataDir: string }, txid: string): Buffer {
+  const sql = new Sql(storeFiles(dataDir).log)
+  try {
+    return Buffer.from(
+      sql.get('select body from log where kind = 1 and key = ?', Buffer.from(txid, 'hex'))?.body,
+    )
+  } finally {
+    sql.close()
+  }
+}
