@@ -8,7 +8,13 @@ import {
   inscriptionScript,
   OPEN_LOCK,
 } from '../../support/protocol/fake-chain.js'
-import { posted, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+import {
+  type Environment,
+  posted,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../support/server/test-server.js'
 import { eventually, until } from '../../support/server/waiting.js'
 
 const servers = useServers()
@@ -62,8 +68,9 @@ async function hostOf(world: World) {
     await released
   }
   const dataDir = await servers.folder()
-  const start = () =>
+  const start = (env: Environment = {}) =>
     servers.start({
+      ...env,
       ...treeOf(world.chain.deployment),
       ...{ CHAIN_TRACKER: 'scripts-only', FOLLOW_ORDINALS: 'none', CHAIN_SOURCE_RATE: '10000' },
       ...{ CHAIN_SOURCES: url, DATA_DIR: dataDir },
@@ -220,7 +227,8 @@ describe('the last known place of an ordinal stays its tip', () => {
   test('if what moved it is in no block any more', async () => {
     const world = movedOrdinal()
     const host = await hostOf(world)
-    const server = await host.start()
+    // A store of facts takes no proof back where no tracker is asked.
+    const server = await host.start({ STORAGE: 'tables' })
     await submit(server, world.first, world.moved)
     await until(host.isAsked)
     const { tip, later, known } = pathsOf(world)
