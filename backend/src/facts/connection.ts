@@ -37,7 +37,7 @@ const STATEMENTS = 1000
  * 7 µs if it only makes a list, and we the object.
  */
 export class Sql {
-  private readonly driver: Driver
+  private driver: Driver
   private readonly lists = new LRUCache<string, Statement>({
     max: STATEMENTS,
     memoMethod: (sql) => this.driver.prepare(sql),
@@ -91,7 +91,16 @@ export class Sql {
     return this.driver.inTransaction
   }
 
+  /** What asks it afterwards gets an error: the driver would abort the process. */
   close(): void {
     this.driver.close()
+    this.driver = CLOSED
+    this.lists.clear()
+    this.firsts.clear()
   }
 }
+
+const refuse = (): never => {
+  throw new Error('the file is closed')
+}
+const CLOSED: Driver = { prepare: refuse, exec: refuse, close() {}, inTransaction: false }

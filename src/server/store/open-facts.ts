@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
-import { WriterClient } from '../../../backend/src/writer/client.js'
+import { connectWriter } from '../../../backend/src/writer/client.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import type { Config } from '../config/config.js'
 import { FactIndex } from './facts/fact-index.js'
@@ -77,6 +77,6 @@ export async function openFacts(
 
 /** The writer of the first thread, which has given it its rules. */
 function throughPort(port: MessagePort): StartedWriter {
-  const writer = new WriterClient(port)
+  const writer = connectWriter(port)
   return { writer, deriveBy: () => {}, share: () => writer.share() }
 }

@@ -1,7 +1,4 @@
-import { join } from 'node:path'
 import { MerklePath } from '@bsv/sdk'
-import Database from 'libsql'
-import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -11,6 +8,7 @@ import { builtPages } from '../cli/built-package.js'
 import { whileReplaced } from '../gateway/faults.js'
 import { blockOfTwo, proofIn, recordOf } from '../protocol/block.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
+import { bodyHolder, changeStore } from '../storage/changed-files.js'
 import { listening } from './connections.js'
 import { HeaderChain } from './header-chain.js'
 import { HeaderService } from './header-service.js'
@@ -93,9 +91,10 @@ export async function openapiHosts({
   const wells = { ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }
   const DATA_DIR = await followedStore(start, settings)
   const well = await start({ ...wells, DATA_DIR }, { pages })
+  const unreachable = { ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9' }
   const empty = await start({
-    ...{ ...settings, CHAIN_TRACKER: 'http://127.0.0.1:9', ARC_CALLBACK_TOKEN },
-    DATA_DIR: await followedStore(start, settings),
+    ...{ ...unreachable, ARC_CALLBACK_TOKEN },
+    DATA_DIR: await followedStore(start, unreachable),
   })
   const broken = await start({ ...settings, ADMIN_TOKEN })
   await broken.node.close()
@@ -118,10 +117,8 @@ export async function openapiHosts({
     await flooded.ask('/submit', { ...FLOODER, method: 'POST' })
   }
 
-  const left = await start({ ...settings, ADMIN_TOKEN })
-  await left.stop()
-  leaveHalf(left.dataDir)
-  const rebuilding = await start({ ...settings, ADMIN_TOKEN, DATA_DIR: left.dataDir })
+  const rebuilding = await start({ ...settings, ADMIN_TOKEN })
+  Object.defineProperty(rebuilding.node.maintenance, 'status', { value: { state: 'rebuilding', done: 0 } })
 
   const submit = async (...sent: Parameters<TestServer['submit']>): Promise<void> => {
     const { status, body } = await well.submit(...sent)
@@ -201,9 +198,8 @@ export async function openapiHosts({
 }
 
 function damage(dataDir: string, body: Uint8Array): void {
-  const database = new Database(join(dataDir, 'minetree.sqlite'))
-  database.prepare("update graph_pieces set bytes = x'00' where owner = ?").run([sha256(body)])
-  database.close()
+  const holder = bodyHolder(dataDir, body)
+  changeStore({ dataDir }, 'log', "update log set body = x'00' where kind = 1 and key = ?", holder)
 }
 
 /** The folder of a store whose tree was followed. */
@@ -632,15 +628,6 @@ function withHeaders(question: Question | undefined, headers: Record<string, str
 /** The same to a host that rebuilds its index. */
 function tooEarly(requests: OpenapiRequest[]): OpenapiRequest[] {
   return answeredOf(requests).map(([, path, question]) => [503, path, question, 'rebuilding'])
-}
-
-/** Leaves a store with an index that has to be rebuilt, and cannot be. */
-function leaveHalf(dataDir: string): void {
-  const database = new Database(join(dataDir, 'minetree.sqlite'))
-  database.exec(
-    "insert into graph_settings (name, value) values ('reindex', 'needed'); drop table graph_traits",
-  )
-  database.close()
 }
 
 /** The same from a client that is over its rate limit. */

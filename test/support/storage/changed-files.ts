@@ -1,4 +1,5 @@
 import { Sql, type SqlValue } from '../../../backend/src/facts/connection.js'
+import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 
 /** Changes the log or the index in a folder behind the back of the server, as a disk or a tool might. @returns How many rows. */
@@ -21,6 +22,18 @@ export function bodyInLog({ dataDir }: { dataDir: string }, txid: string): Buffe
   try {
     return Buffer.from(
       sql.get('select body from log where kind = 1 and key = ?', Buffer.from(txid, 'hex'))?.body,
+    )
+  } finally {
+    sql.close()
+  }
+}
+
+/** The transaction that a body is read out of. */
+export function bodyHolder(dataDir: string, body: Uint8Array): Buffer {
+  const sql = new Sql(storeFiles(dataDir).index)
+  try {
+    return Buffer.from(
+      sql.get('select txid from out cross join tx on tx.id = tid where sha = ?', sha256(body))?.txid,
     )
   } finally {
     sql.close()
