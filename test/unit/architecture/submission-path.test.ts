@@ -22,13 +22,14 @@ function filesOfSection(title: string): string[] {
 /** What runs on the way of a submission and is no step of it, as the guide says below its list. */
 const NO_STEP = [
   // Formats, and the tables and lookups behind a write.
-  /^backend\/src\/(protocol|storage\/(rows|read|rebuild|sql|mongo))\//,
-  /^backend\/src\/storage\/write\/([\w-]+-tables|blob-chunks|held-submissions|listings)\.ts$/,
+  /^backend\/src\/(protocol|facts|read|storage)\//,
+  // The parts of the index, each of which `apply.ts` calls.
+  /^backend\/src\/index\/(?!apply)/,
   // Libraries that several steps share.
   /^backend\/src\/graph\/(ancestry|attributes|blocklist|dependencies|listings|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.
   /^src\/gateway\/(http\/(?!request-body)|hosts\/content-hosts)/,
-  /^src\/server\/(telemetry\/|http\/(connection|hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database))/,
+  /^src\/server\/(telemetry\/|http\/(connection|hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database|facts\/fact-index))/,
   // Not of the server: timers that clients of earlier tests in this process have left.
   /^src\/client\//,
   // Parts that are put together, and work in the background.
