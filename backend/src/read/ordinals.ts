@@ -37,7 +37,8 @@ export interface Place {
 export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord'
 
 /** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
-export const OUTPUT = 'txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen'
+export const OUTPUT = `txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen,
+  (select before.txid from tx as before where before.id = ptid) as ptxid, pvout`
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
 const AT_STEP = 'from out cross join tx on tx.id = tid'
 
@@ -62,7 +63,7 @@ export function placeOf(sql: Sql, { txid, vout }: Outpoint): Place | undefined {
   return sql.get(PLACE, blobOf(txid), vout) as Place | undefined
 }
 
-/** What it received is not read: no answer says it. @param row With the columns {@link OUTPUT}. */
+/** @param row With the columns {@link OUTPUT}. */
 export function outputOf(row: Row): OutputRecord {
   const content = contentOf(row)
   return {
@@ -72,6 +73,7 @@ export function outputOf(row: Row): OutputRecord {
     ...(row.owner !== null && { owner: hexOf(row.owner) }),
     ...(row.parent !== null && { [row.pok ? 'parent' : 'claimedParent']: parentIn(row.parent) }),
     ...(row.mlen !== null && { mapLength: row.mlen }),
+    ...(row.ptxid && { previous: { txid: hexOf(row.ptxid), vout: row.pvout } }),
     ...(row.carrier && { carrier: true }),
   }
 }

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
+import { join } from 'node:path'
+import Database from 'libsql'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { checkFacts, type FactDamage } from '../../../../src/server/store/facts/check-facts.js'
-import { admissionOptions } from '../../../../src/server/submission/admission-options.js'
+import { readConfig } from '../../../../src/server/config/config.js'
+import { check } from '../../../../src/server/store/backup/backup.js'
+import type { Damage } from '../../../../src/server/store/check.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../../../support/protocol/fake-chain.js'
 import { type TestServer, useServers } from '../../../support/server/test-server.js'
-import { bodyInLog, changeStore } from '../../../support/storage/changed-files.js'
-import { testConfig } from '../../../support/storage/test-storage.js'
 
 /** Bodies and transactions are found by their hash: bytes that have another one are not served. */
 
@@ -31,44 +32,49 @@ async function inscribed(server: TestServer, contentType: string, body: Uint8Arr
   return origin
 }
 
-const CHUNK_AT = 'kind = 1 and key = ? and position = ?'
-const ROW_AT = 'kind = 1 and key = ?'
-
-/** Changes a bit in a chunk of a long transaction; `sql` may do something else to it. */
-function damageChunk(server: TestServer, txid: string, position: number, sql?: string): void {
-  const change = `update chunk set bytes = cast(substr(bytes, 1, 100) || x'00' || substr(bytes, 102) as blob) where ${CHUNK_AT}`
-  expect(changeStore(server, 'log', sql ?? change, Buffer.from(txid, 'hex'), position)).toBe(1)
+/** Changes a bit in a chunk; `sql` may do something else to it. */
+function damage(server: TestServer, owner: string, position: number, sql?: string): void {
+  const database = new Database(join(server.dataDir, 'minetree.sqlite'))
+  const key = [Buffer.from(owner, 'hex'), position]
+  const { bytes } = database
+    .prepare('select bytes from graph_pieces where owner = ? and position = ?')
+    .get(key) as {
+    bytes: ArrayBuffer
+  }
+  const changed = Buffer.from(bytes)
+  const at = changed.length >> 1
+  changed[at] = (changed[at] ?? 0) ^ 1
+  const { changes } =
+    sql === undefined
+      ? database
+          .prepare('update graph_pieces set bytes = ? where owner = ? and position = ?')
+          .run([changed, ...key])
+      : database.prepare(sql).run(key)
+  database.close()
+  expect(changes).toBe(1)
 }
 
-async function checked(server: TestServer): Promise<Omit<FactDamage, 'rows'>[]> {
-  const found: Omit<FactDamage, 'rows'>[] = []
-  await checkFacts({
-    config: testConfig({ DATA_DIR: server.dataDir }),
-    admission: admissionOptions,
-    signal: new AbortController().signal,
-    onProgress: () => {},
-    onDamage: ({ rows: _, ...damage }) => found.push(damage),
-  })
+async function checked(server: TestServer): Promise<Damage[]> {
+  const found: Damage[] = []
+  const config = readConfig({ DATA_DIR: server.dataDir })
+  const options = { onProgress: () => {}, onDamage: (each: Damage) => found.push(each) }
+  await check({ config, signal: new AbortController().signal, ...options })
   return found
 }
 
 test.each([
-  ['changed', `update log set body = ? where ${ROW_AT}`, ['transaction']],
-  ['cut', `update log set body = substr(body, 1, 3) where ${ROW_AT}`, ['transaction']],
-  ['emptied', `update log set body = x'' where ${ROW_AT}`, ['transaction']],
-  ['gone', `delete from log where ${ROW_AT}`, undefined],
+  ['changed', undefined, 'damaged'],
+  ['cut', 'update graph_pieces set bytes = substr(bytes, 1, 3) where owner = ? and position = ?', 'damaged'],
+  ['emptied', "update graph_pieces set bytes = x'' where owner = ? and position = ?", 'damaged'],
+  ['gone', 'delete from graph_pieces where owner = ? and position = ?', 'missing'],
 ])(
   'a body whose only chunk is %s is 503 on every way to it, and nothing is cached',
-  async (how, sql, kinds) => {
+  async (_, sql, problem) => {
     const server = await start()
-    const body = utf8(`text ${sql}`)
+    const body = utf8(`text ${problem} ${sql}`)
     const origin = await inscribed(server, 'text/plain', body)
     expect(await checked(server)).toEqual([])
-    const changed = bodyInLog(server, origin.txid)
-    const at = changed.indexOf(body)
-    changed[at] = (changed[at] ?? 0) ^ 1
-    const values = how === 'changed' ? [changed] : []
-    expect(changeStore(server, 'log', sql, ...values, Buffer.from(origin.txid, 'hex'))).toBe(1)
+    damage(server, sha256(body), 0, sql)
     for (const path of [
       `/content/${origin.outpoint(0)}`,
       `/content/${origin.outpoint(0)}:-1`,
@@ -84,13 +90,10 @@ test.each([
     const health = await server.ask('/health')
     expect({ status: health.status, damaged: (health.json as { damaged: string[] }).damaged }).toEqual({
       status: 200,
-      damaged: expect.arrayContaining([how === 'emptied' ? origin.txid : sha256(body)]),
+      damaged: expect.arrayContaining([sha256(body)]),
     })
     expect((await server.ask('/health/ready')).status).toBe(200)
-    const found = await checked(server)
-    // What is gone altogether, the index knows.
-    if (kinds === undefined) expect(new Set(found.map(({ kind }) => kind))).toEqual(new Set(['index']))
-    else expect(found).toEqual([{ kind: 'transaction', id: origin.txid, problem: 'damaged' }])
+    expect(await checked(server)).toEqual([{ kind: 'content', id: sha256(body), problem }])
   },
 )
 
@@ -98,57 +101,48 @@ test('of a long body, the ranges in chunks that are intact are served, and no ot
   const server = await start()
   const origin = await inscribed(server, 'image/x-test', LONG)
   const path = `/content/${origin.outpoint(0)}`
-  damageChunk(server, origin.txid, 2)
+  damage(server, sha256(LONG), 2)
   const asked = (range: string) => server.ask(path, { headers: { Range: range } })
-  expect((await asked(`bytes=0-${CHUNK - 1}`)).body.equals(LONG.subarray(0, CHUNK))).toBe(true)
+  expect((await asked(`bytes=0-${2 * CHUNK - 1}`)).body.equals(LONG.subarray(0, 2 * CHUNK))).toBe(true)
   expect((await asked('bytes=-7')).body.equals(LONG.subarray(-7))).toBe(true)
   expectError(await asked(`bytes=${2 * CHUNK}-${2 * CHUNK + 9}`), { status: 503, code: 'DAMAGED' })
   // The head is out: only the connection can say so.
   await expect(server.ask(path)).rejects.toThrow(/aborted|hang up|ECONNRESET/)
-  expect(await checked(server)).toEqual([{ kind: 'transaction', id: origin.txid, problem: 'damaged' }])
+  expect(await checked(server)).toEqual([{ kind: 'content', id: sha256(LONG), problem: 'damaged' }])
 })
 
 test('of a long body, a chunk of other bytes, in the place of another, or missing at the end is found', async () => {
   for (const sql of [
-    `update chunk set bytes = (select bytes from chunk as other where other.key = chunk.key and other.position = 0) where ${CHUNK_AT}`,
-    `delete from chunk where ${CHUNK_AT}`,
+    'update graph_pieces set bytes = (select bytes from graph_pieces as other where other.owner = graph_pieces.owner and other.position = 0) where owner = ? and position = ?',
+    'delete from graph_pieces where owner = ? and position = ?',
   ])
     for (const position of [1, 3]) {
       const server = await start()
       const origin = await inscribed(server, 'image/x-test', LONG)
-      damageChunk(server, origin.txid, position, sql)
+      damage(server, sha256(LONG), position, sql)
       const asked = server.ask(`/content/${origin.outpoint(0)}`, {
-        headers: {
-          Range: `bytes=${Math.min(position * CHUNK, LONG.length - 6)}-${Math.min(position * CHUNK + 5, LONG.length - 1)}`,
-        },
+        headers: { Range: `bytes=${position * CHUNK}-${position * CHUNK + 5}` },
       })
       expectError(await asked, { status: 503, code: 'DAMAGED' })
-      expect(await checked(server)).toEqual([{ kind: 'transaction', id: origin.txid, problem: 'damaged' }])
+      expect(await checked(server)).toEqual([{ kind: 'content', id: sha256(LONG), problem: 'damaged' }])
     }
 })
 
 test('a damaged transaction is 503, also for who builds on it, and what is damaged is MAP is found too', async () => {
   const server = await start()
   const origin = await inscribed(server, 'text/plain', utf8('one'), mapTail({ name: 'x'.repeat(50) }))
-  const changed = bodyInLog(server, origin.txid)
-  // Of its version: what it says is still there.
-  changed[1] = (changed[1] ?? 0) ^ 1
-  changeStore(
-    server,
-    'log',
-    `update log set body = ? where ${ROW_AT}`,
-    changed,
-    Buffer.from(origin.txid, 'hex'),
-  )
+  damage(server, origin.txid, 0)
   expectError(await server.ask(`/svc/gateway/proof/${origin.outpoint(0)}`), { status: 503, code: 'DAMAGED' })
   expectError(await server.ask(`/svc/beef/${origin.txid}`), { status: 503, code: 'DAMAGED' })
   expectError(await server.ask(`/svc/beef/${origin.txid}/tx`), { status: 503, code: 'DAMAGED' })
   expect((await server.ask(`/content/${origin.outpoint(0)}`)).body.toString()).toBe('one')
-  expect(await checked(server)).toEqual([{ kind: 'transaction', id: origin.txid, problem: 'damaged' }])
-  const other = await start()
-  await inscribed(other, 'text/plain', utf8('one'), mapTail({ name: 'x'.repeat(50) }))
-  expect(changeStore(other, 'index', "update out set map = x'00' where map is not null")).toBe(1)
-  expect(await checked(other)).toEqual([{ kind: 'index', id: 'out', problem: 'differs' }])
+  const database = new Database(join(server.dataDir, 'minetree.sqlite'))
+  const changed = database
+    .prepare("update graph_pieces set bytes = x'00' where checksum is not null")
+    .run([]).changes
+  database.close()
+  expect(changed).toBe(1)
+  expect((await checked(server)).map(({ kind }) => kind).sort()).toEqual(['other', 'transaction'])
 })
 
 test.each([
@@ -157,8 +151,12 @@ test.each([
 ])('a long transaction without %s is never sent as if it were whole', async (_, from) => {
   const server = await start()
   const origin = await inscribed(server, 'image/x-test', LONG)
-  const missing = 'delete from chunk where kind = 1 and key = ? and position >= ?'
-  expect(changeStore(server, 'log', missing, Buffer.from(origin.txid, 'hex'), from)).toBe(4 - from)
+  const database = new Database(join(server.dataDir, 'minetree.sqlite'))
+  const { changes } = database
+    .prepare('delete from graph_pieces where owner = ? and position >= ?')
+    .run([Buffer.from(origin.txid, 'hex'), from])
+  database.close()
+  expect(changes).toBe(4 - from)
   const node = {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', 'x-bsv-topic': 'tm_ordinals' },
