@@ -16,18 +16,6 @@ export function changeStore(
   }
 }
 
-/** The body of a transaction's fact that is not longer than a chunk. */
-export function bodyInLog({ dataDir }: { dataDir: string }, txid: string): Buffer {
-  const sql = new Sql(storeFiles(dataDir).log)
-  try {
-    return Buffer.from(
-      sql.get('select body from log where kind = 1 and key = ?', Buffer.from(txid, 'hex'))?.body,
-    )
-  } finally {
-    sql.close()
-  }
-}
-
 /** The transaction that a body is read out of. */
 export function bodyHolder(dataDir: string, body: Uint8Array): Buffer {
   const sql = new Sql(storeFiles(dataDir).index)
