@@ -7,6 +7,7 @@ import { CHUNK_BYTES, type RawTransaction, type TransactionsReader } from '../gr
 import { nativeHash256 } from '../graph/native-hash.js'
 import type { TransactionRecord } from '../graph/records.js'
 import { reasonIn as reasonInIndex } from '../index/active.js'
+import { isOnBestChain } from '../index/headers.js'
 import { equalBytes } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
@@ -37,7 +38,8 @@ const IN_INDEX = 'select id, own, mined, seen from tx where txid = ? and seq is 
 const SIGHTED = 'select said from tx where txid = ?'
 const IN_LOG = `select 1 from log.log where kind = ${FACT.transaction} and key = ?`
 const PENDING = 'select raw, height, root, merkle_path, waiting from log.pending where txid = ?'
-const PENDING_STATUS = 'select height, waiting from log.pending where txid = ?'
+const PENDING_STATUS = 'select height, root, waiting from log.pending where txid = ?'
+const TRACKER = "select value from setting where name = 'tracker'"
 
 /** Only a mint spends a node. */
 const SPENDER = `select spender.txid from tx cross join spend on pid = tx.id cross join tx as spender on spender.id = sid
@@ -58,7 +60,7 @@ function isStored(sql: Sql, key: Buffer): boolean {
 function heightOf(sql: Sql, txid: string): number | undefined {
   const key = blobOf(txid)
   const row = sql.get(IN_INDEX, key)
-  return (row === undefined ? sql.get(PENDING_STATUS, key)?.height : row.own) ?? undefined
+  return row === undefined ? pendingHeight(sql, sql.get(PENDING_STATUS, key)) : (row.own ?? undefined)
 }
 
 function tierIn(sql: Sql, txid: string): Tier | undefined {
@@ -67,7 +69,7 @@ function tierIn(sql: Sql, txid: string): Tier | undefined {
   if (row !== undefined) return tierOf({ mined: row.mined ?? undefined, seen: row.seen === 1 })
   const pending = sql.get(PENDING_STATUS, key)
   if (pending === undefined) return undefined
-  return tierOf({ mined: pending.height ?? undefined, seen: sql.get(SIGHTED, key)?.said === 1 })
+  return tierOf({ mined: pendingHeight(sql, pending), seen: sql.get(SIGHTED, key)?.said === 1 })
 }
 
 /** See `TransactionsReader.get`. */
@@ -77,7 +79,7 @@ function transactionRecord(sql: Sql, log: LocalLog, txid: string): TransactionRe
   const fact = log.get(FACT.transaction, key)
   if (fact !== undefined) return { txid, raw: intact(readTransactionFact(fact).raw, txid), ...proof }
   const row = sql.get(PENDING, key)
-  return row && { txid, raw: intact(row.raw, txid), ...pendingProof(row) }
+  return row && { txid, raw: intact(row.raw, txid), ...pendingProof(sql, row) }
 }
 
 /** See `TransactionsReader.raw`. */
@@ -131,8 +133,19 @@ function proofOf(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
 const PROOF = `select height, root, body from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
   where txid = ? and height = own and ok = 1 limit 1`
 
-function pendingProof({ merkle_path, height, root }: Row): Pick<TransactionRecord, 'proof'> {
-  return merkle_path === null ? {} : { proof: { merklePath: merkle_path, height, root: hexOf(root) } }
+/** The height of the proof of a pending transaction, if it counts: the index judges it only when the transaction enters the log. */
+function pendingHeight(sql: Sql, row: Row | undefined): number | undefined {
+  if (row === undefined || row.height === null) return undefined
+  const counts =
+    sql.get(TRACKER)?.value !== 'headers' || isOnBestChain(sql, { height: row.height, root: row.root })
+  return counts ? row.height : undefined
+}
+
+function pendingProof(sql: Sql, row: Row): Pick<TransactionRecord, 'proof'> {
+  const { merkle_path, height, root } = row
+  return pendingHeight(sql, row) === undefined
+    ? {}
+    : { proof: { merklePath: merkle_path, height, root: hexOf(root) } }
 }
 
 const PENDING_CONFLICT = `select spender from log.pending_spend
