@@ -113,7 +113,7 @@ const settings = {
   /** The folder of the embedded store. */
   dataDir: z.string().default('./data'),
   /** What the store is made of: facts and an index that follows from them, or tables that each write changes. */
-  storage: z.enum(['tables', 'facts'], 'must be tables or facts').default('facts'),
+  storage: z.enum(['tables', 'facts'], 'must be tables or facts').default('tables'),
   /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
   knexUrl: z
     .string()
