@@ -69,7 +69,11 @@ test('the guide names at most 30 files on the way of a submission, each once', (
 
 test('a submission runs all of these files and no other step', async () => {
   const chain = new FakeChain()
-  const server = await servers.start({ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' })
+  const server = await servers.start({
+    ...treeOf(chain.deployment),
+    STORAGE: 'facts',
+    CHAIN_TRACKER: 'scripts-only',
+  })
   const letter = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(1) })
   const coin = { transaction: letter, vout: 0 }
   const sent = [1, 2].map((seed) =>
