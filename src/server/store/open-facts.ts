@@ -71,7 +71,9 @@ export async function openFacts(
     }
   } catch (error) {
     await close()
-    throw error
+    // The driver says no more than this.
+    if ((error as { code?: unknown }).code !== 'SQLITE_NOTADB') throw error
+    throw new Error('the log or the index is not a database', { cause: error })
   }
 }
 

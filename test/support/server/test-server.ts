@@ -95,7 +95,7 @@ export interface TestServer {
 
 /** `logger` takes what the server logs; without one, nobody does. */
 export type StartOptions = Partial<
-  Pick<Parameters<typeof startServer>[0], 'logger' | 'pages' | 'deploy' | 'submissionWorker'>
+  Pick<Parameters<typeof startServer>[0], 'logger' | 'pages' | 'deploy' | 'submissionWorker' | 'writerThread'>
 >
 
 /** Servers and folders for the tests of one file; all are stopped and removed when its tests are done. */

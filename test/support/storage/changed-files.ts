@@ -27,3 +27,16 @@ export function bodyHolder(dataDir: string, body: Uint8Array): Buffer {
     sql.close()
   }
 }
+
+/** How many chunks the log has of a transaction. */
+export function chunksInLog({ dataDir }: { dataDir: string }, txid: string): number {
+  const sql = new Sql(storeFiles(dataDir).log)
+  try {
+    return Number(
+      sql.get('select count(*) as count from chunk where kind = 1 and key = ?', Buffer.from(txid, 'hex'))
+        ?.count,
+    )
+  } finally {
+    sql.close()
+  }
+}

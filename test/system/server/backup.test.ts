@@ -59,6 +59,8 @@ async function answers(server: TestServer, { mints, notes }: World): Promise<unk
 
 /** The environment with the settings of a store, and those of the tree. */
 const withTree = (env: Environment, { chain }: World): Environment => ({
+  // Facts are copied: `test/unit/server/store/facts/copy-log.test.ts`.
+  ...(env.DATA_DIR !== undefined && { STORAGE: 'tables' }),
   ...env,
   ...treeOf(chain.deployment),
 })

@@ -22,7 +22,11 @@ test('what is followed is verified and written in the worker, and readers see it
   const { tree, service, env, url } = await world()
   const follows = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
   const submissionWorker = pathToFileURL(worker)
-  const server = await servers.start({ ...env, ...follows, CHAIN_SOURCES: url }, { submissionWorker })
+  const writerThread = new URL('../writer-worker.js', submissionWorker)
+  const server = await servers.start(
+    { ...env, ...follows, CHAIN_SOURCES: url },
+    { submissionWorker, writerThread },
+  )
   const { node } = server
   const inMainThread: string[] = []
   const { verify } = node.overlay.engine
@@ -45,7 +49,11 @@ test('before a large submission loses to what nobody has seen, the network is as
   const { tree, service, env, url } = await world()
   const follows = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '600000', HEADERS_POLL_MS: '20' }
   const submissionWorker = pathToFileURL(worker)
-  const server = await servers.start({ ...env, ...follows, CHAIN_SOURCES: url }, { submissionWorker })
+  const writerThread = new URL('../writer-worker.js', submissionWorker)
+  const server = await servers.start(
+    { ...env, ...follows, CHAIN_SOURCES: url },
+    { submissionWorker, writerThread },
+  )
   await until(async () => (await server.ask('/svc/names/zz')).status === 404, 'the host has caught up')
   const from = tree.chain.node('')
   const [squat, ...others] = [17, 18, 19].map((vout) =>
@@ -82,6 +90,8 @@ test('submissions that wait in the worker share a write, each with its own resul
   const worker = pathToFileURL(join(await builtPackage(), 'dist/src/server/submission/submission-worker.js'))
   const chain = new FakeChain()
   const { node, submit, stop } = await servers.start({
+    // Where each thread writes by itself.
+    STORAGE: 'tables',
     ...treeOf(chain.deployment),
     CHAIN_TRACKER: 'scripts-only',
   })

@@ -57,7 +57,8 @@ beforeAll(async () => {
   undisturbed = { dataDir, rows: await comeBack(dataDir, []) }
 }, PATIENCE)
 
-const SETTINGS = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' }
+// The statements of tables are counted; facts have tests of their own (`test/histories`).
+const SETTINGS = { STORAGE: 'tables', ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' }
 
 const children = new Set<ChildProcess>()
 afterAll(async () => {
