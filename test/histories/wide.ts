@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { NON_STRICT } from '../support/protocol/non-strict-mints.js'
-import { choice, type Happening, happenings, manner } from './happenings.js'
+import { choice, type Happening, happenings, type Manner, manner } from './happenings.js'
 import { type Deed, deedOf, type Shape, weighted } from './history.js'
 import type { Host } from './host.js'
 import { Run } from './run.js'
@@ -33,10 +33,15 @@ const deed: fc.Arbitrary<Deed> = deedOf({
   coins: { minLength: 1, maxLength: 3 },
 })
 
+/** As often without proofs as with them: what is unproven is what sightings and descendants decide about. */
+const halfProven: fc.Arbitrary<Manner> = fc
+  .tuple(manner, fc.boolean(), fc.boolean())
+  .map(([each, proven, lag]) => ({ ...each, proven, lag }))
+
 const happening: fc.Arbitrary<Happening> = fc.oneof(
   {
     weight: 20,
-    arbitrary: happenings.submit(weighted({ next: 1, new: 2, made: 2, any: 1, moved: 2 }), manner),
+    arbitrary: happenings.submit(weighted({ next: 1, new: 2, made: 2, any: 1, moved: 2 }), halfProven),
   },
   { weight: 3, arbitrary: happenings.mine(fc.constant(0)) },
   { weight: 2, arbitrary: happenings.mine(fc.integer({ min: 1, max: 3 })) },
@@ -45,7 +50,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 2, arbitrary: happenings.release },
   { weight: 1, arbitrary: happenings.stale },
   { weight: 2, arbitrary: happenings.ingest },
-  { weight: 3, arbitrary: happenings.sight },
+  { weight: 5, arbitrary: happenings.sight },
   { weight: 1, arbitrary: happenings.block },
   { weight: 1, arbitrary: happenings.unblock },
 )
