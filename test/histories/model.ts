@@ -75,11 +75,12 @@ export class Model {
     return this.insertionOrder.has(txid)
   }
 
-  /** The blocks of transactions that are proven themselves: of several that count, the lowest. */
+  /** The blocks of transactions that are proven themselves: of several that count, the lowest; of those at one height, the last. */
   get proofs(): ReadonlyMap<string, Proof> {
     return new Map(
       [...this.given].flatMap(([txid, proofs]) => {
-        const [lowest] = proofs.filter((each) => this.doesCount(each)).sort((a, b) => a.height - b.height)
+        const counting = proofs.filter((each) => this.doesCount(each)).reverse()
+        const [lowest] = counting.sort((a, b) => a.height - b.height)
         return lowest === undefined ? [] : [[txid, lowest] as const]
       }),
     )
