@@ -1,6 +1,6 @@
-import { sha256 } from '../graph/native-hash.js'
+import { nativeHash256, sha256 } from '../graph/native-hash.js'
 import type { Proof, TransactionRecord } from '../graph/records.js'
-import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
+import { equalBytes, fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 
 /**
  * The log of facts: what cannot be computed again, in the order in which they came. Facts are inserted once and never changed (`docs/facts.md`).
@@ -77,6 +77,11 @@ export function readTransactionFact({ key, body }: Pick<Fact, 'key' | 'body'>): 
   }
   const others = noted.others.map(([topic, vout]) => ({ topic, vout }))
   return { txid, raw, notes: { refused: noted.refused, others } }
+}
+
+/** Whether a transaction has the hash that its fact is found by. */
+export function isIntactTransaction(fact: Pick<Fact, 'key' | 'body'>): boolean {
+  return equalBytes(nativeHash256(readTransactionFact(fact).raw).reverse(), fact.key)
 }
 
 /** A proof: its key is the txid, the height (32 bits, big-endian) and the root, its body the merkle path (BUMP, BRC-74). */

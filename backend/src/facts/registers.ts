@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import type { BlockedSubject } from '../graph/blocklist.js'
 import type { Sighting } from '../graph/conflict-resolution.js'
 import { type Block, blockText } from '../graph/records.js'
-import { joinBytes, readUtf8, utf8 } from '../protocol/bytes.js'
+import { joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 import type { LocalLog } from './local-log.js'
 import { FACT, type Fact, type NewFact, readUint32, uint32 } from './log.js'
 
@@ -94,4 +94,11 @@ export function nextOf(log: LocalLog, subject: string, value: RegisterValue): Ne
   const latest = latestOf(log, subject)
   if (latest !== undefined && isDeepStrictEqual(latest.value, value)) return undefined
   return registerFact(subject, (latest?.n ?? 0) + 1, value)
+}
+
+/** Whether the operator has removed a body from a transaction: then its bytes have another hash for good. */
+export function isPurged(log: LocalLog, { kind, key }: Pick<Fact, 'kind' | 'key'>): boolean {
+  if (kind !== FACT.transaction) return false
+  const subject = `purged ${toHex(key)}_`
+  return log.lastBetween(FACT.register, utf8(subject), utf8(`${subject}~`)) !== undefined
 }

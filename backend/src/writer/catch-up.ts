@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { FACT, type Fact } from '../facts/log.js'
-import { latestOf, register, TREE_SETTINGS } from '../facts/registers.js'
+import { FACT, type Fact, isIntactTransaction } from '../facts/log.js'
+import { isPurged, latestOf, register, TREE_SETTINGS } from '../facts/registers.js'
+import { DamagedError } from '../graph/errors.js'
 import { Index, type IndexOptions } from '../index/apply.js'
 import { INDEX_VERSION, SCHEMA } from '../index/schema.js'
 import { toHex } from '../protocol/bytes.js'
@@ -53,6 +54,7 @@ export async function catchUp(
 export function applyNext({ log, indexFile }: Derivation, index: Index): boolean {
   const facts = log.after(index.cursor, { limit: PAGE, maxBytes: PAGE_BYTES })
   if (facts.length === 0) return false
+  for (const fact of facts) assertIntact(log, fact)
   const mark = index.mark()
   indexFile.exec('begin immediate')
   try {
@@ -67,6 +69,12 @@ export function applyNext({ log, indexFile }: Derivation, index: Index): boolean
   index.takeFlips()
   index.takeChanges()
   return true
+}
+
+/** What is damaged is never derived from: it would be served as if it were genuine. */
+function assertIntact(log: LocalLog, fact: Fact): void {
+  if (fact.kind !== FACT.transaction || isIntactTransaction(fact) || isPurged(log, fact)) return
+  throw new DamagedError(toHex(fact.key), 'its hash is another one')
 }
 
 /**

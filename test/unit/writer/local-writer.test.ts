@@ -97,6 +97,17 @@ describe('at the start', () => {
     expect(store.index('select count(*) as n from out')).toEqual([{ n: 2 }])
   })
 
+  test('an index is not derived from damaged bytes', async () => {
+    const a = inscription('genuine')
+    await store.know(a)
+    const damaged = store.reopen(({ log, index }) => {
+      rmSync(index)
+      change(log, "update log set body = cast(replace(body, 'genuine', 'damaged') as blob) where kind = 1")
+    })
+    await expect(damaged).rejects.toMatchObject({ code: 'DAMAGED', owner: a.txid })
+    expect(store.index('select count(*) as n from out')).toEqual([{ n: 0 }])
+  })
+
   test.each([
     ['is gone', ({ index }: { index: string }) => rmSync(index)],
     [

@@ -5,6 +5,7 @@ import { setImmediate } from 'node:timers/promises'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import type { Fact } from '../../../../backend/src/facts/log.js'
+import { isPurged } from '../../../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { canonicalRows } from '../../../../backend/src/index/canonical.js'
@@ -15,7 +16,7 @@ import type { Config } from '../../config/config.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { treeIn } from './build-index.js'
 import { readLog } from './folder.js'
-import { FACT_NAMES, isPurged, isSound } from './verify-fact.js'
+import { FACT_NAMES, isSound } from './verify-fact.js'
 
 /** Facts that are applied in one transaction. */
 const PAGE = { limit: 500, maxBytes: 8 * 1024 * 1024 }

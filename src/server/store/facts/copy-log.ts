@@ -5,14 +5,14 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type Row, Sql, type SqlValue } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
-import { latestOf, nextOf, register } from '../../../../backend/src/facts/registers.js'
+import { isPurged, latestOf, nextOf, register } from '../../../../backend/src/facts/registers.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { syncFolder } from '../durable-file.js'
 import { readLog } from './folder.js'
 import { otherStorage } from './other-storage.js'
-import { FACT_NAMES, isPurged, isSound } from './verify-fact.js'
+import { FACT_NAMES, isSound } from './verify-fact.js'
 
 export interface CopyOptions {
   from: string

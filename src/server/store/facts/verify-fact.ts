@@ -1,5 +1,4 @@
-import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
-import { FACT, type Fact, readProofFact, readTransactionFact } from '../../../../backend/src/facts/log.js'
+import { FACT, type Fact, isIntactTransaction, readProofFact } from '../../../../backend/src/facts/log.js'
 import { readRegisterFact } from '../../../../backend/src/facts/registers.js'
 import { nativeHash256, sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { readProof } from '../../../../backend/src/graph/read-beef.js'
@@ -11,7 +10,7 @@ import {
   headerCount,
   previousOf,
 } from '../../../../backend/src/protocol/block-header.js'
-import { equalBytes, reversed, toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { equalBytes, reversed } from '../../../../backend/src/protocol/bytes.js'
 
 /** What a fact is called in the reports of commands. */
 export const FACT_NAMES: Record<Fact['kind'], string> = {
@@ -35,15 +34,8 @@ export function isSound(fact: Fact): boolean {
   }
 }
 
-/** Whether the operator has removed a body from a transaction: then its bytes have another hash for good. */
-export function isPurged(log: LocalLog, { kind, key }: Fact): boolean {
-  if (kind !== FACT.transaction) return false
-  const subject = `purged ${toHex(key)}_`
-  return log.lastBetween(FACT.register, utf8(subject), utf8(`${subject}~`)) !== undefined
-}
-
 const CHECKS: Record<Fact['kind'], (fact: Fact) => boolean> = {
-  [FACT.transaction]: (fact) => equalBytes(hashOf(readTransactionFact(fact).raw), fact.key),
+  [FACT.transaction]: isIntactTransaction,
   [FACT.proof](fact) {
     const { txid, proof } = readProofFact(fact)
     return blockText(readProof({ txid, bump: proof.merklePath })) === blockText(proof)
