@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
@@ -71,8 +72,9 @@ export async function openFacts(
     }
   } catch (error) {
     await close()
-    // The driver says no more than this.
-    if ((error as { code?: unknown }).code !== 'SQLITE_NOTADB') throw error
+    // The driver says no more than this, and the thread of the writer hands it on.
+    const said = [error, (error as { cause?: unknown }).cause].map(messageOf).join(' ')
+    if (!said.includes('SQLITE_NOTADB')) throw error
     throw new Error('the log or the index is not a database', { cause: error })
   }
 }
