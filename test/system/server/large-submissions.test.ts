@@ -43,7 +43,12 @@ function inscribed(length: number, from = coin(), contentType = 'application/x-l
 
 async function started(env: Record<string, string> = {}): Promise<Running & { dataDir: string; at: string }> {
   const dataDir = env.DATA_DIR ?? (await servers.folder())
-  const running = cli.start(['serve'], { PORT: '0', ...treeOf(chain.deployment), ...env, DATA_DIR: dataDir })
+  const running = cli.start(['serve'], {
+    ...{ PORT: '0', STORAGE: 'facts' },
+    ...treeOf(chain.deployment),
+    ...env,
+    DATA_DIR: dataDir,
+  })
   return { ...running, dataDir, at: await running.url }
 }
 

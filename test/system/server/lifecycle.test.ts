@@ -135,7 +135,7 @@ describe('a server that cannot start says why in one line', () => {
   })
 
   test('a store that is garbage', async () => {
-    const env = await settings()
+    const env = await settings({ STORAGE: 'facts' })
     await writeFile(join(env.DATA_DIR ?? '', 'log.db'), 'garbage '.repeat(2000))
     expectOneLine(await cli.run(['serve'], env), /cannot open the store in .*not a database/, 5)
   })

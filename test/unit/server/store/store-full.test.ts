@@ -22,7 +22,7 @@ function note(bytes = 200_000): Uint8Array {
 
 test('submissions to a full store are 503 STORE_FULL, the host is not ready, and both end when there is space', async () => {
   const { logger, records } = keptLog()
-  const server = await servers.start({}, { logger })
+  const server = await servers.start({ STORAGE: 'facts' }, { logger })
   const kept = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(10) })
   expect((await server.submit(beefOf(kept), ['tm_ordinals'])).status).toBe(200)
   const before = server.rows()
