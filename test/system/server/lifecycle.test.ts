@@ -134,9 +134,12 @@ describe('a server that cannot start says why in one line', () => {
     )
   })
 
-  test('a store that is garbage', async () => {
-    const env = await settings({ STORAGE: 'facts' })
-    await writeFile(join(env.DATA_DIR ?? '', 'log.db'), 'garbage '.repeat(2000))
+  test.each([
+    ['tables', 'minetree.sqlite'],
+    ['facts', 'log.db'],
+  ])('a store of %s that is garbage', async (STORAGE, file) => {
+    const env = await settings({ STORAGE })
+    await writeFile(join(env.DATA_DIR ?? '', file), 'garbage '.repeat(2000))
     expectOneLine(await cli.run(['serve'], env), /cannot open the store in .*not a database/, 5)
   })
 
