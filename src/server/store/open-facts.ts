@@ -1,7 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
@@ -72,11 +71,14 @@ export async function openFacts(
     }
   } catch (error) {
     await close()
-    // The driver says no more than this, and the thread of the writer hands it on.
-    const said = [error, (error as { cause?: unknown }).cause].map(messageOf).join(' ')
-    if (!said.includes('SQLITE_NOTADB')) throw error
+    if (!isNoDatabase(error) && !isNoDatabase((error as { cause?: unknown }).cause)) throw error
     throw new Error('the log or the index is not a database', { cause: error })
   }
+}
+
+/** What the driver says of a file that is none, also where the thread of the writer hands it on. */
+function isNoDatabase(error: unknown): boolean {
+  return (error as { code?: unknown } | undefined)?.code === 'SQLITE_NOTADB'
 }
 
 /** The writer of the first thread, which has given it its rules. */
