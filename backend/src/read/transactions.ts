@@ -131,7 +131,7 @@ function proofOf(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
 }
 
 const PROOF = `select height, root, body from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
-  where txid = ? and height = own and ok = 1 order by proof.seq desc limit 1`
+  where txid = ? and proof.seq = (select max(seq) from proof as counting where counting.tid = id and height = own and ok = 1)`
 
 /** The height of the proof of a pending transaction, if it counts: the index judges it only when the transaction enters the log. */
 function pendingHeight(sql: Sql, row: Row | undefined): number | undefined {
