@@ -129,6 +129,8 @@ export class FactStore implements HostStore {
   }
 
   async ping(): Promise<void> {
+    const { failure } = this.options.writer
+    if (failure !== undefined) throw failure
     this.options.reader.single((sql) => sql.get('select 1'))
   }
 

@@ -76,6 +76,9 @@ export function connectWriter(port: Port): WriterClient {
     get status() {
       return status
     },
+    get failure() {
+      return failure
+    },
     record(transactions, options = {}, { patience, ...place } = {}) {
       const args = [transactions, options, { weight: submittedBytes(transactions), ...place }]
       const answer =

@@ -94,6 +94,8 @@ export interface Writer {
   keepHook(failed: FailedHook): Promise<void>
   releaseHook(failed: FailedHook): Promise<void>
   readonly status: WriterStatus
+  /** Why nothing can be written any more: the thread of the writer has ended. */
+  readonly failure?: Error | undefined
   /** Resolves when the index has all facts of the log. */
   readonly opened: Promise<void>
   close(): Promise<void>

@@ -318,3 +318,10 @@ test('an ordinal without numbers is followed from coin to coin, over many pages'
     vout: 0,
   })
 })
+
+test('a store that nothing can be written to any more does not answer as a healthy one', async () => {
+  await expect(store.ping()).resolves.toBeUndefined()
+  const failure = new Error('the thread has ended')
+  const ended = new FactStore({ reader, writer: { failure } as Writer })
+  await expect(ended.ping()).rejects.toBe(failure)
+})

@@ -108,7 +108,9 @@ test('what cannot be opened is reported to those who wait for it', async () => {
 
 test('when the thread has ended, nothing waits for it any longer', async () => {
   const recorded = client.record([recordOf(inscription('a'))])
+  expect(client.failure).toBeUndefined()
   client.end(new Error('out of memory'))
+  expect(client.failure).toMatchObject({ code: 'STORE_UNAVAILABLE' })
   for (const call of [recorded, client.opened, client.setting('name', 'value')])
     await expect(call).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
 })
