@@ -2,18 +2,32 @@ import { existsSync } from 'node:fs'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { FACT } from '../../../../backend/src/facts/log.js'
-import {
-  isRegisteredSetting,
-  nextOf,
-  readRegisterFact,
-  register,
-} from '../../../../backend/src/facts/registers.js'
+import { nextOf, readRegisterFact, register } from '../../../../backend/src/facts/registers.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { lockFolder } from '../open-database.js'
 import { raiseScores } from './copy-log.js'
 import { readLog, removeIndex } from './folder.js'
+
+/** What can be set by hand: what its values look like. */
+const CHANGEABLE = new Map<string, [pattern: RegExp, says: string]>([
+  ['genesis', [/^[0-9a-f]{64}_\d{1,10}$/, 'an outpoint, as <txid>_<index>']],
+  ['DIFFICULTY', [/^\d{1,2}$/, 'a number of leading zero bits']],
+  ['NAME_MARKER', [/^.{1,255}$/su, 'up to 255 characters']],
+  ['NAME_TLD', [/^.{0,255}$/su, 'up to 255 characters']],
+  ['PROFILE', [/^\S{1,255}$/u, 'the content type of names']],
+  ['tracker', [/^(headers|tracker|scripts-only)$/, 'headers, tracker or scripts-only']],
+])
+
+/** @throws BackupError for what no start would take. */
+function assertChangeable({ name, value }: { name: string; value: string }): void {
+  const known = CHANGEABLE.get(name)
+  if (known === undefined)
+    throw new BackupError(`${name} cannot be set: these can be: ${[...CHANGEABLE.keys()].join(', ')}`)
+  const [pattern, says] = known
+  if (!pattern.test(value)) throw new BackupError(`${name} must be ${says}, not ${JSON.stringify(value)}`)
+}
 
 /** What an index is derived by, as the log keeps it, and which is set. @throws BackupError if there is no log. */
 export async function readSettings(folder: string): Promise<Map<string, string>> {
@@ -47,8 +61,7 @@ export async function writeSetting(
 ): Promise<void> {
   const { log: filename } = storeFiles(folder)
   if (!existsSync(filename)) throw new BackupError(`there is no log of facts in ${folder}`)
-  if (change !== 'restored' && !isRegisteredSetting(change.name))
-    throw new BackupError(`a log has no setting ${change.name}: see minetree setting`)
+  if (change !== 'restored') assertChangeable(change)
   const unlock = await lockFolder(folder, 'facts')
   const sql = new Sql(filename)
   try {

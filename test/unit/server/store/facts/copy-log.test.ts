@@ -140,5 +140,16 @@ test('settings of a log are listed, and replaced by the next number', async () =
   expect((await readSettings(folder)).get('tracker')).toBe('scripts-only')
   await writeSetting(folder, 'restored')
   expect(Number((await readSettings(folder)).get('base'))).toBeGreaterThan(base)
-  await expect(writeSetting(folder, { name: 'color', value: 'red' })).rejects.toThrow(/no setting color/)
+  const before = await readSettings(folder)
+  for (const [name, value] of [
+    ['color', 'red'],
+    ['base', '-5'],
+    ['base', 'abc'],
+    ['anchor', ''],
+    ['tracker', 'nonsense'],
+    ['genesis', 'ab'],
+    ['DIFFICULTY', '1e3'],
+  ] as const)
+    await expect(writeSetting(folder, { name, value })).rejects.toThrow(name)
+  expect(await readSettings(folder)).toEqual(before)
 })
