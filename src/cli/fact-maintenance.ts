@@ -42,7 +42,7 @@ export async function runFactCheck({ output, ...options }: FactCommand & { confi
   const progress = output.progress()
   let damaged = 0
   try {
-    const { facts, bytes } = await checkFacts({
+    const { facts, bytes, isCompared } = await checkFacts({
       ...options,
       admission: admissionOptions,
       onProgress: ({ facts, share }) =>
@@ -58,10 +58,11 @@ export async function runFactCheck({ output, ...options }: FactCommand & { confi
       },
     })
     progress.end()
-    const verified = `${grouped(facts)} facts, ${bytesText(bytes)}, and their index`
+    const verified = `${grouped(facts)} facts, ${bytesText(bytes)}${isCompared ? ', and their index' : ''}`
     if (damaged > 0)
       throw new CommandError(`${grouped(damaged)} damaged of ${verified}: see docs/operating.md`)
-    output.result({ facts, bytes, damaged }, `verified ${verified}`)
+    output.result({ facts, bytes, damaged, isCompared }, `verified ${verified}`)
+    if (!isCompared) output.note('there is no index yet: the next start derives it')
   } finally {
     progress.end()
   }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -45,10 +46,12 @@ export interface FactCheckOptions {
  * Verifies every fact against its key, and compares the index with one that is derived again, in a temporary folder, while the
  * service runs.
  *
- * @returns How many facts, and how long their bodies are.
+ * @returns How many facts, how long their bodies are, and whether there is an index, and it was compared.
  * @throws BackupError if there is no log; the reason of the signal.
  */
-export async function checkFacts(options: FactCheckOptions): Promise<{ facts: number; bytes: number }> {
+export async function checkFacts(
+  options: FactCheckOptions,
+): Promise<{ facts: number; bytes: number; isCompared: boolean }> {
   const { dataDir } = options.config
   const checking = readLog(dataDir, async (log) => {
     let isDamaged = false
@@ -58,8 +61,8 @@ export async function checkFacts(options: FactCheckOptions): Promise<{ facts: nu
     }
     const checked = await checkLog(log, { ...options, onDamage })
     // Of damaged facts follows no index to compare with.
-    if (!isDamaged) await checkIndex(log, options)
-    return checked
+    const isCompared = !isDamaged && (await checkIndex(log, options))
+    return { ...checked, isCompared }
   })
   if (checking === undefined) throw new BackupError(`there is no log of facts in ${dataDir}`)
   return await checking
@@ -103,15 +106,19 @@ function readFact(log: LocalLog, place: number, onDamage: FactCheckOptions['onDa
   }
 }
 
+/** @returns False if there is no index: of a copy that no service was started on, or after a setting was replaced. */
 async function checkIndex(
   log: LocalLog,
   { config, admission, signal, onDamage }: FactCheckOptions,
-): Promise<void> {
-  const index = new Sql(storeFiles(config.dataDir).index)
+): Promise<boolean> {
+  const { index: filename } = storeFiles(config.dataDir)
+  if (!existsSync(filename)) return false
+  const index = new Sql(filename)
   const folder = await mkdtemp(join(tmpdir(), 'minetree-check-'))
   const derived = new Sql(join(folder, 'index.db'))
   try {
     index.exec('pragma query_only = on; begin;')
+    if (index.get("select 1 as one from sqlite_master where name = 'meta'") === undefined) return false
     const cursor = Number(index.get("select value from meta where name = 'cursor'")?.value ?? 0)
     derived.exec('pragma journal_mode = off; pragma synchronous = off;')
     await derive(derived, { log, config, admission, to: cursor, signal })
@@ -121,6 +128,7 @@ async function checkIndex(
       const rows = difference(stored[table] ?? [], wanted[table] ?? [])
       if (rows > 0) onDamage({ kind: 'index', id: table, problem: 'differs', rows })
     }
+    return true
   } finally {
     index.close()
     derived.close()
