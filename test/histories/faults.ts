@@ -140,7 +140,7 @@ export const FAULTS: Fault[] = [
   {
     says: 'MAP is merged from the last output back',
     file: 'map-snapshots.ts',
-    from: 'for (const map of maps.reverse())',
-    to: 'for (const map of maps)',
+    from: 'maps.reverse().flatMap(decodeMap)',
+    to: 'maps.flatMap(decodeMap)',
   },
 ]

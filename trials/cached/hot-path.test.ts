@@ -31,7 +31,9 @@ afterAll(async () => {
 /** A server of the routes alone. @param isCatchingUp Whether the node follows a source that does not respond. */
 async function serveRoutes(node: Node, isCatchingUp = false): Promise<string> {
   const { config, overlay, graph, maintenance, ancestors } = node
-  const { asOf } = JSON.parse((await graph.settings.get('tree_followed')) ?? '{}')
+  // A node whose store is closed says nothing.
+  const followed = await graph.settings.get('tree_followed').catch(() => undefined)
+  const { asOf } = JSON.parse(followed ?? '{}')
   const progress = {
     ...{ asOf, isCatchingUp, isIncomplete: isCatchingUp },
     progress: () => ({ asked: 0, coins: 0 }),
