@@ -8,8 +8,6 @@ import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
 import { HEADER_BYTES } from '../../backend/src/protocol/block-header.js'
 import { equalBytes, fromHex, joinBytes, toHex } from '../../backend/src/protocol/bytes.js'
-import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { FactStore } from '../../backend/src/read/fact-store.js'
 import { Reader } from '../../backend/src/read/reader.js'
 import { applyNext, openIndex } from '../../backend/src/writer/catch-up.js'
@@ -27,6 +25,7 @@ import { type Differences, Host } from './host.js'
 import type { Model, ModelOptions } from './model.js'
 import { differencesOf } from './questions.js'
 import { type ChainRoots, configOf, HeadersOfChain } from './store-host.js'
+import { comparePorts } from './stored.js'
 
 interface Running {
   url: string
@@ -177,25 +176,8 @@ export class FactsHost extends Host {
       // Whatever any model says.
       ...{ 'second origins': [], 'second live nodes': [] },
     }
-    for (const { txid } of history.transactions) {
-      const record = await graph.transactions.get(txid)
-      const proof = model.proofs.get(txid)
-      got[`transaction ${txid}`] = record && { height: record.proof?.height, root: record.proof?.root }
-      expected[`transaction ${txid}`] = model.isKnown(txid)
-        ? { height: proof?.height, root: proof?.root }
-        : undefined
-      // Of two that are pending, it is decided which one counts once somebody needs to know.
-      if (pending.has(txid)) continue
-      got[`inactive ${txid}`] = (await graph.transactions.reasonAgainst(txid)) !== undefined
-      expected[`inactive ${txid}`] = model.isKnown(txid) && !counts.has(txid)
-    }
-    for (const topic of [TOPICS.names, TOPICS.ordinals] as const) {
-      const unspent = await graph.admissions.unspentOfTopic({ topic, since: 0 })
-      got[`unspent of ${topic}`] = unspent.map(({ outpoint }) => formatOutpoint(outpoint)).sort()
-      expected[`unspent of ${topic}`] = [...answers.admitted[topic]]
-        .filter((each) => counts.has(each.slice(0, 64)) && !answers.isInput(each))
-        .sort()
-    }
+    // Of two that are pending, it is decided which one counts once somebody needs to know.
+    await comparePorts({ graph, model }, { got, expected }, { isUndecided: (txid) => pending.has(txid) })
     return differencesOf(got, expected)
   }
 

@@ -1,3 +1,4 @@
+import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { CachingStore } from '../../src/server/store/caching-store.js'
@@ -52,6 +53,22 @@ export async function storedDifferences({ graph, database }: Store, model: Model
     names: [...answers.origins].map(([outpoint, name]) => `${at(outpoint)} ${name}`).sort(),
     ...{ 'second origins': [], 'second spenders': [], 'second live nodes': [] },
   }
+  await comparePorts({ graph, model }, { got, expected })
+  return differencesOf(got, expected)
+}
+
+/**
+ * Asks the ports of a store about every transaction and about what peers are offered.
+ *
+ * @param options.isUndecided Transactions of which nobody has decided yet whether they count.
+ */
+export async function comparePorts(
+  { graph, model }: { graph: Pick<GraphStore, 'transactions' | 'admissions'>; model: Model },
+  { got, expected }: Record<'got' | 'expected', Record<string, unknown>>,
+  { isUndecided = () => false }: { isUndecided?: (txid: string) => boolean } = {},
+): Promise<void> {
+  const { answers, history } = model
+  const { counts } = answers.decision
   for (const { txid } of history.transactions) {
     const record = await graph.transactions.get(txid)
     const proof = model.proofs.get(txid)
@@ -59,6 +76,7 @@ export async function storedDifferences({ graph, database }: Store, model: Model
     expected[`transaction ${txid}`] = model.isKnown(txid)
       ? { height: proof?.height, root: proof?.root }
       : undefined
+    if (isUndecided(txid)) continue
     got[`inactive ${txid}`] = (await graph.transactions.reasonAgainst(txid)) !== undefined
     expected[`inactive ${txid}`] = model.isKnown(txid) && !counts.has(txid)
   }
@@ -69,7 +87,6 @@ export async function storedDifferences({ graph, database }: Store, model: Model
       .filter((each) => counts.has(each.slice(0, 64)) && !answers.isInput(each))
       .sort()
   }
-  return differencesOf(got, expected)
 }
 
 /** The rows that answers are read from, but for what says when they came, and what pays. */
