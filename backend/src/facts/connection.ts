@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache'
 export type SqlValue = string | number | Uint8Array | null
 
 /** A row as this module gives it: blobs are always a `Buffer`. */
-// biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; whoever writes the statement knows them.
+// biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; the author of the statement knows them.
 export type Row = Record<string, any>
 
 interface Statement {

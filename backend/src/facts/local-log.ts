@@ -37,7 +37,7 @@ export class LocalLog {
     const isLong = body.length > CHUNK_BYTES
     if (isLong) {
       if (this.has(kind, key)) return undefined
-      // The row comes last: whoever finds it finds the bytes.
+      // The row comes last: a reader that finds it finds the bytes.
       for (let at = 0; at < body.length; at += CHUNK_BYTES) {
         const bytes = body.subarray(at, at + CHUNK_BYTES)
         this.sql.run(

@@ -81,7 +81,12 @@ export function readTransactionFact({ key, body }: Pick<Fact, 'key' | 'body'>): 
 
 /** Whether a transaction has the hash that its fact is found by. */
 export function isIntactTransaction(fact: Pick<Fact, 'key' | 'body'>): boolean {
-  return equalBytes(nativeHash256(readTransactionFact(fact).raw).reverse(), fact.key)
+  return isTransaction(readTransactionFact(fact).raw, fact.key)
+}
+
+/** @param txid As displayed. */
+export function isTransaction(raw: Uint8Array, txid: Uint8Array): boolean {
+  return equalBytes(nativeHash256(raw).reverse(), txid)
 }
 
 /** A proof: its key is the txid, the height (32 bits, big-endian) and the root, its body the merkle path (BUMP, BRC-74). */

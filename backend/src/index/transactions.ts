@@ -37,7 +37,7 @@ export interface ParsedTransaction {
   others: readonly { topic: string; vout: number }[]
 }
 
-/** Transactions that whoever made their facts has parsed, by the body of the fact. */
+/** Transactions that were parsed when their facts were made, by the body of the fact. */
 const shared = new WeakMap<Uint8Array, TransactionView>()
 
 /** Saves the index from parsing a transaction again when its fact is applied. */

@@ -1,14 +1,12 @@
 import type { Row, Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { FACT, NO_NOTES_BYTES, readTransactionFact, readUint32 } from '../facts/log.js'
+import { FACT, isTransaction, NO_NOTES_BYTES, readTransactionFact, readUint32 } from '../facts/log.js'
 import { type Tier, tierOf } from '../graph/conflict-resolution.js'
 import { DamagedError, type Reason } from '../graph/errors.js'
 import { CHUNK_BYTES, type RawTransaction, type TransactionsReader } from '../graph/graph-store.js'
-import { nativeHash256 } from '../graph/native-hash.js'
 import type { TransactionRecord } from '../graph/records.js'
 import { reasonIn as reasonInIndex } from '../index/active.js'
 import { isOnBestChain } from '../index/headers.js'
-import { equalBytes } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
@@ -119,7 +117,7 @@ async function* single(bytes: Uint8Array): AsyncGenerator<{ at: number; bytes: U
 
 /** @throws DamagedError if the bytes are not those of the transaction. */
 function intact(raw: Uint8Array, txid: string): Uint8Array {
-  if (equalBytes(nativeHash256(raw).reverse(), blobOf(txid))) return raw
+  if (isTransaction(raw, blobOf(txid))) return raw
   throw new DamagedError(txid, 'its hash is another one')
 }
 

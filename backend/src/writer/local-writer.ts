@@ -106,7 +106,7 @@ export class LocalWriter implements Writer {
       this.reportOpened = resolve
       this.reportFailure = reject
     })
-    // Whoever waits for it gets the error; nobody has to.
+    // Callers that wait for it get the error; none has to wait.
     this.opened.catch(() => {})
   }
 

@@ -271,7 +271,7 @@ export class OverlayEngine {
     const { contents } = unit
     if (this.options.hasQueue) {
       const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
-      // Whoever follows the chain, or imports files, has time.
+      // The follower and imports have time.
       if (unit.requestId !== undefined) Object.assign(place, { patience })
       const [steak] = await this.writeLock.run(() => this.writeTogether([unit], { place }))
       return steak ?? {}
