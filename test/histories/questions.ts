@@ -148,17 +148,39 @@ class Reader {
   }
 
   /** Asks `/lookup`; the BEEF holds what is found, and only what counts. */
-  async lookup(service: string, query: unknown, expected: unknown): Promise<void> {
-    const { answers } = this
+  async lookup(service: string, query: object, expected: unknown): Promise<void> {
+    const as = `${service} ${JSON.stringify(query)}`
+    this.compare(as, await this.outputs(service, query), expected)
+  }
+
+  /** All outputs of a list of `ls_names`, a page after the other: a page is limited in bytes, and only an empty one is the last. */
+  async lookupPages(
+    query: object,
+    list: { expected: string[]; after(outpoint: string): string },
+  ): Promise<void> {
+    const found: string[] = []
+    for (
+      let more = {};
+      found.length <= list.expected.length;
+      more = { after: list.after(found.at(-1) ?? '') }
+    ) {
+      const page = await this.outputs('ls_names', { ...query, ...more })
+      if (!Array.isArray(page) || page.length === 0) break
+      found.push(...page)
+    }
+    this.compare(`ls_names ${JSON.stringify(query)}`, found, list.expected)
+  }
+
+  private async outputs(service: string, query: object): Promise<string[] | number> {
     const as = `${service} ${JSON.stringify(query)}`
     const body = JSON.stringify({ service, query })
     const answer = await this.ask({ path: '/lookup', body, headers: { 'X-Aggregation': 'yes' } })
-    if (answer.status !== 200) return this.compare(as, answer.status, expected)
+    if (answer.status !== 200) return answer.status
     const { outputs, txids } = readOutputs(answer.body)
-    this.compare(as, outputs, expected)
-    const wrong = txids.filter((txid) => !answers.decision.counts.has(txid))
+    const wrong = txids.filter((txid) => !this.answers.decision.counts.has(txid))
     const missing = outputs.filter((each) => !txids.includes(each.slice(0, 64)))
     this.compare(`${as}: its BEEF`, { wrong, missing }, { wrong: [], missing: [] })
+    return outputs
   }
 
   compare(as: string, got: unknown, expected: unknown): void {
@@ -501,7 +523,7 @@ async function askNameLookups(reader: Reader): Promise<void> {
     const node = answers.longestNode(name)
     const toMine = node?.domain === name ? undefined : node?.outpoint
     const live = answers.liveNode(name)
-    const ask = async (query: unknown, places: (string | undefined)[], found: string | undefined) => {
+    const ask = async (query: object, places: (string | undefined)[], found: string | undefined) => {
       const expected = reader.unlessBlocked(places, found === undefined ? [] : [found])
       await reader.lookup('ls_names', query, answers.isBlockedName(name) ? BLOCKED : expected)
     }
@@ -515,11 +537,13 @@ async function askNameLookups(reader: Reader): Promise<void> {
   await reader.lookup('ls_names', { node: '' }, isRoot)
   const listed = (prefix: string): string[] =>
     answers.names.filter((each) => each.name.startsWith(prefix)).map(({ outpoint }) => outpoint)
-  await reader.lookup('ls_names', { prefix: '' }, listed(''))
-  await reader.lookup('ls_names', { prefix: 'a', limit: 2 }, listed('a').slice(0, 2))
+  const nameOf = (outpoint: string): string =>
+    answers.names.find((each) => each.outpoint === outpoint)?.name ?? outpoint
+  await reader.lookupPages({ prefix: '' }, { expected: listed(''), after: nameOf })
+  await reader.lookupPages({ prefix: 'a', limit: 2 }, { expected: listed('a'), after: nameOf })
   const origins = new Set(listed(''))
   const asked = outpoints.filter((each) => origins.has(each))
-  await reader.lookup('ls_names', { origins: outpoints }, asked)
+  await reader.lookupPages({ origins: outpoints }, { expected: asked, after: (outpoint) => outpoint })
 }
 
 async function askOrdinalLookups(reader: Reader): Promise<void> {
@@ -539,7 +563,7 @@ async function askOrdinalLookups(reader: Reader): Promise<void> {
 /** What finds ordinals where they are now. */
 async function askTips(reader: Reader): Promise<void> {
   const { answers } = reader
-  const lookup = (query: unknown, expected: string[]): Promise<void> =>
+  const lookup = (query: object, expected: string[]): Promise<void> =>
     reader.lookup('ls_ordinals', query, expected)
   for (const contentType of CONTENT_TYPES) {
     const shows = (content: string | undefined): boolean =>
