@@ -31,8 +31,6 @@ export interface Node {
   shareWriter(): MessagePort | undefined
   /** Whether other processes may write to the database. */
   isShared: boolean
-  /** How many failed hooks wait in the outbox. */
-  failedHooksWaiting(): Promise<number>
   close(): Promise<void>
 }
 
@@ -73,7 +71,7 @@ export async function openNode({
       },
       ...{ logger, writerThread },
     })
-    const { outbox, held, ancestors, failedHooksWaiting, isShared } = stores
+    const { held, ancestors, isShared } = stores
     const onWrite = async (): Promise<void> => index?.onForeignWrite?.()
     const { maxCachedBytes: maxBytes } = settings.limits
     const hasSnapshots = 'index' in stores
@@ -86,7 +84,7 @@ export async function openNode({
       stores.deriveBy(admissionOptions(config), config)
       await stores.index.open()
     }
-    overlay = createOverlay({ config, graph, outbox, held, hasQueue, logger })
+    overlay = createOverlay({ config, graph, held, hasQueue, logger })
     const { engine } = overlay
     if (deployed !== undefined) await engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
     index =
@@ -106,7 +104,6 @@ export async function openNode({
         ancestors,
         shareWriter,
         isShared,
-        failedHooksWaiting,
       },
       close,
     }

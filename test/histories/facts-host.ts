@@ -208,10 +208,10 @@ export class FactsHost extends Host {
     await writer.setting('tracker', this.tracker)
     const reader = new Reader(storeFiles(this.folder))
     const store = new FactStore({ reader, writer, deriveBy: (admission) => writer.deriveBy(admission) })
-    const { held, outbox } = store
+    const { held } = store
     const graph = new CachingStore({ store })
     await graph.open()
-    const overlay = createOverlay({ config, graph, outbox, held, headers, logger: SILENT })
+    const overlay = createOverlay({ config, graph, held, headers, logger: SILENT })
     await writer.opened
     await graph.blocklist.refresh()
     const monitor = new ReorgMonitor({

@@ -9,7 +9,6 @@ import { PROFILES } from '../../backend/src/protocol/profile.js'
 import { SqlGraphStore } from '../../backend/src/storage/sql/graph-store.js'
 import { sqlDatabase } from '../../backend/src/storage/sql/rows.js'
 import { StoredSubmissions } from '../../backend/src/storage/write/held-submissions.js'
-import { StoredHookOutbox } from '../../backend/src/storage/write/hook-outbox.js'
 import { createApp } from '../../src/server/app.js'
 import type { Verdict } from '../../src/server/chain/chain-tracker.js'
 import { HeadersSource } from '../../src/server/chain/headers-source.js'
@@ -61,9 +60,8 @@ export class StoreHost extends Host {
     // Nobody pulls the plug here, and the disk would be all that this waits for.
     await database.writer.raw('pragma synchronous = off')
     const headers = new HeadersOfChain()
-    const outbox = new StoredHookOutbox(sqlDatabase(database))
     const held = new StoredSubmissions(sqlDatabase(database))
-    const overlay = createOverlay({ config, graph, outbox, held, headers, logger: SILENT })
+    const overlay = createOverlay({ config, graph, held, headers, logger: SILENT })
     const { proofs, admission } = overlay
     const monitor = new ReorgMonitor({
       ...{ headers, proofs, graph },

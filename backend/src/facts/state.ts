@@ -1,8 +1,6 @@
-import { beefOfHook, type FailedHook, subjectOf } from '../graph/hook-outbox.js'
 import type { HeldSubmission } from '../graph/host-store.js'
-import { sha256 } from '../graph/native-hash.js'
 import type { TransactionRecord } from '../graph/records.js'
-import { fromHex, toHex, utf8 } from '../protocol/bytes.js'
+import { fromHex, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { Row, Sql } from './connection.js'
 
@@ -34,9 +32,6 @@ create table if not exists ancestor (txid blob not null, vout integer not null, 
   place integer not null, tries integer not null, transactions integer not null, bytes integer not null,
   primary key (txid, vout)) without rowid;
 create index if not exists ancestor_due on ancestor (hole, due, place);
--- Calls of an engine that failed. body: as JSON, without the BEEF.
-create table if not exists hook (subject blob primary key, service text not null, body text not null, beef blob) without rowid;
-create index if not exists hook_service on hook (service, subject);
 `
 
 /** The outcome of attempts to find what is missing in front of an ordinal (`AncestorEntry`). */
@@ -92,23 +87,6 @@ export class State {
         ...[fromHex(txid), vout, Number(hole), due, place, tries, transactions, bytes],
       )
   }
-
-  keepHook(failed: FailedHook): void {
-    const beef = beefOfHook(failed)
-    const body = JSON.stringify({ ...failed, beef: undefined })
-    this.sql.run(
-      'insert into hook values (?, ?, ?, ?) on conflict do nothing',
-      ...[hookKey(failed), failed.service, body, beef ?? null],
-    )
-  }
-
-  releaseHook(failed: FailedHook): void {
-    this.sql.run('delete from hook where subject = ?', hookKey(failed))
-  }
-}
-
-function hookKey(failed: FailedHook): Buffer {
-  return sha256(utf8(subjectOf(failed)))
 }
 
 /** A transaction that nothing admitted depends on. */

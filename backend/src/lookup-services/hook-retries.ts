@@ -17,10 +17,6 @@ export interface HookRetriesOptions {
   retry: (failed: FailedHook) => Promise<void>
   /** Hooks that an earlier process did not live to call; they are run once, after those in the outbox. */
   missed?: (() => AsyncIterable<FailedHook>) | undefined
-  /** Runs a round of retries under the write lock of the host; by default, at once. */
-  runLocked?: ((round: () => Promise<void>) => Promise<void>) | undefined
-  /** Whether this process retries what is in the outbox; by default, it does. */
-  isEnabled?: boolean | undefined
   onHookFailure?: ((failure: HookFailure) => void) | undefined
   times?: Partial<RetryTimes> | undefined
 }
@@ -113,7 +109,7 @@ export class HookRetries {
   }
 
   private schedule(milliseconds: number): void {
-    if (this.closed || this.options.isEnabled === false) return
+    if (this.closed) return
     clearTimeout(this.timer)
     this.timer = setTimeout(() => {
       this.running ??= this.runRound().finally(() => {
@@ -124,9 +120,9 @@ export class HookRetries {
   }
 
   private async runRound(): Promise<void> {
-    const { service, runLocked = (round) => round(), onHookFailure } = this.options
+    const { service, onHookFailure } = this.options
     try {
-      await runLocked(() => this.round())
+      await this.round()
     } catch (error) {
       // The outbox could not be read: what is in it stays there.
       onHookFailure?.({ service, kept: 'outbox', error })

@@ -11,10 +11,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import { HookRetries, type HookRetriesOptions } from './hook-retries.js'
 
 /** How a service retries hooks that failed. */
-export type RetryOptions = Pick<
-  HookRetriesOptions,
-  'outbox' | 'missed' | 'runLocked' | 'isEnabled' | 'onHookFailure' | 'times'
->
+export type RetryOptions = Pick<HookRetriesOptions, 'outbox' | 'missed' | 'onHookFailure' | 'times'>
 
 export interface HooksOptions {
   service: string

@@ -10,7 +10,6 @@ import type {
   SightingsStore,
 } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
-import type { HookOutbox } from '../graph/hook-outbox.js'
 import type { HeldSubmissions, HostStore, Settings } from '../graph/host-store.js'
 import { optimisticRead } from '../graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
@@ -29,7 +28,7 @@ import { metadataIn } from './metadata.js'
 import { namesIn } from './names.js'
 import { ordinalsIn } from './ordinals.js'
 import { blobOf, type Reader } from './reader.js'
-import { heldIn, hooksIn, interactionsIn, settingsIn, sightingsIn } from './state.js'
+import { heldIn, interactionsIn, settingsIn, sightingsIn } from './state.js'
 import { streamsIn } from './streams.js'
 import { transactionsIn } from './transactions.js'
 
@@ -63,7 +62,6 @@ export class FactStore implements HostStore {
   readonly backlog: Backlog
   readonly ancestors: AncestorQueue
   readonly held: HeldSubmissions
-  readonly outbox: HookOutbox & { waiting(): Promise<number> }
   private blocked: Blocklist | undefined
 
   constructor(private readonly options: FactStoreOptions) {
@@ -113,11 +111,6 @@ export class FactStore implements HostStore {
       ...heldIn(reader),
       hold: (submission, limits) => this.after(writer.hold(submission, limits)),
       release: (txid) => this.after(writer.release(txid)),
-    }
-    this.outbox = {
-      ...hooksIn(reader),
-      keep: (failed) => this.after(writer.keepHook(failed)),
-      release: (failed) => this.after(writer.releaseHook(failed)),
     }
   }
 

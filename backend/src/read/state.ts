@@ -1,7 +1,6 @@
 import type { Row } from '../facts/connection.js'
 import { latestOf, register } from '../facts/registers.js'
 import type { Interactions, SightingsStore } from '../graph/graph-store.js'
-import type { FailedHook, HookOutbox } from '../graph/hook-outbox.js'
 import type { HeldSubmission, HeldSubmissions, Settings } from '../graph/host-store.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
@@ -58,29 +57,4 @@ export function heldIn(reader: Reader): Pick<HeldSubmissions, 'held' | 'heldUnti
 
 function heldOf({ txid, lock_height, lock_time, beef }: Row): HeldSubmission {
   return { txid: hexOf(txid), lock: { height: lock_height, time: lock_time }, beef }
-}
-
-/** How many failed hooks are read at once. */
-const HOOKS_A_PAGE = 100
-const HOOKS =
-  'select subject, body, beef from log.hook where service = ? and subject > ? order by subject limit ?'
-
-export function hooksIn(reader: Reader): Pick<HookOutbox, 'kept'> & { waiting(): Promise<number> } {
-  return {
-    async *kept(service) {
-      for (let after = Buffer.alloc(0); ; ) {
-        const rows = reader.single((sql) => sql.all(HOOKS, service, after, HOOKS_A_PAGE))
-        for (const row of rows) yield failedHookOf(row)
-        const last = rows.at(-1)
-        if (last === undefined || rows.length < HOOKS_A_PAGE) return
-        after = last.subject
-      }
-    },
-    waiting: async () =>
-      Number(reader.single((sql) => sql.get('select count(*) as count from log.hook'))?.count),
-  }
-}
-
-function failedHookOf({ body, beef }: Row): FailedHook {
-  return { ...JSON.parse(body), ...(beef !== null && { beef }) }
 }

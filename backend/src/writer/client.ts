@@ -26,7 +26,7 @@ export interface WriterClient extends Writer {
 const PASSED_ON = [
   ...['disprove', 'sightings', 'block', 'unblock', 'evict', 'setting'],
   ...['replaceHeaders', 'addHeadersBelow', 'clearHeaders', 'interaction', 'hold', 'release'],
-  ...['postpone', 'keepHook', 'releaseHook', 'close'],
+  ...['postpone', 'close'],
 ] as Exclude<WriterMethod, 'record'>[]
 
 interface Promised<Result = unknown> {

@@ -10,7 +10,6 @@ import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
 import type { Changes } from '../graph/dependencies.js'
 import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
-import type { FailedHook } from '../graph/hook-outbox.js'
 import type { HeldSubmission } from '../graph/host-store.js'
 import type { Block, TransactionRecord } from '../graph/records.js'
 import type { Index } from '../index/apply.js'
@@ -211,14 +210,6 @@ export class LocalWriter implements Writer {
 
   async postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): Promise<void> {
     await this.beside(() => this.state.postpone(outpoints, attempt))
-  }
-
-  async keepHook(failed: FailedHook): Promise<void> {
-    await this.beside(() => this.state.keepHook(failed))
-  }
-
-  async releaseHook(failed: FailedHook): Promise<void> {
-    await this.beside(() => this.state.releaseHook(failed))
   }
 
   /** Ends what is running, and closes the files. What waits for rules is refused. */

@@ -5,7 +5,6 @@ import type { Changes } from '../graph/dependencies.js'
 import type { Reason } from '../graph/errors.js'
 import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
-import type { FailedHook } from '../graph/hook-outbox.js'
 import type { HeldSubmission } from '../graph/host-store.js'
 import type { AdmissionRecord, Block, TransactionRecord } from '../graph/records.js'
 import { CodedError } from '../protocol/coded-error.js'
@@ -91,8 +90,6 @@ export interface Writer {
   hold(submission: HeldSubmission, limits: { maxCount: number }): Promise<void>
   release(txid: string): Promise<void>
   postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): Promise<void>
-  keepHook(failed: FailedHook): Promise<void>
-  releaseHook(failed: FailedHook): Promise<void>
   readonly status: WriterStatus
   /** Why nothing can be written any more: the thread of the writer has ended. */
   readonly failure?: Error | undefined

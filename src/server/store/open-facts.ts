@@ -58,14 +58,13 @@ export async function openFacts(
     const reading = new Reader(storeFiles(dataDir))
     reader = reading
     const graph = new FactStore({ reader, writer, onReorg })
-    const { held, ancestors, outbox } = graph
+    const { held, ancestors } = graph
     const facts = (): number =>
       Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
     return {
-      ...{ graph, held, ancestors, outbox, deriveBy },
+      ...{ graph, held, ancestors, deriveBy },
       index: new FactIndex({ writer, facts, onComplete: () => graph.blocklist.refresh(), logger }),
       shareWriter: share,
-      failedHooksWaiting: () => outbox.waiting(),
       isShared: false,
       close,
     }

@@ -1,6 +1,5 @@
 import { MongoClient } from 'mongodb'
 import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
-import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
 import type { IndexComparison, IndexRebuild } from '../../../backend/src/graph/index-maintenance.js'
 import { whileAvailable } from '../../../backend/src/storage/mongo/documents.js'
@@ -9,19 +8,15 @@ import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-
 import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
-import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import { mongoOptions } from '../config/mongo-url.js'
 
 /** Everything that a host stores in its database, whatever the engine. */
 export interface Stores {
   graph: HostStore
-  outbox: HookOutbox
   /** Compares the index with the admitted set, and rebuilds it. */
   maintenance: IndexComparison & IndexRebuild
   held: HeldSubmissions
   ancestors: AncestorQueue
-  /** How many failed hooks wait in the outbox, of all services. */
-  failedHooksWaiting(): Promise<number>
   /** Whether other processes may write to it, too. */
   isShared: boolean
   close(): Promise<void>
@@ -46,14 +41,11 @@ export async function openMongo(options: {
   const client = await openClient(url)
   const db = client.db()
   const graph = new MongoGraphStore({ db, onReorg, isWatched })
-  const outbox = new StoredHookOutbox(graph.database)
   return {
     graph,
-    outbox,
     held: new StoredSubmissions(graph.database),
     ancestors: new StoredAncestorQueue(graph.database),
     maintenance: new MongoIndexMaintenance({ db, writer: graph.writer }),
-    failedHooksWaiting: () => outbox.waiting(),
     isShared: true,
     close: () => client.close(),
   }

@@ -5,7 +5,6 @@ import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-main
 import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
-import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
 import type { Config } from '../config/config.js'
 import { connectSqlite, openDatabase, openSqlite } from './open-database.js'
 import type { FactStores } from './open-facts.js'
@@ -49,14 +48,11 @@ export async function openStores(
   const database = await openDatabase(config, isSecond ? connectSqlite : openSqlite)
   const { writer, reader, isShared, close } = database
   const graph = new SqlGraphStore({ writer, reader, onReorg })
-  const outbox = new StoredHookOutbox(graph.database)
   return {
     graph,
-    outbox,
     held: new StoredSubmissions(graph.database),
     ancestors: new StoredAncestorQueue(graph.database),
     maintenance: new SqlIndexMaintenance({ writer, reader }),
-    failedHooksWaiting: () => outbox.waiting(),
     isShared,
     close,
   }

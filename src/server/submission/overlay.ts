@@ -4,13 +4,9 @@ import type { AdmissionOptions, TopicRefusal } from '../../../backend/src/graph/
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import type { HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
-import type { HookFailure } from '../../../backend/src/lookup-services/hook-retries.js'
-import type { RetryOptions } from '../../../backend/src/lookup-services/hooks.js'
 import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLookupService.js'
 import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
-import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
@@ -29,8 +25,6 @@ export type OverlayEvent =
   | { kind: 'refused'; refusal: TopicRefusal }
   /** A write admitted outputs. Nothing for a submission that was known before. */
   | { kind: 'admitted'; steak: STEAK }
-  /** A hook failed after its submission was written, or failed again when it was retried. */
-  | { kind: 'hook failed'; failure: HookFailure }
   /** A conflict was resolved differently: how many transactions were deactivated or restored. */
   | { kind: 'reorganised'; transactions: number }
   /** The network said something new of a transaction. */
@@ -50,7 +44,6 @@ export interface Overlay {
   emit(event: OverlayEvent): void
   /** How often each topic has refused something since the start, by topic and code. */
   refused(): Record<string, Record<string, number>>
-  /** Stops retrying failed hooks; resolves when no retry is in progress. */
   close(): Promise<void>
 }
 
@@ -58,20 +51,15 @@ export interface Overlay {
 export function createOverlay(options: {
   config: Config
   graph: GraphStore & Pick<HostStore, 'deriveBy' | 'settings' | 'headers'>
-  /** Where failed hooks wait for a retry. */
-  outbox: HookOutbox
   /** Where submissions wait that are not final. */
   held?: HeldSubmissions
   /** Whether writes wait for one another in the store, and not here. */
   hasQueue?: boolean
-  /** Whether failed hooks are retried here; by default, they are. */
-  retries?: boolean
   /** The source of block headers to check proofs against; by default, that of the settings. */
   headers?: BlockHeaders | undefined
   logger: Logger
 }): Overlay {
-  const { config, graph, outbox, held, hasQueue, logger } = options
-  const { retries: isEnabled = true } = options
+  const { config, graph, held, hasQueue, logger } = options
   const { headers = openBlockHeaders({ config, store: graph.headers, logger }) } = options
   const { deployment, limits } = config
   const proofs = new ProofVerifier({ headers, graph, keepsProofs: hasQueue, logger })
@@ -90,23 +78,12 @@ export function createOverlay(options: {
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
-  const retries: RetryOptions = {
-    outbox,
-    isEnabled,
-    runLocked: (round) => engine.writeLock.run(round),
-    onHookFailure(failure) {
-      const { service, failed, kept, error } = failure
-      const about = failed && { hook: failed.hook, outpoint: formatOutpoint(failed.outpoint) }
-      logger.error({ err: error, service, ...about, kept }, 'a hook failed')
-      emit({ kind: 'hook failed', failure })
-    },
-  }
   const services = {
     [LOOKUP_SERVICES.names]: new NamesLookupService({
-      ...{ reader, writer: graph, deployment, retries, maxOrigins: limits.maxOrigins },
+      ...{ reader, writer: graph, deployment, maxOrigins: limits.maxOrigins },
       asksNetwork: config.chainSources.length > 0,
     }),
-    [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader, writer: graph, retries }),
+    [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader, writer: graph }),
   }
   const discovery = openDiscovery(config, graph)
   const engine: OverlayEngine = new OverlayEngine({
@@ -135,7 +112,6 @@ export function createOverlay(options: {
     refused: () => structuredClone(refused),
     async close() {
       await headers?.close()
-      for (const service of Object.values(services)) await service.close()
     },
   }
 }

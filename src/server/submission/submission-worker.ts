@@ -77,7 +77,7 @@ let opening: Promise<Overlay> | undefined
 
 /** @throws StoreUnavailableError if the store cannot be reached; the next submission tries again. */
 async function open(): Promise<Overlay> {
-  const { graph, outbox, held } = await openStores(config, {
+  const { graph, held } = await openStores(config, {
     onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
     isSecond: true,
     ...(writerPort && { writerPort }),
@@ -85,14 +85,12 @@ async function open(): Promise<Overlay> {
   const overlay = createOverlay({
     config,
     graph: changes.of(graph),
-    outbox,
     held,
     hasQueue,
     headers,
-    retries: false,
     logger,
   })
-  overlay.onEvent((event) => report({ event: postable(event) }))
+  overlay.onEvent((event) => report({ event }))
   return overlay
 }
 
@@ -159,13 +157,6 @@ port.on('message', async (request: WorkerRequest) => {
     else report({ id, fault: error instanceof Error ? error : new Error(String(error)) })
   }
 })
-
-/** Of a failed hook, only what is counted: its subject has been logged, and may be large. */
-function postable(event: OverlayEvent): OverlayEvent {
-  if (event.kind !== 'hook failed') return event
-  const { service, kept } = event.failure
-  return { ...event, failure: { service, kept, error: undefined } }
-}
 
 function plainLost({ lost: { message, txid, reason } }: ConflictError): ConflictError['lost'] {
   return { message, txid, reason: { txid: reason.txid, tier: reason.tier } }

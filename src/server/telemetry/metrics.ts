@@ -17,8 +17,6 @@ export interface CacheUse {
 /** Values that are counted elsewhere, and read when the metrics are. A missing one counts as 0. */
 export interface MetricsSources {
   caches?: Readonly<Record<string, Readonly<CacheUse>>>
-  /** Failed hooks in the outbox, waiting for a retry. */
-  failedHooksWaiting?: () => number | Promise<number>
   /** Admitted transactions that the index still has to compare or rebuild, as far as that is known. */
   indexLag?: () => number | Promise<number>
   /** 1 while work of earlier writes is left, otherwise 0. */
@@ -50,11 +48,6 @@ const COUNTERS = {
     'status',
   ],
   minetree_sync_graphs_total: ['Graphs offered by peers and missing here, by result.', 'result'],
-  minetree_failed_hooks_total: [
-    'Hooks that failed after their submission was written, or failed again on retry, by service and by where they are recorded.',
-    'service',
-    'kept',
-  ],
 } satisfies Record<string, [help: string, ...labels: string[]]>
 
 /** Upper bounds of the buckets of submission durations, in seconds, with the wait for earlier ones. */
@@ -102,12 +95,6 @@ export class Metrics {
     switch (event.kind) {
       case 'refused':
         this.count('minetree_refusals_total', { topic: event.refusal.topic, code: event.refusal.code })
-        break
-      case 'hook failed':
-        this.count('minetree_failed_hooks_total', {
-          service: event.failure.service,
-          kept: event.failure.kept,
-        })
         break
       case 'reorganised':
         this.count('minetree_reorganised_transactions_total', {}, event.transactions)
@@ -173,13 +160,7 @@ export class Metrics {
     this.counters.get(name)?.inc(labels, by)
   }
 
-  private readSources({
-    failedHooksWaiting,
-    reevaluating,
-    indexLag,
-    caches = {},
-  }: Omit<MetricsSources, 'chain'>): void {
-    this.gauge('minetree_failed_hooks_waiting', 'Failed hooks recorded for a retry.', failedHooksWaiting)
+  private readSources({ reevaluating, indexLag, caches = {} }: Omit<MetricsSources, 'chain'>): void {
     this.gauge(
       'minetree_reevaluating',
       '1 while transactions that waited for others are being reevaluated, else 0.',

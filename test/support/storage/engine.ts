@@ -26,7 +26,6 @@ export interface DerivingEngine extends Omit<Engine, 'open'> {
 /** An open store that derives admissions. */
 export interface DerivingStore {
   store: HostStore
-  notes: HookOutbox
   /** Another store over the same data, that was not opened, and reads as a plugin's does. */
   another(): HostStore
   /**
@@ -43,6 +42,7 @@ export interface DerivingStore {
 
 /** An open store, and what tests do behind its back. */
 export interface OpenedStore extends DerivingStore {
+  notes: HookOutbox
   maintenance: IndexComparison & IndexRebuild
   /** How often the database was asked for the sake of `store` by now. */
   reads(): number

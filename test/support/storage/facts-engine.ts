@@ -52,7 +52,6 @@ export const facts: DerivingEngine = {
     await writer.opened
     return {
       store,
-      notes: store.outbox,
       another: open,
       rows: async () => rowsIn(files),
       async rebuild() {
@@ -109,19 +108,17 @@ const TABLES: Record<string, string> = {
 /** The index and what is pending, without what depends on the order of arrival. */
 function rowsIn({ index, log }: { index: string; log: string }): Record<string, string[]> {
   const { tx = [], ...tables } = withFile(index, canonicalRows)
-  const [pending, hooks] = withFile(log, (sql) => [
+  const pending = withFile(log, (sql) =>
     sql.all('select hex(txid) as txid, waiting from pending order by txid').map((row) => JSON.stringify(row)),
-    sql.all('select hex(subject) as subject from hook order by subject').map((row) => JSON.stringify(row)),
-  ])
+  )
   const rows = Object.entries(TABLES).map(([name, table]) => [
     name,
     (tables[table] ?? []).map(withoutOrder).sort(),
   ])
   return {
     ...Object.fromEntries(rows),
-    graph_transactions: [...tx.map(withoutOrder), ...(pending ?? [])].sort(),
-    graph_pending: pending ?? [],
-    graph_hook_notes: hooks ?? [],
+    graph_transactions: [...tx.map(withoutOrder), ...pending].sort(),
+    graph_pending: pending,
   }
 }
 

@@ -33,7 +33,7 @@ const NO_STEP = [
   // Not of the server: timers that clients of earlier tests in this process have left.
   /^src\/client\//,
   // Parts that are put together, and work in the background.
-  /^backend\/src\/(lookup-services\/|storage\/write\/hook-outbox)/,
+  /^backend\/src\/lookup-services\//,
   /^src\/server\/(app|node|read-app|server|submission\/(overlay|admission-options|backlog-worker))\.ts$/,
 ]
 

@@ -1,7 +1,6 @@
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { makeLog } from '../../../backend/src/facts/log-file.js'
 import { Pending, State } from '../../../backend/src/facts/state.js'
-import type { FailedHook } from '../../../backend/src/graph/hook-outbox.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 
 const txidOf = (n: number): string => n.toString(16).padStart(64, '0')
@@ -127,23 +126,5 @@ describe('state', () => {
     expect(sql.all('select txid, beef from held')).toEqual([
       { txid: Buffer.from(txidOf(3), 'hex'), beef: Buffer.of(3) },
     ])
-  })
-
-  test('a failed hook is kept once, until it is released', () => {
-    const state = open()
-    const evicted: FailedHook = { service: 'ls_names', hook: 'evicted', outpoint: coin(1) }
-    const spent: FailedHook = {
-      ...{ service: 'ls_names', hook: 'spent', outpoint: coin(1), topic: 'tm_names' },
-      ...{ spender: txidOf(2), beef: Uint8Array.of(1) },
-    }
-    for (const hook of [evicted, spent, spent]) state.keepHook(hook)
-    const rows = sql.all('select service, body, beef from hook order by body')
-    const { beef, ...spentBody } = spent as FailedHook & { beef: Uint8Array }
-    expect(rows.map((row) => ({ ...row, body: JSON.parse(row.body) }))).toEqual([
-      { service: 'ls_names', body: evicted, beef: null },
-      { service: 'ls_names', body: spentBody, beef: Buffer.from(beef) },
-    ])
-    state.releaseHook(spent)
-    expect(sql.all('select body from hook').map(({ body }) => JSON.parse(body))).toEqual([evicted])
   })
 })

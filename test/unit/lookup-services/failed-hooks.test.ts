@@ -280,7 +280,6 @@ describe('while the outbox cannot be written', () => {
       service: 'ls_names',
       outbox: unwritable(new StoredHookOutbox(sqlDatabase(database))),
       retry: async () => {},
-      isEnabled: false,
       onHookFailure: (failure) => failures.push(failure),
     })
     const beef = new Uint8Array(40 * 1024 * 1024)

@@ -210,7 +210,6 @@ test.each<[string, () => unknown]>([
   ['interactions.last', () => store.interactions.last('a', 'b')],
   ['held.held', () => store.held.held(txid)],
   ['held.heldUntil', () => store.held.heldUntil({ height: 3, time: 4 }, 5)],
-  ['outbox.kept', () => all(store.outbox.kept('ls_names'))],
   ['backlog.workBehind', () => store.backlog.workBehind({ txids: [txid], limit: 5 })],
   ['isEmpty', () => store.isEmpty()],
   ['reorgCount', () => store.reorgCount()],

@@ -240,29 +240,6 @@ describe('what stands beside the facts', () => {
     expect(await store.held.held(txid(0))).toBeUndefined()
   })
 
-  test('failed hooks of a service, page by page', async () => {
-    const outpoint = { txid: txid(1), vout: 3 }
-    const service = 'ls_names'
-    for (let vout = 0; vout < 120; vout++)
-      state.keepHook({
-        ...{
-          service,
-          hook: 'admitted',
-          topic: 'tm_names',
-          outpoint: { ...outpoint, vout },
-          beef: utf8('BEEF'),
-        },
-      })
-    state.keepHook({ service, hook: 'spent', topic: 'tm_names', outpoint, spender: txid(2) })
-    state.keepHook({ service, hook: 'evicted', outpoint })
-    state.keepHook({ service: 'ls_ordinals', hook: 'evicted', outpoint })
-    const kept = await all(store.outbox.kept(service))
-    expect(kept).toHaveLength(122)
-    expect(kept).toContainEqual({ service, hook: 'spent', topic: 'tm_names', outpoint, spender: txid(2) })
-    expect(kept).toContainEqual({ service, hook: 'evicted', outpoint })
-    expect(await store.outbox.waiting()).toBe(123)
-  })
-
   test('how far the search for what is missing is, and whose turn it is', async () => {
     const [one, two] = [bodyOf(3).note, bodyOf(4).note]
     const further = chain.spend({

@@ -70,13 +70,8 @@ test('every method of a writer answers as the writer itself, once it has rules',
   )
   await client.release(ordinal.txid)
   await client.postpone([outpoint], { hole: true, tries: 1, due: 2, place: 3, transactions: 4, bytes: 5 })
-  const failed = { service: 'ls_names', hook: 'evicted', outpoint } as const
-  await client.keepHook(failed)
-  await client.releaseHook(failed)
-  const rows = ['interaction', 'held', 'ancestor', 'hook'].map(
-    (table) => store.log(`select * from ${table}`).length,
-  )
-  expect(rows).toEqual([1, 0, 1, 0])
+  const rows = ['interaction', 'held', 'ancestor'].map((table) => store.log(`select * from ${table}`).length)
+  expect(rows).toEqual([1, 0, 1])
   await client.close()
   expect(closed).toBe(1)
 })

@@ -48,9 +48,4 @@ export class StoredHookOutbox implements HookOutbox {
         await rows.delete('graph_pieces', { owner: beef })
     })
   }
-
-  /** How many failed hooks there are, of all services. */
-  async waiting(): Promise<number> {
-    return await this.database.count(HOOKS, {})
-  }
 }

@@ -1,6 +1,5 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { Metrics } from '../../../../src/server/telemetry/metrics.js'
-import { whileReplaced } from '../../../support/gateway/faults.js'
 import {
   beefOf,
   FakeChain,
@@ -136,29 +135,6 @@ describe('submissions', () => {
     })
   })
 
-  test('whose hook fails when they are written are counted by the service, and the hook waits to be repeated', async () => {
-    const chain = new FakeChain()
-    const server = await start(treeOf(chain.deployment))
-    const file = chain.inscribe({ contentType: 'text/plain', body: utf8('spent late') })
-    await server.submit(beefOf(file), ['tm_ordinals'])
-    const { ls_ordinals } = server.node.overlay.engine.lookupServices
-    await whileReplaced(server.node.graph, 'record', {
-      by: () => Promise.reject(new Error('the disk is full')),
-      during: async () =>
-        await ls_ordinals?.outputSpent?.({
-          mode: 'txid',
-          topic: 'tm_ordinals',
-          txid: file.txid,
-          outputIndex: 0,
-          spendingTxid: 'ab'.repeat(32),
-        }),
-    })
-    expect(await samplesOf(server)).toMatchObject({
-      'minetree_failed_hooks_total{service="ls_ordinals",kept="outbox"}': 1,
-      minetree_failed_hooks_waiting: 1,
-    })
-  })
-
   test('that reorganise a branch are counted by how many transactions changed', async () => {
     const server = await start()
     for (const transactions of [3, 4]) server.node.overlay.emit({ kind: 'reorganised', transactions })
@@ -248,23 +224,20 @@ describe('what is counted elsewhere', () => {
   })
 
   test('is how much waits to be made good, asked for each time', async () => {
-    const names = ['minetree_failed_hooks_waiting', 'minetree_index_lag_transactions']
+    const names = ['minetree_reevaluating', 'minetree_index_lag_transactions']
     const read = async (metrics: Metrics) => {
       const samples = await samplesFrom(metrics)
       return names.map((name) => samples[name])
     }
     expect(await read(new Metrics())).toEqual([0, 0])
     let left = 5
-    const metrics = new Metrics({ failedHooksWaiting: () => left, indexLag: async () => left * 2 })
+    const metrics = new Metrics({ reevaluating: () => left, indexLag: async () => left * 2 })
     expect(await read(metrics)).toEqual([5, 10])
     left = 1
     expect(await read(metrics)).toEqual([1, 2])
     // If the store is gone, the other metrics are still there.
     const failing = () => Promise.reject(new Error('the disk is gone'))
-    expect(await read(new Metrics({ failedHooksWaiting: failing, indexLag: () => 2 }))).toEqual([
-      Number.NaN,
-      2,
-    ])
+    expect(await read(new Metrics({ reevaluating: () => 2, indexLag: failing }))).toEqual([2, Number.NaN])
   })
 })
 
