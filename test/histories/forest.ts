@@ -1,8 +1,9 @@
 import fc from 'fast-check'
 import { BOTH_TOPICS, choice, type Happening, happenings, type Manner } from './happenings.js'
 import { type Deed, deedOf, type Shape, weighted } from './history.js'
+import type { Host } from './host.js'
 import { Run } from './run.js'
-import type { StoreHost } from './store-host.js'
+import type { ChainRoots } from './store-host.js'
 
 // Forests: many transactions spend what others spend, and are submitted with all their sources to both topics while the chain
 // is reorganised and the host hears of it late.
@@ -61,7 +62,10 @@ export const forest: fc.Arbitrary<ForestPlan> = fc.record({
 })
 
 /** Grows a forest on a host that is emptied for it. */
-export async function growForest(plan: ForestPlan, host: StoreHost): Promise<Run<StoreHost>> {
+export async function growForest<At extends Host & { clear(chain: ChainRoots): Promise<void> }>(
+  plan: ForestPlan,
+  host: At,
+): Promise<Run<At>> {
   const run = await Run.start({
     deeds: plan.deeds,
     shape: FOREST,

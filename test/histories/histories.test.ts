@@ -1,4 +1,4 @@
-import { StoreHost } from './store-host.js'
+import { FactsHost } from './facts-host.js'
 import { expectRuns } from './trial.js'
 import { HAPPENS_WIDE, runWide, WIDE, wide } from './wide.js'
 
@@ -7,24 +7,29 @@ import { HAPPENS_WIDE, runWide, WIDE, wide } from './wide.js'
 /** In one run of so many, each route is asked about each output at the end. */
 const EVERYTHING_EVERY = 5
 
-let host: StoreHost
-beforeAll(async () => {
-  host = await StoreHost.open(WIDE)
+const HOSTS = { tracker: new FactsHost(WIDE), headers: new FactsHost(WIDE, 'headers') }
+afterAll(async () => {
+  for (const host of Object.values(HOSTS)) await host.close()
 })
-afterAll(async () => await host.close())
 
-test('whatever happens in whatever order, every answer is that of all that is known', async () => {
-  await expectRuns({
-    plan: wide,
-    runs: 4,
-    least: HAPPENS_WIDE,
-    async run(plan, index) {
-      const run = await runWide(plan, async ({ headers }) => {
-        await host.clear(headers)
-        return host
-      })
-      if (!run.mayTie) await run.read('at the end', { everything: index % EVERYTHING_EVERY === 0 })
-      return run.happened
-    },
-  })
-}, 3_600_000)
+test.each(['tracker', 'headers'] as const)(
+  'where %s decides about proofs, every answer over facts is that of all that is known, and the index that of a rebuild',
+  async (tracker) => {
+    const host = HOSTS[tracker]
+    await expectRuns({
+      plan: wide,
+      runs: 4,
+      least: HAPPENS_WIDE,
+      async run(plan, index) {
+        const run = await runWide(plan, async ({ headers }) => {
+          await host.clear(headers)
+          return host
+        })
+        await run.read('at the end', { everything: index % EVERYTHING_EVERY === 0 })
+        run.expectSame('when the index is derived again', host.rebuiltDifferences())
+        return run.happened
+      },
+    })
+  },
+  3_600_000,
+)

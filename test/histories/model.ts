@@ -162,12 +162,6 @@ export class Model {
     return Math.max(0, ...locks)
   }
 
-  /** Of a submission that has to be sent again, what its subject is built on is known already. */
-  learnAncestors(members: readonly Member[]): void {
-    this.submissions++
-    this.learn(learnedOf(this.history, members).slice(0, -1))
-  }
-
   /** Takes a proof of a transaction that is known. */
   prove(txid: string, { height, root }: Proof): void {
     const before = this.options.proofs === 'last' ? [] : (this.given.get(txid) ?? [])

@@ -6,7 +6,7 @@ import type { HeaderChain } from '../support/server/header-chain.js'
 import type { BlockedItem } from './answers.js'
 import type { Proof } from './decision.js'
 import { type Answer, ask, type Differences, Host, type Question } from './host.js'
-import type { Model } from './model.js'
+import type { Model, ModelOptions } from './model.js'
 import { comparable, differencesOf } from './questions.js'
 
 // Histories as they were done to a host, down to the bytes, and what it answered: they need neither the generator nor the store
@@ -55,6 +55,10 @@ export class RecordingHost extends Host {
 
   get url(): string {
     return this.host.url
+  }
+
+  override get model(): ModelOptions {
+    return this.host.model
   }
 
   override heard = (question: Question, answer: Answer): void => {

@@ -6,11 +6,8 @@ import { BOTH_TOPICS, type Happening, type Manner } from './happenings.js'
 import { type Deed, type History, type HistoryTransaction, historyOf, type Shape } from './history.js'
 import type { Answer, Differences, Enclosed, Host } from './host.js'
 import { MinedChain } from './mined-chain.js'
-import { conflictsWithin, type Member, Model } from './model.js'
+import { type Member, Model } from './model.js'
 import { differences } from './questions.js'
-
-/** How often something is submitted again where it cannot be decided yet. */
-const MOST_TRIES = 5
 
 /** As whatever can be valid is. */
 const CERTAIN: Manner = {
@@ -58,8 +55,6 @@ export class Run<At extends Host = Host> {
     readonly history: History,
     readonly chain: MinedChain,
     readonly host: At,
-    /** Whether each write looks at a few transactions again, and leaves the others to later ones. */
-    private readonly isBounded: boolean,
   ) {
     this.model = new Model(history, (proof) => chain.accepts(proof), host.model)
     this.names = new Map(history.transactions.map(({ txid }, at) => [txid, `t${at}`]))
@@ -74,15 +69,14 @@ export class Run<At extends Host = Host> {
     deeds: Deed[]
     shape: Shape
     mined?: { blocks: number; share: number; choice: number }
-    isBounded?: boolean
     open(of: { history: History; headers: HeaderChain }): Promise<At>
   }): Promise<Run<At>> {
-    const { deeds, shape, mined, isBounded = false, open } = options
+    const { deeds, shape, mined, open } = options
     const history = historyOf(deeds, shape)
     const chain = new MinedChain(history)
     if (mined !== undefined) chain.mine(mined)
     const host = await open({ history, headers: chain.headers })
-    return new Run(history, chain, host, isBounded)
+    return new Run(history, chain, host)
   }
 
   /**
@@ -97,7 +91,7 @@ export class Run<At extends Host = Host> {
       .flatMap((txid) => history.byTxid.get(txid) ?? [])
       .filter((each) => counts.has(each.txid) && (each === history.genesis || !history.first.has(each)))
     if (own.some(({ txid, needsProof }) => needsProof && !model.proofs.has(txid))) return undefined
-    const run = new Run(history, chain, host, false)
+    const run = new Run(history, chain, host)
     for (const [txid, status] of model.said) await run.sight(txid, status)
     for (const transaction of own) {
       const proven = model.proofs.has(transaction.txid)
@@ -252,10 +246,6 @@ export class Run<At extends Host = Host> {
     const transaction = this.chosen({ which: 'any', at: event.at })
     const members = transaction && this.membersOf(transaction, event)
     if (transaction === undefined || members === undefined) return
-    // Of one that loses, nobody knows then whether what it is built on was kept.
-    const { height } = this.chain.headers.bestTip
-    const isLost = this.model.submit(recordsOf(members), height).kind === 'lost'
-    if (isLost && this.isBounded) return await this.submit(transaction, event)
     this.note('kill', `kill while ${this.named(transaction.txid)} is submitted`)
     const answered = this.host.submit(members, event.topics).catch(() => undefined)
     await this.host.kill?.()
@@ -282,7 +272,7 @@ export class Run<At extends Host = Host> {
   }
 
   /** Submits a transaction, with what its BEEF needs, and compares what comes of it with the model. */
-  private async submit(transaction: HistoryTransaction, how: Manner, again = 0): Promise<void> {
+  private async submit(transaction: HistoryTransaction, how: Manner): Promise<void> {
     const members =
       this.membersOf(transaction, how) ??
       this.membersOf(transaction, { ...how, proven: CERTAIN.proven, lag: CERTAIN.lag })
@@ -300,13 +290,6 @@ export class Run<At extends Host = Host> {
     this.note(what, `submit ${shown.join(' ')} to ${how.topics.join()}: ${outcome.kind}`)
     const asked = `POST /submit of ${transaction.txid}`
     const said = answer.body.toString('utf8')
-    if (answer.status === 503 && this.isBounded && again < MOST_TRIES) {
-      // What a block holds is known from then on, and decides.
-      this.note('submit: again', 'again, as conflicts are being decided')
-      this.model.learnAncestors(records)
-      this.mayTie ||= conflictsWithin(this.history, transaction.txid)
-      return await this.submit(transaction, how, again + 1)
-    }
     if (outcome.kind === 'lost') {
       const isUnnamed = outcome.winners.size === 0 && answer.status === 400
       if (answer.status !== 409 && !isUnnamed) this.fail(asked, { got: said, expected: 409 })
@@ -335,10 +318,7 @@ export class Run<At extends Host = Host> {
       topic,
       answers.admittedOf(topic as 'tm_names' | 'tm_ordinals', transaction.txid),
     ])
-    // What else it waits for may be left to the next writes; then it says so when it is sent again.
-    if (JSON.stringify(got) === JSON.stringify(expected)) return
-    if (!this.isBounded || again > 0) this.fail(asked, { got, expected })
-    await this.submit(transaction, how, 1)
+    if (JSON.stringify(got) !== JSON.stringify(expected)) this.fail(asked, { got, expected })
   }
 
   /** What has just been proven counts, whatever outdated proofs its double spends had, unless an ancestor has lost. */

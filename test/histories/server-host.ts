@@ -3,11 +3,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
-import { runReindex } from '../../src/cli/maintenance.js'
 import { readConfig } from '../../src/server/config/config.js'
 import type { Node } from '../../src/server/node.js'
 import { startServer } from '../../src/server/server.js'
-import { keptOutput } from '../support/cli/commands.js'
+import { removeIndex } from '../../src/server/store/facts/folder.js'
 import { listening } from '../support/server/connections.js'
 import type { HeaderChain } from '../support/server/header-chain.js'
 import { HeaderService } from '../support/server/header-service.js'
@@ -15,6 +14,7 @@ import { startServerProcess } from '../support/server/server-process.js'
 import { type Environment, SILENT, treeOf } from '../support/server/test-server.js'
 import type { History } from './history.js'
 import { ADMIN_TOKEN, ask, Host } from './host.js'
+import type { ModelOptions } from './model.js'
 
 interface Running {
   url: string
@@ -43,12 +43,10 @@ export class ServerHost extends Host {
     history: History
     headers: HeaderChain
     main?: string | undefined
-    /** How many transactions one write looks at again; by default, as many as on a public host. */
-    reevaluations?: number | undefined
     /** Settings beside the usual ones, or instead of them. */
     env?: Environment
   }): Promise<ServerHost> {
-    const { history, headers, main, reevaluations, env: own = {} } = options
+    const { history, headers, main, env: own = {} } = options
     const service = await listening(new HeaderService(headers).listener)
     const env = {
       ...treeOf(history.chain.deployment),
@@ -59,7 +57,7 @@ export class ServerHost extends Host {
       ADMIN_TOKEN,
       READS_PER_MINUTE: '0',
       SUBMISSIONS_PER_MINUTE: '0',
-      ...(reevaluations !== undefined && { MAX_REEVALUATIONS: String(reevaluations) }),
+      ...(own.MONGO_URL === undefined && { STORAGE: 'facts' }),
       ...own,
     }
     return new ServerHost({ env, service, main }, await startOf(env, main))
@@ -67,6 +65,10 @@ export class ServerHost extends Host {
 
   get url(): string {
     return this.running.url
+  }
+
+  override get model(): ModelOptions {
+    return this.parts.env.MONGO_URL === undefined ? { proofs: 'verdicts', order: 'places' } : super.model
   }
 
   get node(): Node {
@@ -102,12 +104,11 @@ export class ServerHost extends Host {
     while (!(await isIdle())) await setTimeout(2)
   }
 
-  /** `minetree reindex`, between two lives of the server. */
-  async reindex(): Promise<void> {
+  /** Deletes the index between two lives of the server, so that the next one derives it again. */
+  async rebuild(): Promise<void> {
     await this.startAfter(async () => {
       await this.running.stop()
-      const config = readConfig(this.parts.env)
-      await runReindex({ config, logger: SILENT, output: keptOutput().output })
+      await removeIndex(this.parts.env.DATA_DIR ?? '')
     })
   }
 

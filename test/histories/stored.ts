@@ -3,9 +3,6 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { CachingStore } from '../../src/server/store/caching-store.js'
 import type { Database } from '../../src/server/store/open-database.js'
-import { withCanonicalLineages } from '../support/storage/canonical-lineages.js'
-import { withoutOrder } from '../support/storage/insertion-order.js'
-import type { History } from './history.js'
 import type { Differences } from './host.js'
 import type { Model } from './model.js'
 import { differencesOf } from './questions.js'
@@ -87,42 +84,4 @@ export async function comparePorts(
       .filter((each) => counts.has(each.slice(0, 64)) && !answers.isInput(each))
       .sort()
   }
-}
-
-/** The rows that answers are read from, but for what says when they came, and what pays. */
-export async function answeringRows(
-  { database }: Store,
-  { first, genesis }: History,
-): Promise<Record<string, string[]>> {
-  const purses = [...first].filter((each) => each !== genesis).map(({ txid }) => txid)
-  const isOfPurse = (row: string): boolean =>
-    purses.some((txid) => row.includes(`"spender":"${txid}"`) || row.startsWith(`{"txid":"${txid}","height"`))
-  const rows = async (sql: string, canonical = (found: object[]): object[] => found): Promise<string[]> => {
-    const found: object[] = await database.reader.all(sql, [])
-    return canonical(found)
-      .map((row) =>
-        JSON.stringify(row, (column, value) =>
-          value instanceof ArrayBuffer ? hex(value) : withoutOrder(column, value),
-        ),
-      )
-      .filter((row) => !isOfPurse(row))
-      .sort()
-  }
-  return {
-    transactions: await rows(
-      `select txid, height, merkle_root from graph_transactions as own where silent = 0 and (
-         exists (select 1 from graph_outputs as outputs where outputs.txid = own.txid and outputs.carrier = 0)
-         or exists (select 1 from graph_nodes as nodes where nodes.txid = own.txid)
-       )`,
-    ),
-    spends: await rows('select * from graph_spends'),
-    outputs: await rows('select * from graph_outputs where carrier = 0', withCanonicalLineages),
-    nodes: await rows('select * from graph_nodes'),
-    names: await rows('select * from graph_names'),
-    attributes: await rows('select * from graph_traits'),
-  }
-}
-
-function hex(bytes: ArrayBuffer): string {
-  return Buffer.from(bytes).toString('hex')
 }

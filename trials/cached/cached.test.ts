@@ -47,7 +47,6 @@ const plan = fc.record({
   deeds: fc.array(deed, { minLength: 5, maxLength: 12, size: 'max' }),
   mined: choice,
   happenings: fc.array(happening, { minLength: 5, maxLength: 24, size: 'max' }),
-  reevaluations: fc.constantFrom(undefined, undefined, 1),
   /** Whether another thread writes, as it does what is large or followed, and says what it changed. */
   isElsewhere: fc.boolean(),
   /** After how many happenings an output is evicted, and which. */
@@ -114,11 +113,11 @@ test('whatever happens, no answer from memory is another than that of the store'
     plan,
     runs: 6,
     least: ['reorg', 'block', 'evicted', 'branch reorganised', 'submit: lost'],
-    async run({ deeds, mined, happenings: all, reevaluations, isElsewhere, evicted }) {
+    async run({ deeds, mined, happenings: all, isElsewhere, evicted }) {
       const run = await Run.start({
-        ...{ deeds, shape: SHAPE, isBounded: reevaluations !== undefined },
+        ...{ deeds, shape: SHAPE },
         mined: { blocks: 6, share: 0.3, choice: mined },
-        open: (history) => ServerHost.start({ ...history, reevaluations }),
+        open: (history) => ServerHost.start(history),
       })
       const { config, graph, overlay } = run.host.node
       if (isElsewhere) writeElsewhere(graph)

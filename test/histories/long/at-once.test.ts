@@ -1,5 +1,4 @@
 import fc from 'fast-check'
-import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import {
   beefOf,
@@ -13,9 +12,9 @@ import { type TestServer, treeOf, useServers } from '../../support/server/test-s
 import { BOTH_TOPICS } from '../happenings.js'
 import { expectRuns } from '../trial.js'
 
-// Submissions that come at the same time share writes. What becomes of each, and of the store, is what comes of sending them
+// Submissions that come at the same time share commits. What becomes of each, and of the store, is what comes of sending them
 // one after another, in the order in which they were written: with conflicts among them, repeats, invalid ones, and parents and
-// children in different ones. Of those that share a write, one that brings the proof of another goes before it.
+// children in different ones.
 
 const servers = useServers()
 
@@ -143,129 +142,72 @@ class World {
   }
 }
 
-/**
- * The rows of a store but for times, for how often a branch was reorganised, and for what records of inactive transactions say:
- * that is brought up to date when they become active.
- */
-function lasting(server: TestServer): Record<string, string[]> {
-  const { graph_admissions = [], graph_silent_facts = [], graph_settings = [], ...rows } = server.rows()
-  const keysOf = (all: string[]): string[] =>
-    all.map((row) => JSON.stringify((JSON.parse(row) as unknown[]).slice(0, 3))).sort()
-  return {
-    ...rows,
-    graph_admissions: keysOf(graph_admissions),
-    graph_silent_facts: keysOf(graph_silent_facts),
-    graph_settings: graph_settings.filter((row) => !row.includes('"turns"')),
-  }
-}
-
-/** Submissions that shared a write, in an order in which each comes after those that bring its proof and that it lacks. */
-function proversFirst(group: Submitted[]): Submitted[] {
-  const waiting = [...group]
-  const ordered: Submitted[] = []
-  while (waiting.length > 0) {
-    const next = waiting.findIndex(
-      (each) => !waiting.some((other) => !proves(each, each.txid) && proves(other, each.txid)),
-    )
-    ordered.push(...waiting.splice(next, 1))
-  }
-  return ordered
-}
-
-function proves({ beef }: Submitted, txid: string): boolean {
-  return readBeef(beef).proof(txid) !== undefined
-}
-
 async function start({ chain }: World): Promise<TestServer> {
-  const server = await servers.start({ ...treeOf(chain.deployment), SUBMISSIONS_PER_MINUTE: '0' })
+  const env = { ...treeOf(chain.deployment), SUBMISSIONS_PER_MINUTE: '0', STORAGE: 'facts' }
+  const server = await servers.start(env)
   await server.submit(beefOf(chain.genesis), BOTH_TOPICS)
   return server
 }
 
-/** Starts work while something else is written, which ends when so many units of it wait to be written. */
-async function whileLocked<Result>(
-  server: TestServer,
-  { waiting, work }: { waiting: number; work: () => Promise<Result> },
-): Promise<Result> {
-  if (waiting === 0) return await work()
-  const { writeLock } = server.node.overlay.engine
-  const runIfNeeded = writeLock.runIfNeeded.bind(writeLock)
-  let result: Promise<Result> | undefined
-  await writeLock.run(async () => {
-    const allWait = new Promise<void>((resolve) => {
-      let left = waiting
-      writeLock.runIfNeeded = (...all) => {
-        if (--left === 0) resolve()
-        return runIfNeeded(...all)
-      }
-    })
-    result = work()
-    await allWait
+/** Keeps what a server wants to store until so many submissions are verified, so that they wait for the writer together. */
+function holdUntilVerified(server: TestServer, count: number): { txid: string; status: string }[] {
+  const { graph } = server.node
+  const record = graph.record.bind(graph)
+  const written: { txid: string; status: string }[] = []
+  let left = count
+  let open = (): void => {}
+  const verified = new Promise<void>((resolve) => {
+    open = resolve
   })
-  return await (result as Promise<Result>)
+  graph.record = async (records, options) => {
+    if (--left === 0) open()
+    await verified
+    const [txid = ''] = options?.subjects ?? []
+    try {
+      const admitted = await record(records, options)
+      written.push({ txid, status: 'stored' })
+      return admitted
+    } catch (error) {
+      written.push({ txid, status: String(error) })
+      throw error
+    }
+  }
+  return written
 }
 
 test('submissions that come at once come to what they come to one after another', async () => {
   await expectRuns({
     plan,
     runs: 6,
-    least: ['200', '400', '409', 'shared writes'],
+    least: ['200', '400', '409'],
     async run({ steps, order }) {
       const world = new World()
       for (const each of steps) world.make(each)
       const sent = world.submitted
         .map((each, index) => ({ ...each, place: order[index] ?? 0 }))
         .sort((one, other) => one.place - other.place)
-      const happened: Record<string, number> = {}
-      const note = (what: string, times = 1): void => {
-        happened[what] = (happened[what] ?? 0) + times
-      }
+      const whole = sent.filter(({ isCut }) => !isCut)
       const server = await start(world)
-      const written: string[][] = []
-      const { store } = server.node.graph
-      const record = store.record.bind(store)
-      store.record = async (records, options) => {
-        const subjects = options?.subjects ?? []
-        try {
-          const admitted = await record(records, options)
-          written.push([...subjects])
-          return admitted
-        } catch (error) {
-          // If several fail together, each is written alone.
-          if (subjects.length === 1) written.push([...subjects])
-          throw error
-        }
-      }
-      const answers = await whileLocked(server, {
-        waiting: sent.filter(({ isCut }) => !isCut).length,
-        work: () => Promise.all(sent.map(({ beef }) => server.submit(beef, BOTH_TOPICS))),
-      })
-      await server.node.backlog?.done()
-      const statuses = answers.map(({ status }) => status)
-      for (const status of statuses) note(String(status))
-      note('shared writes', written.filter(({ length }) => length > 1).length)
-      const stored = lasting(server)
+      const written = holdUntilVerified(server, whole.length)
+      const answers = await Promise.all(sent.map(({ beef }) => server.submit(beef, BOTH_TOPICS)))
+      const together = sent.map(({ txid, isCut }, at) => ({ txid, isCut, status: answers[at]?.status }))
+      expect(written).toHaveLength(whole.length)
+      const rows = server.rows()
       await server.stop()
 
       const quiet = await start(world)
       const alone: string[] = []
-      const submittedOf = (txid: string): Submitted =>
-        sent.find((each) => each.txid === txid && !each.isCut) as Submitted
-      for (const { txid, beef } of written.flatMap((group) => proversFirst(group.map(submittedOf)))) {
+      for (const { txid } of written) {
+        const beef = whole.find((each) => each.txid === txid)?.beef ?? new Uint8Array()
         alone.push(`${txid} ${(await quiet.submit(beef, BOTH_TOPICS)).status}`)
       }
-      await quiet.node.backlog?.done()
-      // One that is sent twice may be written once.
-      const distinct = (all: string[]): string[] => [...new Set(all)].sort()
-      const together = sent.flatMap(({ txid, isCut }, at) => (isCut ? [] : [`${txid} ${statuses[at]}`]))
-      expect(statuses.filter((_, at) => sent[at]?.isCut)).toEqual(
-        sent.flatMap(({ isCut }) => (isCut ? [400] : [])),
-      )
-      expect({ statuses: distinct(together), stored }).toEqual({
-        statuses: distinct(alone),
-        stored: lasting(quiet),
-      })
+      const ofWhole = together.filter(({ isCut }) => !isCut).map(({ txid, status }) => `${txid} ${status}`)
+      const ofCut = together.filter(({ isCut }) => isCut).map(({ status }) => status)
+      expect(ofCut).toEqual(ofCut.map(() => 400))
+      expect({ statuses: ofWhole.sort(), rows }).toEqual({ statuses: alone.sort(), rows: quiet.rows() })
       await quiet.stop()
+      const happened: Record<string, number> = {}
+      for (const { status = 0 } of together) happened[status] = (happened[status] ?? 0) + 1
       return happened
     },
   })

@@ -13,8 +13,8 @@ const INDEX = 'backend/src/index'
 /** In the order of how long they take; each with the tests of it that ask an index. */
 const TESTS = [
   { name: 'any-order', only: 'any order', runs: undefined },
-  { name: 'recorded', only: 'over facts', runs: undefined },
-  { name: 'facts', only: 'where tracker', runs: process.env.RUNS },
+  { name: 'recorded', only: 'recorded', runs: undefined },
+  { name: 'histories', only: 'where tracker', runs: process.env.RUNS },
 ]
 /** A fault may be that something never ends. */
 const LONGEST = 400_000
