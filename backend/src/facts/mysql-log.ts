@@ -1,0 +1,196 @@
+import { randomBytes } from 'node:crypto'
+import { CHUNK_BYTES } from '../graph/graph-store.js'
+import { toHex } from '../protocol/bytes.js'
+import {
+  asked,
+  type Batch,
+  bodyOf,
+  CHANGE,
+  type Chunk,
+  chunksOf,
+  grouped,
+  type LogRow,
+  layOut,
+  OtherLogError,
+  type Place,
+  type RowKind,
+  type SharedLog,
+  type SharedLogOptions,
+} from './shared-log.js'
+
+/** A statement with its values, as `raw` of a host's knex and `query` of a pool of mysql2's promises answer it: rows come first. */
+export type MysqlQuery = (sql: string, values: unknown[]) => PromiseLike<unknown>
+
+// biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; the author of the statement knows them.
+type Row = Record<string, any>
+
+const TABLES = [
+  `create table if not exists minetree_log (seq bigint unsigned not null primary key, kind tinyint unsigned not null,
+    fact_key varbinary(1024) not null, at bigint unsigned not null, first bigint unsigned not null, batch binary(8) not null,
+    length int unsigned not null, chunks binary(32), body longblob, key fact (kind, fact_key)) engine = InnoDB`,
+  `create table if not exists minetree_chunk (owner binary(32) not null, position int unsigned not null,
+    bytes mediumblob not null, checksum binary(32) not null, primary key (owner, position)) engine = InnoDB`,
+  `create table if not exists minetree_log_meta (name varchar(32) not null primary key, value varchar(255) not null)
+    engine = InnoDB`,
+]
+const COLUMNS = 'seq, kind, fact_key, at, first, batch, length, chunks'
+
+/**
+ * A log in MySQL or MariaDB. Each statement is a transaction of its own: a batch is one statement, after those of its chunks.
+ */
+export class MysqlLog implements SharedLog {
+  private constructor(
+    private readonly query: MysqlQuery,
+    readonly id: string,
+    private readonly options: SharedLogOptions,
+  ) {}
+
+  /**
+   * Opens the log of a database, or makes it.
+   *
+   * @throws What the driver throws.
+   */
+  static async open(query: MysqlQuery, options: SharedLogOptions = {}): Promise<MysqlLog> {
+    const idOf = async (): Promise<string | undefined> => {
+      const [row] = rowsIn(await query("select value from minetree_log_meta where name = 'id'", []))
+      return row && String(row.value)
+    }
+    let id = await idOf().catch((error: unknown) => {
+      if (codeOf(error) !== 'ER_NO_SUCH_TABLE') throw error
+      return undefined
+    })
+    if (id === undefined) {
+      for (const table of TABLES) await query(table, [])
+      const random = randomBytes(16).toString('hex')
+      await query("insert ignore into minetree_log_meta values ('id', ?)", [random])
+      id = (await idOf()) ?? random
+    }
+    return new MysqlLog(query, id, options)
+  }
+
+  async insert({ first, id, at, rows }: Batch): Promise<boolean> {
+    const stored = layOut(rows)
+    for (const chunks of grouped(chunksOf(stored)))
+      await this.all(
+        `insert ignore into minetree_chunk (owner, position, bytes, checksum) values ${tuples(chunks, 4)}`,
+        chunks.flatMap(({ owner, position, bytes, checksum }) => [
+          buffer(owner),
+          position,
+          buffer(bytes),
+          checksum,
+        ]),
+      )
+    const values = stored.flatMap(({ kind, key, body, chunks }, index) => [
+      ...[first + index, kind, buffer(key), at, first, buffer(id), body.length],
+      ...[chunks === undefined ? null : buffer(chunks), chunks === undefined ? buffer(body) : null],
+    ])
+    try {
+      await this.all(`insert into minetree_log (${COLUMNS}, body) values ${tuples(rows, 9)}`, values)
+      return true
+    } catch (error) {
+      if (codeOf((error as Error).cause) !== 'ER_DUP_ENTRY') throw error
+    }
+    const [there] = await this.all('select batch from minetree_log where seq = ?', [first])
+    return there?.batch.equals(id) === true
+  }
+
+  async after(place: Place, { limit, maxBytes }: { limit: number; maxBytes: number }): Promise<LogRow[]> {
+    const from = Math.max(place.seq, 1)
+    const rows = await this.all(`select ${COLUMNS} from minetree_log where seq >= ? order by seq limit ?`, [
+      from,
+      limit + 1,
+    ])
+    const own = place.seq === 0 ? undefined : rows.shift()
+    if (place.seq > 0 && (own?.seq !== place.seq || own?.batch.toString('hex') !== place.batch))
+      throw new OtherLogError(place)
+    let bytes = 0
+    const end = rows.findIndex(({ length }, index) => {
+      bytes += length
+      return index > 0 && bytes > maxBytes
+    })
+    return await this.withBodies(end < 0 ? rows : rows.slice(0, end))
+  }
+
+  async get(kind: RowKind, key: Uint8Array): Promise<LogRow | undefined> {
+    const rows = await this.all(
+      `select ${COLUMNS} from minetree_log where kind = ? and fact_key = ? order by seq desc limit 1`,
+      [kind, buffer(key)],
+    )
+    return (await this.withBodies(rows))[0]
+  }
+
+  async discard(keys: readonly Uint8Array[]): Promise<void> {
+    for (const some of grouped(keys, DISCARDED_AT_ONCE)) {
+      const values = [CHANGE, ...some.map(buffer)]
+      const where = `kind = ? and fact_key in (${some.map(() => '?')}) and chunks is not null`
+      await this.all(
+        `delete from minetree_chunk where owner in (select chunks from minetree_log where ${where})`,
+        values,
+      )
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.options.close?.()
+  }
+
+  /** Rows with their bodies, which are read of all that have some in one statement, and of others a few chunks at a time. */
+  private async withBodies(rows: readonly Row[]): Promise<LogRow[]> {
+    const [first, last] = [rows[0], rows.at(-1)]
+    if (first === undefined || last === undefined) return []
+    const inline = await this.all(
+      'select seq, body from minetree_log where seq between ? and ? and body is not null',
+      [first.seq, last.seq],
+    )
+    const bodies = new Map(inline.map(({ seq, body }) => [seq, body as Uint8Array]))
+    const chunks = await this.chunksOf(rows)
+    return rows.map(({ seq, kind, fact_key: key, at, first, batch, length, chunks: owner }) => ({
+      ...{ seq, kind, key, at, first, batch: toHex(batch) },
+      body:
+        owner === null
+          ? bodies.get(seq)
+          : bodyOf({ kind, key }, { length, chunks: chunks.get(toHex(owner)) ?? [] }),
+    }))
+  }
+
+  private async chunksOf(rows: readonly Row[]): Promise<Map<string, Omit<Chunk, 'owner'>[]>> {
+    const found = new Map<string, Omit<Chunk, 'owner'>[]>()
+    const wanted = rows.flatMap(({ chunks, length }) => {
+      if (chunks === null) return []
+      found.set(toHex(chunks), [])
+      return Array.from({ length: Math.ceil(length / CHUNK_BYTES) }, (_, position) => [chunks, position])
+    })
+    for (const some of grouped(wanted)) {
+      const chunks = await this.all(
+        `select owner, position, bytes, checksum from minetree_chunk where (owner, position) in (${tuples(some, 2)})`,
+        some.flat(),
+      )
+      for (const { owner, ...chunk } of chunks) found.get(toHex(owner))?.push(chunk as Omit<Chunk, 'owner'>)
+    }
+    return found
+  }
+
+  private async all(sql: string, values: unknown[]): Promise<Row[]> {
+    return rowsIn(await asked(async () => await this.query(sql, values), this.options))
+  }
+}
+
+const DISCARDED_AT_ONCE = 100
+
+function rowsIn(answer: unknown): Row[] {
+  return (answer as [Row[]])[0]
+}
+
+function tuples(items: readonly unknown[], columns: number): string {
+  const tuple = `(${Array.from({ length: columns }, () => '?')})`
+  return items.map(() => tuple).join(', ')
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown } | undefined)?.code
+}
+
+/** The drivers write a list of numbers for another view of bytes. */
+function buffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+}

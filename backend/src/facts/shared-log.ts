@@ -1,0 +1,196 @@
+import { answeredWithin } from '../graph/answered-within.js'
+import { DamagedError, StoreUnavailableError } from '../graph/errors.js'
+import { CHUNK_BYTES } from '../graph/graph-store.js'
+import { sha256 } from '../graph/native-hash.js'
+import { joinBytes, toHex } from '../protocol/bytes.js'
+import { CodedError } from '../protocol/coded-error.js'
+import { type FactKind, uint32 } from './log.js'
+
+/**
+ * A log that several gateways share. A batch is inserted at the places right after the last one that its writer has read, or not at
+ * all if another batch is there by then: so a writer knows everything that stands before its facts, no place is ever empty, and a
+ * writer that was stopped, or decided by an old state of the log, inserts nothing.
+ */
+export interface SharedLog {
+  /** Random: another log has another one. */
+  readonly id: string
+  /**
+   * Inserts a batch, all of it or nothing. The caller has read all places before it, and gives no fact that is there.
+   *
+   * @returns Whether it is there: also if an earlier try brought it there. Otherwise another one is at that place.
+   * @throws StoreUnavailableError: it may be there, or may yet come to be.
+   */
+  insert(batch: Batch): Promise<boolean>
+  /**
+   * The rows after a place, in order.
+   *
+   * @param page.limit About how many.
+   * @param page.maxBytes No further row is read once they have about so many bytes: at least one is, if there is any.
+   * @throws OtherLogError if this is not the log in which that place was read.
+   */
+  after(place: Place, page: { limit: number; maxBytes: number }): Promise<LogRow[]>
+  /** The row of that kind and key that came last. */
+  get(kind: RowKind, key: Uint8Array): Promise<LogRow | undefined>
+  /** Forgets the bodies of changes that other ones have replaced. Their rows stay. */
+  discard(keys: readonly Uint8Array[]): Promise<void>
+  close(): Promise<void>
+}
+
+/** A change of what is pending or held: no fact, as nothing is derived from it. It has a place, as what comes first counts. */
+export const CHANGE = 6
+
+export type RowKind = FactKind | typeof CHANGE
+
+export interface NewRow {
+  kind: RowKind
+  /** Unique within its kind. */
+  key: Uint8Array
+  body: Uint8Array
+}
+
+export interface Batch {
+  /** Where its first row is to stand. */
+  first: number
+  /** Random, 8 bytes: tells one batch from another at the same place. */
+  id: Uint8Array
+  /** When it is inserted, in milliseconds since 1970. */
+  at: number
+  rows: readonly NewRow[]
+}
+
+/** A row in its place, counted from 1. */
+export interface LogRow extends Place, Omit<NewRow, 'body'> {
+  at: number
+  /** Undefined if it was a change that was discarded. */
+  body: Uint8Array | undefined
+}
+
+/** How far a log was read: the place of a row, the first place of its batch, and which batch that was. */
+export interface Place {
+  seq: number
+  first: number
+  /** In hex. */
+  batch: string
+}
+
+/** Before the first row. */
+export const START: Place = { seq: 0, first: 0, batch: '' }
+
+/** The log is another one, or an earlier backup of it was restored. */
+export class OtherLogError extends CodedError {
+  override readonly name = 'OtherLogError'
+  readonly code = 'OTHER_LOG'
+
+  constructor({ seq }: Place) {
+    super(`the log does not have at place ${seq} what was read there: another one was restored`)
+  }
+}
+
+/** Rows up to this many bytes stand in one statement or document with the others of their batch. */
+const MAX_INLINE = 4 * 1024 * 1024
+/** The longest bodies that stand in their row: any, those of a large batch, and those that are to be deleted one day. */
+const INLINE = { any: CHUNK_BYTES, ofMany: 1024, ofChanges: 256 }
+
+/** A row as it is stored: its body stands in it, or in chunks under a name. */
+export interface StoredRow extends NewRow {
+  /** 32 bytes, the same for the same row. */
+  chunks: Uint8Array | undefined
+}
+
+export interface Chunk {
+  owner: Uint8Array
+  position: number
+  bytes: Uint8Array
+  checksum: Uint8Array
+}
+
+/** Decides which bodies of a batch stand in chunks. */
+export function layOut(rows: readonly NewRow[]): StoredRow[] {
+  const inline = (row: NewRow, most: number): number =>
+    row.body.length > mostInline(row, most) ? 0 : row.body.length
+  const total = rows.reduce((sum, row) => sum + inline(row, INLINE.any), 0)
+  const most = total > MAX_INLINE ? INLINE.ofMany : INLINE.any
+  return rows.map((row) => ({
+    ...row,
+    chunks:
+      row.body.length > mostInline(row, most)
+        ? sha256(joinBytes([uint32(row.kind), sha256(row.key), row.body]))
+        : undefined,
+  }))
+}
+
+function mostInline({ kind }: NewRow, most: number): number {
+  return kind === CHANGE ? INLINE.ofChanges : most
+}
+
+/** The chunks of the rows that have any. */
+export function* chunksOf(rows: readonly StoredRow[]): Generator<Chunk> {
+  for (const { chunks: owner, body } of rows)
+    for (let at = 0; owner !== undefined && at < body.length; at += CHUNK_BYTES) {
+      const bytes = body.subarray(at, at + CHUNK_BYTES)
+      yield { owner, position: at / CHUNK_BYTES, bytes, checksum: sha256(bytes) }
+    }
+}
+
+/** How many bytes of chunks are sent, or asked for, at once. */
+const CHUNKS_AT_ONCE = MAX_INLINE / CHUNK_BYTES
+
+/** In groups that are sent, or asked for, at once. */
+export function grouped<Item>(items: Iterable<Item>, size = CHUNKS_AT_ONCE): Item[][] {
+  const groups: Item[][] = []
+  for (const item of items) {
+    const last = groups.at(-1)
+    if (last === undefined || last.length === size) groups.push([item])
+    else last.push(item)
+  }
+  return groups
+}
+
+/**
+ * The body of a row whose chunks were read.
+ *
+ * @returns Undefined if it is that of a change, and was discarded.
+ * @throws DamagedError if a chunk is missing, or is not what was stored.
+ */
+export function bodyOf(
+  { kind, key }: Pick<NewRow, 'kind' | 'key'>,
+  { length, chunks }: { length: number; chunks: readonly Omit<Chunk, 'owner'>[] },
+): Uint8Array | undefined {
+  const byPosition = new Map(chunks.map((chunk) => [chunk.position, chunk]))
+  const parts: Uint8Array[] = []
+  for (let position = 0; position * CHUNK_BYTES < length; position++) {
+    const chunk = byPosition.get(position)
+    if (chunk === undefined && kind === CHANGE) return undefined
+    if (chunk === undefined) throw new DamagedError(toHex(key), `chunk ${position} is missing`)
+    if (!sha256(chunk.bytes).equals(chunk.checksum)) throw new DamagedError(toHex(key), `chunk ${position}`)
+    parts.push(chunk.bytes)
+  }
+  return joinBytes(parts)
+}
+
+export interface SharedLogOptions {
+  /** Ends the connections, if they are the log's own. */
+  close?: () => Promise<void>
+  /** How long a call may take, in milliseconds. */
+  patience?: number
+}
+
+/** How long a database may take for one call, in milliseconds. */
+const PATIENCE = 15_000
+
+/**
+ * Asks a database.
+ *
+ * @throws StoreUnavailableError, whatever the driver throws.
+ */
+export async function asked<Answer>(
+  ask: () => Promise<Answer>,
+  { patience = PATIENCE }: SharedLogOptions,
+): Promise<Answer> {
+  const error = (): Error => new Error(`no answer within ${patience} ms`)
+  try {
+    return await answeredWithin(patience, ask, { error })
+  } catch (cause) {
+    throw new StoreUnavailableError(cause)
+  }
+}
