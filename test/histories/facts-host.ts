@@ -15,6 +15,7 @@ import { LocalWriter, storeFiles } from '../../backend/src/writer/local-writer.j
 import { createApp } from '../../src/server/app.js'
 import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
 import { CachingStore } from '../../src/server/store/caching-store.js'
+import { removeIndex } from '../../src/server/store/facts/folder.js'
 import { createOverlay, type Overlay } from '../../src/server/submission/overlay.js'
 import { listening } from '../support/server/connections.js'
 import { type Header, HeaderChain } from '../support/server/header-chain.js'
@@ -125,6 +126,13 @@ export class FactsHost extends Host {
     await this.start()
   }
 
+  /** Restarts without an index, which is derived from the log after something has happened. */
+  async loseIndex(meanwhile: () => Promise<void>): Promise<void> {
+    await this.parts.close()
+    await removeIndex(this.folder)
+    await this.start(meanwhile)
+  }
+
   override async follow(): Promise<void> {
     await this.parts.monitor.round()
   }
@@ -181,6 +189,13 @@ export class FactsHost extends Host {
     return differencesOf(got, expected)
   }
 
+  /** How many transactions are pending, those that lost included, and how many submissions are not final. */
+  waiting(): { pending: number; held: number } {
+    const count = (table: string): number =>
+      this.reading((sql) => Number(sql.get(`select count(*) as count from log.${table}`)?.count))
+    return { pending: count('pending'), held: count('held') }
+  }
+
   /** Where the index is not that which its log gives when it is derived again. */
   rebuiltDifferences(): Differences {
     return rebuiltDifferences(this.folder, this.parts.overlay.admission)
@@ -201,19 +216,22 @@ export class FactsHost extends Host {
     return this.parts.reader.answer(read)
   }
 
-  private async start(): Promise<void> {
+  /** @param beforeIndex Happens when it listens, before its index follows from the log. */
+  private async start(beforeIndex?: () => Promise<void>): Promise<void> {
     const { headers } = this
     const config = configOf(this.shape, this.folder)
     const writer = new LocalWriter({ folder: this.folder })
     await writer.setting('tracker', this.tracker)
     const reader = new Reader(storeFiles(this.folder))
-    const store = new FactStore({ reader, writer, deriveBy: (admission) => writer.deriveBy(admission) })
+    let derive = (): void => {}
+    const deriveBy = (admission: AdmissionOptions): void => {
+      derive = () => writer.deriveBy(admission)
+    }
+    const store = new FactStore({ reader, writer, deriveBy })
     const { held } = store
     const graph = new CachingStore({ store })
     await graph.open()
     const overlay = createOverlay({ config, graph, held, headers, logger: SILENT })
-    await writer.opened
-    await graph.blocklist.refresh()
     const monitor = new ReorgMonitor({
       ...{ headers, proofs: overlay.proofs, graph },
       runLocked: (write) => overlay.engine.writeLock.run(write),
@@ -221,7 +239,8 @@ export class FactsHost extends Host {
       pollInterval: 0,
       logger: SILENT,
     })
-    const app = createApp({ config, overlay, graph, ping: () => graph.ping(), logger: SILENT })
+    const index = () => writer.status
+    const app = createApp({ config, overlay, graph, index, ping: () => graph.ping(), logger: SILENT })
     const server = await listening(app)
     this.running = {
       ...{ url: server.url, writer, reader, graph, overlay, monitor },
@@ -232,6 +251,10 @@ export class FactsHost extends Host {
         reader.close()
       },
     }
+    await beforeIndex?.()
+    derive()
+    await writer.opened
+    await graph.blocklist.refresh()
   }
 }
 

@@ -80,13 +80,21 @@ export const HAPPENS_WIDE = [
   ...['late: a name', 'late: an origin', 'late: an ordinal, by its parent', 'late: an ordinal, by a value'],
 ]
 
+/** Starts a host for a wide history, of which some is mined. */
+export async function startWide<At extends Host>(
+  { deeds, mined }: Pick<WidePlan, 'deeds' | 'mined'>,
+  open: Parameters<typeof Run.start<At>>[0]['open'],
+): Promise<Run<At>> {
+  return await Run.start({ deeds, shape: WIDE, mined: { blocks: 4, share: 0.3, choice: mined }, open })
+}
+
 /** Does to a host what a plan says, and submits the rest. Stops before something of which the model does not know the outcome. */
 export async function runWide<At extends Host>(
   plan: WidePlan,
   open: Parameters<typeof Run.start<At>>[0]['open'],
 ): Promise<Run<At>> {
-  const { deeds, mined, rest } = plan
-  const run = await Run.start({ deeds, shape: WIDE, mined: { blocks: 4, share: 0.3, choice: mined }, open })
+  const { rest } = plan
+  const run = await startWide(plan, open)
   for (const each of plan.happenings) {
     await run.happen(each)
     if (run.mayTie) return run
