@@ -346,6 +346,8 @@ export interface FrontierReader {
 
 /** What topics hold. */
 export interface AdmissionsReader {
+  /** How many scores there are to a millisecond: they count from the time when the store was made, since 1970. */
+  readonly scoresPerMs: number
   /** The topics that hold an output. */
   of(outpoint: Outpoint): Promise<AdmissionRecord[]>
   /** Every admission of these outputs. */

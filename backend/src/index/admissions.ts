@@ -7,7 +7,7 @@ import type { Journal } from './journal.js'
  * How finely scores divide a place in the log, so that what becomes offerable with one fact does not tie. Engines take scores only as
  * whole numbers below 2^53 (`GASP.js` of `@bsv/gasp`): so they are these parts of the milliseconds of the base, until the year 2248.
  */
-const SCORES_A_FACT = 1024
+export const SCORES_A_FACT = 1024
 
 /** The score before the first, as peers are given it. @param base The setting of the log, in milliseconds since 1970. */
 export function firstScore(base: number): number {

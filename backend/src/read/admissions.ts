@@ -1,7 +1,7 @@
 import type { Row, Sql } from '../facts/connection.js'
 import type { AdmissionsReader } from '../graph/graph-store.js'
 import type { AdmissionRecord } from '../graph/records.js'
-import { decodeTopic, encodeTopic, firstScore } from '../index/admissions.js'
+import { decodeTopic, encodeTopic, firstScore, SCORES_A_FACT } from '../index/admissions.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
 /** No output has this index. */
@@ -14,6 +14,7 @@ export function admissionsIn(reader: Reader): AdmissionsReader {
   const of = (sql: Sql, { txid, vout }: AdmissionRecord['outpoint']): AdmissionRecord[] =>
     sql.all(OF_OUTPOINT, blobOf(txid), vout).map(recordBy(sql))
   return {
+    scoresPerMs: SCORES_A_FACT,
     of: async (outpoint) => reader.answer((sql) => of(sql, outpoint)),
     among: (outpoints) => reader.each(outpoints, of),
     ofTransaction: (txid) => ofTransactions([txid]),

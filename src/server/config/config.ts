@@ -112,8 +112,8 @@ const settings = {
   host: z.string().default('127.0.0.1'),
   /** The folder of the embedded store. */
   dataDir: z.string().default('./data'),
-  /** What the store is made of: facts and an index that follows from them, or tables that each write changes. */
-  storage: z.enum(['tables', 'facts'], 'must be tables or facts').default('tables'),
+  /** What the embedded store is made of: facts and an index that follows from them, or tables that each write changes. */
+  storage: z.enum(['tables', 'facts'], 'must be tables or facts').default('facts'),
   /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
   knexUrl: z
     .string()

@@ -262,14 +262,14 @@ async function recordOf(
   { outpoint, score }: AdmissionRecord,
   { graph, values, sats, block, spend }: RecordOptions,
 ): Promise<OutputRecord> {
-  const { transactions } = graph
+  const { transactions, admissions } = graph
   const proof = (await transactions.raw(outpoint.txid))?.proof
   const index = proof && indexOf(outpoint.txid, proof)
   const satoshis = sats === 'true' ? (values?.[outpoint.vout] ?? (await valueIn(outpoint, graph))) : undefined
   const spender = spend === 'true' ? await transactions.spenderOf(outpoint) : undefined
   return {
     outpoint: formatOutpoint(outpoint),
-    score: proof === undefined ? score / 1000 : proof.height + (index ?? 0) / 1e9,
+    score: proof === undefined ? score / admissions.scoresPerMs / 1000 : proof.height + (index ?? 0) / 1e9,
     ...(satoshis !== undefined && { satoshis }),
     ...(block === 'true' && proof && { blockHeight: proof.height }),
     ...(block === 'true' && index !== undefined && { blockIdx: index }),

@@ -14,7 +14,7 @@ interface AdmittingNode {
   backlog?: { done(): Promise<void> } | undefined
 }
 
-const ALL_TOPICS = Object.values(TOPICS)
+const ALL_TOPICS: string[] = Object.values(TOPICS)
 
 /**
  * Submits a BEEF of a transaction to all topics, verified like any submission.
@@ -72,6 +72,7 @@ async function admit(node: AdmittingNode, txid: string, submit: () => Promise<ST
     if (outputs > 0) return { kind: 'known' }
     // A topic without a refusal has it already; another may give several refusals.
     if (new Set(refusals.map(({ topic }) => topic)).size < ALL_TOPICS.length) return { kind: 'known' }
+    refusals.sort((one, other) => ALL_TOPICS.indexOf(one.topic) - ALL_TOPICS.indexOf(other.topic))
     return {
       kind: 'passed over',
       why: refusals.map(({ code, message }) => `${code}: ${message}`).join('; '),

@@ -125,7 +125,6 @@ describe('on the one server that there is', () => {
     return { server, writer: server }
   }
   readersOf(one)
-  readersOfSql(one)
 })
 
 onEachSharedEngine('on another server of the same', (databases) => {

@@ -218,7 +218,11 @@ test('SEED=none leaves a server empty', async () => {
   expect((await ask(await running.url, '/svc/names/mine/hey')).status).toBe(404)
   await stop(running)
   expect((await running.ended).stderr).toBe('')
-  expect(Object.values(storedRows(env.DATA_DIR ?? '')).flat()).toEqual([])
+  const { log, pending, setting } = storedRows(env.DATA_DIR ?? '')
+  expect({ log, pending, setting }).toEqual({
+    ...{ log: [], pending: [] },
+    setting: [JSON.stringify({ name: 'tracker', value: 'scripts-only' })],
+  })
 })
 
 test.each([

@@ -78,6 +78,7 @@ test.each([
   ['for coins', ['mine', 'alice', '--key-file', import.meta.filename, '--coins', WIF]],
   ['for a command', [WIF]],
   ['for a backup', ['restore', WIF]],
+  ['for a copy', ['copy', WIF, WIF]],
   ['for a folder', ['import', WIF]],
 ])('a private key %s is not printed', async (_, args) => {
   const env = { ...SETTINGS, DATA_DIR: await servers.folder(), LOG_LEVEL: 'debug' }
@@ -128,11 +129,14 @@ describe('a pipe', () => {
   })
 
   test.each([
-    ['import', (path: string) => ['import', path]],
-    ['restore', (path: string) => ['restore', path]],
-  ])('is not for %s, which reads its file twice', async (_, args) => {
-    const path = await pipe()
-    const { code, stderr } = await cli.run(args(path), { DATA_DIR: await servers.folder() })
+    ['import', {}],
+    // Fails before it asks the database.
+    ['restore', { KNEX_URL: `mysql://root:root@127.0.0.1:${port}/minetree` }],
+  ])('is not for %s, which reads its file twice', async (command, place) => {
+    const { code, stderr } = await cli.run([command, await pipe()], {
+      DATA_DIR: await servers.folder(),
+      ...place,
+    })
     expect(code).not.toBe(0)
     expect(stderr).toMatch(/neither a file nor a folder|is not a file/)
   })

@@ -161,7 +161,7 @@ describe('on SQLite', () => {
     async () => {
       const folder = join(await servers.folder(), 'nothing')
       const file = await backupFile()
-      const { code, stderr } = await cli.run(['backup', file], { DATA_DIR: folder })
+      const { code, stderr } = await cli.run(['backup', file], { STORAGE: 'tables', DATA_DIR: folder })
       expect({ code, stderr }).toEqual({
         code: 1,
         stderr: `minetree: ${folder}: there is no store in ${folder}\n`,

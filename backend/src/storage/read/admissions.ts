@@ -11,6 +11,7 @@ export function admissionsIn(
   { unspentOfTopic }: Pick<Lookups, 'unspentOfTopic'>,
 ): AdmissionsReader {
   return {
+    scoresPerMs: 1,
     async of(outpoint) {
       const own = outpointColumns(outpoint)
       return (await rows.all('graph_admissions', own, { sort: { topic: 1 } })).map(admissionOf)

@@ -10,7 +10,7 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     port: 8080,
     host: '127.0.0.1',
     dataDir: './data',
-    storage: 'tables',
+    storage: 'facts',
     profile: PROFILES.local,
     setTerms: {},
     terms: {

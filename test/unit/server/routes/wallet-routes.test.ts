@@ -32,8 +32,10 @@ const pages = chain.spend({
   })),
 })
 let server: TestServer
+let before: number
 
 beforeAll(async () => {
+  before = Date.now() / 1000
   server = await servers.start({ ...treeOf(chain.deployment), ADMIN_TOKEN })
   for (const mint of [chain.genesis, a]) expect((await server.submit(beefOf(mint))).status).toBe(200)
   expect((await server.submit(beefOf(pages, { with: [funding] }), ['tm_ordinals'])).status).toBe(200)
@@ -132,6 +134,27 @@ describe('an output', () => {
   test('of the tree has a value, too', async () => {
     const { json } = await server.ask(`/svc/txo/${a.outpoint(0)}?sats=true&spend=false`)
     expect(json).toEqual({ outpoint: a.outpoint(0), score: a.height, satoshis: 1 })
+  })
+
+  test('that is not mined has seconds since 1970, which no height reaches, in order of admission', async () => {
+    const scores: number[] = []
+    const coin = chain.spend({
+      inputs: [],
+      outputs: [1, 1].map((satoshis) => ({ satoshis, lockingScript: OPEN_LOCK })),
+    })
+    for (const vout of [1, 0]) {
+      const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(`${vout}`) })
+      const inputs = [{ transaction: coin, vout }]
+      const unmined = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+      const beef = beefOf(unmined, { with: [coin], proven: false })
+      expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
+      const { json } = await server.ask(`/svc/txo/${unmined.outpoint(0)}`)
+      scores.push((json as { score: number }).score)
+    }
+    const [first = 0, second = 0] = scores
+    expect(first).toBeGreaterThanOrEqual(before)
+    expect(second).toBeGreaterThan(first)
+    expect(second).toBeLessThan(Date.now() / 1000 + 1)
   })
 
   test('that no topic holds is not here, spent or not, by whatever a stranger has stored', async () => {
