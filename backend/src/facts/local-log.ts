@@ -33,7 +33,7 @@ export class LocalLog {
   }
 
   /** @returns The fact in its place; undefined if one of this kind and key is in the log already. */
-  insert({ kind, key, body }: NewFact): Fact | undefined {
+  insert({ kind, key, body }: NewFact, at = Date.now()): Fact | undefined {
     const isLong = body.length > CHUNK_BYTES
     if (isLong) {
       if (this.has(kind, key)) return undefined
@@ -46,7 +46,6 @@ export class LocalLog {
         )
       }
     }
-    const at = Date.now()
     const seq = this.sql.insert(
       `insert into ${this.log} (kind, key, at, length, body) values (?, ?, ?, ?, ?) on conflict (kind, key) do nothing`,
       ...[kind, key, at, body.length, isLong ? null : body],

@@ -16,6 +16,16 @@ create table if not exists log_meta (name text primary key, value) without rowid
 `
 
 /**
+ * Makes the tables of a copy of another log, with the id of that, which it must have if it is there. Places are taken one after another:
+ * none is skipped.
+ */
+export function makeMirror(sql: Sql, id: string): void {
+  sql.exec(SCHEMA.replace(' autoincrement', ''))
+  sql.exec(STATE_SCHEMA)
+  sql.run("insert into log_meta values ('id', ?) on conflict (name) do update set value = excluded.value", id)
+}
+
+/**
  * Makes the tables of a log with those of `state`, and its identity, if the file has none yet.
  *
  * @param options.base What scores are counted from: milliseconds since 1970.

@@ -167,10 +167,12 @@ export class Pending {
     this.count(isWaiting, { transactions: 1, bytes: raw.length })
   }
 
-  prove(txid: string, proof: NonNullable<TransactionRecord['proof']>): void {
+  /** @param proof Undefined: it has none any more. */
+  prove(txid: string, proof: TransactionRecord['proof']): void {
+    const { height = null, root, merklePath = null } = proof ?? {}
     this.sql.run(
       'update pending set height = ?, root = ?, merkle_path = ? where txid = ?',
-      ...[proof.height, fromHex(proof.root), proof.merklePath, fromHex(txid)],
+      ...[height, root === undefined ? null : fromHex(root), merklePath, fromHex(txid)],
     )
   }
 

@@ -50,8 +50,17 @@ export async function catchUp(
   }
 }
 
-/** Applies some of the facts that an index lacks, in one commit. @returns Whether there were any. */
-export function applyNext({ log, indexFile }: Derivation, index: Index): boolean {
+/**
+ * Applies some of the facts that an index lacks, in one commit.
+ *
+ * @param onApplied May take what that has changed.
+ * @returns Whether there were any.
+ */
+export function applyNext(
+  { log, indexFile }: Derivation,
+  index: Index,
+  onApplied: () => void = () => {},
+): boolean {
   const facts = log.after(index.cursor, { limit: PAGE, maxBytes: PAGE_BYTES })
   if (facts.length === 0) return false
   for (const fact of facts) assertIntact(log, fact)
@@ -65,6 +74,7 @@ export function applyNext({ log, indexFile }: Derivation, index: Index): boolean
     index.restore(mark)
     throw error
   }
+  onApplied()
   index.takeAdmitted()
   index.takeFlips()
   index.takeChanges()

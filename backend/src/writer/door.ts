@@ -112,6 +112,20 @@ export class Door {
     return outcome
   }
 
+  /** The pending transactions that may count or be needed because of facts that were applied. */
+  affected(): string[] {
+    this.collect()
+    const found = [...this.queue]
+    this.takeOutcome()
+    return found
+  }
+
+  /** Tries pending transactions again. */
+  retryPending(txids: readonly string[]): void {
+    for (const txid of txids) this.queue.add(txid)
+    this.drain()
+  }
+
   /** See `Writer.record`. */
   record(
     transactions: readonly TransactionRecord[],

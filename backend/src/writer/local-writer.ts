@@ -53,6 +53,13 @@ interface Done<Result> extends Written {
   admitted: Recorded['admitted']
 }
 
+/** Tasks that were run, and are not committed yet. */
+export interface Trial {
+  outcomes: Outcome[]
+  mark: ReturnType<Index['mark']>
+  totals: ReturnType<Pending['mark']>
+}
+
 /** The index with what is needed to write. */
 interface Opened {
   index: Index
@@ -67,33 +74,37 @@ export class LocalWriter implements Writer {
   readonly opened: Promise<void>
   readonly since = new BusySince()
   private readonly folder: string
-  private readonly logFile: Sql
-  private readonly indexFile: Sql
-  private readonly log: LocalLog
-  private readonly state: State
-  private readonly pending: Pending
+  protected readonly logFile: Sql
+  protected readonly indexFile: Sql
+  protected readonly log: LocalLog
+  protected readonly state: State
+  protected readonly pending: Pending
   /** What needs the index waits here until that is equal to the log. */
-  private readonly queue = new WriteQueue((tasks) => this.commit(tasks), this.since)
+  protected readonly queue = new WriteQueue((tasks) => this.commit(tasks), this.since)
   /** What needs the log alone does not wait for it. */
   private readonly early = new WriteQueue((tasks) => this.commitLog(tasks), this.since)
-  private current: Opened | undefined
+  protected current: Opened | undefined
   /** Whether the log may have facts that the index lacks. */
-  private mayLag = true
+  protected mayLag = true
   private progress: WriterStatus = { state: 'rebuilding', done: 0 }
   private readonly listeners: ((status: WriterStatus) => void)[] = []
   private deriving: Promise<void> = Promise.resolve()
-  private isClosing = false
+  protected isClosing = false
   private reportOpened: (() => void) | undefined
   private reportFailure: ((error: unknown) => void) | undefined
 
-  /** Opens the files in a folder, or makes them. */
-  constructor({ folder }: { folder: string }) {
+  /**
+   * Opens the files in a folder, or makes them.
+   *
+   * @param make Makes the tables of the log.
+   */
+  constructor({ folder }: { folder: string }, make: (logFile: Sql) => void = makeLog) {
     mkdirSync(folder, { recursive: true })
     const files = storeFiles(folder)
     this.folder = folder
     this.logFile = new Sql(files.log)
     this.logFile.exec(LOG_PRAGMAS)
-    makeLog(this.logFile)
+    make(this.logFile)
     this.log = new LocalLog(this.logFile)
     this.state = new State(this.logFile)
     this.pending = new Pending(this.logFile)
@@ -223,7 +234,7 @@ export class LocalWriter implements Writer {
     this.indexFile.close()
   }
 
-  private async open(admission: AdmissionOptions): Promise<void> {
+  protected async open(admission: AdmissionOptions): Promise<void> {
     const { log, logFile, indexFile, pending } = this
     this.current = undefined
     const index = openIndex(this.files, { rules: admission.rules })
@@ -248,7 +259,7 @@ export class LocalWriter implements Writer {
     for (const listener of this.listeners) listener(status)
   }
 
-  private get files(): { log: LocalLog; indexFile: Sql } {
+  protected get files(): { log: LocalLog; indexFile: Sql } {
     return { log: this.log, indexFile: this.indexFile }
   }
 
@@ -278,7 +289,8 @@ export class LocalWriter implements Writer {
     await (this.current === undefined ? this.early : this.queue).add(work)
   }
 
-  private commitLog(tasks: Task[]): Outcome[] {
+  /** Commits tasks that concern the log alone. */
+  protected commitLog(tasks: Task[]): Outcome[] | Promise<Outcome[]> {
     const { logFile } = this
     this.mayLag = true
     logFile.exec('begin immediate')
@@ -296,29 +308,51 @@ export class LocalWriter implements Writer {
    * Commits the log, and then the index. What ends the process in between leaves facts that the index lacks, and so does a disk that
    * is full: they are applied before the next commit, or at the next start.
    */
-  private commit(tasks: Task[]): Outcome[] {
+  protected commit(tasks: Task[]): Outcome[] | Promise<Outcome[]> {
+    return this.keep(this.tryOut(tasks))
+  }
+
+  /** Runs tasks, and leaves open what they changed in both files. */
+  protected tryOut(tasks: Task[]): Trial {
     const { logFile, indexFile, pending } = this
-    const { index, door } = this.current as Opened
-    while (this.mayLag && applyNext(this.files, index)) {
-      // Until the index has all facts.
-    }
+    const { index } = this.current as Opened
+    if (this.mayLag) this.applyMissing()
     this.mayLag = true
-    const [mark, totals] = [index.mark(), pending.mark()]
-    let changed: Changes
-    let outcomes: Outcome[]
+    const trial = { mark: index.mark(), totals: pending.mark() }
     try {
       logFile.exec('begin immediate')
       indexFile.exec('begin immediate')
-      outcomes = tasks.length === 1 ? tasks.map(({ run }) => ({ done: run() })) : this.runEach(tasks)
-      logFile.exec('commit')
+      const outcomes = tasks.length === 1 ? tasks.map(({ run }) => ({ done: run() })) : this.runEach(tasks)
+      return { ...trial, outcomes }
+    } catch (error) {
+      this.undo(trial)
+      throw error
+    }
+  }
+
+  /**
+   * Applies the facts that the index lacks.
+   *
+   * @param onApplied Gets the pending transactions that may count or be needed because of that.
+   */
+  protected applyMissing(onApplied: (txids: string[]) => void = () => {}): void {
+    const { index, door } = this.current as Opened
+    while (applyNext(this.files, index, () => onApplied(door.affected()))) {
+      // Until it has all of them.
+    }
+  }
+
+  protected keep(trial: Trial): Outcome[] {
+    const { index, door } = this.current as Opened
+    const { outcomes } = trial
+    let changed: Changes
+    try {
+      this.logFile.exec('commit')
       commitIndex(this.files, { index, last: door.last })
       changed = index.takeChanges()
       this.mayLag = false
     } catch (error) {
-      for (const file of [logFile, indexFile]) if (file.inTransaction) file.exec('rollback')
-      index.restore(mark)
-      pending.restore(totals)
-      door.takeOutcome()
+      this.undo(trial)
       throw error
     }
     for (const outcome of outcomes) {
@@ -326,6 +360,15 @@ export class LocalWriter implements Writer {
       if (done !== undefined) done.changed = changed
     }
     return outcomes
+  }
+
+  protected undo({ mark, totals }: Omit<Trial, 'outcomes'>): void {
+    const { logFile, indexFile, pending } = this
+    const { index, door } = this.current as Opened
+    for (const file of [logFile, indexFile]) if (file.inTransaction) file.exec('rollback')
+    index.restore(mark)
+    pending.restore(totals)
+    door.takeOutcome()
   }
 
   /** Runs tasks, each in a savepoint of its own, so that one that fails takes nobody with it. */

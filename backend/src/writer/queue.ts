@@ -38,7 +38,7 @@ export class WriteQueue {
    * @param since Gets the time when the current group began, for those who wait in other threads.
    */
   constructor(
-    private readonly commit: (tasks: Task[]) => Outcome[],
+    private readonly commit: (tasks: Task[]) => Outcome[] | Promise<Outcome[]>,
     private readonly since = new BusySince(),
   ) {}
 
@@ -86,7 +86,7 @@ export class WriteQueue {
       if (tasks.length === 0) continue
       this.since.begin()
       try {
-        const outcomes = this.commit(tasks)
+        const outcomes = await this.commit(tasks)
         for (const [index, { resolve, reject }] of tasks.entries()) {
           const outcome = outcomes[index]
           if (outcome !== undefined && 'done' in outcome) resolve(outcome.done)

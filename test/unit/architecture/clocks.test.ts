@@ -14,6 +14,8 @@ const WALL_CLOCK: Record<string, string> = {
   'src/client/own-headers.ts': 'compares the times of blocks',
   'backend/src/facts/log-file.ts': 'what scores count from, once in the life of a log',
   'backend/src/facts/local-log.ts': 'says when a fact came',
+  'backend/src/writer/mirror.ts': 'says when facts came',
+  'backend/src/writer/shared-writer.ts': 'what scores count from, once in the life of a log',
   'backend/src/storage/write/admission-tables.ts': 'what scores count from, once in the life of a store',
   'src/server/store/facts/copy-log.ts': 'the base of the next scores',
   'src/server/store/facts/retention.ts': 'when content was blocked, and how old a fact is',

@@ -1,0 +1,291 @@
+import { randomBytes } from 'node:crypto'
+import type { Row, Sql } from '../facts/connection.js'
+import type { LocalLog } from '../facts/local-log.js'
+import { FACT, type FactKind, type NewFact, readUint32, uint32 } from '../facts/log.js'
+import { register, registerFact } from '../facts/registers.js'
+import { CHANGE, type LogRow, type NewRow, type Place, type SharedLog, START } from '../facts/shared-log.js'
+import type { Pending, State } from '../facts/state.js'
+import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
+import { candidateOf } from './pending-graph.js'
+
+export interface MirrorOptions {
+  shared: SharedLog
+  logFile: Sql
+  log: LocalLog
+  pending: Pending
+  state: State
+}
+
+/** How much is read at once. */
+const PAGE = { limit: 1000, maxBytes: 8 * 1024 * 1024 }
+const ALL = { limit: -1, maxBytes: Number.POSITIVE_INFINITY }
+
+/** Which rows of state a transaction has changed. */
+const CAPTURE = `
+create temp table if not exists captured (place integer primary key, subject text not null, txid blob not null, is_new integer not null);
+create temp trigger if not exists pending_added after insert on main.pending
+  begin insert into captured (subject, txid, is_new) values ('pending', new.txid, 1); end;
+create temp trigger if not exists pending_changed after update on main.pending
+  begin insert into captured (subject, txid, is_new) values ('pending', new.txid, 0); end;
+create temp trigger if not exists pending_deleted after delete on main.pending
+  begin insert into captured (subject, txid, is_new) values ('pending', old.txid, 0); end;
+create temp trigger if not exists held_added after insert on main.held
+  begin insert into captured (subject, txid, is_new) values ('held', new.txid, 1); end;
+create temp trigger if not exists held_deleted after delete on main.held
+  begin insert into captured (subject, txid, is_new) values ('held', old.txid, 0); end;
+`
+const CAPTURED =
+  'select subject, txid, max(is_new) as is_new from captured group by subject, txid order by min(place)'
+
+/** A change of what is pending or held. */
+interface Change {
+  /** Undefined if other gateways know it already, or need not know. As of registers, the highest number of a subject counts. */
+  row?: NewRow
+  /** The keys of earlier ones whose bytes nobody needs any more. */
+  replaces: Uint8Array[]
+}
+
+/**
+ * The copy of a shared log in the files of this gateway: readers and the door find there what they find in a log of their own. What is
+ * pending or held is the same for all gateways, as each change of it has its place among the facts. Only what was refused and waits is
+ * of one gateway.
+ */
+export class Mirror {
+  /** The keys of changes that others have replaced, once that is committed. */
+  private replaced: Uint8Array[] = []
+
+  constructor(private readonly options: MirrorOptions) {
+    options.logFile.exec(CAPTURE)
+  }
+
+  /** How far it was read. */
+  get place(): Place {
+    const stored = this.options.logFile.get("select value from log_meta where name = 'place'")
+    return stored === undefined ? START : (JSON.parse(stored.value) as Place)
+  }
+
+  /**
+   * Some of what the shared log has after this copy. Nothing of it is stored yet.
+   *
+   * @throws as `SharedLog.after`.
+   */
+  async read(): Promise<{ rows: LogRow[]; isLast: boolean }> {
+    const { place } = this
+    const rows = await this.options.shared.after(place, PAGE)
+    for (const [index, { seq }] of rows.entries())
+      if (seq !== place.seq + 1 + index)
+        throw new Error(`the log has a row at place ${seq}, and none at ${place.seq + 1 + index}`)
+    const bytes = rows.reduce((sum, { body }) => sum + (body?.length ?? 0), 0)
+    return { rows, isLast: rows.length < PAGE.limit && bytes < PAGE.maxBytes / 2 }
+  }
+
+  /** Stores rows that were read, in a transaction of its own. */
+  store(rows: readonly LogRow[]): void {
+    const { logFile, pending } = this.options
+    const last = rows.at(-1)
+    if (last === undefined) return
+    const totals = pending.mark()
+    logFile.exec('begin immediate')
+    try {
+      for (const row of rows) this.storeRow(row)
+      this.end(last)
+      logFile.exec('commit')
+    } catch (error) {
+      if (logFile.inTransaction) logFile.exec('rollback')
+      pending.restore(totals)
+      throw error
+    }
+  }
+
+  /**
+   * Brings what this gateway has written in its open transaction into the shared log: facts at the places that they have here, and then
+   * what changed of the state.
+   *
+   * @returns Whether it is there. Otherwise others were first: it is to be rolled back, and tried again after theirs.
+   * @throws as `SharedLog.insert`.
+   */
+  async append(): Promise<boolean> {
+    const { shared, log, logFile } = this.options
+    const { seq } = this.place
+    const all = this.changes()
+    const changes = all.flatMap(({ row }) => row ?? [])
+    const facts = log.after(seq, ALL)
+    if (facts.length + changes.length === 0) return true
+    for (const change of changes) log.insert(placeOf(change))
+    const [first, id, at] = [seq + 1, randomBytes(8), Date.now()]
+    const rows = [...facts, ...changes]
+    if (facts.at(-1) !== undefined && facts.at(-1)?.seq !== seq + facts.length)
+      throw new Error(`the copy of the log has a gap after place ${seq}`)
+    if (!(await shared.insert({ first, id, at, rows }))) return false
+    logFile.run('update log set at = ? where seq >= ?', at, first)
+    this.end({ seq: seq + rows.length, first, batch: toHex(id) })
+    this.replaced.push(...all.flatMap(({ replaces }) => replaces))
+    return true
+  }
+
+  /** Whether a pending transaction is one that was refused here, of which other gateways know nothing. */
+  isOwn(txid: string): boolean {
+    return !this.latest(`pending ${txid}`).isThere
+  }
+
+  /** Has the shared log forget the bytes that nobody needs any more. What cannot be reached keeps them. */
+  async tidy(): Promise<void> {
+    const keys = this.replaced.splice(0)
+    if (keys.length > 0) await this.options.shared.discard(keys).catch(() => {})
+  }
+
+  /** Empties the copy: the log is another one. */
+  clear(): void {
+    const { logFile, pending } = this.options
+    logFile.exec('begin immediate')
+    for (const table of ['log', 'chunk', 'pending', 'pending_spend', 'held'])
+      logFile.run(`delete from ${table}`)
+    logFile.run("delete from log_meta where name = 'place'")
+    logFile.run('delete from captured')
+    logFile.exec('commit')
+    pending.restore(undefined)
+  }
+
+  private end({ seq, first, batch }: Place): void {
+    const { logFile } = this.options
+    const value = JSON.stringify({ seq, first, batch })
+    logFile.run(
+      "insert into log_meta values ('place', ?) on conflict (name) do update set value = excluded.value",
+      value,
+    )
+    logFile.run('delete from captured')
+  }
+
+  private storeRow(row: LogRow): void {
+    const { log, pending } = this.options
+    const { kind, key, body, at } = row
+    const isChange = kind === CHANGE
+    const placed = log.insert(isChange ? placeOf({ key, body }) : { kind, key, body: body ?? EMPTY }, at)
+    if (placed?.seq !== row.seq) throw new Error(`the fact at place ${row.seq} of the log is there twice`)
+    if (isChange) this.applyChange(key, body)
+    else if (kind === FACT.transaction) pending.delete(toHex(key))
+  }
+
+  private applyChange(key: Uint8Array, body: Uint8Array | undefined): void {
+    // It was discarded: another change comes, or the transaction itself.
+    if (body === undefined) return
+    const [subject = '', txid = ''] = readUtf8(key.subarray(0, -NUMBER_BYTES)).split(' ')
+    if (subject === 'held') this.applyHeld(txid, body)
+    else this.applyPending(txid, body)
+  }
+
+  private applyHeld(txid: string, body: Uint8Array): void {
+    const { state } = this.options
+    if (body.length === 0) state.release(txid)
+    else {
+      const { head, bytes: beef } = readChange<HeldHead>(body)
+      state.hold({ txid, lock: head, beef }, { maxCount: Number.POSITIVE_INFINITY })
+    }
+  }
+
+  private applyPending(txid: string, body: Uint8Array): void {
+    const { pending } = this.options
+    if (body.length === 0) {
+      pending.delete(txid)
+      return
+    }
+    const { head, bytes: raw } = readChange<PendingHead>(body)
+    const { isWaiting, client } = head
+    const proof = head.proof && { ...head.proof, merklePath: fromHex(head.proof.merklePath) }
+    if (raw.length === 0) {
+      pending.setWaiting(txid, isWaiting)
+      pending.prove(txid, proof)
+    } else {
+      // Its place among the others is this one, also if it was refused here.
+      pending.delete(txid)
+      const record = { txid, raw, ...(proof && { proof }) }
+      pending.add(record, candidateOf(record).spends, { isWaiting, client })
+    }
+  }
+
+  private changes(): Change[] {
+    return this.options.logFile
+      .all(CAPTURED)
+      .map(({ subject, txid, is_new }) => this.changeOf(subject, txid, is_new === 1))
+  }
+
+  private changeOf(table: 'pending' | 'held', key: Buffer, isNew: boolean): Change {
+    const { logFile, log } = this.options
+    const subject = `${table} ${toHex(key)}`
+    const { n, isThere } = this.latest(subject)
+    const row = logFile.get(`select * from ${table} where txid = ?`, key)
+    const change = (body: Uint8Array): Pick<Change, 'row'> => ({
+      row: { kind: CHANGE, key: changeKey(subject, n + 1), body },
+    })
+    if (row === undefined) {
+      const replaces = Array.from({ length: n }, (_, index) => changeKey(subject, index + 1))
+      // A fact says as much.
+      const isSaid = !isThere || log.has(FACT.transaction, key)
+      return { replaces, ...(!isSaid && change(EMPTY)) }
+    }
+    if (table === 'held') return { replaces: [], ...change(writeChange(heldHead(row), row.beef)) }
+    if (!isThere && row.waiting === 1) return { replaces: [] }
+    const bytes = isThere && !isNew ? EMPTY : row.raw
+    return { replaces: [], ...change(writeChange(pendingHead(row), bytes)) }
+  }
+
+  /** The number of the last change of a subject, and whether it is there after that. */
+  private latest(subject: string): { n: number; isThere: boolean } {
+    const [from, to] = [changeKey(subject, 0), changeKey(subject, MOST)]
+    const last = this.options.log.lastBetween(CHANGE as FactKind, from, to)
+    if (last === undefined) return { n: 0, isThere: false }
+    return { n: readUint32(last.key, last.key.length - NUMBER_BYTES), isThere: last.body.length > 0 }
+  }
+}
+
+/** The first fact of a log that has none. @param base Milliseconds since 1970. */
+export function firstFact(base: number): NewFact {
+  return registerFact(register.setting('base'), 1, String(base))
+}
+
+const EMPTY = new Uint8Array(0)
+const NUMBER_BYTES = 4
+const MOST = 2 ** 24 - 1
+
+interface PendingHead {
+  isWaiting: boolean
+  client?: string | undefined
+  proof?: { height: number; root: string; merklePath: string }
+}
+
+interface HeldHead {
+  height: number
+  time: number
+}
+
+function pendingHead({ waiting, client, height, root, merkle_path }: Row): PendingHead {
+  return {
+    isWaiting: waiting === 1,
+    ...(client !== null && { client }),
+    ...(height !== null && { proof: { height, root: toHex(root), merklePath: toHex(merkle_path) } }),
+  }
+}
+
+function heldHead({ lock_height, lock_time }: Row): HeldHead {
+  return { height: lock_height, time: lock_time }
+}
+
+function changeKey(subject: string, n: number): Uint8Array {
+  return joinBytes([utf8(subject), uint32(n)])
+}
+
+/** What stands for a change in the copy of the log: its place, and whether its subject is there after it. */
+function placeOf({ key, body }: Pick<LogRow, 'key' | 'body'>): NewFact {
+  return { kind: CHANGE as FactKind, key, body: body?.length === 0 ? EMPTY : Uint8Array.of(1) }
+}
+
+/** A change: the length of its head (32 bits, big-endian), its head as JSON, and bytes. */
+function writeChange(head: PendingHead | HeldHead, bytes: Uint8Array): Uint8Array {
+  const text = utf8(JSON.stringify(head))
+  return joinBytes([uint32(text.length), text, bytes])
+}
+
+function readChange<Head>(body: Uint8Array): { head: Head; bytes: Uint8Array } {
+  const end = NUMBER_BYTES + readUint32(body, 0)
+  return { head: JSON.parse(readUtf8(body.subarray(NUMBER_BYTES, end))) as Head, bytes: body.subarray(end) }
+}

@@ -1,0 +1,225 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Mutex } from 'async-mutex'
+import { makeMirror } from '../facts/log-file.js'
+import { OtherLogError, type SharedLog } from '../facts/shared-log.js'
+import type { AdmissionOptions } from '../graph/admission-rules.js'
+import { StoreUnavailableError } from '../graph/errors.js'
+import { steadyTime } from '../protocol/monotonic.js'
+import { LocalWriter } from './local-writer.js'
+import { firstFact, Mirror } from './mirror.js'
+import type { Outcome, Task } from './queue.js'
+
+/** How often a gateway that writes nothing asks what others have written, in milliseconds. */
+const POLL = 200
+/** For how long after a write of others one expects more of them, in milliseconds. */
+const COMPANY = 5000
+
+export interface SharedWriterOptions {
+  /** Of the copy of the log, and the index. */
+  folder: string
+  shared: SharedLog
+  /** How often what others have written is asked for, in milliseconds. */
+  poll?: number
+}
+
+/**
+ * A writer over a log that several gateways share. It tries writes on its own copy of the log, and inserts what they bring right after
+ * that: if another gateway was faster, it rolls back, applies what that one wrote, and tries again. So all gateways decide one after
+ * the other, and the index of each is that of one gateway that got all writes in the order of the log.
+ */
+export class SharedWriter extends LocalWriter {
+  private readonly mirror: Mirror
+  private readonly shared: SharedLog
+  private readonly mutex = new Mutex()
+  private readonly poll: number
+  private polling: NodeJS.Timeout | undefined
+  private admission: AdmissionOptions | undefined
+  /** When the log was read to its end for the last time, and when others wrote. */
+  private readAt = Number.NEGATIVE_INFINITY
+  private othersAt = Number.NEGATIVE_INFINITY
+  /** Until when others go first: this one has just written. */
+  private othersUntil = 0
+
+  private constructor({ folder, shared, poll = POLL }: SharedWriterOptions) {
+    super({ folder }, (logFile) => makeMirror(logFile, shared.id))
+    // What is lost of the copy is read again.
+    this.logFile.exec('pragma synchronous = normal')
+    const { logFile, log, pending, state } = this
+    this.shared = shared
+    this.poll = poll
+    this.mirror = new Mirror({ shared, logFile, log, pending, state })
+  }
+
+  /**
+   * Opens a folder, and brings the copy of the log in it up to date.
+   *
+   * @throws StoreUnavailableError if the log cannot be reached.
+   */
+  static async open(options: SharedWriterOptions): Promise<SharedWriter> {
+    const writer = new SharedWriter(options)
+    try {
+      await writer.mutex.runExclusive(() => writer.fill())
+    } catch (error) {
+      await writer.close()
+      throw error
+    }
+    writer.schedule()
+    return writer
+  }
+
+  /** For how many milliseconds nothing was heard of the log. */
+  get age(): number {
+    return steadyTime() - this.readAt
+  }
+
+  /** Applies what others have written by now. */
+  async follow(): Promise<void> {
+    if (this.current !== undefined) await this.queue.add(() => {})
+  }
+
+  override deriveBy(admission: AdmissionOptions): void {
+    this.admission = admission
+    super.deriveBy(admission)
+  }
+
+  override async close(): Promise<void> {
+    this.isClosing = true
+    clearTimeout(this.polling)
+    await super.close()
+    await this.mutex.runExclusive(() => this.shared.close())
+  }
+
+  protected override async open(admission: AdmissionOptions): Promise<void> {
+    await this.mutex.runExclusive(() => this.fill())
+    await super.open(admission)
+  }
+
+  protected override async commit(tasks: Task[]): Promise<Outcome[]> {
+    await this.letOthersWrite()
+    return await this.mutex.runExclusive(async () => {
+      const began = steadyTime()
+      for (;;) {
+        await this.applyOthers()
+        const outcomes = await this.tryShared(tasks)
+        if (outcomes === undefined) continue
+        this.othersUntil = this.hasCompany ? 2 * steadyTime() - began : 0
+        return outcomes
+      }
+    })
+  }
+
+  protected override async commitLog(tasks: Task[]): Promise<Outcome[]> {
+    const { logFile } = this
+    return await this.mutex.runExclusive(async () => {
+      for (;;) {
+        await this.fill()
+        this.mayLag = true
+        logFile.exec('begin immediate')
+        try {
+          const outcomes = tasks.map(({ run }) => ({ done: run() }))
+          if (await this.mirror.append()) {
+            logFile.exec('commit')
+            return outcomes
+          }
+        } finally {
+          if (logFile.inTransaction) logFile.exec('rollback')
+        }
+      }
+    })
+  }
+
+  /** @returns Undefined if others have written meanwhile: nothing was kept. */
+  private async tryShared(tasks: Task[]): Promise<Outcome[] | undefined> {
+    const trial = this.tryOut(tasks)
+    let isFirst: boolean
+    try {
+      isFirst = await this.mirror.append()
+    } catch (error) {
+      this.undo(trial)
+      throw error
+    }
+    if (!isFirst) {
+      this.undo(trial)
+      return undefined
+    }
+    const outcomes = this.keep(trial)
+    void this.mirror.tidy()
+    return outcomes
+  }
+
+  /** Applies what others have written to the copy of the log and to the index. */
+  private async applyOthers(): Promise<void> {
+    for (let isLast = false; !isLast; ) {
+      const read = await this.read()
+      isLast = read.isLast
+      if (read.rows.length === 0) return
+      this.othersAt = steadyTime()
+      this.mirror.store(read.rows)
+      this.applyMissing((retried) => this.retryOwn(retried))
+    }
+  }
+
+  /** Tries again what was refused here, and may count after what others wrote: they know nothing of it. */
+  private retryOwn(txids: readonly string[]): void {
+    const own = txids.filter((txid) => this.mirror.isOwn(txid))
+    if (own.length > 0) this.queue.add(() => this.current?.door.retryPending(own)).catch(() => {})
+  }
+
+  /** Brings the copy of the log up to date; the index is not open. */
+  private async fill(): Promise<void> {
+    for (let isLast = false; !isLast; ) {
+      const read = await this.read().catch((error: unknown) => {
+        if (!(error instanceof OtherLogError)) throw error
+        this.startOver()
+        return { rows: [], isLast: false }
+      })
+      isLast = read.isLast
+      this.mirror.store(read.rows)
+    }
+    if (this.mirror.place.seq > 0) return
+    const { logFile, log, mirror } = this
+    logFile.exec('begin immediate')
+    log.insert(firstFact(Date.now()))
+    const isFirst = await mirror.append()
+    logFile.exec(isFirst ? 'commit' : 'rollback')
+    if (!isFirst) await this.fill()
+  }
+
+  private async read(): ReturnType<Mirror['read']> {
+    try {
+      const read = await this.mirror.read()
+      if (read.isLast) this.readAt = steadyTime()
+      return read
+    } catch (error) {
+      if (!(error instanceof OtherLogError) || this.current === undefined) throw error
+      // Everything is derived again. What waits is answered that it may try again.
+      this.current = undefined
+      if (this.admission !== undefined) this.deriveBy(this.admission)
+      throw new StoreUnavailableError(error)
+    }
+  }
+
+  private startOver(): void {
+    this.mirror.clear()
+    this.indexFile.run("update meta set value = '' where name = 'log'")
+  }
+
+  private get hasCompany(): boolean {
+    return steadyTime() - this.othersAt < COMPANY
+  }
+
+  /** Who has just written would be first again: the others have to apply that. */
+  private async letOthersWrite(): Promise<void> {
+    const wait = this.othersUntil - steadyTime()
+    if (wait > 0 && this.hasCompany) await sleep(Math.min(wait, COMPANY))
+  }
+
+  private schedule(): void {
+    if (this.isClosing) return
+    this.polling = setTimeout(async () => {
+      await this.follow().catch(() => {})
+      this.schedule()
+    }, this.poll)
+    this.polling.unref()
+  }
+}

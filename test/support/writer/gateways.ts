@@ -1,0 +1,101 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { LocalLog } from '../../../backend/src/facts/local-log.js'
+import type { SharedLog } from '../../../backend/src/facts/shared-log.js'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
+import { canonicalRows } from '../../../backend/src/index/canonical.js'
+import { applyNext, openIndex } from '../../../backend/src/writer/catch-up.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { SharedWriter } from '../../../backend/src/writer/shared-writer.js'
+import { FakeChain } from '../protocol/fake-chain.js'
+
+/** Longer than any test: gateways follow when they are told. */
+const NEVER = 2 ** 30
+const PENDING = { maxTransactions: 100, maxBytes: 1024 * 1024 }
+
+export interface Gateway {
+  writer: SharedWriter
+  folder: string
+}
+
+/** Gateways over one log, each with files of its own. */
+export class Gateways {
+  readonly all: Gateway[] = []
+
+  constructor(
+    readonly chain = new FakeChain(),
+    private readonly options: Partial<AdmissionOptions> = {},
+  ) {}
+
+  get admission(): AdmissionOptions {
+    const { deployment } = this.chain
+    return {
+      rules: (onRefusal) => admissionRules({ deployment, onRefusal }),
+      pending: PENDING,
+      ...this.options,
+    }
+  }
+
+  async add(shared: SharedLog, folder = mkdtempSync(join(tmpdir(), 'gateway-'))): Promise<Gateway> {
+    const writer = await SharedWriter.open({ folder, shared, poll: NEVER })
+    writer.deriveBy(this.admission)
+    await writer.opened
+    const gateway = { writer, folder }
+    this.all.push(gateway)
+    return gateway
+  }
+
+  /** The index of each gateway, once it has followed, and that of a node alone which is given the same facts. */
+  async indexes(): Promise<Record<string, string[]>[]> {
+    for (const { writer } of this.all) await writer.follow()
+    return this.all.flatMap(({ folder }) => [indexIn(folder), this.rebuilt(folder)])
+  }
+
+  /** What is pending at each gateway and counts, in the order in which it came, and what is held. */
+  pending(): string[][] {
+    return this.all.map(({ folder }) =>
+      [
+        ...read(folder, 'select * from pending where waiting = 0 order by arrived'),
+        ...read(folder, 'select * from pending_spend where waiting = 0 order by txid, vout, spender'),
+        ...read(folder, 'select * from held order by txid'),
+      ].map(({ arrived, ...row }) => JSON.stringify(row)),
+    )
+  }
+
+  async close(): Promise<void> {
+    for (const { writer, folder } of this.all.splice(0)) {
+      await writer.close()
+      rmSync(folder, { recursive: true })
+    }
+  }
+
+  private rebuilt(folder: string): Record<string, string[]> {
+    const [logFile, memory] = [new Sql(storeFiles(folder).log), new Sql(':memory:')]
+    const files = { log: new LocalLog(logFile), indexFile: memory }
+    const index = openIndex(files, this.admission)
+    while (applyNext(files, index)) {
+      // A page after the other.
+    }
+    const rows = canonicalRows(memory, { scores: true })
+    for (const sql of [logFile, memory]) sql.close()
+    return rows
+  }
+}
+
+/** What a statement finds in the copy of the log of a gateway. */
+export function read(folder: string, statement: string): ReturnType<Sql['all']> {
+  const sql = new Sql(storeFiles(folder).log)
+  const rows = sql.all(statement)
+  sql.close()
+  return rows
+}
+
+export function indexIn(folder: string): Record<string, string[]> {
+  const sql = new Sql(storeFiles(folder).index)
+  const rows = canonicalRows(sql, { scores: true })
+  sql.close()
+  return rows
+}

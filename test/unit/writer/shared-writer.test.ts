@@ -1,0 +1,251 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { FACT } from '../../../backend/src/facts/log.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { MemoryLog, type MemoryRows } from '../../support/facts/memory-log.js'
+import { recordOf } from '../../support/protocol/block.js'
+import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
+import { Random } from '../../support/random.js'
+import { type Gateway, Gateways, read } from '../../support/writer/gateways.js'
+
+let rows: MemoryRows
+let gateways: Gateways
+beforeEach(() => {
+  rows = { id: 'ab'.repeat(16), rows: [] }
+  gateways = new Gateways()
+})
+afterEach(() => gateways.close())
+
+/** What is pending, but for its place. */
+async function open(): Promise<Gateway & { log: MemoryLog }> {
+  const log = new MemoryLog(rows)
+  return { log, ...(await gateways.add(log)) }
+}
+
+type Coin = [transaction: FakeTransaction, vout?: number]
+const one = { satoshis: 1, lockingScript: p2pkh(1) }
+
+function spend(coins: Coin[], outputs = [one]): FakeTransaction {
+  return gateways.chain.spend({
+    inputs: coins.map(([transaction, vout = 0]) => ({ transaction, vout })),
+    outputs,
+  })
+}
+
+function inscribe(coins: Coin[], text: string): FakeTransaction {
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
+  return spend(coins, [{ satoshis: 1, lockingScript }])
+}
+
+/** Submits a transaction with those that it is built on. Returns whether it counts. */
+async function submit({ writer }: Gateway, [subject, ...along]: FakeTransaction[]): Promise<boolean> {
+  const { lost } = await writer.record(
+    [subject, ...along].map((each) => recordOf(each as FakeTransaction)),
+    { subjects: [subject?.txid ?? ''], keepLost: { client: 'aa' } },
+  )
+  return lost.length === 0
+}
+
+async function expectEqual(): Promise<void> {
+  const [first, ...others] = await gateways.indexes()
+  for (const other of others) expect(other).toEqual(first)
+  const [pending, ...more] = gateways.pending()
+  for (const other of more) expect(other).toEqual(pending)
+}
+
+const facts = (): FakeTransaction['txid'][] =>
+  rows.rows.filter(({ kind }) => kind === FACT.transaction).map(({ key }) => Buffer.from(key).toString('hex'))
+
+test('what one gateway writes, another one has once it follows', async () => {
+  const [one, two] = [await open(), await open()]
+  const [ordinal, money] = [inscribe([], 'text'), spend([])]
+  await one.writer.record([recordOf(ordinal, 100)])
+  await one.writer.record([recordOf(money)])
+  await one.writer.hold(
+    { txid: 'cd'.repeat(32), lock: { height: 5, time: 6 }, beef: utf8('beef') },
+    { maxCount: 9 },
+  )
+  await expectEqual()
+  const built = inscribe([[ordinal], [money]], 'more')
+  expect((await two.writer.record([recordOf(built)])).admitted).toHaveLength(1)
+  expect(facts()).toEqual([ordinal, money, built].map(({ txid }) => txid))
+  await two.writer.release('cd'.repeat(32))
+  await expectEqual()
+  expect(read(one.folder, 'select txid from pending')).toEqual([])
+  expect(read(one.folder, 'select txid from held')).toEqual([])
+})
+
+test.each([
+  ['an ordinal', () => inscribe([], 'text')],
+  ['a coin that is pending', () => spend([])],
+])(
+  'of two that spend %s at once at two gateways, the one that is answered 200 counts everywhere',
+  async (_, make) => {
+    const [one, two] = [await open(), await open()]
+    const coin = make()
+    await submit(one, [coin])
+    const spenders = [inscribe([[coin]], 'a'), spend([[coin]])]
+    const answers = await Promise.all([
+      submit(one, [spenders[0] as FakeTransaction]),
+      submit(two, [spenders[1] as FakeTransaction, coin]),
+    ])
+    expect(answers.filter(Boolean)).toHaveLength(1)
+    await expectEqual()
+    // Nothing that was refused is in the log.
+    const lost = spenders[answers.indexOf(false)]?.txid
+    expect(facts()).not.toContain(lost)
+  },
+)
+
+test('what was refused at one gateway counts there once another one has recorded why', async () => {
+  const [one, two] = [await open(), await open()]
+  const coin = inscribe([], 'text')
+  const [winner, loser] = [spend([[coin]]), inscribe([[coin]], 'b')]
+  await submit(one, [coin])
+  expect(await submit(two, [winner])).toBe(true)
+  expect(await submit(one, [loser])).toBe(false)
+  expect(facts()).not.toContain(loser.txid)
+  await two.writer.sightings([{ txid: winner.txid, status: 'rejected' }])
+  await one.writer.follow()
+  await one.writer.follow()
+  expect(facts()).toContain(loser.txid)
+  await expectEqual()
+})
+
+test('refused submissions leave the log as it was', async () => {
+  const [one, two] = [await open(), await open()]
+  const coin = inscribe([], 'text')
+  await submit(one, [coin])
+  await submit(one, [spend([[coin]])])
+  const before = rows.rows.length
+  for (let index = 0; index < 30; index++)
+    expect(await submit(index % 2 === 0 ? one : two, [inscribe([[coin]], String(index))])).toBe(false)
+  expect(rows.rows.length).toBe(before)
+})
+
+test('a gateway that cannot reach the log answers so, and goes on', async () => {
+  const [one, two] = [await open(), await open()]
+  const [a, b, c] = ['a', 'b', 'c'].map((text) => inscribe([], text)) as [
+    FakeTransaction,
+    FakeTransaction,
+    FakeTransaction,
+  ]
+  one.log.onTheWay = () => {
+    throw new Error('the network is down')
+  }
+  await expect(submit(one, [a])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(await submit(two, [b])).toBe(true)
+  await one.writer.follow().catch(() => {})
+  one.log.onTheWay = () => {}
+  await one.writer.follow()
+  // Its answer is lost: it is there.
+  one.log.onTheWay = (call, when) => {
+    if (call === 'insert' && when === 'behind') throw new Error('the network is down')
+  }
+  await expect(submit(one, [c])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  one.log.onTheWay = () => {}
+  expect(await submit(one, [a])).toBe(true)
+  expect(facts()).toEqual([b, c, a].map(({ txid }) => txid))
+  await expectEqual()
+})
+
+test('a gateway that comes later, or again, derives the same', async () => {
+  const first = await open()
+  const [ordinal, money, gone] = [inscribe([], 'text'), spend([]), spend([])]
+  for (const each of [ordinal, money, gone]) await submit(first, [each])
+  await submit(first, [inscribe([[gone]], 'later')])
+  await open()
+  await expectEqual()
+  await first.writer.close()
+  gateways.all.shift()
+  const moved = spend([[ordinal]])
+  await submit(gateways.all[0] as Gateway, [moved])
+  await gateways.add(new MemoryLog(rows), first.folder)
+  await expectEqual()
+})
+
+test('gateways derive everything again where an earlier backup of the log was restored', async () => {
+  const [one, two] = [await open(), await open()]
+  const [kept, lost] = [inscribe([], 'kept'), inscribe([], 'lost')]
+  await submit(one, [kept])
+  await two.writer.follow()
+  const backup = [...rows.rows]
+  await submit(one, [lost])
+  await one.writer.follow()
+  rows.rows = backup
+  const other = inscribe([], 'other')
+  expect(await submit(two, [other])).toBe(true)
+  await expect(submit(one, [inscribe([], 'x')])).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+  expect(await submit(one, [inscribe([], 'y')])).toBe(true)
+  expect(facts()).not.toContain(lost.txid)
+  await expectEqual()
+})
+
+describe.each([1, 2, 3, 4, 5, 6])('random histories of three gateways at once, %d', (seed) => {
+  test('give one index, and exactly one of those that spend a coin is answered 200', async () => {
+    const random = new Random(seed)
+    const all = [await open(), await open(), await open()]
+    const pick = <Value>(values: readonly Value[]): Value => values[random.below(values.length)] as Value
+    for (const { log } of all)
+      log.onTheWay = async () => {
+        for (let turns = random.below(4); turns > 0; turns--) await nextTurn()
+      }
+    const coins: FakeTransaction[] = []
+    const unknown = new Set<FakeTransaction>()
+    const make = (spent: FakeTransaction[]): FakeTransaction =>
+      random.below(2) === 0
+        ? spend(
+            spent.map((each) => [each]),
+            [{ satoshis: 1, lockingScript: p2pkh(random.below(1e9)) }],
+          )
+        : inscribe(
+            spent.map((each) => [each]),
+            String(random.below(1e9)),
+          )
+    for (let round = 0; round < 25; round++) {
+      const happening: Promise<unknown>[] = []
+      // Some are unknown until a spender brings them along.
+      for (let count = random.below(3); count >= 0; count--) {
+        const made = make([])
+        coins.push(made)
+        if (random.below(3) === 0) unknown.add(made)
+        else happening.push(submit(pick(all), [made]))
+      }
+      if (random.below(3) === 0) await Promise.all(happening.splice(0))
+      const races: { spenders: FakeTransaction[]; answers: Promise<boolean>[] }[] = []
+      for (let count = random.below(3); count >= 0 && coins.length > 2; count--) {
+        const contested = Array.from({ length: 1 + random.below(3) }, () =>
+          coins.splice(random.below(coins.length), 1),
+        ).flat()
+        const spenders = Array.from({ length: 2 + random.below(2) }, () =>
+          // All spend the first of them.
+          make(contested.filter((_, index) => index === 0 || random.below(2) === 0)),
+        )
+        const answers = spenders.map((spender) =>
+          submit(pick(all), [spender, ...contested.filter(() => random.below(2) === 0)]),
+        )
+        races.push({ spenders, answers })
+        happening.push(...answers)
+      }
+      if (random.below(4) === 0) {
+        const subject = { kind: 'content', value: 'ab'.repeat(32), reason: `${round}`, since: round } as const
+        happening.push(pick(all).writer.block(subject), pick(all).writer.block({ ...subject, reason: 'b' }))
+      }
+      await Promise.all(happening)
+      for (const { spenders, answers } of races) {
+        const counted = await Promise.all(answers)
+        expect(counted.filter(Boolean)).toHaveLength(1)
+        coins.push(spenders[counted.indexOf(true)] as FakeTransaction)
+      }
+      if (random.below(3) === 0) {
+        const proven = pick(coins)
+        await pick(all).writer.record([recordOf(proven, 100 + round)])
+      }
+      if (random.below(3) === 0) {
+        const status = random.below(3) === 0 ? 'rejected' : 'seen'
+        const chosen = coins.splice(random.below(coins.length), 1)
+        for (const { txid } of chosen) await pick(all).writer.sightings([{ txid, status }])
+      }
+    }
+    await expectEqual()
+  })
+})
