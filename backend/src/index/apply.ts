@@ -100,8 +100,7 @@ export class Index {
       const isProof = fact.kind === FACT.transaction && next?.kind === FACT.proof && isProofOf(next, fact)
       if (isProof && this.applyWith(fact, next)) at++
       else if (!isProof) this.applyOne(fact)
-      const { counters } = this.journal
-      counters.cursor = Math.max(counters.cursor, facts[at]?.seq ?? 0)
+      this.journal.moveTo(facts[at] ?? fact)
     }
   }
 

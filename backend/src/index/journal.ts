@@ -1,18 +1,24 @@
 import type { Sql } from '../facts/connection.js'
+import type { Fact } from '../facts/log.js'
 import type { Changes, Dependency } from '../graph/dependencies.js'
 import type { AdmissionRecord } from '../graph/records.js'
+import { toHex } from '../protocol/bytes.js'
 
-/** How many dependencies one write may name: beyond that, readers drop everything that they cached. */
-const MAX_KEYS = 1000
+/** How many dependencies one write may name: beyond that, readers drop everything that they cached. A step of a rebuild names more. */
+const MAX_KEYS = 300
 /** How many writes readers may be behind. */
 const MAX_CHANGES = 10_000
+/** Old ones are deleted so many at a time. */
+const CHANGES_A_DELETION = 100
 
 /** What stands in `changes` for a write that changes everything. */
 export const EVERYTHING = '*'
 
-/** Numbers that an index counts on from. A copy restores them. */
+/** What an index counts on from. A copy restores it. */
 interface Counters {
   cursor: number
+  /** The kind and key of the fact at the cursor: at that place of another log is another one. */
+  key: string
   /** The last score given, above the first one of the log. */
   score: number
   reorgs: number
@@ -21,7 +27,10 @@ interface Counters {
   inscriptions: number
 }
 
-const COUNTERS = ['cursor', 'score', 'reorgs', 'transactions', 'names', 'inscriptions'] as const
+const NUMBERS = ['cursor', 'score', 'reorgs', 'transactions', 'names', 'inscriptions'] as const
+const COUNTERS = ['key', ...NUMBERS] as const
+const WRITE_COUNTERS = `insert into meta (name, value) values ${COUNTERS.map((name) => `('${name}', ?)`)}
+  on conflict (name) do update set value = excluded.value`
 
 /** How far a journal was at some time. */
 export interface JournalMark {
@@ -46,13 +55,16 @@ export class Journal {
   private readonly keys: Dependency[] = []
   private isEverything = false
   private flushed: Changes = []
-  /** As they stand in the file, as far as that is known. */
-  private written: Partial<Counters> = {}
 
   constructor(private readonly sql: Sql) {
     const stored = new Map(sql.all('select name, value from meta').map(({ name, value }) => [name, value]))
-    const counters = COUNTERS.map((name) => [name, Number(stored.get(name) ?? 0)])
-    this.counters = Object.fromEntries(counters) as Counters
+    const numbers = NUMBERS.map((name) => [name, Number(stored.get(name) ?? 0)])
+    this.counters = { key: String(stored.get('key') ?? ''), ...Object.fromEntries(numbers) } as Counters
+  }
+
+  /** Notes that a fact was applied. */
+  moveTo({ seq, kind, key }: Pick<Fact, 'seq' | 'kind' | 'key'>): void {
+    if (seq > this.counters.cursor) Object.assign(this.counters, { cursor: seq, key: keyText({ kind, key }) })
   }
 
   change(key: Dependency): void {
@@ -71,12 +83,9 @@ export class Journal {
 
   restore({ counters, lengths, isEverything }: JournalMark): void {
     Object.assign(this.counters, counters)
-    this.written = {}
     // Some may have been taken since.
     for (const [at, list] of this.lists.entries()) list.length = Math.min(list.length, lengths[at] ?? 0)
     this.isEverything = isEverything
-    // What was written since may have been rolled back.
-    this.written = {}
   }
 
   /** Writes what was noted, before a commit. */
@@ -85,13 +94,14 @@ export class Journal {
     const keys = [...new Set(this.keys)]
     const isEverything = this.isEverything || keys.length > MAX_KEYS
     if (this.isEverything) this.counters.reorgs++
-    for (const name of COUNTERS)
-      if (this.counters[name] !== this.written[name])
-        sql.run('insert or replace into meta (name, value) values (?, ?)', name, this.counters[name])
-    this.written = { ...this.counters }
+    sql.run(WRITE_COUNTERS, ...COUNTERS.map((name) => this.counters[name]))
     if (isEverything || keys.length > 0) {
-      sql.run('insert into changes (keys) values (?)', isEverything ? EVERYTHING : JSON.stringify(keys))
-      sql.run('delete from changes where id <= (select max(id) from changes) - ?', MAX_CHANGES)
+      const id = sql.insert(
+        'insert into changes (keys) values (?)',
+        isEverything ? EVERYTHING : JSON.stringify(keys),
+      )
+      if (id !== undefined && id % CHANGES_A_DELETION === 0)
+        sql.run('delete from changes where id <= ?', id - MAX_CHANGES)
     }
     this.flushed = isEverything || this.flushed === undefined ? undefined : [...this.flushed, ...keys]
     this.keys.length = 0
@@ -108,4 +118,9 @@ export class Journal {
   private get lists(): unknown[][] {
     return [this.added, this.admitted, this.flips, this.ranked, this.keys]
   }
+}
+
+/** A fact, as the index remembers its last one. */
+export function keyText({ kind, key }: Pick<Fact, 'kind' | 'key'>): string {
+  return `${kind} ${toHex(key)}`
 }

@@ -70,9 +70,17 @@ export class Proofs {
   }
 
   private isValid(height: number, root: Buffer): boolean {
-    if (this.tracker !== 'headers')
-      return this.sql.get('select ok from verdict where height = ? and root = ?', height, root)?.ok !== 0
+    if (this.tracker !== 'headers') return !isBlockRefused(this.sql, { height, root })
     const known = rootAt(this.sql, height)
     return known !== undefined && equalBytes(known, root)
   }
+}
+
+/** Whether the last verdict on a block is that the chain does not have it. */
+export function isBlockRefused(
+  sql: Sql,
+  { height, root }: { height: number; root: Uint8Array | string },
+): boolean {
+  const bytes = typeof root === 'string' ? Buffer.from(root, 'hex') : root
+  return sql.get('select ok from verdict where height = ? and root = ?', height, bytes)?.ok === 0
 }

@@ -6,7 +6,7 @@ export const INDEX_VERSION = 1
  * only thing that conflicts change.
  */
 export const SCHEMA = `
--- 'version', 'log' (its id), 'cursor' (seq of the last fact that was applied), 'score' (the last one given), 'reorgs' (how many writes
+-- 'version', 'log' (its id), 'cursor' (seq of the last fact that was applied), 'key' (its kind and key), 'score' (the last one given), 'reorgs' (how many writes
 -- changed what earlier ones had derived), and how many there are: 'transactions', active 'names', active 'inscriptions' in their list.
 create table meta (name text primary key, value) without rowid;
 
@@ -15,7 +15,6 @@ create table meta (name text primary key, value) without rowid;
 -- last sighting. mint: tm_names admits outputs of it because of a node that it spends.
 create table tx (id integer primary key, txid blob not null unique, seq integer, length integer, ord integer, own integer,
   mined integer, seen integer not null default 0, said integer, active integer not null default 1, mint integer not null default 0);
-create unique index tx_seq on tx (seq) where seq is not null;
 create index tx_unproven on tx (txid) where seq is not null and own is null;
 
 -- Transaction sid spends output vout of pid; value in satoshis, once pid is known.
@@ -100,5 +99,5 @@ create table missing (tid integer not null, vout integer not null, seq integer n
 create index missing_seq on missing (seq);
 
 -- What answers depend on and a write changed (dependencies.ts), a row a write: a list in JSON, or '*' for everything; the last 10,000.
-create table changes (id integer primary key autoincrement, keys text not null);
+create table changes (id integer primary key, keys text not null);
 `

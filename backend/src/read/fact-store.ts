@@ -236,7 +236,7 @@ export class FactStore implements HostStore {
   }
 }
 
-const ANY_STORED = 'select 1 from tx where seq is not null limit 1'
+const ANY_STORED = "select 1 from meta where name = 'transactions' and value > 0"
 const ANY_PENDING = 'select 1 from log.pending limit 1'
 const REORGS = "select value from meta where name = 'reorgs'"
 

@@ -1,4 +1,5 @@
 import type { Sql } from '../facts/connection.js'
+import { FACT } from '../facts/log.js'
 import type { FrontierCoin, FrontierReader } from '../graph/graph-store.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
@@ -47,7 +48,8 @@ function tips(
   return { tips: found, ...(!isEnd && last && { next: last }) }
 }
 
-const LATEST = 'select id, txid from tx where seq is not null and active = 1 order by seq desc limit ?'
+const LATEST = `select id, txid from log.log as log cross join tx on txid = key
+  where log.seq > 0 and +kind = ${FACT.transaction} and tx.seq is not null and active = 1 order by log.seq desc limit ?`
 const NODES = 'select vout from node where tid = ? and active = 1 order by vout'
 const ORDINALS =
   'select vout from out where tid = ? and sats = 1 and carrier = 0 and active = 1 order by vout limit ?'

@@ -5,6 +5,7 @@ import { FACT, type Fact, isIntactTransaction } from '../facts/log.js'
 import { isPurged, latestOf, register, TREE_SETTINGS } from '../facts/registers.js'
 import { DamagedError } from '../graph/errors.js'
 import { Index, type IndexOptions } from '../index/apply.js'
+import { keyText } from '../index/journal.js'
 import { INDEX_VERSION, SCHEMA } from '../index/schema.js'
 import { toHex } from '../protocol/bytes.js'
 
@@ -68,7 +69,8 @@ export function applyNext(
   indexFile.exec('begin immediate')
   try {
     index.apply(facts)
-    commitIndex({ log, indexFile }, { index, last: facts.at(-1) })
+    index.flush()
+    indexFile.exec('commit')
   } catch (error) {
     if (indexFile.inTransaction) indexFile.exec('rollback')
     index.restore(mark)
@@ -85,21 +87,6 @@ export function applyNext(
 function assertIntact(log: LocalLog, fact: Fact): void {
   if (fact.kind !== FACT.transaction || isIntactTransaction(fact) || isPurged(log, fact)) return
   throw new DamagedError(toHex(fact.key), 'its hash is another one')
-}
-
-/**
- * Commits what was applied, with the key of the last fact: that place of another log has another one.
- *
- * @param options.last A fact that the caller has at hand.
- */
-export function commitIndex(
-  { log, indexFile }: Derivation,
-  { index, last }: { index: Index; last: Fact | undefined },
-): void {
-  const key = last?.seq === index.cursor ? keyText(last) : keyAt(log, index.cursor)
-  index.flush()
-  setMeta(indexFile, { key: key ?? '' })
-  indexFile.exec('commit')
 }
 
 function emptyIndex({ log, indexFile }: Derivation, rules: string): void {
@@ -141,10 +128,6 @@ function setMeta(indexFile: Sql, values: Record<string, string | number>): void 
 function keyAt(log: LocalLog, seq: number): string | undefined {
   const fact = log.keyAt(seq)
   return seq === 0 ? '' : fact && keyText(fact)
-}
-
-function keyText({ kind, key }: Pick<Fact, 'kind' | 'key'>): string {
-  return `${kind} ${toHex(key)}`
 }
 
 /** What derivation depends on beside the facts as they come: a change of it is no fact that could be applied. */

@@ -22,7 +22,7 @@ import { inscriptionOf, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-recor
 import { decodeTopic } from '../index/admissions.js'
 import type { Index } from '../index/apply.js'
 import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
-import type { ProofTracker } from '../index/proofs.js'
+import { isBlockRefused, type ProofTracker } from '../index/proofs.js'
 import { shareView } from '../index/transactions.js'
 import { HEADER_BYTES, headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
@@ -96,8 +96,6 @@ export class Door {
   private readonly indexed: IndexedSpends
   /** Pending transactions to be tried again. */
   private readonly queue = new Set<string>()
-  /** The fact that was inserted last, also if that was rolled back. */
-  last: Fact | undefined
   private outcome: Outcome = { admitted: [], restored: [], deactivated: [] }
 
   constructor(private readonly options: DoorOptions) {
@@ -287,8 +285,7 @@ export class Door {
   private confirm(records: Iterable<TransactionRecord>): void {
     if (this.options.tracker === 'headers') return
     for (const { proof } of records) {
-      if (proof === undefined || latestOf(this.options.log, register.verdict(proof))?.value !== false)
-        continue
+      if (proof === undefined || !isBlockRefused(this.options.indexFile, proof)) continue
       const next = nextOf(this.options.log, register.verdict(proof), true)
       if (next !== undefined) this.options.index.apply(this.insert([next]))
     }
@@ -469,9 +466,7 @@ export class Door {
   }
 
   private insert(facts: readonly NewFact[]): Fact[] {
-    const inserted = facts.flatMap((fact) => this.options.log.insert(fact) ?? [])
-    this.last = inserted.at(-1) ?? this.last
-    return inserted
+    return facts.flatMap((fact) => this.options.log.insert(fact) ?? [])
   }
 
   private apply(facts: readonly Fact[]): void {

@@ -16,7 +16,7 @@ import type { Index } from '../index/apply.js'
 import { INDEX_VERSION } from '../index/schema.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { applyNext, catchUp, commitIndex, makeIndex, openIndex, trackerOf } from './catch-up.js'
+import { applyNext, catchUp, makeIndex, openIndex, trackerOf } from './catch-up.js'
 import { Door } from './door.js'
 import { BusySince, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
 import {
@@ -343,12 +343,13 @@ export class LocalWriter implements Writer {
   }
 
   protected keep(trial: Trial): Outcome[] {
-    const { index, door } = this.current as Opened
+    const { index } = this.current as Opened
     const { outcomes } = trial
     let changed: Changes
     try {
       this.logFile.exec('commit')
-      commitIndex(this.files, { index, last: door.last })
+      index.flush()
+      this.indexFile.exec('commit')
       changed = index.takeChanges()
       this.mayLag = false
     } catch (error) {
