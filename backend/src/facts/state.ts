@@ -9,10 +9,13 @@ import type { Row, Sql } from './connection.js'
  * transactions may be lost.
  */
 export const STATE_SCHEMA = `
--- Transactions that nothing admitted depends on, in the order in which they came. waiting: it does not count. client: who submitted it,
--- if it was refused.
+-- Transactions that nothing admitted depends on, in the order in which they came. waiting: it does not count. raised: it or a
+-- descendant may be proven or seen, or a descendant came before it; otherwise it ranks by its place alone. mint: it lost as a mint.
+-- client: who submitted it, if it was refused.
 create table if not exists pending (arrived integer primary key autoincrement, txid blob not null unique, bytes integer not null,
-  waiting integer not null, client text, height integer, root blob, merkle_path blob, raw blob not null);
+  waiting integer not null, raised integer not null, mint integer not null, client text, height integer, root blob,
+  merkle_path blob, raw blob not null);
+create index if not exists pending_client on pending (client, arrived, bytes) where waiting = 1;
 create index if not exists pending_height on pending (height) where height is not null;
 create index if not exists pending_first on pending (waiting, height is not null, arrived);
 -- What pending transactions spend, those that count apart: any number of others may spend the same coin.
@@ -89,17 +92,23 @@ export class State {
   }
 }
 
-/** A transaction that nothing admitted depends on. */
-export interface PendingTransaction extends TransactionRecord {
-  /** Its place in that order. */
+/** A pending transaction without its bytes. */
+export interface PendingOutline {
+  txid: string
+  /** Its place in the order in which they came. */
   arrived: number
   /** Whether it does not count: it lost a conflict, or an ancestor did, or the network rejected it. */
   isWaiting: boolean
+  /** Whether something else than its place may rank it: a proof or a sighting, also of a descendant, or an earlier descendant. */
+  isRaised: boolean
+  /** Whether it lost as a mint: over a node, only mints conflict. */
+  isMint: boolean
 }
 
-/** By whom a submission that lost waits, and whether it does. */
-interface Waiting {
+/** How a transaction becomes pending. */
+interface NewPending extends Partial<Pick<PendingOutline, 'isRaised' | 'isMint'>> {
   isWaiting: boolean
+  /** By whom a submission that lost waits. */
   client?: string | undefined
 }
 
@@ -140,7 +149,7 @@ export class Pending {
     return this.sql.get('select 1 from pending where txid = ?', fromHex(txid)) !== undefined
   }
 
-  get(txid: string): PendingTransaction | undefined {
+  get(txid: string): (TransactionRecord & PendingOutline) | undefined {
     const row = this.sql.get('select * from pending where txid = ?', fromHex(txid))
     return row && pendingOf(row)
   }
@@ -149,14 +158,15 @@ export class Pending {
   add(
     { txid, raw, proof }: TransactionRecord,
     spends: readonly Outpoint[],
-    { isWaiting, client }: Waiting,
+    { isWaiting, client, isRaised = false, isMint = false }: NewPending,
   ): void {
     const key = fromHex(txid)
     const { height = null, root, merklePath = null } = proof ?? {}
     const added = this.sql.run(
-      'insert into pending (txid, raw, height, root, merkle_path, bytes, client, waiting) values (?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing',
+      `insert into pending (txid, raw, height, root, merkle_path, bytes, client, waiting, raised, mint)
+        values (?, ?, ?, ?, ?, ?, ?, ?, 0, ?) on conflict do nothing`,
       ...[key, raw, height, root === undefined ? null : fromHex(root), merklePath],
-      ...[raw.length, client ?? null, Number(isWaiting)],
+      ...[raw.length, client ?? null, Number(isWaiting), Number(isMint)],
     )
     if (added === 0) return
     for (const { txid: spent, vout } of spends)
@@ -165,6 +175,17 @@ export class Pending {
         ...[fromHex(spent), vout, Number(isWaiting), key],
       )
     this.count(isWaiting, { transactions: 1, bytes: raw.length })
+    if (isRaised || proof !== undefined) this.raise(txid)
+  }
+
+  /** Notes that more than their places may rank it and its pending ancestors from now on. */
+  raise(txid: string): void {
+    this.sql.run(
+      `with recursive up (txid) as (values (?) union select spend.txid from up
+          cross join pending_spend spend on spend.spender = up.txid cross join pending on pending.txid = spend.txid where raised = 0)
+        update pending set raised = 1 where txid in up`,
+      fromHex(txid),
+    )
   }
 
   /** @param proof Undefined: it has none any more. */
@@ -174,6 +195,7 @@ export class Pending {
       'update pending set height = ?, root = ?, merkle_path = ? where txid = ?',
       ...[height, root === undefined ? null : fromHex(root), merklePath, fromHex(txid)],
     )
+    this.raise(txid)
   }
 
   /** Deletes the proofs of a block. Returns the transactions that had one. */
@@ -185,10 +207,12 @@ export class Pending {
     return rows.map(({ txid }) => toHex(txid))
   }
 
-  /** It does not count any more, or does again. */
-  setWaiting(txid: string, isWaiting: boolean): void {
+  /** It does not count any more, or does again. @param isMint Whether it lost as a mint. */
+  setWaiting(txid: string, isWaiting: boolean, { isMint = false }: { isMint?: boolean } = {}): void {
     const row = this.sql.get('select waiting, bytes from pending where txid = ?', fromHex(txid))
-    if (row === undefined || Boolean(row.waiting) === isWaiting) return
+    if (row === undefined) return
+    if (isMint) this.sql.run('update pending set mint = 1 where txid = ?', fromHex(txid))
+    if (Boolean(row.waiting) === isWaiting) return
     for (const [table, owner] of [
       ['pending', 'txid'],
       ['pending_spend', 'spender'],
@@ -239,10 +263,29 @@ export class Pending {
     return rows.map((row) => toHex(row.txid))
   }
 
-  /** A pending transaction without its bytes. */
-  outline(txid: string): { arrived: number; isWaiting: boolean; isProven: boolean } | undefined {
-    const row = this.sql.get('select arrived, waiting, height from pending where txid = ?', fromHex(txid))
-    return row && { arrived: row.arrived, isWaiting: Boolean(row.waiting), isProven: row.height !== null }
+  /** What a pending transaction spends. */
+  spendsOf(txid: string): Outpoint[] {
+    const rows = this.sql.all('select txid, vout from pending_spend where spender = ?', fromHex(txid))
+    return rows.map((row) => ({ txid: toHex(row.txid), vout: row.vout }))
+  }
+
+  /** It, and its pending ancestors as far as they wait or are raised, in the order in which they came. */
+  lineOf(txid: string, which: 'waiting' | 'raised'): string[] {
+    const rows = this.sql.all(
+      `with recursive up (txid) as (values (?) union select spend.txid from up
+          cross join pending_spend spend on spend.spender = up.txid cross join pending on pending.txid = spend.txid where pending.${which} = 1)
+        select pending.txid from up cross join pending on pending.txid = up.txid order by arrived`,
+      fromHex(txid),
+    )
+    return rows.map((row) => toHex(row.txid))
+  }
+
+  outline(txid: string): PendingOutline | undefined {
+    const row = this.sql.get(
+      'select txid, arrived, waiting, raised, mint from pending where txid = ?',
+      fromHex(txid),
+    )
+    return row && outlineOf(row)
   }
 
   /** Which goes first if there is too much: the oldest, unproven ones before proven ones. Undefined if there is none. */
@@ -253,11 +296,20 @@ export class Pending {
     return row && toHex(row.txid)
   }
 
-  /** All that lost a conflict, without their bytes, in the order in which they came. */
-  waiting(): { txid: string; client: string | undefined; bytes: number }[] {
-    return this.sql
-      .all('select txid, client, bytes from pending where waiting = 1 order by arrived')
-      .map(({ txid, client, bytes }) => ({ txid: toHex(txid), client: client ?? undefined, bytes }))
+  /** Of the client that has the most of what waits, the oldest; of some that stay, none. */
+  oldestWaiting(most: keyof PendingTotal, staying: ReadonlySet<string>): string | undefined {
+    const share = most === 'bytes' ? 'sum(bytes)' : 'count(*)'
+    for (const { client } of this.sql.all(
+      `select client from pending where waiting = 1 group by client order by ${share} desc, min(arrived)`,
+    ))
+      for (const row of this.sql.all(
+        'select txid from pending where waiting = 1 and client is ? order by arrived limit ?',
+        ...[client, staying.size + 1],
+      )) {
+        const txid = toHex(row.txid)
+        if (!staying.has(txid)) return txid
+      }
+    return undefined
   }
 
   private sum(waiting: 0 | 1): PendingTotal {
@@ -276,12 +328,18 @@ export class Pending {
   }
 }
 
-function pendingOf({ arrived, txid, raw, height, root, merkle_path, waiting }: Row): PendingTransaction {
+function pendingOf(row: Row): TransactionRecord & PendingOutline {
+  const { raw, height, root, merkle_path } = row
   return {
-    txid: toHex(txid),
+    ...outlineOf(row),
     raw,
-    arrived,
-    isWaiting: Boolean(waiting),
     ...(height !== null && { proof: { height, root: toHex(root), merklePath: merkle_path } }),
+  }
+}
+
+function outlineOf({ txid, arrived, waiting, raised, mint }: Row): PendingOutline {
+  return {
+    ...{ txid: toHex(txid), arrived },
+    ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1 },
   }
 }

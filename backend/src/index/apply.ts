@@ -40,8 +40,8 @@ export interface IndexMark {
 export interface Flips {
   restored: string[]
   deactivated: string[]
-  /** Those whose rank changed. */
-  ranked: string[]
+  /** Those whose rank got worse: what lost to them may win. */
+  lowered: string[]
 }
 
 /**
@@ -152,7 +152,7 @@ export class Index {
     return {
       restored: flipped(true),
       deactivated: flipped(false),
-      ranked: [...new Set(journal.ranked.splice(0))],
+      lowered: [...new Set(journal.lowered.splice(0))],
     }
   }
 

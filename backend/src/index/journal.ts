@@ -50,8 +50,8 @@ export class Journal {
   readonly admitted: AdmissionRecord[] = []
   /** Transactions that became active or inactive, in order, by id. */
   readonly flips: { id: number; txid: string; active: boolean }[] = []
-  /** Transactions whose rank changed, by txid. */
-  readonly ranked: string[] = []
+  /** Transactions whose rank got worse, by txid. */
+  readonly lowered: string[] = []
   private readonly keys: Dependency[] = []
   private isEverything = false
   private flushed: Changes = []
@@ -116,7 +116,7 @@ export class Journal {
   }
 
   private get lists(): unknown[][] {
-    return [this.added, this.admitted, this.flips, this.ranked, this.keys]
+    return [this.added, this.admitted, this.flips, this.lowered, this.keys]
   }
 }
 

@@ -82,9 +82,9 @@ export class Ranks {
       const rank = transactions.children(row.id).reduce(improvedBy, own)
       if (!this.write(row, rank)) continue
       // If it improved, its parents need not look at all their other children.
-      const isBetter = rank.seen >= row.seen && heightOf(rank) <= heightOf(row)
+      const better = isBetter(rank, row)
       for (const parent of transactions.parents(row.id))
-        if (isBetter) this.improve(parent, rank)
+        if (better) this.improve(parent, rank)
         else push(parent)
     }
   }
@@ -106,7 +106,7 @@ export class Ranks {
     if (own !== row.own || (own === null && ord !== row.ord)) this.sortAgain(id, rank)
     if (mined !== row.mined || seen !== row.seen) {
       const txid = transactions.txidOf(id).toString('hex')
-      journal.ranked.push(txid)
+      if (!isBetter(rank, row)) journal.lowered.push(txid)
       journal.change(dependency.tier(txid))
     }
     const conflicts = conflictsIn(this.sql, id)
@@ -124,6 +124,11 @@ export class Ranks {
     if (this.sql.run('update out set recency = ? where tid = ? and recency is not null', recency, id) > 0)
       journal.change(dependency.inscriptions)
   }
+}
+
+/** Whether a rank is no worse than another by proofs and sightings. */
+function isBetter(rank: Rank, other: Rank): boolean {
+  return rank.seen >= other.seen && heightOf(rank) <= heightOf(other)
 }
 
 function heightOf({ mined }: Pick<Rank, 'mined'>): number {

@@ -33,11 +33,13 @@ import {
   type Candidate,
   candidateOf,
   IndexedSpends,
+  inOrder,
   isSpentTwice,
+  isWithin,
   makeRoom,
   makeRoomToWait,
-  mayWait,
   neededOf,
+  pendingCandidate,
   relatedTo,
 } from './pending-graph.js'
 import type { RecordTransactions } from './writer.js'
@@ -82,6 +84,7 @@ interface Entering {
   onRefusal?: OnRefusal
   /** Whether subjects that lose may wait, and by whom. */
   keepLost?: RecordTransactions['keepLost']
+  mayWait?: () => boolean
 }
 
 /**
@@ -145,7 +148,7 @@ export class Door {
       } else if (pending.has(txid)) {
         if (proof !== undefined) proven.push({ txid, proof })
         if (proof !== undefined || subjects.includes(txid))
-          again.push(...this.pendingCandidates([txid]).map((each) => ({ ...each, ...(proof && { proof }) })))
+          again.push(...this.candidates([txid]).map((each) => ({ ...each, ...(proof && { proof }) })))
       } else fresh.set(txid, candidateOf(record))
     }
     const prepare = (): void => {
@@ -153,8 +156,6 @@ export class Door {
       this.confirm(records.values())
     }
     const candidates = [...again, ...parentsFirst(fresh, ({ spends }) => spends.map(({ txid }) => txid))]
-    // No block can hold what is built on two spends of one coin.
-    const mayKeep = keepLost !== undefined && !isSpentTwice([...records.values()].map(candidateOf))
     const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
     const lost = this.enter({
       candidates,
@@ -163,7 +164,9 @@ export class Door {
       prepare,
       subjects,
       onRefusal,
-      ...(mayKeep && { keepLost }),
+      keepLost,
+      // No block can hold what is built on two spends of one coin.
+      mayWait: () => !isSpentTwice([...records.values()].map(candidateOf)),
     })
     if (lost.isRefused) return { refused: [], lost: lost.subjects }
     this.drain()
@@ -186,7 +189,7 @@ export class Door {
     const count = known ? 0 : Number(row?.count)
     if (count > 0) this.write(subject, false)
     const unproven = pending.disprove(block)
-    for (const txid of unproven) this.queue.add(txid)
+    for (const txid of unproven) this.lower(txid)
     this.drain()
     return count + unproven.length
   }
@@ -200,7 +203,7 @@ export class Door {
       if (next === undefined) continue
       changed.push(record)
       facts.push(...this.insert([next]))
-      if (this.options.pending.has(record.txid)) this.queue.add(record.txid)
+      this.hear(record)
     }
     this.apply(facts)
     this.drain()
@@ -291,6 +294,23 @@ export class Door {
     }
   }
 
+  /** Something pending that counts does so all the more when it is seen. What was rejected may make room for others. */
+  private hear({ txid, status }: SightingRecord): void {
+    const { pending } = this.options
+    const outline = pending.outline(txid)
+    if (outline === undefined) return
+    if (status === 'rejected') this.lower(txid)
+    else pending.raise(txid)
+    if (outline.isWaiting) this.queue.add(txid)
+  }
+
+  /** Something pending has a lower rank, and so has what it is built on: what lost to them may win. */
+  private lower(txid: string): void {
+    const { pending } = this.options
+    this.queue.add(txid)
+    for (const each of pending.lineOf(txid, 'raised')) this.retry(pending.conflictsOf(each))
+  }
+
   /**
    * Tries candidates, with the pending transactions that matter to them. What is needed enters the log; the rest is pending.
    *
@@ -299,27 +319,36 @@ export class Door {
   private enter(entering: Entering): { subjects: Lost[]; isRefused: boolean } {
     const { candidates, proofs = [], rules, prepare, subjects = [], onRefusal, keepLost } = entering
     const { index, pending, admission } = this.options
-    const all = inOrder([...relatedTo(candidates, { pending, indexed: this.indexed }), ...candidates])
+    const limits = admission.waiting ?? WAITING
+    const fresh = candidates.filter((each) => each.pending === undefined)
+    const mayKeep = (lost: readonly Lost[]): boolean =>
+      keepLost !== undefined &&
+      lost.every(({ reason }) => reason.tier !== 'proven') &&
+      isWithin(fresh, limits) &&
+      entering.mayWait?.() !== false
+    const behind = this.behindLosers(candidates)
+    const early = subjects.flatMap((txid) => this.lossBehind(txid, behind.get(txid)))
+    if (early.length > 0 && !mayKeep(early)) return { subjects: early, isRefused: true }
+    const tried = candidates.filter(({ txid }) => !behind.has(txid))
+    const all = inOrder([...relatedTo(tried, { pending, indexed: this.indexed }), ...tried])
     const facts = new Map(all.map((each) => [each.txid, factsOf(each, rules)]))
     const inLog = proofs.map(({ txid, proof }) => proofFact(txid, proof))
     const applied = (some: readonly Candidate[]): void => {
       prepare?.()
-      const wanted = [...some.flatMap(({ txid }) => facts.get(txid) ?? []), ...inLog]
+      const wanted = [...some.flatMap((each) => facts.get(each.txid) ?? factsOf(each, rules)), ...inLog]
       if (wanted.length > 0) index.apply(this.insert(wanted))
     }
     const trial = this.savepoint()
     applied(all)
     const counting = new Set(all.filter(({ txid }) => this.counts(txid)).map(({ txid }) => txid))
-    const lost = this.lossesOf(subjects.filter((txid) => !counting.has(txid)))
+    const lost = [
+      ...early,
+      ...this.lossesOf(subjects.filter((txid) => !counting.has(txid) && !behind.has(txid))),
+    ]
     const isLost = lost.length > 0
-    const fresh = all.filter((each) => each.pending === undefined)
-    const limits = admission.waiting ?? WAITING
-    if (isLost) {
-      const mayKeep = keepLost !== undefined && lost.every(({ reason }) => reason.tier !== 'proven')
-      if (!mayKeep || !mayWait(fresh, limits)) {
-        trial.rollback()
-        return { subjects: lost, isRefused: true }
-      }
+    if (isLost && !mayKeep(lost)) {
+      trial.rollback()
+      return { subjects: lost, isRefused: true }
     }
     if (onRefusal !== undefined && !isLost)
       for (const subject of subjects)
@@ -327,28 +356,101 @@ export class Door {
     const needed = neededOf(all, {
       isNeeded: (txid) => index.isNeeded(txid),
       isEligible: (each) => counting.has(each.txid) || !(each.pending?.isWaiting ?? isLost),
-      indexed: this.indexed,
+      ...{ indexed: this.indexed, pending },
     })
-    if (needed.size === all.length) trial.release()
+    const mints = new Set(
+      all.flatMap(({ txid }) => (counting.has(txid) || !this.indexed.isMint(txid) ? [] : [txid])),
+    )
+    const entered = new Set(needed.map(({ txid }) => txid))
+    if (needed.length === all.length && all.every(({ txid }) => entered.has(txid))) trial.release()
     else {
       trial.rollback()
-      applied(all.filter(({ txid }) => needed.has(txid)))
+      applied(needed)
     }
-    for (const each of all) {
+    for (const { txid, pending: before } of needed) if (before !== undefined) pending.delete(txid)
+    const others = [...all, ...candidates.filter(({ txid }) => behind.has(txid))]
+    for (const each of others) {
       const { txid, spends } = each
-      const isWaiting = !counting.has(txid)
-      if (needed.has(txid)) {
-        if (each.pending !== undefined) pending.delete(txid)
-      } else if (each.pending === undefined)
-        pending.add(each, spends, { isWaiting, client: keepLost?.client })
-      else pending.setWaiting(txid, isWaiting)
+      const state = { isWaiting: !counting.has(txid), isMint: mints.has(txid), client: keepLost?.client }
+      if (entered.has(txid)) continue
+      if (each.pending === undefined) pending.add(each, spends, { ...state, isRaised: this.mayRaise(each) })
+      else pending.setWaiting(txid, state.isWaiting, state)
     }
     this.collect()
-    for (const each of all) this.retryAround(each, counting.has(each.txid))
+    for (const each of others) this.retryAround(each, counting.has(each.txid))
     this.retry(makeRoom(pending, admission.pending))
-    const staying = fresh.map(({ txid }) => txid)
-    makeRoomToWait(pending, limits, staying)
+    makeRoomToWait(
+      pending,
+      limits,
+      fresh.map(({ txid }) => txid),
+    )
     return { subjects: lost, isRefused: false }
+  }
+
+  /**
+   * Those that are built on something that waits, and cannot change that: they wait with it.
+   *
+   * @returns The transaction that waits, by their txids.
+   */
+  private behindLosers(candidates: readonly Candidate[]): Map<string, string> {
+    const { pending } = this.options
+    const found = new Map<string, string>()
+    if (pending.total('waiting').transactions === 0) return found
+    const own = new Set(candidates.map(({ txid }) => txid))
+    for (const each of candidates) {
+      const parent = each.spends.find(
+        ({ txid }) => found.has(txid) || (!own.has(txid) && pending.outline(txid)?.isWaiting),
+      )
+      if (parent !== undefined && !this.mayRaise(each))
+        found.set(each.txid, found.get(parent.txid) ?? parent.txid)
+    }
+    // What raises its rank may decide about any other.
+    return candidates.some((each) => !found.has(each.txid) && this.mayRaise(each) && this.isContested(each))
+      ? new Map()
+      : found
+  }
+
+  /** Why a subject does not count that is built on something that waits. */
+  private lossBehind(txid: string, waiting: string | undefined): Lost[] {
+    if (waiting === undefined) return []
+    if (this.indexed.sighting(txid) === 'rejected') return [{ txid, reason: { txid, tier: 'rejected' } }]
+    const { pending, admission } = this.options
+    const line = pending.lineOf(waiting, 'waiting')
+    const isWaiting = new Set(line)
+    const first = line.find((each) => !pending.parentsOf(each).some((parent) => isWaiting.has(parent)))
+    const tried = this.candidates([first ?? waiting])
+    const all = inOrder([...relatedTo(tried, { pending, indexed: this.indexed }), ...tried])
+    const rules = admission.rules(() => {})
+    const trial = this.savepoint()
+    this.options.index.apply(this.insert(all.flatMap((each) => factsOf(each, rules))))
+    const lost = this.lossesOf(tried.map((each) => each.txid))
+    trial.rollback()
+    // If it does count by now, this one is tried after it.
+    if (lost.length === 0) this.queue.add(first ?? waiting)
+    return lost.map(({ reason }) => ({ txid, reason }))
+  }
+
+  /** Whether more than its place may rank a transaction, and with it what it is built on. */
+  private mayRaise({ txid, proof, pending: own }: Candidate): boolean {
+    if (proof !== undefined) return true
+    if (own !== undefined) return own.isRaised
+    const isKnown = this.indexed.sighting(txid) === 'seen' || this.indexed.hasChildBeside(txid)
+    return isKnown || this.options.pending.childrenOf(txid).length > 0
+  }
+
+  /** Whether anything waits itself, or anything that counts spends one of its coins. */
+  private isContested({ txid, spends, pending: own }: Candidate): boolean {
+    const { pending } = this.options
+    const isOther = (other: string): boolean => other !== txid
+    return (
+      own?.isWaiting === true ||
+      spends.some(
+        (spent) =>
+          pending.outline(spent.txid)?.isWaiting === true ||
+          this.indexed.spendersOf(spent).some(isOther) ||
+          pending.spendersOf(spent, { isWaiting: false }).some(isOther),
+      )
+    )
   }
 
   /** Of one that counts now, or does no longer: tries again what is built on it, and what waits for its coins. */
@@ -365,7 +467,7 @@ export class Door {
   private collect(): void {
     const { index, pending } = this.options
     const admitted = index.takeAdmitted()
-    const { restored, deactivated, ranked } = index.takeFlips()
+    const { restored, deactivated, lowered } = index.takeFlips()
     this.outcome.admitted.push(...admitted)
     this.outcome.restored.push(...restored)
     this.outcome.deactivated.push(...deactivated)
@@ -376,11 +478,9 @@ export class Door {
         for (const txid of pending.spendersOf(outpoint, { isWaiting })) this.queue.add(txid)
     for (const txid of restored) this.retry(pending.childrenOf(txid))
     for (const txid of deactivated) this.retry(pending.childrenOf(txid), false)
-    for (const txid of new Set([...ranked, ...restored, ...deactivated])) {
-      if (pending.has(txid)) this.queue.add(txid)
+    for (const txid of new Set([...lowered, ...deactivated]))
       for (const spent of this.indexed.spendsOf(txid))
         this.retry(pending.spendersOf(spent, { isWaiting: true }))
-    }
   }
 
   /** Notes those that are to be tried again: of what waits, or of what does not. */
@@ -391,41 +491,39 @@ export class Door {
 
   /** Tries pending transactions in the order in which they came, until nothing changes any more. */
   private drain(): void {
-    const rules = this.options.admission.rules(() => {})
+    const { pending, admission } = this.options
+    const rules = admission.rules(() => {})
     while (this.queue.size > 0) {
-      const next = this.pendingCandidates([...this.queue])
+      const next = [...this.queue].flatMap((txid) => pending.outline(txid) ?? [])
       this.queue.clear()
-      // An earlier one may have brought it along.
-      for (const { txid } of inOrder(next))
-        for (const each of this.pendingCandidates([txid]))
-          if (!this.isHopeless(each)) this.enter({ candidates: [each], rules })
+      next.sort((one, other) => one.arrived - other.arrived)
+      for (const { txid } of next)
+        if (!this.isHopeless(txid)) this.enter({ candidates: this.candidates([txid]), rules })
     }
   }
 
   /**
-   * Whether one that waits loses in any case: nothing raises its rank, and something active spends one of its coins, or something
-   * pending that came earlier and counts. Any number may wait for one coin.
+   * Whether one that waits loses in any case: nothing raises its rank, and it is built on something that waits, or something active
+   * spends one of its coins, or something pending that came earlier and counts. Any number may wait for one coin.
    */
-  private isHopeless({ txid, spends, proof, pending: own }: Candidate): boolean {
+  private isHopeless(txid: string): boolean {
     const { pending } = this.options
-    if (own?.isWaiting !== true || proof !== undefined || this.indexed.isSeen(txid)) return false
-    if (pending.childrenOf(txid).length > 0 || this.indexed.hasChildBeside(txid, new Set())) return false
-    return spends.some(
-      (spent) =>
-        this.indexed.hasActiveSpender(spent) ||
-        pending
-          .spendersOf(spent, { isWaiting: false })
-          .some((other) => (pending.outline(other)?.arrived ?? own.arrived) < own.arrived),
-    )
+    const own = pending.outline(txid)
+    if (own === undefined || !own.isWaiting || own.isRaised) return false
+    return pending
+      .spendsOf(txid)
+      .some(
+        (spent) =>
+          pending.outline(spent.txid)?.isWaiting === true ||
+          this.indexed.hasActiveRival(spent, own.isMint) ||
+          pending
+            .spendersOf(spent, { isWaiting: false })
+            .some((other) => (pending.outline(other)?.arrived ?? own.arrived) < own.arrived),
+      )
   }
 
-  private pendingCandidates(txids: readonly string[]): Candidate[] {
-    return txids.flatMap((txid) => {
-      const stored = this.options.pending.get(txid)
-      if (stored === undefined) return []
-      const { arrived, isWaiting, ...record } = stored
-      return [{ ...candidateOf(record), pending: { arrived, isWaiting } }]
-    })
+  private candidates(txids: readonly string[]): Candidate[] {
+    return txids.flatMap((txid) => pendingCandidate(txid, this.options.pending) ?? [])
   }
 
   private lossesOf(subjects: readonly string[]): Lost[] {
@@ -503,16 +601,6 @@ function byTxid(records: readonly TransactionRecord[]): Map<string, TransactionR
   for (const record of records)
     if (found.get(record.txid)?.proof === undefined) found.set(record.txid, record)
   return found
-}
-
-/** Pending ones in the order in which they came, then the others. */
-function inOrder(candidates: readonly Candidate[]): Candidate[] {
-  const place = ({ pending }: Candidate): number => pending?.arrived ?? Number.POSITIVE_INFINITY
-  const pending = candidates.filter((each) => each.pending !== undefined)
-  return [
-    ...pending.sort((one, other) => place(one) - place(other)),
-    ...candidates.filter((each) => each.pending === undefined),
-  ]
 }
 
 /** The facts that a transaction brings: bodies that it does not hold in one part, itself, and its proof. */

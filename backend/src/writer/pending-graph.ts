@@ -1,6 +1,7 @@
 import type { Sql } from '../facts/connection.js'
-import type { Pending, PendingTransaction } from '../facts/state.js'
+import type { Pending, PendingOutline } from '../facts/state.js'
 import type { PendingLimits } from '../graph/admission-rules.js'
+import type { Sighting } from '../graph/conflict-resolution.js'
 import type { TransactionRecord } from '../graph/records.js'
 import { viewOf } from '../graph/stored-transaction.js'
 import { spendsBy } from '../graph/transaction-records.js'
@@ -11,11 +12,19 @@ import type { Outpoint } from '../protocol/outpoint.js'
 export interface Candidate extends TransactionRecord {
   spends: readonly Outpoint[]
   /** Set if it is pending. */
-  pending?: Pick<PendingTransaction, 'arrived' | 'isWaiting'>
+  pending?: PendingOutline
 }
 
 export function candidateOf(record: TransactionRecord): Candidate {
   return { ...record, spends: spendsBy(viewOf(record)).map(({ outpoint }) => outpoint) }
+}
+
+/** A pending transaction; undefined if it is not. */
+export function pendingCandidate(txid: string, pending: Pending): Candidate | undefined {
+  const stored = pending.get(txid)
+  if (stored === undefined) return undefined
+  const { raw, proof, ...outline } = stored
+  return { ...candidateOf({ txid, raw, ...(proof && { proof }) }), pending: outline }
 }
 
 /** What an index says of the transactions around a candidate. */
@@ -31,20 +40,24 @@ export class IndexedSpends {
     )
   }
 
-  /** Whether an active stored transaction spends an outpoint that is no node: over a node, only mints conflict. */
-  hasActiveSpender({ txid, vout }: Outpoint): boolean {
+  /** Whether an active stored transaction spends an outpoint. Over a node, only mints conflict. @param isMint Whether a mint asks. */
+  hasActiveRival({ txid, vout }: Outpoint, isMint: boolean): boolean {
     const row = this.index.get(
       `select 1 as one from tx join spend on spend.pid = tx.id and spend.vout = ?2 join tx spender on spender.id = spend.sid
         where tx.txid = ?1 and spender.active = 1
-          and not exists (select 1 from node where node.tid = tx.id and node.vout = ?2) limit 1`,
-      fromHex(txid),
-      vout,
+          and ((?3 and spender.mint) or not exists (select 1 from node where node.tid = tx.id and node.vout = ?2)) limit 1`,
+      ...[fromHex(txid), vout, Number(isMint)],
     )
     return row !== undefined
   }
 
+  /** Whether a stored transaction is a mint. */
+  isMint(txid: string): boolean {
+    return this.index.get('select mint from tx where txid = ?', fromHex(txid))?.mint === 1
+  }
+
   /** Whether a stored transaction spends an output of this one, other than these. */
-  hasChildBeside(txid: string, others: ReadonlySet<string>): boolean {
+  hasChildBeside(txid: string, others: ReadonlySet<string> = new Set()): boolean {
     return this.txids(
       'select spender.txid from tx join spend on spend.pid = tx.id join tx spender on spender.id = spend.sid where tx.txid = ?',
       fromHex(txid),
@@ -61,9 +74,10 @@ export class IndexedSpends {
     return rows.map(({ txid, vout }) => ({ txid: toHex(txid), vout }))
   }
 
-  /** Whether the network said that it has this transaction, whether it is stored or not. */
-  isSeen(txid: string): boolean {
-    return this.index.get('select 1 as one from tx where txid = ? and said = 1', fromHex(txid)) !== undefined
+  /** What the network said last of this transaction, whether it is stored or not. */
+  sighting(txid: string): Sighting | undefined {
+    const said = this.index.get('select said from tx where txid = ?', fromHex(txid))?.said ?? undefined
+    return said === undefined ? undefined : said === 1 ? 'seen' : 'rejected'
   }
 
   private txids(sql: string, ...values: (number | Uint8Array)[]): string[] {
@@ -72,9 +86,9 @@ export class IndexedSpends {
 }
 
 /**
- * The pending transactions without which it cannot be decided whether these count, in the order in which they came: their pending
- * ancestors, and what spends the same coins as any of them, with its ancestors. Of what is in a conflict also the descendants that
- * raise its rank: those that are proven or seen, or came before it. What lost already matters only as an ancestor, or if it does so.
+ * The pending transactions without which it cannot be decided whether these count, in the order in which they came: what they spend
+ * from, and what counts and spends the same coins. What counts does so whatever is built on it, so its ancestors are left out; those
+ * of what waits are not, as these may raise them. Of what is in a conflict also the descendants that raise its rank.
  */
 export function relatedTo(
   candidates: readonly Candidate[],
@@ -92,43 +106,42 @@ export function relatedTo(
     return known
   }
   for (const { txid, spends } of candidates) for (const spent of spends) spendersOf(spent).add(txid)
-  const add = (txid: string, { evenIfWaiting }: { evenIfWaiting: boolean }): void => {
+  const add = (txid: string, { isParent = false } = {}): void => {
     if (given.has(txid) || found.has(txid)) return
-    const stored = pending.get(txid)
-    if (stored === undefined || (stored.isWaiting && !evenIfWaiting)) return
-    const { arrived, isWaiting, ...record } = stored
-    const candidate = { ...candidateOf(record), pending: { arrived, isWaiting } }
+    const candidate = pendingCandidate(txid, pending)
+    if (candidate === undefined) return
     found.set(txid, candidate)
-    queue.push(candidate)
+    if (!isParent || candidate.pending?.isWaiting) queue.push(candidate)
   }
   for (const { txid, spends, pending: own } of queue) {
     let isContested = false
     for (const spent of spends) {
       const others = spendersOf(spent).add(txid)
-      add(spent.txid, { evenIfWaiting: true })
+      add(spent.txid, { isParent: true })
       for (const other of pending.spendersOf(spent, { isWaiting: false })) {
         if (other !== txid) isContested = true
-        add(other, { evenIfWaiting: false })
+        add(other)
       }
       if (others.size > 1) isContested = true
     }
-    const arrived = own?.arrived ?? Number.POSITIVE_INFINITY
-    for (const each of isContested ? descendantsOf(txid, pending) : []) {
-      const outline = pending.outline(each)
-      const isKnown = outline?.isProven === true || indexed.isSeen(each)
-      if (isKnown || (outline !== undefined && outline.arrived < arrived))
-        add(each, { evenIfWaiting: isKnown })
-    }
+    if (isContested && own?.isRaised !== false) for (const each of raising(txid, own, pending)) add(each)
   }
-  return [...found.values()].sort((one, other) => (one.pending?.arrived ?? 0) - (other.pending?.arrived ?? 0))
+  return [...found.values()]
 }
 
-/** The pending descendants of a transaction. */
-function descendantsOf(txid: string, pending: Pending): string[] {
-  const found = new Set([txid])
-  for (const each of found) for (const child of pending.childrenOf(each)) found.add(child)
-  found.delete(txid)
-  return [...found]
+/** The pending descendants of a transaction that raise its rank, with those between. */
+function raising(txid: string, own: PendingOutline | undefined, pending: Pending): Set<string> {
+  const found = new Set<string>()
+  const line = [txid]
+  for (const each of line)
+    for (const child of pending.childrenOf(each)) {
+      const outline = pending.outline(child)
+      if (outline === undefined || found.has(child)) continue
+      if (!outline.isRaised && own !== undefined && outline.arrived > own.arrived) continue
+      found.add(child)
+      line.push(child)
+    }
+  return found
 }
 
 /** Whether two of the transactions spend one coin. */
@@ -144,8 +157,8 @@ export function isSpentTwice(candidates: readonly Candidate[]): boolean {
 }
 
 /**
- * Those of the transactions that are to be facts: what is needed by itself, what spends a coin that a fact or one of these spends,
- * and the ancestors of all of them among the candidates.
+ * Those of the transactions that are to be facts, in order: what is needed by itself, what spends a coin that a fact or one of these
+ * spends, and the ancestors of all of them, also such as are pending and not among the candidates.
  *
  * @param isEligible Whether one may be a fact, whatever needs it.
  */
@@ -155,9 +168,10 @@ export function neededOf(
     isNeeded: (txid: string) => boolean
     isEligible: (candidate: Candidate) => boolean
     indexed: IndexedSpends
+    pending: Pending
   },
-): Set<string> {
-  const { isNeeded, isEligible, indexed } = options
+): Candidate[] {
+  const { isNeeded, isEligible, indexed, pending } = options
   const byTxid = new Map(candidates.map((each) => [each.txid, each]))
   const own = new Set(byTxid.keys())
   const spenders = new Map<string, string[]>()
@@ -177,21 +191,33 @@ export function neededOf(
     candidate.spends.some((spent) => indexed.spendersOf(spent).some((txid) => !own.has(txid)))
   const isFact = (each: Candidate): boolean =>
     isNeeded(each.txid) || indexed.hasChildBeside(each.txid, own) || isOpposed(each)
-  const needed = new Set<string>()
-  const add = (txid: string): void => {
-    if (byTxid.has(txid) && !barred.has(txid)) needed.add(txid)
+  const needed = new Map<string, Candidate>()
+  const add = (txid: string, candidate = byTxid.get(txid)): void => {
+    if (candidate !== undefined && !barred.has(txid)) needed.set(txid, candidate)
   }
-  for (const each of candidates) if (!barred.has(each.txid) && isFact(each)) needed.add(each.txid)
-  for (const txid of needed)
-    for (const spent of byTxid.get(txid)?.spends ?? []) {
-      add(spent.txid)
+  for (const each of candidates) if (!barred.has(each.txid) && isFact(each)) add(each.txid)
+  for (const { spends, pending: own } of needed.values())
+    for (const spent of spends) {
+      if (byTxid.has(spent.txid) || own === undefined) add(spent.txid)
+      else if (!needed.has(spent.txid)) add(spent.txid, pendingCandidate(spent.txid, pending))
       for (const other of spenders.get(`${spent.txid} ${spent.vout}`) ?? []) add(other)
     }
-  return needed
+  return inOrder([...needed.values()], candidates)
 }
 
+/** Pending ones in the order in which they came, then the others as in a list. */
+export function inOrder(some: readonly Candidate[], order: readonly Candidate[] = some): Candidate[] {
+  const places = new Map(order.map(({ txid }, at) => [txid, at]))
+  const placeOf = ({ txid, pending }: Candidate): number =>
+    pending?.arrived ?? (places.get(txid) ?? 0) + FIRST_FRESH
+  return [...some].sort((one, other) => placeOf(one) - placeOf(other))
+}
+
+/** Above all places of pending ones. */
+const FIRST_FRESH = 2 ** 50
+
 /** Whether these are no more than may wait in all. */
-export function mayWait(
+export function isWithin(
   candidates: readonly Candidate[],
   { maxTransactions, maxBytes }: PendingLimits,
 ): boolean {
@@ -220,23 +246,14 @@ export function makeRoom(pending: Pending, limits: PendingLimits): string[] {
  */
 export function makeRoomToWait(pending: Pending, limits: PendingLimits, fresh: readonly string[]): void {
   if (!isOver(pending.total('waiting'), limits)) return
-  const waiting = new Map(pending.waiting().map((each) => [each.txid, each]))
-  const staying = new Set(fresh)
-  for (const txid of staying)
-    for (const parent of pending.parentsOf(txid)) if (waiting.has(parent)) staying.add(parent)
+  const staying = new Set(fresh.flatMap((txid) => pending.lineOf(txid, 'waiting')))
   while (isOver(pending.total('waiting'), limits)) {
     const isByCount = pending.total('waiting').transactions > limits.maxTransactions
-    const shares = new Map<string | undefined, number>()
-    for (const { client, bytes } of waiting.values())
-      shares.set(client, (shares.get(client) ?? 0) + (isByCount ? 1 : bytes))
-    const candidates = [...waiting.values()].filter(({ txid }) => !staying.has(txid))
-    const share = ({ client }: { client: string | undefined }): number => shares.get(client) ?? 0
-    // A stable sort: of one client's, the oldest stays first.
-    const [oldest] = candidates.sort((one, other) => share(other) - share(one))
+    const oldest = pending.oldestWaiting(isByCount ? 'transactions' : 'bytes', staying)
     if (oldest === undefined) break
-    const line = new Set([oldest.txid])
+    const line = new Set([oldest])
     for (const txid of line) {
-      if (!waiting.delete(txid)) continue
+      if (pending.outline(txid)?.isWaiting !== true) continue
       for (const child of pending.childrenOf(txid)) line.add(child)
       pending.delete(txid)
     }

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Sql } from '../../../backend/src/facts/connection.js'
+import { Sql, type SqlValue } from '../../../backend/src/facts/connection.js'
 import { FACT } from '../../../backend/src/facts/log.js'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { Reason } from '../../../backend/src/graph/errors.js'
@@ -85,11 +85,11 @@ export class OpenedWriter {
     return Number(this.log('select count(*) as count from log')[0]?.count)
   }
 
-  log(sql: string, ...values: number[]): ReturnType<Sql['all']> {
+  log(sql: string, ...values: SqlValue[]): ReturnType<Sql['all']> {
     return this.read(storeFiles(this.folder).log, sql, values)
   }
 
-  index(sql: string, ...values: number[]): ReturnType<Sql['all']> {
+  index(sql: string, ...values: SqlValue[]): ReturnType<Sql['all']> {
     return this.read(storeFiles(this.folder).index, sql, values)
   }
 
@@ -99,7 +99,7 @@ export class OpenedWriter {
     rmSync(this.folder, { recursive: true })
   }
 
-  private read(filename: string, sql: string, values: number[]): ReturnType<Sql['all']> {
+  private read(filename: string, sql: string, values: SqlValue[]): ReturnType<Sql['all']> {
     let reader = this.readers.find((each) => each.filename === filename)
     if (reader === undefined) {
       reader = new Sql(filename)

@@ -16,6 +16,7 @@ afterEach(() => sql.close())
 
 describe('pending transactions', () => {
   const open = (): Pending => new Pending(sql)
+  const plain = { isRaised: false, isMint: false }
 
   test('are found by themselves and by what they spend, in the order in which they came', () => {
     const pending = open()
@@ -31,10 +32,45 @@ describe('pending transactions', () => {
     expect([pending.conflictsOf(txidOf(2)), pending.conflictsOf(txidOf(1))]).toEqual([[txidOf(1)], []])
     expect(pending.childrenOf(txidOf(9))).toEqual([txidOf(2)])
     expect([pending.get(txidOf(2)), pending.get(txidOf(1))]).toEqual([
-      { txid: txidOf(2), raw: Buffer.alloc(20), arrived: 1, isWaiting: false },
-      { txid: txidOf(1), raw: Buffer.alloc(10), arrived: 2, isWaiting: true },
+      { ...plain, txid: txidOf(2), raw: Buffer.alloc(20), arrived: 1, isWaiting: false },
+      { ...plain, txid: txidOf(1), raw: Buffer.alloc(10), arrived: 2, isWaiting: true },
     ])
-    expect(pending.waiting()).toEqual([{ txid: txidOf(1), client: 'aa', bytes: 10 }])
+    expect(pending.spendsOf(txidOf(2))).toEqual([coin(8), coin(9)])
+  })
+
+  test('that wait: of the client that has the most, the oldest goes first', () => {
+    const pending = open()
+    const lengths = [10, 10, 50, 10, 10]
+    for (const [n, length] of lengths.entries())
+      pending.add({ txid: txidOf(n), raw: raw(length) }, [], {
+        isWaiting: true,
+        client: n < 2 ? 'aa' : n < 4 ? 'bb' : 'cc',
+      })
+    pending.setWaiting(txidOf(4), false)
+    const oldest = (most: 'bytes' | 'transactions', ...staying: number[]) =>
+      pending.oldestWaiting(most, new Set(staying.map(txidOf)))
+    expect([oldest('transactions'), oldest('bytes')]).toEqual([0, 2].map(txidOf))
+    expect([oldest('bytes', 2), oldest('bytes', 2, 3)]).toEqual([3, 0].map(txidOf))
+    expect(oldest('bytes', 0, 1, 2, 3)).toBeUndefined()
+  })
+
+  test('are raised with all that they are built on, by a proof or by what is said of them', () => {
+    const pending = open()
+    const proof = { height: 7, root: 'cd'.repeat(32), merklePath: Uint8Array.of(1, 2) }
+    for (const n of [1, 2, 3, 4, 5])
+      pending.add({ txid: txidOf(n), raw: raw(1) }, [coin(n - 1)], { isWaiting: n < 5 })
+    const raised = () => [1, 2, 3, 4, 5].filter((n) => pending.outline(txidOf(n))?.isRaised)
+    expect(raised()).toEqual([])
+    pending.prove(txidOf(2), proof)
+    expect(raised()).toEqual([1, 2])
+    pending.raise(txidOf(4))
+    expect(raised()).toEqual([1, 2, 3, 4])
+    pending.add({ txid: txidOf(6), raw: raw(1), proof }, [coin(5)], { isWaiting: false })
+    expect([raised(), pending.outline(txidOf(6))?.isRaised]).toEqual([[1, 2, 3, 4, 5], true])
+    expect(pending.lineOf(txidOf(6), 'raised')).toEqual([1, 2, 3, 4, 5, 6].map(txidOf))
+    // What counts ends a line of what waits.
+    expect(pending.lineOf(txidOf(3), 'waiting')).toEqual([1, 2, 3].map(txidOf))
+    expect(pending.lineOf(txidOf(6), 'waiting')).toEqual([txidOf(6)])
   })
 
   test('are counted, those that wait apart, also by another object', () => {

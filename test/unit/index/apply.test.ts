@@ -196,7 +196,7 @@ describe('conflicts', () => {
     expect(index.index.takeFlips()).toEqual({
       restored: [other.txid],
       deactivated: [one.txid, built.txid],
-      ranked: expect.arrayContaining([other.txid, coin.txid]),
+      lowered: [],
     })
     expect(index.index.takeChanges()).toBeUndefined()
     expect(index.index.reasonAgainst(built.txid)).toEqual({ txid: other.txid, tier: 'proven' })
@@ -247,7 +247,7 @@ describe('conflicts', () => {
     index.index.flush()
     index.sql.exec('commit')
     expect(canonicalRows(index.sql)).toEqual(before)
-    expect(index.index.takeFlips()).toEqual({ restored: [], deactivated: [], ranked: [] })
+    expect(index.index.takeFlips()).toEqual({ restored: [], deactivated: [], lowered: [] })
     expect(index.index.takeAdmitted()).toEqual([])
   })
 })

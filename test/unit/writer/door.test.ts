@@ -1,4 +1,3 @@
-import { Sql } from '../../../backend/src/facts/connection.js'
 import { FACT, readTransactionFact } from '../../../backend/src/facts/log.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -30,21 +29,6 @@ function spend({ chain }: OpenedWriter, coins: Coin[], outputs = [one]): FakeTra
 function inscribe(store: OpenedWriter, coins: Coin[], text: string): FakeTransaction {
   const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
   return spend(store, coins, [{ satoshis: 1, lockingScript }])
-}
-
-/** How many statements a write takes. */
-async function statements(store: OpenedWriter, write: () => Promise<unknown>): Promise<number> {
-  const files = Object.values(store.writer).filter((each) => each instanceof Sql)
-  let count = 0
-  for (const file of files)
-    for (const method of ['run', 'get', 'all', 'insert'] as const) {
-      const original = Sql.prototype[method] as (...values: unknown[]) => unknown
-      Object.assign(file, { [method]: (...values: unknown[]) => ++count && original.apply(file, values) })
-    }
-  await write()
-  for (const file of files)
-    for (const method of ['run', 'get', 'all', 'insert']) Reflect.deleteProperty(file, method)
-  return count
 }
 
 describe('what becomes a fact', () => {
@@ -339,27 +323,6 @@ describe('a submission that loses', () => {
     expect([store.names(), store.pending(all)]).toEqual([
       ['h', 'ho'],
       ['4', '5'],
-    ])
-  })
-
-  test('costs no more where many wait for the same coin, also when one of them wins', async () => {
-    const { store } = await squatted(60)
-    const coin = spend(store, [])
-    const losers = Array.from({ length: 80 }, (_, n) => inscribe(store, [[coin]], `loser ${n}`))
-    const [winner, ...others] = losers as [FakeTransaction, ...FakeTransaction[]]
-    await store.submit([winner])
-    const costs: number[] = []
-    for (const each of others) costs.push(await statements(store, () => store.submit([each])))
-    expect(Math.max(...costs.slice(5))).toBeLessThan(2 * Math.min(...costs))
-    const last = others.at(-1) as FakeTransaction
-    // The others are looked at, and not tried.
-    const cost = await statements(store, () => store.writer.sightings([{ txid: last.txid, status: 'seen' }]))
-    expect(cost).toBeLessThan(60 * 12)
-    expect(store.facts({ winner, last })).toEqual(['winner', 'last'])
-    // The oldest that waits counts when nothing else does.
-    for (const { txid } of [winner, last]) await store.writer.sightings([{ txid, status: 'rejected' }])
-    expect(store.index('select count(*) as n from tx where active = 1 and seq is not null')).toEqual([
-      { n: 2 },
     ])
   })
 

@@ -1,0 +1,166 @@
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { recordOf } from '../../support/protocol/block.js'
+import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
+import { OpenedWriter } from '../../support/writer/opened-writer.js'
+
+const WAITING = 100
+let store: OpenedWriter
+beforeEach(() => {
+  store = new OpenedWriter({ waiting: { maxTransactions: WAITING, maxBytes: 1024 * 1024 } })
+})
+afterEach(() => store.close())
+
+let paid = 0
+const money = { satoshis: 1000, lockingScript: p2pkh(1) }
+
+/** Spends first outputs, or makes money from nothing that anybody knows. */
+function pay(...coins: FakeTransaction[]): FakeTransaction {
+  return store.chain.spend({
+    inputs: coins.map((transaction) => ({ transaction, vout: 0 })),
+    outputs: [money, { satoshis: ++paid, lockingScript: p2pkh(2) }],
+  })
+}
+
+function inscribe(coin: FakeTransaction, text: string): FakeTransaction {
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
+  return store.chain.spend({
+    inputs: [{ transaction: coin, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript }],
+  })
+}
+
+/** Transactions of which each spends the one before, and another coin. */
+function chainFrom(coin: FakeTransaction, length: number): FakeTransaction[] {
+  const made: FakeTransaction[] = []
+  while (made.length < length) made.push(pay(made.at(-1) ?? coin, pay()))
+  return made
+}
+
+/** How many statements a write takes. */
+async function statements(write: () => Promise<unknown>): Promise<number> {
+  const files = Object.values(store.writer).filter((each) => each instanceof Sql)
+  let count = 0
+  for (const file of files)
+    for (const method of ['run', 'get', 'all', 'insert'] as const) {
+      const original = Sql.prototype[method] as (...values: unknown[]) => unknown
+      Object.assign(file, { [method]: (...values: unknown[]) => ++count && original.apply(file, values) })
+    }
+  await write()
+  for (const file of files)
+    for (const method of ['run', 'get', 'all', 'insert']) Reflect.deleteProperty(file, method)
+  return count
+}
+
+/** What each costs when it is submitted after the others. */
+async function costsOf(submitted: readonly FakeTransaction[]): Promise<number[]> {
+  const costs: number[] = []
+  for (const each of submitted) costs.push(await statements(() => store.submit([each])))
+  return costs
+}
+
+function expectNoGrowth(costs: readonly number[]): void {
+  expect(Math.max(...costs.slice(5))).toBeLessThan(2 * Math.min(...costs))
+}
+
+/** Those that are pending and do not count. */
+function waiting(): number {
+  return Number(store.log('select count(*) as count from pending where waiting = 1')[0]?.count)
+}
+
+async function say(status: 'seen' | 'rejected', { txid }: FakeTransaction): Promise<number> {
+  return await statements(() => store.writer.sightings([{ txid, status }]))
+}
+
+test('one more that loses a coin costs as much as the first, also where one of them wins', async () => {
+  const coin = pay()
+  const losers = Array.from({ length: WAITING + 20 }, (_, n) => inscribe(coin, `loser ${n}`))
+  const [winner, ...others] = losers as [FakeTransaction, ...FakeTransaction[]]
+  await store.submit([winner])
+  expectNoGrowth(await costsOf(others))
+  const last = others.at(-1) as FakeTransaction
+  // What lost to the winner before loses to this one.
+  expect(await say('seen', last)).toBeLessThan(WAITING * 10)
+  expect(store.facts({ winner, last })).toEqual(['winner', 'last'])
+  // The oldest that waits counts when nothing else does, and the others are not tried.
+  await say('rejected', winner)
+  expect(await say('rejected', last)).toBeLessThan(WAITING * 12)
+  expect(waiting()).toBe(WAITING - 2)
+  expect(store.index('select count(*) as n from tx where active = 1 and seq is not null')).toEqual([{ n: 1 }])
+})
+
+test('mints that lost a node are not tried while another mint of it counts', async () => {
+  await store.know(store.chain.genesis, 100)
+  const root = store.chain.node('')
+  const mints = Array.from({ length: 40 }, (_, n) =>
+    store.chain.mint('abcdefghijklmnopqrst'.slice(n % 20, (n % 20) + 1 + n / 20), { from: root }),
+  )
+  expectNoGrowth(await costsOf(mints))
+  const [first, second] = mints as [FakeTransaction, FakeTransaction]
+  expect([store.names(), waiting()]).toEqual([['a'], mints.length - 1])
+  expect(await say('rejected', first)).toBeLessThan(100 + mints.length * 12)
+  expect([store.names(), waiting()]).toEqual([['b'], mints.length - 2])
+  expect(store.facts({ first, second })).toEqual(['first', 'second'])
+})
+
+test('a payment costs as much behind many that are pending as behind one', async () => {
+  const chain = chainFrom(pay(), 60)
+  expectNoGrowth(await costsOf(chain))
+  const note = inscribe(chain.at(-1) as FakeTransaction, 'paid by all of them')
+  await store.submit([note])
+  expect(store.facts(Object.fromEntries(chain.entries()))).toHaveLength(chain.length)
+  expect(store.pending(Object.fromEntries(chain.entries()))).toEqual([])
+})
+
+test('a loser costs as much behind many losers as behind one, and names what all of them lost to', async () => {
+  const coin = pay()
+  const winner = inscribe(coin, 'winner')
+  await store.submit([winner])
+  const chain = chainFrom(coin, 60)
+  expectNoGrowth(await costsOf(chain))
+  const last = chain.at(-1) as FakeTransaction
+  expect(await store.submit([pay(last)])).toEqual({ txid: winner.txid, tier: 'unseen' })
+  const rejected = pay(last)
+  await say('rejected', rejected)
+  expect(await store.submit([rejected])).toEqual({ txid: rejected.txid, tier: 'rejected' })
+})
+
+test('a chain of losers that counts at last costs in proportion to its length', async () => {
+  const costs: number[] = []
+  for (const length of [30, 60]) {
+    const coin = pay()
+    await store.submit([inscribe(coin, `winner of ${length}`)])
+    const chain = chainFrom(coin, length)
+    for (const each of chain) await store.submit([each])
+    expect(waiting()).toBe(length)
+    costs.push(await say('seen', chain[0] as FakeTransaction))
+    expect(waiting()).toBe(0)
+  }
+  const [short = 0, long = 0] = costs
+  expect(long).toBeLessThan(2.5 * short)
+})
+
+test('what counts by the word of the network alone gives way when that is taken back', async () => {
+  const coin = pay()
+  const [first, second] = [pay(coin), pay(coin)]
+  const child = pay(second)
+  const counting = () =>
+    ['first', 'second', 'child'].filter(
+      (_, at) =>
+        store.log(
+          'select 1 as one from pending where waiting = 0 and hex(txid) = ?',
+          [first, second, child][at]?.txid.toUpperCase() ?? '',
+        ).length > 0,
+    )
+  for (const each of [first, second, child]) await store.submit([each])
+  expect(counting()).toEqual(['first'])
+  await say('seen', child)
+  expect(counting()).toEqual(['second', 'child'])
+  await say('rejected', child)
+  expect(counting()).toEqual(['first'])
+  const { proof } = recordOf(second, 101)
+  await store.know(second, 101)
+  expect(counting()).toEqual(['second'])
+  if (proof !== undefined) await store.writer.disprove(proof)
+  expect(counting()).toEqual(['first'])
+})
