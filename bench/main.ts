@@ -2,6 +2,7 @@ import { admission } from './admission.js'
 import { bundles } from './bundles.js'
 import { clients } from './clients.js'
 import { comparison } from './comparison.js'
+import { conflicts } from './conflicts.js'
 import { constants } from './constants.js'
 import { costs } from './costs.js'
 import { covenant } from './covenant.js'
@@ -56,6 +57,7 @@ const benches = {
   processes,
   follow,
   costs,
+  conflicts,
   facts,
   clients,
   bundles,
