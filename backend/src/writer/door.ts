@@ -515,7 +515,7 @@ export class Door {
       .some(
         (spent) =>
           pending.outline(spent.txid)?.isWaiting === true ||
-          this.indexed.hasActiveRival(spent, own.isMint) ||
+          this.indexed.hasActiveOpponent(spent, own.isMint) ||
           pending
             .spendersOf(spent, { isWaiting: false })
             .some((other) => (pending.outline(other)?.arrived ?? own.arrived) < own.arrived),

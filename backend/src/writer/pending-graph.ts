@@ -41,7 +41,7 @@ export class IndexedSpends {
   }
 
   /** Whether an active stored transaction spends an outpoint. Over a node, only mints conflict. @param isMint Whether a mint asks. */
-  hasActiveRival({ txid, vout }: Outpoint, isMint: boolean): boolean {
+  hasActiveOpponent({ txid, vout }: Outpoint, isMint: boolean): boolean {
     const row = this.index.get(
       `select 1 as one from tx join spend on spend.pid = tx.id and spend.vout = ?2 join tx spender on spender.id = spend.sid
         where tx.txid = ?1 and spender.active = 1
