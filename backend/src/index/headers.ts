@@ -138,7 +138,7 @@ export function applyHeaders(sql: Sql, fact: Fact): HeaderRange[] {
     if (known.get(index) === 'chain') lowerSeq(sql, at, fact.seq)
     else addBranch(sql, { height: at, hash, header: headerAt(headers, index), seq: fact.seq })
   }
-  return chooseChain(sql)
+  return chooseChain(sql, { from: height, to })
 }
 
 /** Applies what the setting `anchor` is now. @returns The heights whose block on the best chain changed. */
@@ -173,13 +173,18 @@ interface Candidate extends BranchRow {
 /** A block that the chain must contain; `none`: no header counts. */
 type Anchor = { height: number; hash: Uint8Array } | 'none' | undefined
 
-/** Makes the best tip that there is that of the chain. The chain contains the anchor, or there is none. */
-function chooseChain(sql: Sql): HeaderRange[] {
+/**
+ * Makes the best tip that there is that of the chain. The chain contains the anchor, or there is none.
+ *
+ * @param news The heights of what has come; by default anything may be new. What is not linked to it lost to the chain before.
+ */
+function chooseChain(sql: Sql, news?: HeaderRange): HeaderRange[] {
   const anchor = anchorIn(sql)
   if (anchor === 'none') return []
   const changed = extendBelow(sql)
   const range = headerRange(sql)
-  const best = bestCandidate(candidates(sql, { range, anchor }), range && tipOf(sql, range))
+  const rows = news === undefined ? branches(sql, ALL) : branchesAround(sql, covering(news, changed))
+  const best = bestCandidate(candidates(sql, rows, { range, anchor }), range && tipOf(sql, range))
   if (best === undefined) return changed
   const path: Candidate[] = []
   for (let at: Candidate | undefined = best; at !== undefined; at = at.parent) path.unshift(at)
@@ -213,12 +218,56 @@ function extendBelow(sql: Sql): HeaderRange[] {
   return found.length === 0 ? [] : [{ from: range.from - found.length, to: range.from - 1 }]
 }
 
+const ALL: HeaderRange = { from: 0, to: Number.MAX_SAFE_INTEGER }
+/** How many heights are looked at for what is linked, at once. */
+const HEIGHTS_A_PAGE = 500
+
+/** The heights of what is new, and above what the chain was extended by: branches that leave it there were not linked to it. */
+function covering({ from, to }: HeaderRange, extended: readonly HeaderRange[]): HeaderRange {
+  return {
+    from: Math.min(from, ...extended.map((range) => range.from)),
+    to: Math.max(to, ...extended.map((range) => range.to + 1)),
+  }
+}
+
+/** The headers beside the chain with these heights, from low to high. */
+function branches(sql: Sql, { from, to }: HeaderRange): BranchRow[] {
+  return sql.all(
+    'select height, hash, header, seq from branch where height between ? and ? order by height',
+    from,
+    to,
+  ) as BranchRow[]
+}
+
+/** The same, with those before them that they are linked to, and all that is built on them. */
+function branchesAround(sql: Sql, { from, to }: HeaderRange): BranchRow[] {
+  const found = branches(sql, { from, to })
+  const before = new Set(found.map(({ header }) => toHex(previousOf(header))))
+  for (let [high, low] = [from - 1, from]; found[0]?.height === low; high = low - 1) {
+    low = high - HEIGHTS_A_PAGE + 1
+    const page = branches(sql, { from: low, to: high }).reverse()
+    const linked = page.filter(
+      ({ hash, header }) => before.has(toHex(hash)) && before.add(toHex(previousOf(header))),
+    )
+    found.unshift(...linked.reverse())
+  }
+  const known = new Set(found.map(({ hash }) => toHex(hash)))
+  for (let [low, high] = [to + 1, to]; found.at(-1)?.height === high; low = high + 1) {
+    high = low + HEIGHTS_A_PAGE - 1
+    const page = branches(sql, { from: low, to: high })
+    found.push(
+      ...page.filter(({ hash, header }) => known.has(toHex(previousOf(header))) && known.add(toHex(hash))),
+    )
+  }
+  return found
+}
+
 function candidates(
   sql: Sql,
+  rows: readonly BranchRow[],
   { range, anchor }: { range: HeaderRange | undefined; anchor: Anchor },
 ): Candidate[] {
   const found = new Map<string, Candidate>()
-  const rows = sql.all('select height, hash, header, seq from branch order by height') as BranchRow[]
   for (const row of rows) {
     const { height, header } = row
     const previous = previousOf(header)

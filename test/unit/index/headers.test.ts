@@ -173,6 +173,25 @@ test('an unlinked run counts when it has more work, and is linked by what comes 
   expect(sql.all('select * from branch')).toEqual([])
 })
 
+test('long branches whose facts come in any order are linked', () => {
+  const chain = line(1000, 1400)
+  const branch = line(chain[699] as Made, 450, HARD)
+  const runs: Made[][] = []
+  for (const each of [chain, branch])
+    for (let at = 0; at < each.length; at += 50) runs.push(each.slice(at, at + 50))
+  const facts = runs.map((run, index) => factOf(run, index + 1))
+  // Steps that share no factor with the number of facts reach each of them.
+  const chains = [1, 7, 29].map((step) => {
+    const sql = open()
+    if (step === 29) setAnchor(sql, chain[10] as Made)
+    for (let index = 0; index < facts.length; index++)
+      applyHeaders(sql, facts[(index * step) % facts.length] as Fact)
+    return [...chainOf(sql).values()]
+  })
+  const best = [...chain.slice(0, 700), ...branch].map(({ hash }) => hash)
+  expect(chains).toEqual([best, best, best])
+})
+
 test('with an anchor only chains through it count, and with an empty one none', () => {
   const sql = open()
   const base = line(10, 20)
