@@ -4,7 +4,8 @@ import { buildIndex } from '../server/store/facts/build-index.js'
 import { checkFacts } from '../server/store/facts/check-facts.js'
 import { copyLog } from '../server/store/facts/copy-log.js'
 import { readSettings, writeSetting } from '../server/store/facts/log-settings.js'
-import { prune, purge } from '../server/store/facts/retention.js'
+import { prune } from '../server/store/facts/prune.js'
+import { purge } from '../server/store/facts/purge.js'
 import { admissionOptions } from '../server/submission/admission-options.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
@@ -41,6 +42,7 @@ export async function runCopy({
 export async function runFactCheck({ output, ...options }: FactCommand & { config: Config }): Promise<void> {
   const progress = output.progress()
   let damaged = 0
+  let isIndexDamaged = false
   try {
     const { facts, bytes, isCompared } = await checkFacts({
       ...options,
@@ -51,6 +53,7 @@ export async function runFactCheck({ output, ...options }: FactCommand & { confi
         damaged++
         progress.end()
         const { problem, kind, id, rows } = damage
+        isIndexDamaged ||= kind === 'index'
         output.result(
           damage,
           `${problem}: ${kind} ${id}${rows === undefined ? '' : `, ${grouped(rows)} rows`}`,
@@ -59,6 +62,8 @@ export async function runFactCheck({ output, ...options }: FactCommand & { confi
     })
     progress.end()
     const verified = `${grouped(facts)} facts, ${bytesText(bytes)}${isCompared ? ', and their index' : ''}`
+    if (isIndexDamaged)
+      output.note('minetree build-index --again derives the index again, once the service is stopped')
     if (damaged > 0)
       throw new CommandError(`${grouped(damaged)} damaged of ${verified}: see docs/operating.md`)
     output.result({ facts, bytes, damaged, isCompared }, `verified ${verified}`)
@@ -110,20 +115,25 @@ export async function runSetting({
     if (name === undefined || name === each) output.result({ name: each, value: held }, `${each}=${held}`)
 }
 
-/** Removes a body from the log. @throws as {@link purge}. */
+/** Removes bodies from the log, and says where copies may be. @throws as {@link purge}; CommandError where bytes are left. */
 export async function runPurge({
   output,
   config,
-  outpoint,
+  outpoints,
   reason,
-}: Omit<FactCommand, 'signal'> & { config: Config; outpoint: string; reason: string }): Promise<void> {
-  const { sha256, outpoints } = await purge(config.dataDir, outpointOf(outpoint), reason)
+}: Omit<FactCommand, 'signal'> & { config: Config; outpoints: string[]; reason: string }): Promise<void> {
+  const { unread, ...purged } = await purge(config.dataDir, outpoints.map(outpointOf), reason)
   output.result(
-    { sha256, outpoints },
-    `overwrote and blocked ${sha256} in ${grouped(outpoints.length)} outputs:`,
-    ...outpoints.map((each) => `  ${each}`),
-    'copies may be left in backups and copies of the store, at peers, and in caches in front of this host',
+    { ...purged, unread },
+    `overwrote and blocked ${purged.sha256.join(', ')} in:`,
+    ...purged.outpoints.map((each) => `  ${each}`),
+    ...purged.forgotten.map((each) => `  ${each}, which was pending: it is forgotten`),
+    'copies may be left in backups and copies of this store, at peers that had it from here, and in caches in front of this host',
   )
+  if (unread.length > 0)
+    throw new CommandError(
+      `${grouped(unread.length)} transactions are damaged and may have a copy: ${unread.join(', ')}`,
+    )
 }
 
 /** @throws CommandError (`usage`) */
@@ -139,11 +149,11 @@ function outpointOf(text: string): Outpoint {
 /** Drops what nobody has seen. @throws as {@link prune}. */
 export async function runPrune({
   output,
-  config,
   force,
-}: Omit<FactCommand, 'signal'> & { config: Config; force: boolean }): Promise<void> {
-  const keepsNames = config.chainSources.length === 0 && !force
-  const { transactions, bytes } = await prune(config.dataDir, { keepsNames })
+  ...options
+}: FactCommand & { config: Config; force: boolean }): Promise<void> {
+  const keepsNames = options.config.chainSources.length === 0 && !force
+  const { transactions, bytes } = await prune({ ...options, admission: admissionOptions, keepsNames })
   output.result(
     { transactions, bytes },
     `dropped ${grouped(transactions)} transactions, ${bytesText(bytes)}, that are unproven and were unseen for 14 days`,

@@ -190,16 +190,14 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('purge')
-    .description(
-      'overwrite content in the log, and block it; the service must not run: see docs/operating.md',
-    )
-    .argument('<outpoint>', 'an output with the content')
+    .description('remove content from the log, and block it; the service must not run: see docs/operating.md')
+    .argument('<outpoints...>', 'outputs with the content')
     .requiredOption('--reason <text>', 'for the operator; it is shown to nobody else')
-    .action(async (outpoint: string, { reason }: { reason: string }) => {
+    .action(async (outpoints: string[], { reason }: { reason: string }) => {
       const config = settings()
       only(config, 'facts', 'minetree block')
       const { runPurge } = await import('./fact-maintenance.js')
-      await runPurge({ config, outpoint, reason, output: context.output })
+      await runPurge({ config, outpoints, reason, output: context.output })
     })
 
   program
@@ -209,7 +207,9 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(async ({ force }: { force: boolean }) => {
       const config = settings()
       only(config, 'facts', 'nothing: tables keep everything')
+      const interruption = untilSignal()
       const { runPrune } = await import('./fact-maintenance.js')
-      await runPrune({ config, force, output: context.output })
+      const { output } = context
+      await interruption.during(() => runPrune({ config, force, output, signal: interruption.signal }))
     })
 }

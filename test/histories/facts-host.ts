@@ -15,7 +15,7 @@ import { LocalWriter, storeFiles } from '../../backend/src/writer/local-writer.j
 import { createApp } from '../../src/server/app.js'
 import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
 import { CachingStore } from '../../src/server/store/caching-store.js'
-import { removeIndex } from '../../src/server/store/facts/folder.js'
+import { removeIndexes } from '../../src/server/store/facts/folder.js'
 import { createOverlay, type Overlay } from '../../src/server/submission/overlay.js'
 import { listening } from '../support/server/connections.js'
 import { type Header, HeaderChain } from '../support/server/header-chain.js'
@@ -129,7 +129,7 @@ export class FactsHost extends Host {
   /** Restarts without an index, which is derived from the log after something has happened. */
   async loseIndex(meanwhile: () => Promise<void>): Promise<void> {
     await this.parts.close()
-    await removeIndex(this.folder)
+    removeIndexes(this.folder)
     await this.start(meanwhile)
   }
 

@@ -6,7 +6,7 @@ import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import { readConfig } from '../../src/server/config/config.js'
 import type { Node } from '../../src/server/node.js'
 import { startServer } from '../../src/server/server.js'
-import { removeIndex } from '../../src/server/store/facts/folder.js'
+import { removeIndexes } from '../../src/server/store/facts/folder.js'
 import { listening } from '../support/server/connections.js'
 import type { HeaderChain } from '../support/server/header-chain.js'
 import { HeaderService } from '../support/server/header-service.js'
@@ -108,7 +108,7 @@ export class ServerHost extends Host {
   async rebuild(): Promise<void> {
     await this.startAfter(async () => {
       await this.running.stop()
-      await removeIndex(this.parts.env.DATA_DIR ?? '')
+      removeIndexes(this.parts.env.DATA_DIR ?? '')
     })
   }
 

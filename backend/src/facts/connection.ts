@@ -93,6 +93,8 @@ export class Sql {
 
   /** What asks it afterwards gets an error: the driver would abort the process. */
   close(): void {
+    // The driver closes the file only when its statements are collected, and a transaction would last until then.
+    if (this.driver.inTransaction) this.driver.exec('rollback')
     this.driver.close()
     this.driver = CLOSED
     this.lists.clear()

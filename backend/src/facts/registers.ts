@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 import type { BlockedSubject } from '../graph/blocklist.js'
 import type { Sighting } from '../graph/conflict-resolution.js'
 import { type Block, blockText } from '../graph/records.js'
-import { joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
+import { joinBytes, readUtf8, utf8 } from '../protocol/bytes.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { LocalLog } from './local-log.js'
 import { FACT, type Fact, type NewFact, readUint32, uint32 } from './log.js'
 
@@ -19,6 +20,15 @@ export interface BlockedValue {
   since: number
 }
 
+/** What a body was that the operator has removed. */
+export interface PurgedValue {
+  sha256: string
+  contentType: string
+  length: number
+  /** Where it was in the raw transaction; null if it was a fact of its own. */
+  position: number | null
+}
+
 /** The subjects of registers, each with the type of its values. */
 export const register = {
   /** {@link BlockedValue} */
@@ -27,11 +37,13 @@ export const register = {
   sighting: (txid: string): string => `sighting ${txid}`,
   /** Whether the chain has a block: `true` or `false`. */
   verdict: (block: Block): string => `verdict ${blockText(block)}`,
+  /** {@link PurgedValue} */
+  purged: (output: Outpoint): string => `purged ${formatOutpoint(output)}`,
   /** A text. */
   setting: (name: string): string => `setting ${name}`,
 } as const
 
-export type RegisterValue = BlockedValue | Sighting | boolean | string
+export type RegisterValue = BlockedValue | PurgedValue | Sighting | boolean | string
 
 /** The tree, its rules (`pinned-tree.ts`), and what decides which proofs count: `headers`, `tracker` or `scripts-only`. */
 export const TREE_SETTINGS = [
@@ -82,11 +94,14 @@ export function readRegisterFact({ key, body }: Pick<Fact, 'key' | 'body'>): {
 /** No number is as high: the highest byte of each is 0, which no text contains, so that no subject is in the way of another. */
 const MOST = 2 ** 24 - 1
 
-/** The number and the value of a register that count; undefined if it was never written. */
-export function latestOf(log: LocalLog, subject: string): { n: number; value: RegisterValue } | undefined {
+/** The number and the value of a register that count, and since when; undefined if it was never written. */
+export function latestOf(
+  log: LocalLog,
+  subject: string,
+): { n: number; value: RegisterValue; at: number } | undefined {
   const [from, to] = [0, MOST].map((n) => registerFact(subject, n, '').key) as [Uint8Array, Uint8Array]
   const fact = log.lastBetween(FACT.register, from, to)
-  return fact && readRegisterFact(fact)
+  return fact && { ...readRegisterFact(fact), at: fact.at }
 }
 
 /** The next fact of a register; undefined if it has that value. */
@@ -96,9 +111,21 @@ export function nextOf(log: LocalLog, subject: string, value: RegisterValue): Ne
   return registerFact(subject, (latest?.n ?? 0) + 1, value)
 }
 
-/** Whether the operator has removed a body from a transaction: then its bytes have another hash for good. */
-export function isPurged(log: LocalLog, { kind, key }: Pick<Fact, 'kind' | 'key'>): boolean {
-  if (kind !== FACT.transaction) return false
-  const subject = `purged ${toHex(key)}_`
-  return log.lastBetween(FACT.register, utf8(subject), utf8(`${subject}~`)) !== undefined
+/** Whether the operator has removed a body of a transaction, by its key: then its bytes have another hash for good. */
+export function isPurged(log: LocalLog, txid: Uint8Array): boolean {
+  return hasRegister(log, `purged ${Buffer.from(txid).toString('hex')}_`)
+}
+
+/** Whether the operator has removed anything. */
+export function hasPurged(log: LocalLog): boolean {
+  return hasRegister(log, 'purged ')
+}
+
+/** What the body of an output was, if the operator has removed it. */
+export function purgedAt(log: LocalLog, output: Outpoint): PurgedValue | undefined {
+  return latestOf(log, register.purged(output))?.value as PurgedValue | undefined
+}
+
+function hasRegister(log: LocalLog, prefix: string): boolean {
+  return log.lastBetween(FACT.register, utf8(prefix), utf8(`${prefix}~`)) !== undefined
 }

@@ -33,7 +33,11 @@ export async function* ancestry<Record, Item>(options: {
         continue
       }
       seen.add(step.txid)
-      const record = await read(step.txid)
+      const record = await read(step.txid).catch((error: unknown) => {
+        // They were not yielded: another walk begins with them again.
+        for (const { txid } of path) seen.delete(txid)
+        throw error
+      })
       step.found = record === undefined ? { item: undefined, before: [] } : await visit(record)
     }
     const parent = step.found.before.pop()

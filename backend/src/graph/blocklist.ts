@@ -110,3 +110,13 @@ export class BlockedError extends CodedError {
     super(`the operator of this host has blocked this ${kind}`)
   }
 }
+
+/** What a read finds; undefined if it leads to something blocked. */
+export async function unlessBlocked<Found>(reading: Promise<Found>): Promise<Found | undefined> {
+  try {
+    return await reading
+  } catch (error) {
+    if (error instanceof BlockedError) return undefined
+    throw error
+  }
+}

@@ -19,7 +19,6 @@ const TABLES: Record<string, string> = {
   blocked: 'select * from blocked',
   setting: 'select * from setting',
   sighting: 'select * from sighting',
-  purged: 'select * from purged',
   node: 'select * from node',
   name: 'select * from name',
   out: 'select o.*, r.head as run, r.head is not null as has_run from out o left join run r on r.id = o.run',

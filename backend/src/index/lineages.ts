@@ -86,7 +86,7 @@ export class Lineages {
     },
   ): OutputRow {
     const { tid, vout, coin, isLast, output: said } = output
-    const contents = this.contentsOf(output, said, view)
+    const contents = this.contentsOf(vout, said, view)
     // Written out: a transaction may have 100,000 outputs, and objects that are put together of others are slow.
     const row: NewOutput = {
       oid: ++this.last,
@@ -314,14 +314,12 @@ export class Lineages {
     }
   }
 
-  private contentsOf(
-    { tid, vout }: { tid: number; vout: number },
-    output: TransactionOutput,
-    view: ParsedTransaction['view'],
-  ): Contents {
-    const purged = this.tables.registers.purgedAt(tid, vout)
+  private contentsOf(vout: number, output: TransactionOutput, view: ParsedTransaction['view']): Contents {
     const contents = contentsOf(output, view)
-    return purged === undefined ? contents : { ...contents, ...purged }
+    const purged = this.tables.transactions.source.purgedAt?.({ txid: view.txid, vout })
+    if (purged === undefined) return contents
+    const { sha256, length: clen, position: coff } = purged
+    return { ...contents, sha: Buffer.from(sha256, 'hex'), clen, coff }
   }
 
   /** Notes by what an ordinal may be found now. That of most moves is its owner alone. */

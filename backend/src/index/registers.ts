@@ -1,8 +1,6 @@
 import type { Sql } from '../facts/connection.js'
 import type { Fact } from '../facts/log.js'
 import { type BlockedValue, readRegisterFact } from '../facts/registers.js'
-import { parseOutpoint } from '../protocol/outpoint.js'
-import type { Contents } from './outputs.js'
 import type { Transactions } from './transactions.js'
 
 /** What a register has changed. */
@@ -16,7 +14,6 @@ export type RegisterChange =
 /** Registers: of the facts about one subject, the one with the highest number counts. */
 export class Registers {
   private hasBlockedOutputs: boolean
-  private hasPurged: boolean
 
   constructor(
     private readonly sql: Sql,
@@ -24,7 +21,6 @@ export class Registers {
   ) {
     this.hasBlockedOutputs =
       sql.get("select 1 as one from blocked where kind = 'outpoint' limit 1") !== undefined
-    this.hasPurged = sql.get('select 1 as one from purged limit 1') !== undefined
   }
 
   /** @returns Undefined if it changes nothing: a later one is known, or it says the same. */
@@ -44,7 +40,8 @@ export class Registers {
       case 'setting':
         return this.set(words.join(' '), n, String(value))
       case 'purged':
-        return this.purge(words[0] ?? '', n, value as unknown as PurgedValue)
+        // Outputs are derived by it from the first: `Lineages`.
+        return undefined
       default:
         throw new Error(`an unknown register: ${subject}`)
     }
@@ -60,17 +57,6 @@ export class Registers {
   isBlocked(kind: string, value: string): boolean {
     const row = this.sql.get('select blocked from blocked where kind = ? and value = ?', kind, value)
     return row?.blocked === 1
-  }
-
-  /** What an output said whose body was deleted. */
-  purgedAt(tid: number, vout: number): Pick<Contents, 'sha' | 'ctype' | 'clen' | 'coff'> | undefined {
-    if (!this.hasPurged) return undefined
-    const row = this.sql.get(
-      'select sha, ctype, clen, coff from purged where tid = ? and vout = ?',
-      tid,
-      vout,
-    )
-    return row && { sha: row.sha, ctype: row.ctype, clen: row.clen, coff: row.coff }
   }
 
   private block(
@@ -123,33 +109,4 @@ export class Registers {
     )
     return changed > 0 ? { kind: 'setting', name } : undefined
   }
-
-  private purge(
-    outpoint: string,
-    n: number,
-    { sha256, contentType, length, position }: PurgedValue,
-  ): RegisterChange | undefined {
-    const { txid, vout } = parseOutpoint(outpoint)
-    const { id } = this.transactions.refer(Buffer.from(txid, 'hex'))
-    this.hasPurged = true
-    const row = [Buffer.from(sha256, 'hex'), Buffer.from(contentType, 'utf8'), length, position]
-    this.sql.run(
-      `insert into purged (tid, vout, sha, ctype, clen, coff, n) values (?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
-      ...[id, vout, ...row, n],
-    )
-    this.sql.run(
-      'update out set sha = ?, ctype = ?, clen = ?, coff = ? where tid = ? and vout = ?',
-      ...[...row, id, vout],
-    )
-    return undefined
-  }
-}
-
-/** What the body was that was deleted. */
-interface PurgedValue {
-  sha256: string
-  contentType: string
-  length: number
-  /** Where it was in the raw transaction; null if it was a fact of its own. */
-  position: number | null
 }

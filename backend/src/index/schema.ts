@@ -42,9 +42,6 @@ create table blocked (kind text not null, value text not null, blocked integer n
   n integer not null, primary key (kind, value)) without rowid;
 create table setting (name text primary key, value text, n integer not null) without rowid;
 create table sighting (tid integer primary key, n integer not null);
--- Outputs whose body was deleted from the log, and what it was.
-create table purged (tid integer not null, vout integer not null, sha blob not null, ctype blob not null, clen integer not null,
-  coff integer, n integer not null, primary key (tid, vout)) without rowid;
 
 create table node (tid integer not null, vout integer not null, domain text not null, active integer not null,
   primary key (tid, vout)) without rowid;

@@ -1,7 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
 import { readTransactionFact } from '../facts/log.js'
-import { formatOutpoint } from '../protocol/outpoint.js'
+import type { PurgedValue } from '../facts/registers.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import {
   outputOf,
   readTransaction,
@@ -13,6 +14,8 @@ import {
 export interface TransactionSource {
   /** The whole body of the fact of a transaction; undefined if there is none. */
   transaction(txid: Uint8Array): Uint8Array | undefined
+  /** What the body of an output was that was removed since; missing where none was. */
+  purgedAt?: ((output: Outpoint) => PurgedValue | undefined) | undefined
 }
 
 /** A row of `tx`. */
@@ -73,7 +76,7 @@ export class Transactions {
 
   constructor(
     private readonly sql: Sql,
-    private readonly source: TransactionSource,
+    readonly source: TransactionSource,
   ) {
     this.last = sql.get('select max(id) as id from tx')?.id ?? 0
   }

@@ -1,6 +1,8 @@
 import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
 import { FACT } from '../facts/log.js'
+import { isPurged } from '../facts/registers.js'
+import { BlockedError } from '../graph/blocklist.js'
 import { DamagedError } from '../graph/errors.js'
 import { type ByteRange, CHUNK_BYTES, type ContentReader } from '../graph/graph-store.js'
 import { sha256 as sha256Of } from '../graph/native-hash.js'
@@ -31,7 +33,7 @@ const OWN_BODY = `select body as bytes from log.log where kind = ${FACT.body} an
  * Part of a body. Undefined if there is no such body, or it ends before the part; an empty body has an empty part.
  *
  * @param part.isPage Whether no more is to be read than the chunk of the log in which the part begins, as it is verified as a whole.
- * @throws DamagedError if its bytes are not those that were stored.
+ * @throws DamagedError if its bytes are not those that were stored; BlockedError if they were purged.
  */
 function bodyPart(
   { sql, log }: { sql: Sql; log: LocalLog },
@@ -45,10 +47,12 @@ function bodyPart(
   if (from >= total) return total + from > 0 ? undefined : { bytes: new Uint8Array(), isLast: true }
   const isOwn = place.coff === null
   const row = isOwn ? sql.get(OWN_BODY, key) : place
+  const isChecked = row?.bytes != null && sha256Of(row.bytes).equals(key)
+  if (!isChecked && isPurged(log, place.txid)) throw new BlockedError('content')
   if (row === undefined) throw new DamagedError(sha256, 'the body is missing')
   const end = Math.min(from + length, total)
   if (row.bytes !== null) {
-    if (!sha256Of(row.bytes).equals(key)) throw new DamagedError(sha256, 'its hash is another one')
+    if (!isChecked) throw new DamagedError(sha256, 'its hash is another one')
     return { bytes: row.bytes.subarray(from, end), isLast: end === total }
   }
   const start: number = isOwn ? from : place.coff + from

@@ -1,6 +1,8 @@
 import type { Row, Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
 import { FACT, isTransaction, NO_NOTES_BYTES, readTransactionFact, readUint32 } from '../facts/log.js'
+import { isPurged } from '../facts/registers.js'
+import { BlockedError } from '../graph/blocklist.js'
 import { type Tier, tierOf } from '../graph/conflict-resolution.js'
 import { DamagedError, type Reason } from '../graph/errors.js'
 import { CHUNK_BYTES, type RawTransaction, type TransactionsReader } from '../graph/graph-store.js'
@@ -70,14 +72,17 @@ function tierIn(sql: Sql, txid: string): Tier | undefined {
   return tierOf({ mined: pendingHeight(sql, pending), seen: sql.get(SIGHTED, key)?.said === 1 })
 }
 
-/** See `TransactionsReader.get`. */
+/** See `TransactionsReader.get`. What was purged is not here. */
 function transactionRecord(sql: Sql, log: LocalLog, txid: string): TransactionRecord | undefined {
   const key = blobOf(txid)
   const proof = proofOf(sql, key)
   const fact = log.get(FACT.transaction, key)
-  if (fact !== undefined) return { txid, raw: intact(readTransactionFact(fact).raw, txid), ...proof }
-  const row = sql.get(PENDING, key)
-  return row && { txid, raw: intact(row.raw, txid), ...pendingProof(sql, row) }
+  const row = fact === undefined ? sql.get(PENDING, key) : undefined
+  const raw = fact === undefined ? row?.raw : readTransactionFact(fact).raw
+  if (raw === undefined) return undefined
+  if (isTransaction(raw, key)) return { txid, raw, ...(row ? pendingProof(sql, row) : proof) }
+  if (isPurged(log, key)) return undefined
+  throw new DamagedError(txid, 'its hash is another one')
 }
 
 /** See `TransactionsReader.raw`. */
@@ -88,10 +93,12 @@ function rawTransaction(reader: Reader, txid: string): RawTransaction | undefine
     const stored = log.lengthOf(FACT.transaction, key)
     if (stored === undefined || stored <= CHUNK_BYTES) {
       const record = transactionRecord(sql, log, txid)
-      if (record === undefined) return undefined
+      if (record === undefined)
+        return stored === undefined ? undefined : purged(txid, { length: stored, proof })
       const { raw, ...rest } = record
       return { ...rest, length: raw.length, chunks: () => single(raw) }
     }
+    if (isPurged(log, key)) return purged(txid, { length: stored, proof })
     const read = (log: LocalLog, from: number, length: number): Uint8Array => {
       const bytes = log.slice(FACT.transaction, key, { from, length })
       if (bytes === undefined) throw new DamagedError(txid, 'it is missing')
@@ -115,10 +122,17 @@ async function* single(bytes: Uint8Array): AsyncGenerator<{ at: number; bytes: U
   yield { at: 0, bytes }
 }
 
-/** @throws DamagedError if the bytes are not those of the transaction. */
-function intact(raw: Uint8Array, txid: string): Uint8Array {
-  if (isTransaction(raw, blobOf(txid))) return raw
-  throw new DamagedError(txid, 'its hash is another one')
+/** A transaction of which a body was removed: what is known of it but its bytes. */
+function purged(
+  txid: string,
+  { length, proof }: { length: number; proof: Pick<TransactionRecord, 'proof'> },
+): RawTransaction {
+  return {
+    ...{ txid, length, ...proof },
+    chunks() {
+      throw new BlockedError('content')
+    },
+  }
 }
 
 /** The proof of a transaction that counts; of several at one height the last, as the chain had its block last. */

@@ -2,11 +2,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
 import { FACT, type Fact, isIntactTransaction } from '../facts/log.js'
-import { isPurged, latestOf, register, TREE_SETTINGS } from '../facts/registers.js'
+import { hasPurged, isPurged, latestOf, purgedAt, register, TREE_SETTINGS } from '../facts/registers.js'
 import { DamagedError } from '../graph/errors.js'
 import { Index, type IndexOptions } from '../index/apply.js'
 import { keyText } from '../index/journal.js'
 import { INDEX_VERSION, SCHEMA } from '../index/schema.js'
+import type { TransactionSource } from '../index/transactions.js'
 import { toHex } from '../protocol/bytes.js'
 
 /** How many facts are applied in one commit, and about how many bytes of them. */
@@ -24,15 +25,17 @@ export interface Derivation {
  * by another version of this code, is emptied: it is to be derived again ({@link catchUp}). Readers may have it open meanwhile.
  */
 export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOptions, 'tracker'>): Index {
-  const rules = rulesOf(log)
-  if (!isIndexOf(log, { indexFile, rules })) emptyIndex({ log, indexFile }, rules)
-  const source = { transaction: (txid: Uint8Array) => log.get(FACT.transaction, txid)?.body }
+  if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
+  const source: TransactionSource = {
+    transaction: (txid) => log.get(FACT.transaction, txid)?.body,
+    purgedAt: hasPurged(log) ? (output) => purgedAt(log, output) : undefined,
+  }
   return new Index(indexFile, source, { ...options, tracker: trackerOf(log) })
 }
 
 /** Makes the tables of an index, if there are none, so that a reader finds them. */
 export function makeIndex({ log, indexFile }: Derivation): void {
-  if (metaOf(indexFile) === undefined) emptyIndex({ log, indexFile }, rulesOf(log))
+  if (metaOf(indexFile) === undefined) emptyIndex({ log, indexFile })
 }
 
 /**
@@ -85,28 +88,29 @@ export function applyNext(
 
 /** What is damaged is never derived from: it would be served as if it were genuine. */
 function assertIntact(log: LocalLog, fact: Fact): void {
-  if (fact.kind !== FACT.transaction || isIntactTransaction(fact) || isPurged(log, fact)) return
+  if (fact.kind !== FACT.transaction || isIntactTransaction(fact) || isPurged(log, fact.key)) return
   throw new DamagedError(toHex(fact.key), 'its hash is another one')
 }
 
-function emptyIndex({ log, indexFile }: Derivation, rules: string): void {
+function emptyIndex({ log, indexFile }: Derivation): void {
   indexFile.exec('begin immediate')
   for (const { name } of indexFile.all(
     "select name from sqlite_master where type = 'table' and name not like 'sqlite_%'",
   ))
     indexFile.exec(`drop table "${name}"`)
   indexFile.exec(SCHEMA)
-  setMeta(indexFile, { version: INDEX_VERSION, log: log.id, rules, cursor: 0, key: '' })
+  setMeta(indexFile, { version: INDEX_VERSION, log: log.id, rules: rulesOf(log), cursor: 0, key: '' })
   indexFile.exec('commit')
 }
 
-function isIndexOf(log: LocalLog, { indexFile, rules }: { indexFile: Sql; rules: string }): boolean {
+/** Whether an index was derived from this log, by its rules and this version of the code: then it only may lack the last facts. */
+export function isIndexOf({ log, indexFile }: Derivation): boolean {
   const meta = metaOf(indexFile)
   return (
     meta !== undefined &&
     meta.get('version') === INDEX_VERSION &&
     meta.get('log') === log.id &&
-    meta.get('rules') === rules &&
+    meta.get('rules') === rulesOf(log) &&
     meta.get('key') === keyAt(log, Number(meta.get('cursor')))
   )
 }

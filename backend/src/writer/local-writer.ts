@@ -34,7 +34,7 @@ export function storeFiles(folder: string): { log: string; index: string } {
   return { log: join(folder, 'log.db'), index: join(folder, `index-${INDEX_VERSION}.db`) }
 }
 
-const INDEX_FILES = /^index-\d+\.db(?:-wal|-shm)?$/
+const INDEX_FILES = /^index-(\d+)\.db/
 
 /**
  * Commits of the log are synced; the index can be derived again. A page of 4 KiB that many commits change is copied out of the WAL
@@ -263,11 +263,11 @@ export class LocalWriter implements Writer {
     return { log: this.log, indexFile: this.indexFile }
   }
 
-  /** Those of other versions: this one has all facts. */
+  /** Those of earlier versions: this one has all facts. That of a later one waits for its start. */
   private removeOldIndexes(): void {
-    const own = `index-${INDEX_VERSION}.db`
     for (const name of readdirSync(this.folder))
-      if (INDEX_FILES.test(name) && !name.startsWith(own)) rmSync(join(this.folder, name), { force: true })
+      if (Number(INDEX_FILES.exec(name)?.[1]) < INDEX_VERSION)
+        rmSync(join(this.folder, name), { force: true })
   }
 
   private async atDoor<Result>(work: (door: Door) => Result, place: Place = {}): Promise<Done<Result>> {

@@ -1,6 +1,7 @@
 import type { ErrorRequestHandler, Request, Response } from 'express'
 import { LRUCache } from 'lru-cache'
 import { DamagedError } from '../../../backend/src/graph/errors.js'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import {
   type Answer,
   answerFor,
@@ -146,12 +147,12 @@ function logUnavailable(
 ): void {
   const logged = recent.get(logger) ?? new LRUCache({ max: MAX_REASONS, ttl: MINUTE })
   recent.set(logger, logged)
-  const isDamage = error instanceof DamagedError
-  const reason = isDamage ? error.owner : answer.message.replace(/\d+/g, '#')
+  const isDamage = answer.code === 'DAMAGED'
+  const reason = error instanceof DamagedError ? error.owner : answer.message.replace(/\d+/g, '#')
   if (logged.has(reason)) return
   logged.set(reason, true)
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : undefined
-  const said = isDamage ? error.message : answer.message
+  const said = isDamage ? messageOf(error) : answer.message
   const fields = { ...requestFields(request, response), code: answer.code, reason: said, cause }
   if (isDamage) {
     logger.error(fields, 'stored bytes are damaged: `minetree check` lists all that are')

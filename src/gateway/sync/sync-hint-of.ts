@@ -1,3 +1,4 @@
+import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { readOutline } from '../../../backend/src/graph/stored-transaction.js'
 import type { SyncHint } from '../../../backend/src/graph/sync-hint.js'
@@ -32,7 +33,7 @@ export async function syncHintOf(
   const hint: SyncHint = { inputs: [], coins: [] }
   let bytes = 0
   for (const [input, spent] of step.inputs.slice(0, MAX_INPUTS).entries()) {
-    const source = await readOutline(spent.txid, graph.transactions)
+    const source = await unlessBlocked(readOutline(spent.txid, graph.transactions))
     const satoshis = source?.outputValues[spent.vout]
     if (source === undefined || satoshis === undefined) break
     const isServed =

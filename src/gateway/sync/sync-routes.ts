@@ -97,16 +97,16 @@ async function sendNode(
   const tail = '"}'
   const length = head.length + 2 * transaction.length + tail.length
   response.type('json').set('Content-Length', String(length))
-  await sendChunks(response, { chunks: written({ head, transaction, tail }), length })
+  await sendChunks(response, { chunks: written({ head, bytes: transaction.chunks(), tail }), length })
 }
 
 async function* written(text: {
   head: string
-  transaction: RawTransaction
+  bytes: ReturnType<RawTransaction['chunks']>
   tail: string
 }): AsyncGenerator<string> {
   yield text.head
-  for await (const { bytes } of text.transaction.chunks())
+  for await (const { bytes } of text.bytes)
     for (let at = 0; at < bytes.length; at += HEX_CHUNK)
       yield Buffer.from(bytes.subarray(at, at + HEX_CHUNK)).toString('hex')
   yield text.tail

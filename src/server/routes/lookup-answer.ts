@@ -1,5 +1,6 @@
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
+import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import type { TransactionSource } from '../../../backend/src/graph/graph-store.js'
 import { Collection } from '../../../backend/src/graph/provenance.js'
 import {
@@ -60,19 +61,20 @@ export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
 
 /** The outputs of an answer, with one BEEF that has each transaction once. */
 async function listedAsOne(
-  { response, formula, graph, pageBytes = Number.POSITIVE_INFINITY }: LookupAnswer,
+  { response, formula, graph, pageBytes }: LookupAnswer,
   reading: Reading,
 ): Promise<ListedBeef> {
   const histories = new Map<string, ListedTransaction>()
   let ancestry = new Collection(reading(graph))
   const outputs: AnsweringOutput[] = []
+  const isPage = pageBytes !== undefined
   for (const output of formula) {
     const part = await output.transactions?.(reading)
     const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
-    if (part === undefined) await ancestry.addAncestry(txid)
-    else for (const each of part.transactions) histories.set(each.txid, each)
+    if (part === undefined && !(await canProve(txid, { ancestry, isPage }))) continue
+    for (const each of part?.transactions ?? []) histories.set(each.txid, each)
     if (!histories.has(txid) && !ancestry.has(txid)) throw notHeld(txid)
-    if (ancestry.bytes > pageBytes && outputs.length > 0) {
+    if (ancestry.bytes > (pageBytes ?? Number.POSITIVE_INFINITY) && outputs.length > 0) {
       ancestry = new Collection(reading(graph))
       for (const each of outputs) await ancestry.addAncestry(each.txid)
       break
@@ -87,27 +89,48 @@ async function listedAsOne(
 
 /** The outputs of an answer, each with the transactions of its own BEEF. */
 async function listedEach(
-  { response, formula, graph, pageBytes = Number.POSITIVE_INFINITY }: LookupAnswer,
+  { response, formula, graph, pageBytes }: LookupAnswer,
   reading: Reading,
 ): Promise<{ outputs: ListedOutput[]; isTruncated: boolean }> {
   const outputs: ListedOutput[] = []
+  const isPage = pageBytes !== undefined
   let bytes = 0
+  let isTruncated = false
   for (const output of formula) {
     const ancestry = new Collection(reading(graph))
     const part = await output.transactions?.(reading)
     const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
-    if (part === undefined) await ancestry.addAncestry(txid)
+    if (part === undefined && !(await canProve(txid, { ancestry, isPage }))) continue
     const listed = part?.transactions ?? (await ancestry.parentsFirst())
     if (!listed.some((each) => each.txid === txid)) throw notHeld(txid)
     bytes += ancestry.bytes
-    if (bytes > pageBytes && outputs.length > 0) break
+    isTruncated = bytes > (pageBytes ?? Number.POSITIVE_INFINITY) && outputs.length > 0
+    if (isTruncated) break
     outputs.push({ outputIndex: vout, transactions: listed })
   }
   countTransactions(
     response,
     outputs.reduce((sum, { transactions }) => sum + transactions.length, 0),
   )
-  return { outputs, isTruncated: outputs.length < formula.length }
+  return { outputs, isTruncated }
+}
+
+/**
+ * Adds what proves an output of an answer. On a page, one that needs bytes that were purged is left out.
+ *
+ * @throws BlockedError elsewhere.
+ */
+async function canProve(
+  txid: string,
+  { ancestry, isPage }: { ancestry: Collection; isPage: boolean },
+): Promise<boolean> {
+  try {
+    await ancestry.addAncestry(txid)
+    return true
+  } catch (error) {
+    if (isPage && error instanceof BlockedError) return false
+    throw error
+  }
 }
 
 function notHeld(txid: string): Error {

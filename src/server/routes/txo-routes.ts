@@ -1,6 +1,6 @@
 import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
-import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { AdmissionRecord, Proof } from '../../../backend/src/graph/records.js'
@@ -197,15 +197,6 @@ async function* textOf(
     chunk = ''
   }
   yield separator === '[' ? '[]' : `${chunk}]`
-}
-
-async function unlessBlocked<Found>(reading: Promise<Found>): Promise<Found | undefined> {
-  try {
-    return await reading
-  } catch (error) {
-    if (error instanceof BlockedError) return undefined
-    throw error
-  }
 }
 
 function askedFields(query: unknown): z.output<typeof outputQuery> {

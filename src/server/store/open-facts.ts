@@ -1,12 +1,16 @@
+import { rmSync } from 'node:fs'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { isCorrupt } from '../../../backend/src/graph/errors.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import type { Config } from '../config/config.js'
+import { reasonOf } from '../config/errors.js'
 import { FactIndex } from './facts/fact-index.js'
+import { damageOf, RESTORE } from './facts/folder.js'
 import { lockFolder } from './open-database.js'
 import type { Stores } from './open-mongo.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
@@ -51,6 +55,7 @@ export async function openFacts(
     logger.fatal({ err: cause }, 'the thread that writes has ended: nothing can be stored until a restart')
   }
   try {
+    if (writerPort === undefined) removeDamaged(storeFiles(dataDir).index, logger)
     started = writerPort
       ? throughPort(writerPort)
       : await startWriter({ folder: dataDir, worker: writerThread, onEnd })
@@ -70,14 +75,17 @@ export async function openFacts(
     }
   } catch (error) {
     await close()
-    if (!isNoDatabase(error) && !isNoDatabase((error as { cause?: unknown }).cause)) throw error
-    throw new Error('the log or the index is not a database', { cause: error })
+    if (!isCorrupt(error)) throw error
+    throw new Error(`log.db is damaged, ${reasonOf(error)}: ${RESTORE}`, { cause: error })
   }
 }
 
-/** What the driver says of a file that is none, also where the thread of the writer hands it on. */
-function isNoDatabase(error: unknown): boolean {
-  return (error as { code?: unknown } | undefined)?.code === 'SQLITE_NOTADB'
+/** An index that is damaged is derived again. */
+function removeDamaged(index: string, logger: Logger): void {
+  const damage = damageOf(index)
+  if (damage === undefined) return
+  logger.warn({ index, damage }, 'the index is damaged: it is derived again')
+  for (const end of ['', '-wal', '-shm']) rmSync(index + end, { force: true })
 }
 
 /** The writer of the first thread, which has given it its rules. */

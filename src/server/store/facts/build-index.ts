@@ -1,74 +1,105 @@
-import { existsSync } from 'node:fs'
-import { rename } from 'node:fs/promises'
+import { existsSync, renameSync, rmSync } from 'node:fs'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
-import { INDEX_VERSION } from '../../../../backend/src/index/schema.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { catchUp, openIndex } from '../../../../backend/src/writer/catch-up.js'
+import { catchUp, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import type { Config } from '../../config/config.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { lockFile } from '../open-database.js'
-import { readLog, removeIndex } from './folder.js'
+import { damageOf, lockStore, notOpened, readLog } from './folder.js'
 
-export interface BuildOptions {
+export interface DeriveOptions {
   config: Config
-  /** By which rules it is derived, with the tree of the log in the settings. */
+  /** By which rules an index is derived, with the tree of the log in the settings. */
   admission: (config: Config) => AdmissionOptions
+  signal: AbortSignal
+  onProgress?: (share: number) => void
+}
+
+export interface BuildOptions extends DeriveOptions {
   /** Derives an index of this version again that is there already: the service must not run. */
   again: boolean
-  signal: AbortSignal
-  onProgress: (share: number) => void
 }
 
 /**
  * Builds the index of this version from the log, beside a service of another version, which goes on with its own: the next start
  * of this version then has to apply no more than the facts that came since. An interrupted build is continued.
  *
- * @returns Whether there was one to build.
- * @throws BackupError if there is no log, or another process builds it, or `again` and a service has the store open; the reason of
- * the signal.
+ * @returns Whether there was one to build: none, one that is damaged, or one that was derived from another log or by other rules.
+ * @throws BackupError if there is no log, or another process builds, or has made an index meanwhile; StartError if the service has the
+ * one open that is to be replaced; the reason of the signal.
  */
-export async function buildIndex({
-  config,
-  admission,
-  again,
-  signal,
-  onProgress,
-}: BuildOptions): Promise<boolean> {
-  const { dataDir } = config
+export async function buildIndex({ again, ...options }: BuildOptions): Promise<boolean> {
+  const { dataDir } = options.config
   const { index } = storeFiles(dataDir)
-  if (existsSync(index) && !again) return false
-  const unlock = again ? lockFile(dataDir) : lockFile(dataDir, `index-${INDEX_VERSION}.lock`)
+  const unlockBuild = lockBuild(dataDir)
+  let unlock: (() => void) | undefined
   try {
+    if (existsSync(index)) {
+      if (!again && (await isIndex(index, dataDir))) return false
+      unlock = await lockStore(dataDir)
+    }
     const part = `${index}.part`
-    const building = readLog(dataDir, async (log) => {
-      const sql = new Sql(part)
-      try {
-        sql.exec('pragma journal_mode = delete; pragma synchronous = normal;')
-        const files = { log, indexFile: sql }
-        const { rules } = admission(treeIn(log, config))
-        await catchUp(files, {
-          index: openIndex(files, { rules }),
-          onProgress,
-          isAborted: () => signal.aborted,
-        })
-        signal.throwIfAborted()
-      } finally {
-        sql.close()
-      }
-      // Also what a service that was killed has left beside it.
-      await removeIndex(dataDir)
-      await rename(part, index)
-    })
-    if (building === undefined) throw new BackupError(`there is no log of facts in ${dataDir}`)
-    await building
+    if (damageOf(part) !== undefined) rmSync(part)
+    await completeIndex(part, options)
+    if (unlock === undefined && existsSync(index))
+      throw new BackupError('a service of this version was started, and derives its index itself')
+    // Also what a service that was killed has left beside it.
+    for (const end of ['', '-wal', '-shm']) rmSync(index + end, { force: true })
+    renameSync(part, index)
     return true
   } finally {
-    unlock()
+    unlock?.()
+    unlockBuild()
   }
+}
+
+/** Keeps other processes from building an index of a log. @throws StartError if one does. */
+export function lockBuild(folder: string): () => void {
+  try {
+    return lockFile(folder, 'build-index.lock')
+  } catch (error) {
+    throw notOpened(folder, error)
+  }
+}
+
+/** Derives an index up to the last fact of the log, from where it is; from the first if the file is none of that log. */
+export async function completeIndex(
+  file: string,
+  { config, admission, signal, onProgress = () => {} }: DeriveOptions,
+): Promise<void> {
+  // Not from one snapshot: a service that writes meanwhile could not keep its WAL short.
+  await readLog(
+    config.dataDir,
+    async (log) => {
+      const indexFile = new Sql(file)
+      try {
+        indexFile.exec('pragma synchronous = normal')
+        const { rules } = admission(treeIn(log, config))
+        const index = openIndex({ log, indexFile }, { rules })
+        await catchUp({ log, indexFile }, { index, onProgress, isAborted: () => signal.aborted })
+        signal.throwIfAborted()
+      } finally {
+        indexFile.close()
+      }
+    },
+    { isSnapshot: false },
+  )
+}
+
+async function isIndex(file: string, folder: string): Promise<boolean> {
+  if (damageOf(file) !== undefined) return false
+  return await readLog(folder, async (log) => {
+    const indexFile = new Sql(file)
+    try {
+      return isIndexOf({ log, indexFile })
+    } finally {
+      indexFile.close()
+    }
+  })
 }
 
 /** The settings with the tree of a log. */

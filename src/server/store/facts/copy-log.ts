@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { mkdir, rename } from 'node:fs/promises'
-import { join } from 'node:path'
+import { join, resolve, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type Row, Sql, type SqlValue } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
@@ -37,9 +37,11 @@ const COPIED_FROM = 'copied from'
  */
 export async function copyLog({ from, to, ...options }: CopyOptions): Promise<{ facts: number; id: string }> {
   const { log: target } = storeFiles(to)
+  if (resolve(to).startsWith(join(resolve(from), sep)))
+    throw new BackupError(`${to} is within the store itself: choose a folder elsewhere`)
   if (existsSync(target) || otherStorage(to, 'facts') !== undefined)
     throw new BackupError(`${to} holds a store already: choose an empty folder`)
-  const copying = readLog(from, async (log, source) => {
+  return await readLog(from, async (log, source) => {
     await mkdir(to, { recursive: true })
     const part = join(to, 'log.db.part')
     const sql = new Sql(part)
@@ -57,8 +59,6 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<{ 
       throw new BackupError(`${error.message}: see minetree check`, { cause: error })
     }
   })
-  if (copying === undefined) throw new BackupError(`there is no log of facts in ${from}`)
-  return await copying
 }
 
 interface Copying extends Pick<CopyOptions, 'signal' | 'onProgress'> {
@@ -81,7 +81,7 @@ async function copyInto(
     if (page.length === 0) break
     sql.exec('begin')
     for (const fact of page) {
-      if (!isSound(fact) && !isPurged(log, fact))
+      if (!isSound(fact) && !isPurged(log, fact.key))
         throw new BackupError(
           `the ${FACT_NAMES[fact.kind]} ${Buffer.from(fact.key).toString('hex')} is damaged: see minetree check`,
         )

@@ -1,7 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { isCorrupt } from '../../../../backend/src/graph/errors.js'
 import type { Writer } from '../../../../backend/src/writer/writer.js'
+import { reasonOf } from '../../config/errors.js'
 import type { IndexStatus, NodeIndex } from '../index-maintenance.js'
+import { RESTORE } from './folder.js'
 
 /** How long a start waits, in milliseconds, before the server listens and says how far the index is. */
 const PATIENCE = 2000
@@ -30,7 +33,10 @@ export class FactIndex implements NodeIndex {
    */
   async open(): Promise<void> {
     const { writer, onComplete } = this.options
-    const complete = writer.opened.then(onComplete)
+    const complete = writer.opened.then(onComplete, (cause: unknown) => {
+      const isDamage = (cause as { code?: unknown }).code === 'DAMAGED' || isCorrupt(cause)
+      throw isDamage ? new Error(`${reasonOf(cause)}: ${RESTORE}`, { cause }) : cause
+    })
     // A rebuild that fails later is logged by `start`.
     complete.catch(() => {})
     const over = new AbortController()
@@ -56,7 +62,9 @@ export class FactIndex implements NodeIndex {
     void writer.opened
       .then(() => logger.info('the index has all facts'))
       // The writer says it to everybody who writes.
-      .catch((error: unknown) => logger.error({ err: error }, 'the index cannot be derived'))
+      .catch((error: unknown) =>
+        logger.error({ err: error }, 'the index cannot be derived: see `minetree check`'),
+      )
       .finally(() => clearInterval(this.timer))
   }
 

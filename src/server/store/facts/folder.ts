@@ -1,34 +1,142 @@
-import { existsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
+import { isCorrupt } from '../../../../backend/src/graph/errors.js'
+import { SCHEMA } from '../../../../backend/src/index/schema.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
+import { reasonOf, StartError } from '../../config/errors.js'
+import { BackupError } from '../backup/backup-tables.js'
+import { lockFolder } from '../open-database.js'
+
+/** A log, and the connection to its file. */
+type Work<Result> = (log: LocalLog, sql: Sql) => Result
 
 /**
- * Reads a log while its service runs: all reads see one snapshot, and block no writer.
+ * Reads a log while its service runs.
  *
- * @returns Undefined if there is no log in the folder.
+ * @param options.isSnapshot Whether all reads see one moment: then the WAL of the service grows meanwhile.
+ * @throws BackupError if there is no log in the folder, or its file is damaged; StartError if it cannot be opened.
  */
-export function readLog<Result>(
+export async function readLog<Result>(
   folder: string,
-  read: (log: LocalLog, sql: Sql) => Promise<Result>,
-): Promise<Result> | undefined {
-  const { log: filename } = storeFiles(folder)
-  if (!existsSync(filename)) return undefined
-  const sql = new Sql(filename)
-  const reading = async (): Promise<Result> => {
-    try {
-      sql.exec('pragma query_only = on; pragma busy_timeout = 5000; begin;')
-      return await read(new LocalLog(sql), sql)
-    } finally {
-      sql.close()
-    }
-  }
-  return reading()
+  read: Work<Promise<Result>>,
+  { isSnapshot = true } = {},
+): Promise<Result> {
+  return await withFile(folder, async (sql) => {
+    sql.exec('pragma query_only = on; pragma busy_timeout = 5000;')
+    if (isSnapshot) sql.exec('begin')
+    return await read(new LocalLog(sql), sql)
+  })
 }
 
-/** Removes the index of a store that no process has open: the next start derives it again. */
-export async function removeIndex(folder: string): Promise<void> {
-  const { index } = storeFiles(folder)
-  for (const end of ['', '-wal', '-shm']) await rm(index + end, { force: true })
+/**
+ * Changes a log that no service has open, in one commit.
+ *
+ * @param options.prepare What is done before, once no other process can open the store.
+ * @param options.cleans Whether what the change removed is removed from the file as well, which is written again for that.
+ * @throws BackupError if there is no log in the folder, or its file is damaged; StartError if a service has it open, or it cannot
+ * be opened.
+ */
+export async function changeLog<Result>(
+  folder: string,
+  change: Work<Result>,
+  { cleans, prepare }: { cleans?: () => boolean; prepare?: () => Promise<void> } = {},
+): Promise<Result> {
+  requireLog(folder)
+  const unlock = await lockStore(folder)
+  try {
+    await prepare?.()
+    return await withFile(folder, async (sql) => {
+      sql.exec('pragma synchronous = full; begin immediate;')
+      const result = change(new LocalLog(sql), sql)
+      sql.exec('commit')
+      if (cleans?.()) clean(sql)
+      return result
+    })
+  } finally {
+    unlock()
+  }
+}
+
+/** Locks a store, as its service does. @throws StartError if another process has it open, or the folder cannot be used. */
+export async function lockStore(folder: string): Promise<() => void> {
+  try {
+    return await lockFolder(folder, 'facts')
+  } catch (error) {
+    throw notOpened(folder, error)
+  }
+}
+
+/** Removes all indexes of a store that no process has open, also those that are being built: the next start derives one. */
+export function removeIndexes(folder: string): void {
+  for (const name of readdirSync(folder)) if (/^index-\d+\.db/.test(name)) rmSync(join(folder, name))
+}
+
+/** What an index file lacks to be one: it is to be removed, and the index derived again. Undefined if nothing, or there is no file. */
+export function damageOf(file: string): string | undefined {
+  if (!existsSync(file)) return undefined
+  let sql: Sql | undefined
+  try {
+    sql = new Sql(file)
+    const names = new Set(sql.all('select name from sqlite_master').map(({ name }) => name))
+    const missing = INDEX_TABLES.filter((name) => !names.has(name))
+    return names.size > 0 && missing.length > 0 ? `it lacks ${missing.join(', ')}` : undefined
+  } catch (error) {
+    if (isCorrupt(error)) return reasonOf(error)
+    throw error
+  } finally {
+    sql?.close()
+  }
+}
+
+/** The tables of an index, and the indexes of these. */
+const INDEX_TABLES = [...SCHEMA.matchAll(/create (?:unique )?(?:table|index) (\w+)/g)].map(
+  ([, name = '']) => name,
+)
+
+function requireLog(folder: string): void {
+  if (!existsSync(storeFiles(folder).log)) throw new BackupError(`there is no log of facts in ${folder}`)
+}
+
+async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Result>): Promise<Result> {
+  requireLog(folder)
+  const { log: filename } = storeFiles(folder)
+  let sql: Sql | undefined
+  try {
+    sql = new Sql(filename)
+    return await work(sql)
+  } catch (error) {
+    if (isCorrupt(error))
+      throw new BackupError(`${filename} is damaged, ${reasonOf(error)}: ${RESTORE}`, { cause: error })
+    if (sql === undefined || isUnusable(error)) throw notOpened(folder, error)
+    throw error
+  } finally {
+    sql?.close()
+  }
+}
+
+/** What to do about a damaged log. */
+export const RESTORE = 'minetree check lists what is; restore a copy, or sync an empty store again'
+
+/** Deleted rows stay in free pages, and in what is free of others, until the file is written again. */
+function clean(sql: Sql): void {
+  try {
+    sql.exec('vacuum')
+    if (sql.get('pragma wal_checkpoint(truncate)')?.busy !== 0) throw new Error('another process reads it')
+  } catch (error) {
+    throw new BackupError(
+      `the bytes are overwritten, but free space of ${sql.filename} may still hold them, ${reasonOf(error)}: run it again once the disk has room for a second copy of it`,
+      { cause: error },
+    )
+  }
+}
+
+export function notOpened(folder: string, error: unknown): StartError {
+  return new StartError(`cannot open the store in ${folder}: ${reasonOf(error)}`, { cause: error })
+}
+
+/** Whether SQLite could not open a file, or may not write to it. */
+function isUnusable(error: unknown): boolean {
+  return /^SQLITE_(CANTOPEN|READONLY|PERM|BUSY)/.test(String((error as { code?: unknown }).code))
 }

@@ -1,0 +1,212 @@
+import type { Sql } from '../../../../backend/src/facts/connection.js'
+import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
+import { FACT, readTransactionFact } from '../../../../backend/src/facts/log.js'
+import {
+  type BlockedValue,
+  latestOf,
+  nextOf,
+  purgedAt,
+  type RegisterValue,
+  register,
+} from '../../../../backend/src/facts/registers.js'
+import { Pending, State } from '../../../../backend/src/facts/state.js'
+import { DamagedError, isCorrupt } from '../../../../backend/src/graph/errors.js'
+import { CHUNK_BYTES } from '../../../../backend/src/graph/graph-store.js'
+import { sha256 } from '../../../../backend/src/graph/native-hash.js'
+import { readBeef } from '../../../../backend/src/graph/read-beef.js'
+import { inscriptionOf } from '../../../../backend/src/graph/transaction-records.js'
+import { contentsOf } from '../../../../backend/src/index/outputs.js'
+import { fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
+import { readEnvelope } from '../../../../backend/src/protocol/envelope.js'
+import { formatOutpoint, type Outpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { OP, ScriptWalk } from '../../../../backend/src/protocol/script-walk.js'
+import {
+  outputOf,
+  readTransaction,
+  TransactionError,
+  type TransactionOutput,
+  type TransactionView,
+} from '../../../../backend/src/protocol/transaction.js'
+import { BackupError } from '../backup/backup-tables.js'
+import { changeLog } from './folder.js'
+
+/** What was removed. */
+export interface Purged {
+  /** The hashes of the bodies. */
+  sha256: string[]
+  /** The outputs that they stood in. */
+  outpoints: string[]
+  /** Transactions that were pending or not final, and had one of them: they are forgotten. */
+  forgotten: string[]
+  /** Transactions that are damaged, so that it is not known whether they have one. */
+  unread: string[]
+}
+
+/**
+ * Removes the bodies of some outputs from a log, wherever they stand in it, and blocks them. The bytes are overwritten; registers keep
+ * hash, type, length and position, so that the index stays as it is. The transactions are never served or proven again.
+ *
+ * @throws BackupError if the log has no such output, or it has no body; what {@link changeLog} throws.
+ */
+export async function purge(folder: string, outpoints: readonly Outpoint[], reason: string): Promise<Purged> {
+  const purging = (log: LocalLog, sql: Sql): Purged => new Purge(log, sql).run(outpoints, reason)
+  return await changeLog(folder, purging, { cleans: () => true })
+}
+
+class Purge {
+  private readonly purged: Purged = { sha256: [], outpoints: [], forgotten: [], unread: [] }
+
+  constructor(
+    private readonly log: LocalLog,
+    private readonly sql: Sql,
+  ) {}
+
+  run(outpoints: readonly Outpoint[], reason: string): Purged {
+    const { log, sql, purged } = this
+    purged.sha256 = [...new Set(outpoints.map((each) => this.hashAt(each)))]
+    for (let seq = 1; seq <= log.last; seq++) {
+      const { kind, key } = log.keyAt(seq) ?? {}
+      if (kind === FACT.transaction && key !== undefined) this.purgeFact(key)
+    }
+    this.forgetPending()
+    this.forgetHeld()
+    for (const value of purged.sha256) {
+      for (const table of ['log', 'chunk'])
+        sql.run(`delete from ${table} where kind = ? and key = ?`, FACT.body, fromHex(value))
+      const subject = register.block({ kind: 'content', value })
+      const { blocked, since } = (latestOf(log, subject)?.value ?? {}) as Partial<BlockedValue>
+      this.set(subject, { blocked: true, reason, since: (blocked && since) || Date.now() })
+    }
+    return purged
+  }
+
+  /** The hash of the body of an output, also if it was removed before. */
+  private hashAt(outpoint: Outpoint): string {
+    const { log, sql } = this
+    const before = purgedAt(log, outpoint)
+    if (before !== undefined) this.purged.outpoints.push(formatOutpoint(outpoint))
+    if (before !== undefined) return before.sha256
+    const key = fromHex(outpoint.txid)
+    const fact = log.get(FACT.transaction, key)
+    const raw = fact
+      ? readTransactionFact(fact).raw
+      : sql.get('select raw from pending where txid = ?', key)?.raw
+    const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
+    const content = output && inscriptionOf(output).content
+    if (content === undefined) throw new BackupError(`there is no content in ${formatOutpoint(outpoint)}`)
+    return sha256(content.body).toString('hex')
+  }
+
+  private purgeFact(key: Uint8Array): void {
+    const { log, purged } = this
+    const txid = toHex(key)
+    try {
+      const body = Buffer.from(log.get(FACT.transaction, key)?.body as Uint8Array)
+      const view = readTransaction(readTransactionFact({ key, body }).raw, { txid })
+      const found = this.holders(view)
+      for (const { vout, output } of found) {
+        const { sha, ctype, clen, coff } = contentsOf(output, view)
+        const value = {
+          sha256: toHex(sha ?? new Uint8Array()),
+          contentType: String(ctype),
+          length: clen ?? 0,
+          position: coff,
+        }
+        this.set(register.purged({ txid, vout }), value)
+        purged.outpoints.push(formatOutpoint({ txid, vout }))
+      }
+      // Only now: the same bytes may be the content of one output and part of another.
+      for (const { output } of found) overwriteContent(output)
+      if (found.length > 0) this.replace(key, body)
+    } catch (error) {
+      const isDamage = error instanceof DamagedError || error instanceof TransactionError || isCorrupt(error)
+      if (!isDamage) throw error
+      purged.unread.push(txid)
+    }
+  }
+
+  /** The outputs with a body that is to be removed. */
+  private holders(view: TransactionView): { vout: number; output: TransactionOutput }[] {
+    return view.outputs.flatMap((output, vout) => {
+      const { content } = inscriptionOf(output)
+      const isHolder = content && this.purged.sha256.includes(sha256(content.body).toString('hex'))
+      return isHolder ? [{ vout, output }] : []
+    })
+  }
+
+  private isIn(view: TransactionView): boolean {
+    return this.holders(view).length > 0
+  }
+
+  private forgetPending(): void {
+    const pending = new Pending(this.sql)
+    for (const { txid: key } of this.sql.all('select txid from pending')) {
+      const txid = toHex(key)
+      const raw = pending.get(txid)?.raw
+      if (raw === undefined || !this.isIn(readTransaction(raw, { txid }))) continue
+      pending.delete(txid)
+      this.purged.forgotten.push(txid)
+    }
+  }
+
+  private forgetHeld(): void {
+    for (const { txid: key, beef } of this.sql.all('select txid, beef from held')) {
+      const { txids, transaction } = readBeef(beef)
+      if (!txids.some((txid) => this.isIn(transaction(txid) as TransactionView))) continue
+      const txid = toHex(key)
+      new State(this.sql).release(txid)
+      this.purged.forgotten.push(txid)
+    }
+  }
+
+  /** Writes the bytes of a transaction in place of those that stood there. */
+  private replace(key: Uint8Array, body: Uint8Array): void {
+    const { sql } = this
+    const of = [FACT.transaction, key] as const
+    sql.run('update log set body = ? where kind = ? and key = ? and body is not null', body, ...of)
+    for (const { position } of sql.all('select position from chunk where kind = ? and key = ?', ...of)) {
+      const bytes = body.subarray(position * CHUNK_BYTES, (position + 1) * CHUNK_BYTES)
+      sql.run(
+        'update chunk set bytes = ?, checksum = ? where kind = ? and key = ? and position = ?',
+        ...[bytes, sha256(bytes), ...of, position],
+      )
+    }
+  }
+
+  private set(subject: string, value: RegisterValue): void {
+    const fact = nextOf(this.log, subject, value)
+    if (fact !== undefined) this.log.insert(fact)
+  }
+}
+
+/** Overwrites what an output inscribes in the transaction that it is a view into. Everything else is read as before. */
+function overwriteContent(output: TransactionOutput): void {
+  const { lockingScript } = output
+  const { content } = inscriptionOf(output)
+  if (content === undefined) return
+  if (content.body.buffer === lockingScript.buffer) {
+    content.body.fill(0)
+    return
+  }
+  const { span } = readEnvelope(lockingScript)
+  // What is joined of pushes comes last in its envelope. (A number that B pushes is an opcode.)
+  if (span === undefined || content.source === 'b') return
+  let before = -content.body.length
+  for (const walk = pushesIn(lockingScript, span); walk.next() && walk.end < span.to; )
+    before += walk.pushedLength ?? 0
+  for (
+    const walk = pushesIn(lockingScript, span);
+    walk.next() && walk.end < span.to;
+    before -= walk.pushedLength ?? 0
+  )
+    if (before <= 0) overwritePush(walk)
+}
+
+function pushesIn(script: Uint8Array, span: { from: number }): ScriptWalk {
+  return new ScriptWalk(script, span.from)
+}
+
+function overwritePush({ data, script, start }: ScriptWalk): void {
+  if (data === undefined) script[start] = OP.ONE
+  else data.fill(0)
+}
