@@ -49,6 +49,9 @@ export interface AncestorTry {
   bytes: number
 }
 
+/** More than one attempt writes, so that the others are deleted faster than new ones come. */
+const LOOKED_AT = 20
+
 /** What a host notes about itself and its work. */
 export class State {
   constructor(private readonly sql: Sql) {}
@@ -89,6 +92,20 @@ export class State {
         'insert or replace into ancestor values (?, ?, ?, ?, ?, ?, ?, ?)',
         ...[fromHex(txid), vout, Number(hole), due, place, tries, transactions, bytes],
       )
+  }
+
+  /**
+   * Deletes attempts for what is not missing any more. Those that are due longest are looked at: what is missing is tried when it is
+   * due, and so moves behind them.
+   */
+  forgetFound(isMissing: (outpoint: Outpoint) => boolean): void {
+    for (const hole of [0, 1])
+      for (const { txid, vout } of this.sql.all(
+        'select txid, vout from ancestor where hole = ? order by due, place limit ?',
+        ...[hole, LOOKED_AT],
+      ))
+        if (!isMissing({ txid: toHex(txid), vout }))
+          this.sql.run('delete from ancestor where txid = ? and vout = ?', txid, vout)
   }
 }
 
@@ -195,7 +212,7 @@ export class Pending {
       'update pending set height = ?, root = ?, merkle_path = ? where txid = ?',
       ...[height, root === undefined ? null : fromHex(root), merklePath, fromHex(txid)],
     )
-    this.raise(txid)
+    if (proof !== undefined) this.raise(txid)
   }
 
   /** Deletes the proofs of a block. Returns the transactions that had one. */

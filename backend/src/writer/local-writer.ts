@@ -14,6 +14,7 @@ import type { HeldSubmission } from '../graph/host-store.js'
 import type { Block, TransactionRecord } from '../graph/records.js'
 import type { Index } from '../index/apply.js'
 import { INDEX_VERSION } from '../index/schema.js'
+import { fromHex } from '../protocol/bytes.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { applyNext, catchUp, makeIndex, openIndex, trackerOf } from './catch-up.js'
@@ -220,7 +221,10 @@ export class LocalWriter implements Writer {
   }
 
   async postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): Promise<void> {
-    await this.beside(() => this.state.postpone(outpoints, attempt))
+    await this.beside(() => {
+      this.state.postpone(outpoints, attempt)
+      if (this.current !== undefined) this.state.forgetFound((each) => this.isMissing(each))
+    })
   }
 
   /** Ends what is running, and closes the files. What waits for rules is refused. */
@@ -232,6 +236,15 @@ export class LocalWriter implements Writer {
     this.queue.refuse(new Error('the writer is closed'))
     this.logFile.close()
     this.indexFile.close()
+  }
+
+  /** Whether the origin of an output that counts is unknown. */
+  private isMissing({ txid, vout }: Outpoint): boolean {
+    const row = this.indexFile.get(
+      'select 1 as one from tx join missing on tid = id where txid = ? and vout = ? and active = 1',
+      ...[fromHex(txid), vout],
+    )
+    return row !== undefined
   }
 
   protected async open(admission: AdmissionOptions): Promise<void> {

@@ -4,7 +4,7 @@ import type { LocalLog } from '../facts/local-log.js'
 import { FACT, type FactKind, type NewFact, readUint32, uint32 } from '../facts/log.js'
 import { register, registerFact } from '../facts/registers.js'
 import { CHANGE, type LogRow, type NewRow, type Place, type SharedLog, START } from '../facts/shared-log.js'
-import type { Pending, State } from '../facts/state.js'
+import type { Pending, PendingOutline, State } from '../facts/state.js'
 import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 import { candidateOf } from './pending-graph.js'
 
@@ -190,16 +190,17 @@ export class Mirror {
       return
     }
     const { head, bytes: raw } = readChange<PendingHead>(body)
-    const { isWaiting, client } = head
+    const { isWaiting, isRaised, isMint, client } = head
     const proof = head.proof && { ...head.proof, merklePath: fromHex(head.proof.merklePath) }
     if (raw.length === 0) {
-      pending.setWaiting(txid, isWaiting)
+      pending.setWaiting(txid, isWaiting, { isMint })
       pending.prove(txid, proof)
+      if (isRaised) pending.raise(txid)
     } else {
       // Its place among the others is this one, also if it was refused here.
       pending.delete(txid)
       const record = { txid, raw, ...(proof && { proof }) }
-      pending.add(record, candidateOf(record).spends, { isWaiting, client })
+      pending.add(record, candidateOf(record).spends, { isWaiting, isRaised, isMint, client })
     }
   }
 
@@ -247,8 +248,7 @@ const EMPTY = new Uint8Array(0)
 const NUMBER_BYTES = 4
 const MOST = 2 ** 24 - 1
 
-interface PendingHead {
-  isWaiting: boolean
+interface PendingHead extends Pick<PendingOutline, 'isWaiting' | 'isRaised' | 'isMint'> {
   client?: string | undefined
   proof?: { height: number; root: string; merklePath: string }
 }
@@ -258,9 +258,9 @@ interface HeldHead {
   time: number
 }
 
-function pendingHead({ waiting, client, height, root, merkle_path }: Row): PendingHead {
+function pendingHead({ waiting, raised, mint, client, height, root, merkle_path }: Row): PendingHead {
   return {
-    isWaiting: waiting === 1,
+    ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1 },
     ...(client !== null && { client }),
     ...(height !== null && { proof: { height, root: toHex(root), merklePath: toHex(merkle_path) } }),
   }

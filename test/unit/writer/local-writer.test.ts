@@ -45,6 +45,30 @@ function fill(file: Sql): () => void {
   return () => file.exec('pragma max_page_count = 1000000000')
 }
 
+test('attempts to find what is missing are forgotten once it is not missing any more', async () => {
+  const chain = store.chain
+  const coin = pendingOne(1)
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('text') })
+  const note = chain.spend({
+    inputs: [{ transaction: coin, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript }],
+  })
+  await store.know(note)
+  expect(store.index('select vout from missing')).toHaveLength(1)
+  const attempt = { tries: 1, transactions: 0, bytes: 0, place: 1 }
+  const other = { txid: 'ab'.repeat(32), vout: 0 }
+  const attempts = () =>
+    store
+      .log('select txid, hole from ancestor order by hole')
+      .map(({ txid, hole }) => [txid.toString('hex'), hole])
+  await store.writer.postpone([{ txid: note.txid, vout: 0 }], { ...attempt, hole: false, due: 5 })
+  await store.writer.postpone([other], { ...attempt, hole: true, due: 9 })
+  expect(attempts()).toEqual([[note.txid, 0]])
+  await store.know(coin, 100)
+  await store.writer.postpone([other], { ...attempt, hole: true, due: 9 })
+  expect(attempts()).toEqual([])
+})
+
 describe('what is recorded together', () => {
   test('shares a commit, and what fails of it fails alone', async () => {
     const damaged = { txid: 'ab'.repeat(32), raw: Uint8Array.of(1, 2, 3) }
