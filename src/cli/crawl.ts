@@ -27,6 +27,8 @@ export interface CrawlCommand {
   maxUnproven: number
   /** After how many seconds to stop. */
   maxTime: number
+  /** As that of `openNode`. */
+  writerThread?: URL | undefined
   signal: AbortSignal
   output: CommandOutput
 }
@@ -53,7 +55,7 @@ export async function runCrawl(command: CrawlCommand): Promise<void> {
   const addresses = sourcesOf(command)
   let node: Node
   try {
-    node = await openNode({ config, logger })
+    node = await openNode({ config, logger, writerThread: command.writerThread })
   } catch (error) {
     if (!(error instanceof StartError) || !(await reportService(config, output))) throw error
     return

@@ -50,8 +50,8 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       const interruption = untilSignal()
       const { output } = context
       const open = async () => {
-        const { openNode } = await import('../server/node.js')
-        return await openNode({ config, logger: await logFor(config) })
+        const { openNode, WRITER_THREAD } = await import('../server/node.js')
+        return await openNode({ config, logger: await logFor(config), writerThread: WRITER_THREAD })
       }
       await interruption.during(() => runImport({ open, paths, trust, output, signal: interruption.signal }))
     })
@@ -78,10 +78,11 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       const config = settings()
       const interruption = untilSignal()
       const { runCrawl } = await import('./crawl.js')
+      const { WRITER_THREAD: writerThread } = await import('../server/node.js')
       const { output } = context
       const logger = await logFor(config)
       await interruption.during(() =>
-        runCrawl({ ...options, output, config, logger, signal: interruption.signal }),
+        runCrawl({ ...options, output, config, logger, writerThread, signal: interruption.signal }),
       )
     })
 

@@ -34,6 +34,9 @@ export interface Node {
   close(): Promise<void>
 }
 
+/** The thread of the writer, compiled beside this module or bundled with it. */
+export const WRITER_THREAD = new URL('./writer-worker.js', import.meta.url)
+
 /**
  * Opens the store in the settings, brings its schema up to date, and puts the overlay on it.
  *

@@ -33,9 +33,6 @@ export interface RunningServer {
   stop(): Promise<void>
 }
 
-/** The thread of the writer, compiled beside this module or bundled with it. */
-export const WRITER_THREAD = new URL('./writer-worker.js', import.meta.url)
-
 /** The setting in the store that is written to find out whether it has space. */
 const PROBE = 'space probed'
 

@@ -113,8 +113,9 @@ export class ProofVerifier {
     const { graph, keepsProofs = false } = this.options
     if (this.headers === undefined || !keepsProofs) return
     for (const { txid, proof } of transactions) {
-      const stored = proof && (await graph.transactions.raw(txid))?.proof
-      if (proof === undefined || stored === undefined || blockText(stored) === blockText(proof)) continue
+      if (proof === undefined || (await graph.transactions.heightOf(txid)) === undefined) continue
+      const stored = (await graph.transactions.raw(txid))?.proof
+      if (stored === undefined || blockText(stored) === blockText(proof)) continue
       if ((await this.verdict(stored)) === 'no') await this.disprove(stored)
     }
   }
