@@ -57,13 +57,13 @@ async function fill(): Promise<Filled> {
   for (let at = 0; at < headerCount(headers); at += PAGE) {
     const page = headers.subarray(at * HEADER_BYTES, (at + PAGE) * HEADER_BYTES)
     const change = { height: about.firstHeight + at, headers: page, tip }
-    if (!(await node.graph.store.headers.replaceFrom(change))) throw new Error('another wrote headers')
+    if (!(await node.store.headers.replaceFrom(change))) throw new Error('another wrote headers')
     tip = headerAt(page, headerCount(page) - 1)
   }
   for (const batch of batchesIn(network)) {
     const sets = batch.map((each) => graphRecords({ transactions: [each], spends: spendsBy(viewOf(each)) }))
     const subjects = batch.map(({ txid }) => txid)
-    const took = await spent(() => node.graph.store.record(mergeRecords(sets), { subjects }))
+    const took = await spent(() => node.store.record(mergeRecords(sets), { subjects }))
     wall += took.wall
     cpu += took.cpu
   }
@@ -91,7 +91,7 @@ async function read(): Promise<ReadTimes> {
   return await timesOf(node, about)
 }
 
-async function timesOf({ graph: { store } }: Node, { long, names, moved }: NetworkIndex): Promise<ReadTimes> {
+async function timesOf({ store }: Node, { long, names, moved }: NetworkIndex): Promise<ReadTimes> {
   const outpoint = parseOutpoint(long)
   const ordinals = moved.map((each) => parseOutpoint(each))
   const pick = <Item>(items: readonly Item[], at: number): Item => items[(at * 7919) % items.length] as Item

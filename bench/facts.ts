@@ -233,10 +233,10 @@ async function* store(): AsyncGenerator<string> {
   for (const many of [1, A_TURN]) {
     const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
     const { setup, kinds } = kindsOf(chain)
-    const write = async ({ graph }: Node, transactions: FakeTransaction[]): Promise<void> => {
+    const write = async ({ store }: Node, transactions: FakeTransaction[]): Promise<void> => {
       const spends = transactions.flatMap(({ transaction }) => spendsBy(transaction))
       const records = graphRecords({ transactions: transactions.map(provenRecord), spends })
-      await graph.store.record(records, { subjects: transactions.map(({ txid }) => txid) })
+      await store.record(records, { subjects: transactions.map(({ txid }) => txid) })
     }
     const lines = await withNodes(chain, async (nodes) => {
       for (const [, node] of nodes) for (const transaction of setup) await write(node, [transaction])
@@ -292,14 +292,14 @@ async function* disk(): AsyncGenerator<string> {
   const inscriptions = kinds['inscription of 4 KiB']?.transactions.map(({ transaction }) => transaction) ?? []
   const figures = await withNodes(chain, async (nodes) => {
     const bytes: Figures = {}
-    for (const [storage, { graph }, folder] of nodes) {
+    for (const [storage, { store }, folder] of nodes) {
       const write = async (transactions: FakeTransaction[]): Promise<void> => {
         for (const each of transactions) {
           const records = graphRecords({
             transactions: [provenRecord(each)],
             spends: spendsBy(each.transaction),
           })
-          await graph.store.record(records, { subjects: [each.txid] })
+          await store.record(records, { subjects: [each.txid] })
         }
       }
       await write([...setup, ...inscriptions.slice(0, WARMING)])

@@ -130,8 +130,7 @@ const shownSite = chain.spend({
 await submit(shownSite, claim)
 
 /** The same routes over the same store, with nothing kept in memory: every answer is read. */
-const { graph, overlay } = server.node
-const unkept = graph.store
+const { graph, store: unkept, overlay } = server.node
 const ping = () => unkept.ping()
 const forgetful = openHttpServer({
   app: createApp({ config, overlay, graph: unkept, ping, logger: SILENT }),

@@ -137,9 +137,9 @@ async function withNode(
 ): Promise<Spent & { writes: number }> {
   const node = await opening(folder)
   let writes = 0
-  const { store } = node.graph
-  const record = store.record.bind(store)
-  store.record = (...all) => {
+  const { graph } = node
+  const record = graph.record.bind(graph)
+  graph.record = (...all) => {
     writes++
     return record(...all)
   }

@@ -44,7 +44,7 @@ const folder = processFolder()
 const chain = new FakeChain()
 const config = configFor(chain, folder)
 const server = await startServer({ config, logger: SILENT })
-const { graph, overlay } = server.node
+const { graph, store: unkept, overlay } = server.node
 
 let waiting: FakeTransaction[] = []
 async function admit(transaction: FakeTransaction): Promise<void> {
@@ -126,7 +126,6 @@ const old = await passOn()
 const last = await inscribeAll()
 await write()
 
-const unkept = graph.store
 const forgetful = openHttpServer({
   app: createApp({ config, overlay, graph: unkept, ping: () => unkept.ping(), logger: SILENT }),
   limits: config.limits,

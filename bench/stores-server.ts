@@ -39,7 +39,7 @@ for (const submission of tree.submissions) await engine.submit(submission)
 
 /** The stores of a host, over connections of its own; on SQLite, which one process has, what our server keeps answers of. */
 async function storesOfHost(): Promise<GatewayStores> {
-  if (kind === 'SQLite') return { graph: server.node.graph.store }
+  if (kind === 'SQLite') return { graph: server.node.store }
   if (kind === 'MariaDB') return storesOf(createKnex({ client: 'mysql2', connection: url }))
   return storesOf((await new MongoClient(url).connect()).db())
 }

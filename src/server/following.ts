@@ -56,7 +56,7 @@ export class Following {
       }),
     })
     this.sightings = new Sightings({
-      ...{ store: graph.store, source: this.sources, logger },
+      ...{ store: node.store, source: this.sources, logger },
       record: (records) => recordSightings({ graph, overlay }, records),
     })
     const { sightings } = this
@@ -64,7 +64,7 @@ export class Following {
       node: {
         genesis,
         // Past the cache, which is for readers: a sweep reads everything once.
-        store: graph.store,
+        store: node.store,
         admit,
       },
       source: this.sources,
@@ -78,7 +78,7 @@ export class Following {
       ...{ logger, onSwept },
     })
     this.ancestors = new AncestorsWorker({
-      ...{ queue: node.ancestors, store: graph.store, source: this.sources, admit, limits, logger },
+      ...{ queue: node.ancestors, store: node.store, source: this.sources, admit, limits, logger },
       perOrdinal: { maxTransactions: maxAncestors, maxBytes: maxAncestorBytes },
     })
     this.feed = this.feedOf(node, logger)

@@ -2,6 +2,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
 import { StoreUnavailableError } from '../../backend/src/graph/errors.js'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Config } from './config/config.js'
 import { ConfigError, reasonOf, StartError } from './config/errors.js'
@@ -14,13 +15,20 @@ import { admissionOptions } from './submission/admission-options.js'
 import { BacklogWorker } from './submission/backlog-worker.js'
 import { createOverlay, type Overlay } from './submission/overlay.js'
 import type { WriteLock } from './submission/submission-queue.js'
+import type { CacheUse } from './telemetry/metrics.js'
 
 /** A node without its HTTP side: the store, and the overlay over it. */
 export interface Node {
   /** The settings, with the tree that the store holds. */
   config: Config
-  graph: CachingStore
+  graph: HostStore
+  /** The same, past all that is in memory. */
+  store: HostStore
   overlay: Overlay
+  /** How memory was used. */
+  caches: Readonly<Record<'answers' | 'bodies', CacheUse>>
+  /** Runs a write of another thread, of which a cache in this one is to be told. */
+  writing: CachingStore['writing'] | undefined
   /** Makes the index complete, once started. */
   maintenance: NodeIndex
   /** Works off what writes leave in the backlog, in a store that has one. */
@@ -56,14 +64,14 @@ export async function openNode({
   writerThread?: URL | undefined
 }): Promise<Node> {
   let stores: Stores | FactStores | undefined
-  let graph: CachingStore | undefined
+  let caching: CachingStore | undefined
   let overlay: Overlay | undefined
   let index: Index | undefined
   const close = async (): Promise<void> => {
     await index?.backlog?.close()
     await index?.maintenance.close()
     await overlay?.close()
-    await graph?.close()
+    await caching?.close()
     await stores?.close()
   }
   try {
@@ -75,11 +83,19 @@ export async function openNode({
       ...{ logger, writerThread },
     })
     const { held, ancestors, isShared } = stores
-    const onWrite = async (): Promise<void> => index?.onForeignWrite?.()
-    const { maxCachedBytes: maxBytes } = settings.limits
-    const hasSnapshots = 'index' in stores
-    graph = new CachingStore({ store: stores.graph, maxBytes, isShared, hasSnapshots, onWrite, logger })
-    await graph.open()
+    let graph: HostStore
+    let caches: Node['caches']
+    if ('index' in stores) {
+      graph = stores.cached
+      caches = stores.caches
+    } else {
+      const onWrite = async (): Promise<void> => index?.onForeignWrite?.()
+      const { maxCachedBytes: maxBytes } = settings.limits
+      caching = new CachingStore({ store: stores.graph, maxBytes, isShared, onWrite, logger })
+      await caching.open()
+      graph = caching
+      caches = caching.caches
+    }
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
     const hasQueue = 'index' in stores
     if ('index' in stores) {
@@ -101,7 +117,10 @@ export async function openNode({
       ...{
         config,
         graph,
+        store: stores.graph,
         overlay,
+        caches,
+        writing: caching?.writing.bind(caching),
         maintenance,
         backlog,
         ancestors,
@@ -127,7 +146,7 @@ interface Index extends Pick<Node, 'maintenance' | 'backlog'> {
 /** Compares and rebuilds the index of a store of tables, and works off its backlog. */
 async function maintain(
   { maintenance: store }: Pick<Stores, 'maintenance'>,
-  { graph, writeLock, logger }: { graph: CachingStore; writeLock: WriteLock; logger: Logger },
+  { graph, writeLock, logger }: { graph: HostStore; writeLock: WriteLock; logger: Logger },
 ): Promise<Index> {
   const maintenance = new IndexMaintenance({
     ...{ store, graph, logger },

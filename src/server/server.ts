@@ -189,12 +189,12 @@ export async function startServer({
 }
 
 function metricsOf(
-  { config: { profile }, graph, overlay, maintenance, backlog }: Node,
+  { config: { profile }, caches, overlay, maintenance, backlog }: Node,
   chain: ChainParts,
 ): Metrics {
   const prefixes = routePrefixes(profile)
   const metrics = new Metrics({
-    ...{ prefixes, caches: graph.caches, indexLag: () => maintenance.lag() },
+    ...{ prefixes, caches, indexLag: () => maintenance.lag() },
     reevaluating: () => (backlog?.isBusy ? 1 : 0),
     chain,
   })

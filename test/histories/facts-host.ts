@@ -13,8 +13,9 @@ import { Reader } from '../../backend/src/read/reader.js'
 import { applyNext, openIndex } from '../../backend/src/writer/catch-up.js'
 import { LocalWriter, storeFiles } from '../../backend/src/writer/local-writer.js'
 import { createApp } from '../../src/server/app.js'
+import { Bodies } from '../../src/server/cache/bodies.js'
+import { Responses } from '../../src/server/cache/responses.js'
 import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
-import { CachingStore } from '../../src/server/store/caching-store.js'
 import { removeIndexes } from '../../src/server/store/facts/folder.js'
 import { createOverlay, type Overlay } from '../../src/server/submission/overlay.js'
 import { listening } from '../support/server/connections.js'
@@ -28,11 +29,14 @@ import { differencesOf } from './questions.js'
 import { type ChainRoots, configOf, HeadersOfChain } from './store-host.js'
 import { comparePorts } from './stored.js'
 
+/** Of the answers and of the bodies in memory, in bytes. */
+const MAX_CACHED = 1024 * 1024
+
 interface Running {
   url: string
   writer: LocalWriter
   reader: Reader
-  graph: CachingStore
+  graph: FactStore
   overlay: Overlay
   monitor: ReorgMonitor
   close(): Promise<void>
@@ -222,15 +226,17 @@ export class FactsHost extends Host {
     const config = configOf(this.shape, this.folder)
     const writer = new LocalWriter({ folder: this.folder })
     await writer.setting('tracker', this.tracker)
-    const reader = new Reader(storeFiles(this.folder))
+    const reader = new Reader(storeFiles(this.folder), () => writer.commits.value)
+    const [answers, bodies] = [new Responses(reader, MAX_CACHED), new Bodies(MAX_CACHED)]
     let derive = (): void => {}
-    const deriveBy = (admission: AdmissionOptions): void => {
-      derive = () => writer.deriveBy(admission)
-    }
-    const store = new FactStore({ reader, writer, deriveBy })
-    const { held } = store
-    const graph = new CachingStore({ store })
-    await graph.open()
+    const graph = new FactStore({
+      ...{ reader, writer, answers },
+      contentOf: (content) => bodies.of(content),
+      deriveBy(admission) {
+        derive = () => writer.deriveBy(admission)
+      },
+    })
+    const { held } = graph
     const overlay = createOverlay({ config, graph, held, headers, logger: SILENT })
     const monitor = new ReorgMonitor({
       ...{ headers, proofs: overlay.proofs, graph },

@@ -30,7 +30,7 @@ afterAll(async () => {
 
 /** A server of the routes alone. @param isCatchingUp Whether the node follows a source that does not respond. */
 async function serveRoutes(node: Node, isCatchingUp = false): Promise<string> {
-  const { config, overlay, graph, maintenance, ancestors } = node
+  const { config, overlay, graph, store, maintenance, ancestors } = node
   // A node whose store is closed says nothing.
   const followed = await graph.settings.get('tree_followed').catch(() => undefined)
   const { asOf } = JSON.parse(followed ?? '{}')
@@ -40,7 +40,7 @@ async function serveRoutes(node: Node, isCatchingUp = false): Promise<string> {
   }
   const app = createApp({
     ...{ config, overlay, progress, logger: SILENT },
-    graph: graph.store,
+    graph: store,
     ping: () => graph.ping(),
     index: () => maintenance.status,
     ...(config.chainSources && { ancestors }),

@@ -43,9 +43,9 @@ test('bodies around each limit are answered as by the routes, until they are blo
   const published = chain.spend({ inputs: [{ transaction: funding, vout: 0 }], outputs })
   const beef = beefOf(published, { with: [funding] })
   expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
-  const { config, overlay, graph } = node
+  const { config, overlay, graph, store, caches } = node
   const ping = () => graph.ping()
-  const routes = await listening(createApp({ config, overlay, graph: graph.store, ping, logger: SILENT }))
+  const routes = await listening(createApp({ config, overlay, graph: store, ping, logger: SILENT }))
   const expectSame = async (path: string, question: Question): Promise<number> => {
     const expected = lasting(await ask(routes.url, path, question))
     // What is in memory only once it was asked for again.
@@ -56,7 +56,7 @@ test('bodies around each limit are answered as by the routes, until they are blo
       })
     return expected.status
   }
-  const { bodies: found } = graph.caches
+  const { bodies: found } = caches
   const hits = found.hits
   for (const [vout, body] of bodies.entries()) {
     const path = `/content/${published.outpoint(vout)}`

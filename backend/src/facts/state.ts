@@ -141,7 +141,11 @@ type Totals = Record<'pending' | 'waiting', PendingTotal> | undefined
 export class Pending {
   private totals: Totals
 
-  constructor(private readonly sql: Sql) {}
+  /** @param onChange Called where transactions are added or deleted, or something of them changes. */
+  constructor(
+    private readonly sql: Sql,
+    private readonly onChange = (): void => {},
+  ) {}
 
   /** @param kind Those that lost a conflict are counted apart. */
   total(kind: 'pending' | 'waiting'): PendingTotal {
@@ -213,6 +217,7 @@ export class Pending {
       ...[height, root === undefined ? null : fromHex(root), merklePath, fromHex(txid)],
     )
     if (proof !== undefined) this.raise(txid)
+    this.onChange()
   }
 
   /** Deletes the proofs of a block. Returns the transactions that had one. */
@@ -221,6 +226,7 @@ export class Pending {
     const rows = this.sql.all('select txid from pending where height = ? and root = ?', height, fromHex(root))
     for (const { txid } of rows)
       this.sql.run('update pending set height = null, root = null, merkle_path = null where txid = ?', txid)
+    if (rows.length > 0) this.onChange()
     return rows.map(({ txid }) => toHex(txid))
   }
 
@@ -338,6 +344,7 @@ export class Pending {
   }
 
   private count(isWaiting: boolean, change: PendingTotal): void {
+    this.onChange()
     if (this.totals === undefined) return
     const total = this.totals[isWaiting ? 'waiting' : 'pending']
     total.transactions += change.transactions

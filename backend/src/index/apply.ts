@@ -2,7 +2,7 @@ import type { Sql } from '../facts/connection.js'
 import { FACT, type Fact, readProofFact } from '../facts/log.js'
 import type { AdmissionRules, OnRefusal } from '../graph/admission-rules.js'
 import type { TransactionStatus } from '../graph/conflict-resolution.js'
-import { type Changes, dependency } from '../graph/dependencies.js'
+import { dependency } from '../graph/dependencies.js'
 import type { Reason } from '../graph/errors.js'
 import type { HeaderRange } from '../graph/header-chain.js'
 import type { AdmissionRecord } from '../graph/records.js'
@@ -122,9 +122,9 @@ export class Index {
     this.journal.flush()
   }
 
-  /** What the commits since the last call have changed for answers; undefined: everything. */
-  takeChanges(): Changes {
-    return this.journal.takeChanges()
+  /** Notes that something has changed that answers show and the index does not hold: what is pending. */
+  touch(): void {
+    this.journal.touch()
   }
 
   /** What was admitted since the last call. */
@@ -244,7 +244,6 @@ export class Index {
     const children = known === undefined ? [] : transactions.children(id)
     journal.added.push(id)
     journal.counters.transactions++
-    journal.change(dependency.all)
     journal.change(dependency.proof(view.txid))
     const inputs: Input[] = []
     const spent = new Set<string>()
@@ -348,6 +347,7 @@ export class Index {
     blocked,
   }: Extract<RegisterChange, { kind: 'block' }>): void {
     this.journal.changeAll()
+    this.journal.counters.blocks++
     const outputs = this.outputsBlockedBy(kind, value)
     if (kind === 'outpoint')
       for (const { tid, vout } of outputs) {

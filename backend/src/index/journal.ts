@@ -1,17 +1,17 @@
 import type { Sql } from '../facts/connection.js'
 import type { Fact } from '../facts/log.js'
-import type { Changes, Dependency } from '../graph/dependencies.js'
+import type { Dependency } from '../graph/dependencies.js'
 import type { AdmissionRecord } from '../graph/records.js'
 import { toHex } from '../protocol/bytes.js'
 
-/** How many dependencies one write may name: beyond that, readers drop everything that they cached. A step of a rebuild names more. */
-const MAX_KEYS = 300
-/** How many writes readers may be behind. */
-const MAX_CHANGES = 10_000
+/** How many dependencies one commit may name: beyond that, readers drop everything that they cached. A step of a rebuild names more. */
+const MAX_KEYS = 1000
+/** How many commits readers may be behind. */
+const MAX_CHANGES = 1000
 /** Old ones are deleted so many at a time. */
 const CHANGES_A_DELETION = 100
 
-/** What stands in `changes` for a write that changes everything. */
+/** What stands in `changes` for a commit that changes everything. */
 export const EVERYTHING = '*'
 
 /** What an index counts on from. A copy restores it. */
@@ -22,12 +22,14 @@ interface Counters {
   /** The last score given, above the first one of the log. */
   score: number
   reorgs: number
+  /** How often something was blocked or unblocked. */
+  blocks: number
   transactions: number
   names: number
   inscriptions: number
 }
 
-const NUMBERS = ['cursor', 'score', 'reorgs', 'transactions', 'names', 'inscriptions'] as const
+const NUMBERS = ['cursor', 'score', 'reorgs', 'blocks', 'transactions', 'names', 'inscriptions'] as const
 const COUNTERS = ['key', ...NUMBERS] as const
 const WRITE_COUNTERS = `insert into meta (name, value) values ${COUNTERS.map((name) => `('${name}', ?)`)}
   on conflict (name) do update set value = excluded.value`
@@ -54,12 +56,15 @@ export class Journal {
   readonly lowered: string[] = []
   private readonly keys: Dependency[] = []
   private isEverything = false
-  private flushed: Changes = []
+  private isTouched = false
+  /** Where the index was when changes were written last. */
+  private flushed: number
 
   constructor(private readonly sql: Sql) {
     const stored = new Map(sql.all('select name, value from meta').map(({ name, value }) => [name, value]))
     const numbers = NUMBERS.map((name) => [name, Number(stored.get(name) ?? 0)])
     this.counters = { key: String(stored.get('key') ?? ''), ...Object.fromEntries(numbers) } as Counters
+    this.flushed = this.counters.cursor
   }
 
   /** Notes that a fact was applied. */
@@ -69,6 +74,11 @@ export class Journal {
 
   change(key: Dependency): void {
     if (!this.isEverything) this.keys.push(key)
+  }
+
+  /** Notes a change beside the index: of what is pending. */
+  touch(): void {
+    this.isTouched = true
   }
 
   /** Notes that what earlier writes had derived has changed. */
@@ -88,14 +98,17 @@ export class Journal {
     this.isEverything = isEverything
   }
 
-  /** Writes what was noted, before a commit. */
+  /**
+   * Writes what was noted, before a commit. A commit with facts, or one that was touched, has a row in `changes`, whatever its keys are:
+   * some answers depend on anything (`dependency.all`).
+   */
   flush(): void {
     const { sql } = this
     const keys = [...new Set(this.keys)]
     const isEverything = this.isEverything || keys.length > MAX_KEYS
     if (this.isEverything) this.counters.reorgs++
     sql.run(WRITE_COUNTERS, ...COUNTERS.map((name) => this.counters[name]))
-    if (isEverything || keys.length > 0) {
+    if (isEverything || this.isTouched || this.flushed !== this.counters.cursor) {
       const id = sql.insert(
         'insert into changes (keys) values (?)',
         isEverything ? EVERYTHING : JSON.stringify(keys),
@@ -103,16 +116,10 @@ export class Journal {
       if (id !== undefined && id % CHANGES_A_DELETION === 0)
         sql.run('delete from changes where id <= ?', id - MAX_CHANGES)
     }
-    this.flushed = isEverything || this.flushed === undefined ? undefined : [...this.flushed, ...keys]
     this.keys.length = 0
     this.isEverything = false
-  }
-
-  /** What was flushed since the last time. */
-  takeChanges(): Changes {
-    const { flushed } = this
-    this.flushed = []
-    return flushed
+    this.isTouched = false
+    this.flushed = this.counters.cursor
   }
 
   private get lists(): unknown[][] {

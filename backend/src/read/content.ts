@@ -8,11 +8,16 @@ import { type ByteRange, CHUNK_BYTES, type ContentReader } from '../graph/graph-
 import { sha256 as sha256Of } from '../graph/native-hash.js'
 import { blobOf, type Reader } from './reader.js'
 
+/** See {@link ContentReader}. A chunk is read at once. */
+export interface FactContent extends ContentReader {
+  chunk(sha256: string, position: number): Uint8Array | undefined
+}
+
 /**
  * Bodies by their hash. A body is read out of the transaction that inscribed it; only one that is not contiguous in there is a
  * fact of its own.
  */
-export function contentIn(reader: Reader): ContentReader {
+export function contentIn(reader: Reader): FactContent {
   return {
     chunk: (sha256, position) =>
       reader.answer((sql, log) => {

@@ -1,10 +1,12 @@
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { Blocklist, BlocklistStore } from '../graph/blocklist.js'
+import type { Dependency } from '../graph/dependencies.js'
 import { LostConflictError } from '../graph/errors.js'
 import type {
   Backlog,
   CacheOptions,
+  ContentReader,
   Interactions,
   RecordOptions,
   SightingsStore,
@@ -20,14 +22,14 @@ import { admissionsIn } from './admissions.js'
 import { ancestorsIn, sharingEntries } from './ancestors.js'
 import { blockedPage, readBlocklist } from './blocklist.js'
 import { blocksIn } from './blocks.js'
-import { contentIn } from './content.js'
+import { contentIn, type FactContent } from './content.js'
 import { frontierIn } from './frontier.js'
 import { headersIn } from './headers.js'
 import { attributesIn, listingsIn } from './listings.js'
 import { metadataIn } from './metadata.js'
 import { namesIn } from './names.js'
 import { ordinalsIn } from './ordinals.js'
-import { blobOf, type Reader } from './reader.js'
+import { blobOf, type Reader, type Snapshot } from './reader.js'
 import { heldIn, interactionsIn, settingsIn, sightingsIn } from './state.js'
 import { streamsIn } from './streams.js'
 import { transactionsIn } from './transactions.js'
@@ -37,8 +39,28 @@ export interface FactStoreOptions {
   writer: Writer
   /** Called after every reorganisation with how many transactions became inactive or active again. */
   onReorg?: ((transactions: number) => void) | undefined
+  /** Keeps whole answers; if missing, each is read. */
+  answers?: AnswerMemory | undefined
+  /** Reads bodies; by default, as the reader finds them. */
+  contentOf?: ((content: FactContent) => ContentReader) | undefined
   /** Hands the rules of admission to the writer, if it is in this thread. */
   deriveBy?: (admission: AdmissionOptions) => void
+}
+
+/** Keeps answers in memory until something changes that they follow from. */
+export interface AnswerMemory {
+  get(key: string): unknown
+  /** @param answer.commits How many commits were made before it was read, at least; undefined if some were made meanwhile. */
+  keep(
+    key: string,
+    answer: {
+      value: unknown
+      commits: number | undefined
+      dependsOn: readonly Dependency[]
+      /** In bytes, about. */
+      weight: number
+    },
+  ): void
 }
 
 /** The ports of a host over the facts of a log: reads from its index, and writes by the one writer. */
@@ -62,10 +84,12 @@ export class FactStore implements HostStore {
   readonly backlog: Backlog
   readonly ancestors: AncestorQueue
   readonly held: HeldSubmissions
-  private blocked: Blocklist | undefined
+  /** Answers from memory, and reads of what may be in memory, since the start. */
+  readonly answersUse = { hits: 0, misses: 0 }
+  private blocked: { list: Blocklist; commits: number } | undefined
 
   constructor(private readonly options: FactStoreOptions) {
-    const { reader, writer } = options
+    const { reader, writer, contentOf = (content) => content } = options
     this.transactions = transactionsIn(reader)
     this.blocks = blocksIn(reader)
     this.frontier = frontierIn(reader)
@@ -73,7 +97,7 @@ export class FactStore implements HostStore {
     this.ordinals = ordinalsIn(reader)
     this.metadata = metadataIn(reader)
     this.attributes = attributesIn(reader)
-    this.content = contentIn(reader)
+    this.content = contentOf(contentIn(reader))
     this.streams = streamsIn(reader)
     this.listings = listingsIn(reader)
     this.admissions = admissionsIn(reader)
@@ -134,7 +158,7 @@ export class FactStore implements HostStore {
   }
 
   async reorgCount(): Promise<number> {
-    return this.reorgs
+    return this.options.reader.reorgs
   }
 
   async writeCount(): Promise<number> {
@@ -147,11 +171,10 @@ export class FactStore implements HostStore {
    * @throws WriterBusyError if it waited longer than `options.place.patience`.
    */
   async record({ transactions }: GraphRecords, options: RecordOptions = {}): Promise<AdmissionRecord[]> {
-    const { subjects, keepLost, place, onRefusal, onDerived } = options
+    const { subjects, keepLost, place, onRefusal } = options
     const asked = { ...(subjects && { subjects }), ...(keepLost && { keepLost }) }
     const recorded = await this.after(this.options.writer.record(transactions, asked, place))
     for (const refusal of recorded.refused) onRefusal?.(refusal)
-    if (recorded.changed !== undefined) onDerived?.(recorded.changed)
     for (const { txid, reason } of recorded.lost) throw new LostConflictError(txid, reason)
     return recorded.admitted
   }
@@ -162,68 +185,80 @@ export class FactStore implements HostStore {
 
   async evict(outpoint: Outpoint): Promise<void> {
     await this.after(this.options.writer.evict(outpoint))
-    await this.blocklist.refresh()
   }
 
   /**
    * Reads from one snapshot what waits for nothing but reads, as most answers do. A longer one is read again if a
    * reorganisation came between.
    */
-  consistent<Answer>(read: () => Promise<Answer>, _cache?: CacheOptions<Answer>): Promise<Answer> {
-    const { reader } = this.options
-    let held: object | undefined
-    let count = 0
-    return optimisticRead(read, async () => {
-      if (held !== undefined && reader.letGo(held)) return count
-      held = reader.hold()
-      count = this.reorgs
-      return count
+  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
+    if (cache === undefined || this.options.answers === undefined) return this.read(read)
+    const known = this.cachedAnswer(cache.key)
+    if (known !== undefined) return known as Answer
+    this.answersUse.misses++
+    return this.read(read, cache)
+  }
+
+  cachedAnswer(key: string): unknown {
+    const known = this.options.answers?.get(key)
+    if (known !== undefined) this.answersUse.hits++
+    return known
+  }
+
+  private async read<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> {
+    const { reader, answers } = this.options
+    let snapshot: Snapshot | undefined
+    let isOvertaken = false
+    let times = 0
+    const value = await optimisticRead(read, async () => {
+      if (snapshot !== undefined) {
+        isOvertaken = !reader.letGo(snapshot) && !reader.isLatest(snapshot)
+        if (!isOvertaken || snapshot.reorgs === reader.reorgs) return times
+      }
+      snapshot = reader.hold()
+      return ++times
     })
-  }
-
-  cachedAnswer(_key: string): undefined {
-    return undefined
-  }
-
-  private get reorgs(): number {
-    return Number(this.options.reader.single((sql) => sql.get(REORGS))?.value ?? 0)
+    if (cache !== undefined && answers !== undefined && snapshot !== undefined && value !== undefined) {
+      const { key, dependsOn, weightOf } = cache
+      const commits = isOvertaken ? undefined : snapshot.commits
+      answers.keep(key, { value, commits, dependsOn: dependsOn(value), weight: weightOf(value) })
+    }
+    return value
   }
 
   private sightingsRole(): SightingsStore {
     const { reader, writer } = this.options
     return {
       ...sightingsIn(reader),
-      record: async (records, options) => {
-        const { recorded, changed } = await this.after(writer.sightings(records))
-        if (changed !== undefined) options?.onDerived?.(changed)
-        return recorded
-      },
+      record: async (records) => (await this.after(writer.sightings(records))).recorded,
     }
   }
 
   private blocklistRole(): BlocklistStore {
     const { reader, writer } = this.options
-    const read = (): Blocklist => {
-      this.blocked = reader.single(readBlocklist)
-      return this.blocked
-    }
     return {
       page: async (query) => blockedPage(reader, query),
-      list: () => this.blocked ?? read(),
-      refresh: async () => {
-        read()
-      },
-      add: async (record) => {
-        const written = await this.after(writer.block(record))
-        this.blocked?.set(record, true)
-        return written.record
-      },
-      remove: async (subject) => {
-        const { wasBlocked } = await this.after(writer.unblock(subject))
-        this.blocked?.set(subject, false)
-        return wasBlocked
-      },
+      list: () => this.listBlocked(),
+      // Each read of it looks for changes.
+      refresh: async () => {},
+      add: async (record) => (await this.after(writer.block(record))).record,
+      remove: async (subject) => (await this.after(writer.unblock(subject))).wasBlocked,
     }
+  }
+
+  /** The blocklist is read again if another commit has changed it. */
+  private listBlocked(): Blocklist {
+    const { reader } = this.options
+    const { commits } = reader
+    let { blocked } = this
+    if (blocked?.commits === commits) return blocked.list
+    const version = reader.count('blocks')
+    if (blocked?.list.version !== version) {
+      blocked = { list: reader.single(readBlocklist), commits }
+      blocked.list.version = version
+    }
+    this.blocked = { ...blocked, commits }
+    return blocked.list
   }
 
   /** What was written is seen by every read from now on. */
@@ -238,7 +273,6 @@ export class FactStore implements HostStore {
 
 const ANY_STORED = "select 1 from meta where name = 'transactions' and value > 0"
 const ANY_PENDING = 'select 1 from log.pending limit 1'
-const REORGS = "select value from meta where name = 'reorgs'"
 
 /** Every write is done when it is answered: there is none to do later. */
 function backlogIn(reader: Reader): Backlog {

@@ -10,10 +10,16 @@ import type { Outpoint } from '../protocol/outpoint.js'
 export class Reader {
   private readonly sql: Sql
   private readonly log: LocalLog
-  private held: { holders: number } | undefined
+  private held: Snapshot | undefined
 
-  /** Both files must exist. */
-  constructor({ index, log }: { index: string; log: string }) {
+  /**
+   * @param files Both must exist.
+   * @param counted How many commits there were, at least of those that were answered; by default, SQLite is asked.
+   */
+  constructor(
+    { index, log }: { index: string; log: string },
+    private readonly counted = (): number => this.version,
+  ) {
     this.sql = new Sql(index)
     this.sql.run('attach ? as log', log)
     this.sql.exec('pragma query_only = 1')
@@ -42,11 +48,11 @@ export class Reader {
    * whatever comes next, as the news of a write by another thread, is to find what was written. What waits for nothing but reads is
    * done by then.
    */
-  hold(): object {
+  hold(): Snapshot {
     const { sql } = this
     if (this.held === undefined) {
+      const held: Snapshot = { commits: this.counted(), holders: 0 }
       sql.run('begin')
-      const held = { holders: 0 }
       this.held = held
       // The first of these runs before any promise is continued, the last after all of them are.
       process.nextTick(() => queueMicrotask(() => process.nextTick(() => this.end(held))))
@@ -55,10 +61,10 @@ export class Reader {
     return this.held
   }
 
-  /** @returns Whether all reads since then were from one snapshot. */
-  letGo(held: object): boolean {
+  /** @returns Whether all reads since then were from that snapshot. */
+  letGo(held: Snapshot): boolean {
     if (this.held !== held) return false
-    if (--this.held.holders === 0) this.end(held)
+    if (--held.holders === 0) this.end(held)
     return true
   }
 
@@ -67,8 +73,29 @@ export class Reader {
     if (this.held !== undefined) this.end(this.held)
   }
 
-  private end(held: object): void {
+  /** How many commits whatever is read now is sure to see. */
+  get commits(): number {
+    return this.held?.commits ?? this.counted()
+  }
+
+  /** Whether nothing was committed since a snapshot began. */
+  isLatest({ commits }: Snapshot): boolean {
+    return this.counted() === commits
+  }
+
+  /** How often what earlier writes had derived has changed, or what is blocked. */
+  get reorgs(): number {
+    return this.count('reorgs')
+  }
+
+  /** A number that the index counts. */
+  count(name: 'reorgs' | 'blocks'): number {
+    return Number(this.sql.get(COUNT, name)?.value ?? 0)
+  }
+
+  private end(held: Snapshot): void {
     if (this.held !== held) return
+    if (held.holders > 0) held.reorgs = this.reorgs
     this.held = undefined
     this.sql.run('commit')
   }
@@ -105,8 +132,19 @@ export class Reader {
   }
 }
 
+/** What several reads see together. */
+export interface Snapshot {
+  /** How many commits are in it, at least. */
+  readonly commits: number
+  holders: number
+  /** Those that it has ({@link Reader.reorgs}), if it ended before an answer was done. */
+  reorgs?: number
+}
+
 /** About a millisecond. */
 const PAGE = 200
+
+const COUNT = 'select value from meta where name = ?'
 
 /** Txids and hashes as columns hold them: 32 bytes in display order. */
 export function blobOf(hex: string): Buffer {

@@ -82,7 +82,6 @@ export function applyNext(
   onApplied()
   index.takeAdmitted()
   index.takeFlips()
-  index.takeChanges()
   return true
 }
 

@@ -1,6 +1,6 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { StoreUnavailableError } from '../graph/errors.js'
-import { BusySince, withPatience } from './queue.js'
+import { BusySince, CommitCount, withPatience } from './queue.js'
 import {
   type Port,
   revivedError,
@@ -43,6 +43,7 @@ export function connectWriter(port: Port): WriterClient {
   let failure: Error | undefined
   let status: WriterStatus = { state: 'rebuilding', done: 0 }
   let since = new BusySince()
+  let commits = new CommitCount()
   const post = (request: WriterRequest, transfer?: MessagePort[]): void => port.postMessage(request, transfer)
   const call = (method: WriterMethod, args: unknown[], claim?: SharedArrayBuffer): Promise<unknown> => {
     if (failure !== undefined) return Promise.reject(failure)
@@ -56,6 +57,7 @@ export function connectWriter(port: Port): WriterClient {
     const report = message as WriterReport
     if ('since' in report) {
       since = new BusySince(report.since)
+      commits = new CommitCount(report.commits)
       ready.resolve()
     } else if ('status' in report) {
       status = report.status
@@ -75,6 +77,9 @@ export function connectWriter(port: Port): WriterClient {
     ready: ready.promise,
     get status() {
       return status
+    },
+    get commits() {
+      return commits
     },
     get failure() {
       return failure

@@ -7,7 +7,6 @@ import { isRegisteredSetting, nextOf, register } from '../facts/registers.js'
 import { type AncestorTry, Pending, State } from '../facts/state.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
-import type { Changes } from '../graph/dependencies.js'
 import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
 import type { HeldSubmission } from '../graph/host-store.js'
@@ -19,7 +18,7 @@ import { steadyTime } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { applyNext, catchUp, makeIndex, openIndex, trackerOf } from './catch-up.js'
 import { Door } from './door.js'
-import { BusySince, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
+import { BusySince, CommitCount, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
 import {
   type Place,
   type Recorded,
@@ -74,6 +73,7 @@ interface Opened {
 export class LocalWriter implements Writer {
   readonly opened: Promise<void>
   readonly since = new BusySince()
+  readonly commits = new CommitCount()
   private readonly folder: string
   protected readonly logFile: Sql
   protected readonly indexFile: Sql
@@ -108,7 +108,7 @@ export class LocalWriter implements Writer {
     make(this.logFile)
     this.log = new LocalLog(this.logFile)
     this.state = new State(this.logFile)
-    this.pending = new Pending(this.logFile)
+    this.pending = new Pending(this.logFile, () => this.current?.index.touch())
     this.indexFile = new Sql(files.index)
     this.indexFile.exec(INDEX_PRAGMAS)
     makeIndex(this.files)
@@ -187,7 +187,7 @@ export class LocalWriter implements Writer {
       const next = nextOf(this.log, register.setting(name), value)
       if (next !== undefined) this.log.insert(next)
     })
-    return { changed: [], reorganised: 0 }
+    return { reorganised: 0 }
   }
 
   async replaceHeaders(
@@ -263,6 +263,7 @@ export class LocalWriter implements Writer {
     this.current = { index, door }
     this.mayLag = true
     this.removeOldIndexes()
+    this.commits.raise()
     this.report({ state: 'equal', done: 1 })
     this.queue.release()
   }
@@ -288,7 +289,7 @@ export class LocalWriter implements Writer {
       const { door } = this.current as Opened
       const result = work(door)
       const { admitted, restored, deactivated } = door.takeOutcome()
-      return { result, admitted, reorganised: restored.length + deactivated.length, changed: [] }
+      return { result, admitted, reorganised: restored.length + deactivated.length }
     }
     const { patience } = place
     if (patience === undefined || place.claim !== undefined) return await this.queue.add(run, place)
@@ -351,29 +352,27 @@ export class LocalWriter implements Writer {
   protected applyMissing(onApplied: (txids: string[]) => void = () => {}): void {
     const { index, door } = this.current as Opened
     while (applyNext(this.files, index, () => onApplied(door.affected()))) {
-      // Until it has all of them.
+      this.commits.raise()
     }
   }
 
   protected keep(trial: Trial): Outcome[] {
     const { index } = this.current as Opened
     const { outcomes } = trial
-    let changed: Changes
     try {
       this.logFile.exec('commit')
       index.flush()
       this.indexFile.exec('commit')
-      changed = index.takeChanges()
       this.mayLag = false
+      return outcomes
     } catch (error) {
       this.undo(trial)
+      // The log may have been committed.
+      index.touch()
       throw error
+    } finally {
+      this.commits.raise()
     }
-    for (const outcome of outcomes) {
-      const done = 'done' in outcome ? (outcome.done as Done<unknown> | undefined) : undefined
-      if (done !== undefined) done.changed = changed
-    }
-    return outcomes
   }
 
   protected undo({ mark, totals }: Omit<Trial, 'outcomes'>): void {

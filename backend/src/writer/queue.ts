@@ -174,6 +174,23 @@ export class BusySince {
   }
 }
 
+/** How many commits there were, in memory that threads share: readers in other threads see by it that they are to look for changes. */
+export class CommitCount {
+  private readonly cell: Int32Array
+
+  constructor(readonly buffer = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)) {
+    this.cell = new Int32Array(buffer)
+  }
+
+  raise(): void {
+    Atomics.add(this.cell, 0, 1)
+  }
+
+  get value(): number {
+    return Atomics.load(this.cell, 0)
+  }
+}
+
 /**
  * Waits for a write, but not longer than its patience behind one group that holds the writer.
  *

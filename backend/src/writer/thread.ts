@@ -4,7 +4,7 @@ import { Claim } from './queue.js'
 import type { Place, Writer, WriterStatus } from './writer.js'
 
 /** What may be asked of a writer in another thread. */
-export type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened'>
+export type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened' | 'commits'>
 
 /** The messages to the thread of a writer. */
 export type WriterRequest =
@@ -21,8 +21,8 @@ export type WriterReport =
   | { id: number; failed: PlainError }
   | { status: WriterStatus }
   | { notOpened: PlainError }
-  /** First of all: since when it is busy, in shared memory. */
-  | { since: SharedArrayBuffer }
+  /** First of all, in shared memory: since when it is busy, and how many commits there were. */
+  | { since: SharedArrayBuffer; commits: SharedArrayBuffer }
 
 /** An error as plain data: one that is posted loses its class and its code. */
 export interface PlainError {
@@ -65,7 +65,7 @@ export function serveWriter(writer: LocalWriter, port: Port, options: ServeOptio
     else if ('deriveBy' in request) options.deriveBy(request.deriveBy)
     else void call(request)
   })
-  report({ since: writer.since.buffer })
+  report({ since: writer.since.buffer, commits: writer.commits.buffer })
   writer.onStatus((status) => report({ status }))
   writer.opened.catch((error: unknown) => report({ notOpened: plainError(error) }))
 }

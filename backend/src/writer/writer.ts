@@ -1,7 +1,6 @@
 import type { AncestorTry } from '../facts/state.js'
 import type { TopicRefusal } from '../graph/admission-rules.js'
 import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
-import type { Changes } from '../graph/dependencies.js'
 import type { Reason } from '../graph/errors.js'
 import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
@@ -12,8 +11,6 @@ import type { Outpoint } from '../protocol/outpoint.js'
 
 /** What a write changed. */
 export interface Written {
-  /** What answers depend on and has changed, also by other writes of the same commit; undefined: anything may have. */
-  changed: Changes
   /** How many transactions that were there before became active or inactive. */
   reorganised: number
 }
@@ -93,6 +90,8 @@ export interface Writer {
   readonly status: WriterStatus
   /** Why nothing can be written any more: the thread of the writer has ended. */
   readonly failure?: Error | undefined
+  /** Raised after each commit, before the writes in it are answered. */
+  readonly commits: { readonly value: number }
   /** Resolves when the index has all facts of the log. */
   readonly opened: Promise<void>
   close(): Promise<void>

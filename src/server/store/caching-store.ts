@@ -55,8 +55,6 @@ export interface CachingStoreOptions {
   maxBytes?: number
   /** Whether other processes may write to the database. */
   isShared?: boolean
-  /** Whether the store reads from one snapshot what belongs together, and need not count reorganisations. */
-  hasSnapshots?: boolean
   onWrite?: () => Promise<void>
   logger?: Logger
 }
@@ -305,9 +303,7 @@ export class CachingStore implements HostStore {
   }
 
   consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
-    const { store, hasSnapshots } = this.options
-    const readAll = async (): Promise<Answer> =>
-      await (hasSnapshots ? store.consistent(read) : optimisticRead(read, () => this.reorgCount()))
+    const readAll = (): Promise<Answer> => optimisticRead(read, () => this.reorgCount())
     if (cache === undefined) return readAll()
     const { key, dependsOn, weightOf } = cache
     const known = this.complete(key)

@@ -7,8 +7,11 @@ import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { Bodies } from '../cache/bodies.js'
+import { Responses } from '../cache/responses.js'
 import type { Config } from '../config/config.js'
 import { reasonOf } from '../config/errors.js'
+import type { CacheUse } from '../telemetry/metrics.js'
 import { FactIndex } from './facts/fact-index.js'
 import { damageOf, RESTORE } from './facts/folder.js'
 import { lockFolder } from './open-database.js'
@@ -18,6 +21,10 @@ import { type StartedWriter, startWriter } from './start-writer.js'
 /** A store of facts: it makes its index complete by itself, and writes to it wait in a queue of its own. */
 export interface FactStores extends Omit<Stores, 'maintenance'> {
   index: FactIndex
+  /** The same store, with answers and bodies in memory. */
+  cached: FactStore
+  /** How that memory was used. */
+  caches: Record<'answers' | 'bodies', CacheUse>
   /** From now on admissions are derived by these rules, which follow from the settings: only then the index follows from the log. */
   deriveBy(admission: AdmissionOptions, config: Config): void
   /** A port by which another thread of this process writes; undefined if the writer is in this one. */
@@ -39,7 +46,7 @@ export interface FactStoreOptions {
  * @throws as `lockFolder`, and what SQLite throws.
  */
 export async function openFacts(
-  { dataDir }: Pick<Config, 'dataDir'>,
+  { dataDir, limits: { maxCachedBytes } }: Pick<Config, 'dataDir' | 'limits'>,
   { onReorg, logger, writerThread, writerPort }: FactStoreOptions,
 ): Promise<FactStores> {
   const unlock = writerPort === undefined ? await lockFolder(dataDir, 'facts') : (): void => {}
@@ -60,15 +67,21 @@ export async function openFacts(
       ? throughPort(writerPort)
       : await startWriter({ folder: dataDir, worker: writerThread, onEnd })
     const { writer, deriveBy, share } = started
-    const reading = new Reader(storeFiles(dataDir))
+    const reading = new Reader(storeFiles(dataDir), () => writer.commits.value)
     reader = reading
+    const answers = new Responses(reading, maxCachedBytes / 2)
+    const bodies = new Bodies(maxCachedBytes / 2)
+    const contentOf = bodies.of.bind(bodies)
     const graph = new FactStore({ reader, writer, onReorg })
+    const cached = new FactStore({ reader, writer, answers, contentOf, onReorg })
     const { held, ancestors } = graph
     const facts = (): number =>
       Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
     return {
       ...{ graph, held, ancestors, deriveBy },
-      index: new FactIndex({ writer, facts, onComplete: () => graph.blocklist.refresh(), logger }),
+      index: new FactIndex({ writer, facts, logger }),
+      cached,
+      caches: { answers: cached.answersUse, bodies: bodies.use },
       shareWriter: share,
       isShared: false,
       close,

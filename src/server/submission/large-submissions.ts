@@ -1,13 +1,12 @@
-import { type MessagePort, Worker } from 'node:worker_threads'
+import { Worker } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
 import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/errors.js'
 import { shareHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
-import type { CachingStore } from '../store/caching-store.js'
+import type { Node } from '../node.js'
 import { ConflictError, WorkerEndedError } from './errors.js'
-import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import {
   type Submission,
@@ -47,7 +46,7 @@ export const SUBMISSION_WORKER = new URL('./submission-worker.js', import.meta.u
 
 interface LargeSubmissionsOptions {
   config: Config
-  node: { overlay: Overlay; graph: CachingStore; shareWriter(): MessagePort | undefined }
+  node: Pick<Node, 'overlay' | 'graph' | 'writing' | 'shareWriter'>
   logger: Logger
   worker: URL
 }
@@ -130,10 +129,9 @@ export class LargeSubmissions {
     const [first] = group
     if (first === undefined) return []
     const ids = group.map(({ id }) => id)
-    const { steaks } = await this.options.node.graph.writing(
-      () => first.thread.admit(ids),
-      ({ changes }) => changes,
-    )
+    const { writing } = this.options.node
+    const admit = () => first.thread.admit(ids)
+    const { steaks } = await (writing === undefined ? admit() : writing(admit, ({ changes }) => changes))
     return steaks
   }
 

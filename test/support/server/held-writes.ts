@@ -5,8 +5,8 @@ import type { WriteQueue } from '../../../backend/src/writer/queue.js'
 import type { Node } from '../../../src/server/node.js'
 
 /** What writes to the log of a node, in this thread. */
-export function writerOf({ graph }: Pick<Node, 'graph'>): LocalWriter {
-  return (graph.store as unknown as { options: { writer: LocalWriter } }).options.writer
+export function writerOf({ store }: Pick<Node, 'store'>): LocalWriter {
+  return (store as unknown as { options: { writer: LocalWriter } }).options.writer
 }
 
 /** Where writes of a node wait while a test holds them. */
@@ -18,9 +18,9 @@ export interface HeldWrites {
 }
 
 /** From now on no submission to a node is written, whatever its store; they wait in their order. */
-export function holdWrites({ graph, overlay }: Pick<Node, 'graph' | 'overlay'>): HeldWrites {
-  if (graph.store instanceof FactStore) {
-    const { queue } = writerOf({ graph }) as unknown as { queue: WriteQueue }
+export function holdWrites({ store, overlay }: Pick<Node, 'store' | 'overlay'>): HeldWrites {
+  if (store instanceof FactStore) {
+    const { queue } = writerOf({ store }) as unknown as { queue: WriteQueue }
     const added = jest.spyOn(queue, 'add')
     queue.hold()
     return {

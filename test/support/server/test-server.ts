@@ -189,7 +189,7 @@ export function lastingHeaders({ headers }: Answer): IncomingHttpHeaders {
 }
 
 /** The store of a node on SQL, with its connections. */
-export function sqlOf({ graph: { store } }: Pick<Node, 'graph'>): SqlGraphStore {
+export function sqlOf({ store }: Pick<Node, 'store'>): SqlGraphStore {
   if (!(store instanceof SqlGraphStore)) throw new TypeError('the node is not on SQL')
   return store
 }

@@ -1,6 +1,5 @@
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import type { CachingStore } from '../../../src/server/store/caching-store.js'
 
 /** Something that was written to a store, to be done to another. */
 export type RecordedWrite = (store: HostStore) => Promise<unknown>
@@ -10,7 +9,7 @@ export type RecordedWrite = (store: HostStore) => Promise<unknown>
  *
  * @param admission By what the store derives admissions, and so does one to which this is done.
  */
-export function recordWrites(graph: CachingStore, admission: AdmissionOptions): RecordedWrite[] {
+export function recordWrites(graph: HostStore, admission: AdmissionOptions): RecordedWrite[] {
   const writes: RecordedWrite[] = []
   const { record, disprove, evict } = graph
   const { add } = graph.blocklist

@@ -85,6 +85,13 @@ export class OpenedWriter {
     return Number(this.log('select count(*) as count from log')[0]?.count)
   }
 
+  /** What stands in the table of changes, oldest first. */
+  changes(): unknown[] {
+    return this.index('select keys from changes order by id').map(({ keys }) =>
+      keys === '*' ? keys : JSON.parse(keys),
+    )
+  }
+
   log(sql: string, ...values: SqlValue[]): ReturnType<Sql['all']> {
     return this.read(storeFiles(this.folder).log, sql, values)
   }

@@ -95,7 +95,7 @@ test('submissions that wait in the worker share a write, each with its own resul
     ...treeOf(chain.deployment),
     CHAIN_TRACKER: 'scripts-only',
   })
-  const { config, graph, overlay } = node
+  const { config, overlay } = node
   await submit(beefOf(chain.genesis))
   const inscribed = Array.from({ length: 3 }, (_, at) => chain.inscribe({ body: Uint8Array.of(0x61 + at) }))
   const [first] = inscribed
@@ -105,9 +105,9 @@ test('submissions that wait in the worker share a write, each with its own resul
   const moved = spendOf(first, OPEN_LOCK)
   const large = new LargeSubmissions({ config, node, logger: SILENT, worker })
   const lengths: (number | undefined)[] = []
-  const { writing } = graph
-  graph.writing = (write, changesOf) =>
-    writing.call(graph, write, (result) => {
+  const { writing } = node
+  node.writing = (write, changesOf) =>
+    writing?.(write, (result) => {
       const changes = changesOf?.(result as never)
       lengths.push(changes?.length)
       return changes

@@ -51,7 +51,7 @@ async function submit(transaction: FakeTransaction, ...sources: FakeTransaction[
 
 /** A page, and whether it was made for this request. */
 async function asked(path: string): Promise<{ html: string; isMade: boolean }> {
-  const { answers } = server.node.graph.caches
+  const { answers } = server.node.caches
   const before = answers.misses
   const { status, body } = await server.ask(path)
   expect(status).toBe(200)

@@ -73,6 +73,8 @@ describe('what is recorded together', () => {
   test('shares a commit, and what fails of it fails alone', async () => {
     const damaged = { txid: 'ab'.repeat(32), raw: Uint8Array.of(1, 2, 3) }
     const [a, b] = [inscription('a'), inscription('b')]
+    await store.writer.opened
+    const commits = store.changes().length
     const all = await Promise.allSettled([
       store.writer.record([recordOf(a)]),
       store.writer.record([damaged]),
@@ -81,7 +83,7 @@ describe('what is recorded together', () => {
     ])
     expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
     expect(store.facts({ a, b })).toEqual(['a', 'b'])
-    expect(store.index('select count(*) as commits from changes')).toEqual([{ commits: 1 }])
+    expect(store.changes()).toHaveLength(commits + 1)
     const admitted = all.flatMap((each) => (each.status === 'fulfilled' ? each.value.admitted : []))
     expect(admitted.map(({ outpoint }) => outpoint.txid)).toEqual([a.txid, b.txid])
   })

@@ -20,8 +20,6 @@ export class FactIndex implements NodeIndex {
       writer: Pick<Writer, 'status' | 'opened'>
       /** How many facts the log has. */
       facts: () => number
-      /** Called once it has all facts of the log. */
-      onComplete: () => Promise<void>
       logger: Logger
     },
   ) {}
@@ -32,8 +30,7 @@ export class FactIndex implements NodeIndex {
    * @throws what the writer threw if it cannot be derived.
    */
   async open(): Promise<void> {
-    const { writer, onComplete } = this.options
-    const complete = writer.opened.then(onComplete, (cause: unknown) => {
+    const complete = this.options.writer.opened.catch((cause: unknown) => {
       const isDamage = (cause as { code?: unknown }).code === 'DAMAGED' || isCorrupt(cause)
       throw isDamage ? new Error(`${reasonOf(cause)}: ${RESTORE}`, { cause }) : cause
     })

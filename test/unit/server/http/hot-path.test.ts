@@ -52,7 +52,7 @@ async function filled(env: Record<string, string> = {}, options: Parameters<type
 test('what was answered is answered again without its route, the same to the byte', async () => {
   const { server, paths } = await filled()
   const first = await Promise.all(paths.map((path) => server.ask(path)))
-  const { caches } = server.node.graph
+  const { caches } = server.node
   const { hits, misses } = caches.answers
   const again = await Promise.all(paths.map((path) => server.ask(path)))
   expect(again.map(({ status }) => status)).toEqual(paths.map(() => 200))
@@ -120,12 +120,12 @@ test('a record in a list is read once, until something changes', async () => {
   const { chain, server, letter, body } = await filled()
   const [here, tip] = [letter.outpoint(0), `${letter.outpoint(0)}:-1`]
   const listed = async () => {
-    const { misses } = server.node.graph.caches.answers
+    const { misses } = server.node.caches.answers
     const { json } = await server.ask('/svc/gateway/metadata', posted([here, tip]))
     const records = json as Record<string, MetadataRecord | null>
     return {
       ...{ here: records[here]?.spent, tip: records[tip]?.outpoint },
-      isRead: server.node.graph.caches.answers.misses > misses,
+      isRead: server.node.caches.answers.misses > misses,
     }
   }
   const unspent = { here: false, tip: here }
@@ -188,7 +188,7 @@ test('content by outpoint and origins of names stay in memory whatever is submit
   })
   await server.submit(beefOf(next, { with: [letter] }), ['tm_ordinals'])
   await server.submit(beefOf(chain.mint('ab')))
-  const { answers } = server.node.graph.caches
+  const { answers } = server.node.caches
   const fromMemory: string[] = []
   for (const path of paths) {
     const { misses } = answers

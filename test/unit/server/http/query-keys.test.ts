@@ -44,7 +44,7 @@ const PATHS = [
 /** None of these is known to any of the routes. */
 const HARMLESS = ['?', '?utm_source=a', '?%', '?a=1&b=2&a=3', '?Map=true&RAW', '?x[y]=z', '?__proto__=1']
 
-const misses = (): number => server.node.graph.caches.answers.misses
+const misses = (): number => server.node.caches.answers.misses
 
 test.each(PATHS)('%s is in memory for every query that changes nothing', async (path) => {
   const { status, body, headers } = await server.ask(path)

@@ -14,7 +14,7 @@ const chain = new FakeChain()
 
 async function setPages({ node }: TestServer, pages: number): Promise<void> {
   const statement = `pragma max_page_count = ${pages}`
-  const { store } = node.graph
+  const { store } = node
   if (store instanceof SqlGraphStore) await store.writer.raw(statement)
   else (writerOf(node) as unknown as { logFile: Sql }).logFile.exec(statement)
 }

@@ -1,0 +1,198 @@
+import { BlockedError } from '../../../../backend/src/graph/blocklist.js'
+import { BlocklistFilter } from '../../../../backend/src/graph/blocklist-filter.js'
+import { type Dependency, dependency } from '../../../../backend/src/graph/dependencies.js'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { FactStore } from '../../../../backend/src/read/fact-store.js'
+import { Reader } from '../../../../backend/src/read/reader.js'
+import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
+import { Responses } from '../../../../src/server/cache/responses.js'
+import { recordOf } from '../../../support/protocol/block.js'
+import { type FakeTransaction, inscriptionScript, p2pkh } from '../../../support/protocol/fake-chain.js'
+import { OpenedWriter } from '../../../support/writer/opened-writer.js'
+
+let files: OpenedWriter
+let reader: Reader
+let store: FactStore
+
+beforeEach(async () => {
+  files = new OpenedWriter()
+  await files.writer.opened
+  openReader()
+})
+afterEach(async () => {
+  reader.close()
+  await files.close()
+})
+
+function openReader(maxBytes = 1024 * 1024, counted?: () => number): void {
+  reader = new Reader(storeFiles(files.folder), counted ?? (() => files.writer.commits.value))
+  const answers = new Responses(reader, maxBytes)
+  store = new FactStore({ reader, writer: files.writer, answers })
+}
+
+const inscribed = (text: string): FakeTransaction =>
+  files.chain.inscribe({ contentType: 'a/b', body: utf8(text) })
+const moved = (transaction: FakeTransaction): FakeTransaction =>
+  files.chain.spend({
+    inputs: [{ transaction, vout: 0 }],
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }],
+  })
+
+/** Asks for an answer that is its key. */
+async function ask(key: string, dependsOn: Dependency[], weight = 1): Promise<void> {
+  await store.consistent(async () => key, { key, dependsOn: () => dependsOn, weightOf: () => weight })
+}
+
+const kept = (...keys: string[]): string[] => keys.filter((key) => store.cachedAnswer(key) !== undefined)
+
+test('an answer is kept until something is committed that it depends on', async () => {
+  const [one, other] = [inscribed('one'), inscribed('other')]
+  await store.record({ ...NOTHING, transactions: [recordOf(one), recordOf(other)] })
+  const spendOf = ({ txid }: FakeTransaction): Dependency => dependency.spend({ txid, vout: 0 })
+  await ask('one', [spendOf(one), dependency.lineages])
+  await ask('other', [spendOf(other), dependency.lineages])
+  await ask('anything', [dependency.all])
+  await ask('nothing', [])
+  expect(kept('one', 'other', 'anything', 'nothing')).toHaveLength(4)
+  await store.record({ ...NOTHING, transactions: [recordOf(moved(one))] })
+  expect(kept('one', 'other', 'anything', 'nothing')).toEqual(['other', 'nothing'])
+  // Not by this process alone: the counter is that of the writer, whoever asked it.
+  await files.writer.record([recordOf(moved(other))])
+  expect(kept('other', 'nothing')).toEqual(['nothing'])
+})
+
+test('what is pending is something, too, and what is refused or stored already changes nothing', async () => {
+  const money = files.chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
+  await ask('anything', [dependency.all])
+  await store.record({ ...NOTHING, transactions: [recordOf(money)] })
+  expect(kept('anything')).toEqual([])
+  await ask('anything', [dependency.all])
+  await store.record({ ...NOTHING, transactions: [recordOf(money)] })
+  expect(kept('anything')).toEqual(['anything'])
+  await store.settings.set('checked_tip', '7')
+  expect(kept('anything')).toEqual(['anything'])
+})
+
+test('a reorganisation and the blocklist leave nothing, and blocked content is refused at once', async () => {
+  const one = inscribed('one')
+  await store.record({ ...NOTHING, transactions: [recordOf(one)] })
+  const served = new BlocklistFilter(store)
+  const outpoint = { txid: one.txid, vout: 0 }
+  await ask('nothing', [])
+  await files.writer.block({ kind: 'outpoint', value: `${one.txid}_0`, reason: 'a test', since: 1 })
+  expect(kept('nothing')).toEqual([])
+  await expect(served.ordinals.output(outpoint)).rejects.toBeInstanceOf(BlockedError)
+  await ask('nothing', [])
+  await files.writer.unblock({ kind: 'outpoint', value: `${one.txid}_0` })
+  expect(kept('nothing')).toEqual([])
+  expect(await served.ordinals.output(outpoint)).toBeDefined()
+})
+
+test.each([
+  ['while it was read', 0],
+  ['while it was read, and waited', 1],
+])('an answer that a write has overtaken %s is not kept', async (_, waits) => {
+  const one = inscribed('one')
+  await store.record({ ...NOTHING, transactions: [recordOf(one)] })
+  const question = { key: 'spender', dependsOn: () => [], weightOf: () => 1 }
+  const next = moved(one)
+  const spender = () => store.transactions.spenderOf({ txid: one.txid, vout: 0 })
+  const read = async () => {
+    const before = await spender()
+    if (waits > 0) await new Promise(setImmediate)
+    await files.writer.record([recordOf(next)])
+    return before ?? 'none'
+  }
+  expect(await store.consistent(read, question)).toBe('none')
+  expect(kept('spender')).toEqual([])
+  expect(await store.consistent(async () => (await spender()) ?? 'none', question)).toBe(next.txid)
+  expect(kept('spender')).toEqual(['spender'])
+})
+
+test('an answer is not kept if another question has read later changes before it is done', async () => {
+  let finish = (): void => {}
+  const slow = store.consistent(
+    async () => {
+      await new Promise<void>((resolve) => {
+        finish = resolve
+      })
+      return 'slow'
+    },
+    { key: 'slow', dependsOn: () => [], weightOf: () => 1 },
+  )
+  await store.record({ ...NOTHING, transactions: [recordOf(inscribed('one'))] })
+  await ask('fast', [])
+  finish()
+  await slow
+  expect(kept('slow', 'fast')).toEqual(['fast'])
+})
+
+test('without the counter of the writer, SQLite says whether anything was committed', async () => {
+  reader.close()
+  openReader(undefined, undefined)
+  const asked = new Reader(storeFiles(files.folder))
+  const memory = new Responses(asked, 1024 * 1024)
+  const own = new FactStore({ reader: asked, writer: files.writer, answers: memory })
+  await own.consistent(async () => 'a', { key: 'a', dependsOn: () => [dependency.all], weightOf: () => 1 })
+  expect(own.cachedAnswer('a')).toBe('a')
+  await files.writer.record([recordOf(inscribed('one'))])
+  expect(own.cachedAnswer('a')).toBeUndefined()
+  asked.close()
+})
+
+test('whoever is too far behind has nothing left', async () => {
+  const sight = async (from: number, to: number): Promise<void> => {
+    for (let at = from; at < to; at++) await files.writer.sightings([{ txid: idOf(at), status: 'seen' }])
+  }
+  await ask('nothing', [])
+  await sight(0, 900)
+  expect(kept('nothing')).toEqual(['nothing'])
+  await sight(900, 2100)
+  expect(kept('nothing')).toEqual([])
+})
+
+test('an answer that was not asked for while 10,000 things changed is read again', async () => {
+  const purse = files.chain.spend({
+    inputs: [],
+    outputs: Array.from({ length: 950 * 11 }, () => ({ satoshis: 9, lockingScript: p2pkh(1) })),
+  })
+  await ask('asked for', [dependency.lineages])
+  await ask('not asked for', [dependency.lineages])
+  for (let at = 0; at < 11; at++) {
+    const inputs = Array.from({ length: 950 }, (_, vout) => ({ transaction: purse, vout: at * 950 + vout }))
+    const lockingScript = inscriptionScript({ contentType: 'a/b', body: utf8(`${at}`) })
+    const outputs = [{ satoshis: 1, lockingScript }]
+    await files.writer.record([recordOf(files.chain.spend({ inputs, outputs }))])
+    expect(kept('asked for')).toEqual(['asked for'])
+  }
+  expect(kept('not asked for')).toEqual([])
+})
+
+test('answers take as much memory as they may, and none takes much of it', async () => {
+  reader.close()
+  openReader(100_000)
+  for (let key = 0; key < 100; key++) await ask(String(key), [], 1000)
+  const there = Array.from({ length: 100 }, (_, key) => String(key)).filter((key) => kept(key).length > 0)
+  expect(there).toEqual(Array.from({ length: there.length }, (_, at) => String(100 - there.length + at)))
+  expect(there.length).toBeGreaterThan(40)
+  expect(there.length).toBeLessThan(50)
+  await ask('large', [], 5000)
+  expect(kept('large')).toEqual([])
+})
+
+test('what is used and what is read is counted', async () => {
+  await ask('a', [])
+  await ask('a', [])
+  await ask('b', [])
+  expect(store.answersUse).toEqual({ hits: 1, misses: 2 })
+  await store.consistent(async () => undefined, { key: 'c', dependsOn: () => [], weightOf: () => 1 })
+  expect(kept('c')).toEqual([])
+})
+
+const idOf = (at: number): string => at.toString(16).padStart(64, '0')
+
+const NOTHING = {
+  ...{ transactions: [], spends: [], nodes: [], names: [], outputs: [], contents: [], maps: [] },
+  admissions: [],
+  applied: [],
+} as unknown as Parameters<FactStore['record']>[0]
