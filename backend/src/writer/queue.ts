@@ -174,21 +174,30 @@ export class BusySince {
   }
 }
 
-/** How many commits there were, in memory that threads share: readers in other threads see by it that they are to look for changes. */
+/**
+ * Counts commits in memory that threads share: readers in other threads see by it that they are to look for changes. It begins at a
+ * time, so that a thread which takes the place of another one never repeats a count.
+ */
 export class CommitCount {
-  private readonly cell: Int32Array
+  private readonly cell: BigInt64Array
 
-  constructor(readonly buffer = new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)) {
-    this.cell = new Int32Array(buffer)
+  constructor(readonly buffer = startingNow()) {
+    this.cell = new BigInt64Array(buffer)
   }
 
   raise(): void {
-    Atomics.add(this.cell, 0, 1)
+    Atomics.add(this.cell, 0, 1n)
   }
 
   get value(): number {
-    return Atomics.load(this.cell, 0)
+    return Number(Atomics.load(this.cell, 0))
   }
+}
+
+function startingNow(): SharedArrayBuffer {
+  const buffer = new SharedArrayBuffer(BigInt64Array.BYTES_PER_ELEMENT)
+  new BigInt64Array(buffer)[0] = BigInt(steadyTime())
+  return buffer
 }
 
 /**
