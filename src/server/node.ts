@@ -27,7 +27,7 @@ export interface Node {
   overlay: Overlay
   /** How memory was used. */
   caches: Readonly<Record<'answers' | 'bodies', CacheUse>>
-  /** Runs a write of another thread, of which a cache in this one is to be told. */
+  /** Runs a write of another thread, for a cache that does not see by itself what that changes. */
   writing: CachingStore['writing'] | undefined
   /** Makes the index complete, once started. */
   maintenance: NodeIndex

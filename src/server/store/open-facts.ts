@@ -11,7 +11,6 @@ import { Bodies } from '../cache/bodies.js'
 import { Responses } from '../cache/responses.js'
 import type { Config } from '../config/config.js'
 import { reasonOf } from '../config/errors.js'
-import type { CacheUse } from '../telemetry/metrics.js'
 import { FactIndex } from './facts/fact-index.js'
 import { damageOf, RESTORE } from './facts/folder.js'
 import { lockFolder } from './open-database.js'
@@ -24,7 +23,7 @@ export interface FactStores extends Omit<Stores, 'maintenance'> {
   /** The same store, with answers and bodies in memory. */
   cached: FactStore
   /** How that memory was used. */
-  caches: Record<'answers' | 'bodies', CacheUse>
+  caches: { answers: FactStore['answersUse']; bodies: Bodies['use'] }
   /** From now on admissions are derived by these rules, which follow from the settings: only then the index follows from the log. */
   deriveBy(admission: AdmissionOptions, config: Config): void
   /** A port by which another thread of this process writes; undefined if the writer is in this one. */

@@ -1,12 +1,14 @@
-import { Worker } from 'node:worker_threads'
+import { type MessagePort, Worker } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
+import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/errors.js'
 import { shareHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
-import type { Node } from '../node.js'
+import type { CachingStore } from '../store/caching-store.js'
 import { ConflictError, WorkerEndedError } from './errors.js'
+import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import {
   type Submission,
@@ -46,7 +48,12 @@ export const SUBMISSION_WORKER = new URL('./submission-worker.js', import.meta.u
 
 interface LargeSubmissionsOptions {
   config: Config
-  node: Pick<Node, 'overlay' | 'graph' | 'writing' | 'shareWriter'>
+  node: {
+    overlay: Overlay
+    graph: HostStore
+    writing: CachingStore['writing'] | undefined
+    shareWriter(): MessagePort | undefined
+  }
   logger: Logger
   worker: URL
 }

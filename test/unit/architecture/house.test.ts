@@ -117,7 +117,8 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
   'src/server': {
     config: [],
     chain: ['config'],
-    store: ['config'],
+    cache: [],
+    store: ['config', 'cache'],
     discovery: ['config'],
     hosts: ['config'],
     submission: ['config', 'chain', 'store', 'discovery'],
