@@ -18,8 +18,10 @@ export interface WriterClient extends Writer {
   share(): MessagePort
   /** @param plain What the thread makes the rules of. */
   deriveBy(plain: unknown): void
-  /** The thread has ended: nothing is answered any more. */
+  /** The thread has ended: nothing is answered until {@link connect}. */
   end(cause: unknown): void
+  /** Goes on with another thread. It gets the rules by {@link deriveBy}. */
+  connect(port: Port): void
 }
 
 /** What is passed on as it is called. */
@@ -35,13 +37,16 @@ interface Promised<Result = unknown> {
   reject: (error: unknown) => void
 }
 
-/** @param port The thread of the writer, or a port that it serves. */
-export function connectWriter(port: Port): WriterClient {
+const CLOSED: WriterStatus = { state: 'rebuilding', done: 0 }
+
+/** @param first The thread of the writer, or a port that it serves. */
+export function connectWriter(first: Port): WriterClient {
   const calls = new Map<number, Promised>()
-  const [opened, ready] = [promised<void>(), promised<void>()]
+  let port = first
+  let [opened, ready] = [promised<void>(), promised<void>()]
   let nextId = 0
   let failure: Error | undefined
-  let status: WriterStatus = { state: 'rebuilding', done: 0 }
+  let status = CLOSED
   let since = new BusySince()
   let commits = new CommitCount()
   const post = (request: WriterRequest, transfer?: MessagePort[]): void => port.postMessage(request, transfer)
@@ -53,7 +58,7 @@ export function connectWriter(port: Port): WriterClient {
     post({ id, method, args, ...(claim && { claim }) })
     return answer.promise
   }
-  port.on('message', (message) => {
+  const onMessage = (message: unknown): void => {
     const report = message as WriterReport
     if ('since' in report) {
       since = new BusySince(report.since)
@@ -69,12 +74,17 @@ export function connectWriter(port: Port): WriterClient {
       if ('done' in report) answer?.resolve(report.done)
       else answer?.reject(revivedError(report.failed))
     }
-  })
+  }
+  port.on('message', onMessage)
   const passedOn = PASSED_ON.map((method) => [method, (...args: unknown[]) => call(method, args)])
   return {
     ...(Object.fromEntries(passedOn) as Pick<Writer, (typeof PASSED_ON)[number]>),
-    opened: opened.promise,
-    ready: ready.promise,
+    get opened() {
+      return opened.promise
+    },
+    get ready() {
+      return ready.promise
+    },
     get status() {
       return status
     },
@@ -100,8 +110,15 @@ export function connectWriter(port: Port): WriterClient {
     deriveBy: (plain) => post({ deriveBy: plain }),
     end(cause) {
       failure = new StoreUnavailableError(cause)
+      status = CLOSED
       for (const { reject } of [...calls.values(), opened, ready]) reject(failure)
       calls.clear()
+    },
+    connect(next) {
+      port = next
+      failure = undefined
+      ;[opened, ready] = [promised<void>(), promised<void>()]
+      port.on('message', onMessage)
     },
   }
 }

@@ -157,6 +157,7 @@ export class PreconditionFailedError extends AnswerError {
 export class NotReadyError extends AnswerError {
   override readonly name = 'NotReadyError'
   readonly code = 'NOT_READY'
+  override readonly headers: Record<string, string> = { 'Retry-After': '5' }
 }
 
 /** The one table from errors to answers. Undefined for any other error: our fault, logged in full and reported as INTERNAL. */

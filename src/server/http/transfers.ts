@@ -5,8 +5,6 @@ import type { Limits } from '../config/limits.js'
 
 /** A body was abandoned halfway, because bodies of all clients, or of its own, take too much memory together. */
 class UploadsFullError extends NotReadyError {
-  override readonly headers = { 'Retry-After': '5' }
-
   constructor() {
     super('too many bytes are being uploaded; try again')
   }

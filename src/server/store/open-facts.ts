@@ -17,6 +17,9 @@ import { lockFolder } from './open-database.js'
 import type { Stores } from './open-mongo.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
 
+/** The exit code of a process whose store cannot be opened: `docs/cli.md`. */
+const ENDED = 5
+
 /** A store of facts: it makes its index complete by itself, and writes to it wait in a queue of its own. */
 export interface FactStores extends Omit<Stores, 'maintenance'> {
   index: FactIndex
@@ -57,8 +60,13 @@ export async function openFacts(
     reader?.close()
     unlock()
   }
-  const onEnd = (cause: unknown): void => {
-    logger.fatal({ err: cause }, 'the thread that writes has ended: nothing can be stored until a restart')
+  const onEnd = (cause: unknown, { isFinal }: { isFinal: boolean }): void => {
+    if (!isFinal) {
+      logger.error({ err: cause }, 'the thread that writes has ended: it is started again')
+      return
+    }
+    logger.fatal({ err: cause }, 'the thread that writes ended again within a minute: the process ends')
+    process.exit(ENDED)
   }
   try {
     if (writerPort === undefined) removeDamaged(storeFiles(dataDir).index, logger)
@@ -103,5 +111,7 @@ function removeDamaged(index: string, logger: Logger): void {
 /** The writer of the first thread, which has given it its rules. */
 function throughPort(port: MessagePort): StartedWriter {
   const writer = connectWriter(port)
+  // That thread has ended: so does this one, and the next submission starts another with a port to the next writer.
+  port.on('close', () => process.exit(ENDED))
   return { writer, deriveBy: () => {}, share: () => writer.share() }
 }

@@ -1,5 +1,6 @@
 import { type MessagePort, Worker } from 'node:worker_threads'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
 import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
@@ -22,36 +23,55 @@ export interface StartedWriter {
   share(): MessagePort | undefined
 }
 
+/** A thread that lives no longer, in milliseconds, after another one has ended, would end again and again. */
+const LASTING = 60_000
+
 /**
- * Starts the writer of a store.
+ * Starts the writer of a store. If its thread ends by itself, it is started again: what waited for it gets a StoreUnavailableError.
  *
  * @param options.worker The compiled `writer-worker`; without it, the writer is in this thread.
- * @param options.onEnd Called if the thread ends by itself: nothing can be written any more.
+ * @param options.onEnd Called each time that the thread ends by itself. `isFinal`: it is not started again, as it ended within a
+ * minute; nothing can be written any more.
  */
 export async function startWriter(options: {
   folder: string
   worker?: URL | undefined
-  onEnd: (cause: unknown) => void
+  onEnd: (cause: unknown, end: { isFinal: boolean }) => void
 }): Promise<StartedWriter> {
   const { folder, worker, onEnd } = options
   if (worker === undefined) {
     const writer = new LocalWriter({ folder })
     return { writer, deriveBy: (admission) => writer.deriveBy(admission), share: () => undefined }
   }
-  const thread = new Worker(worker, {
-    workerData: { folder } satisfies WriterData,
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
-  })
-  const writer = connectWriter(thread)
-  let cause: unknown = new Error('the thread of the writer has ended')
-  thread.on('error', (error) => {
-    cause = error
-  })
-  thread.on('exit', (code) => {
-    writer.end(cause)
-    // It ends so when it was closed.
-    if (code !== 0) onEnd(cause)
-  })
+  let settings: Config | undefined
+  let startedAt = Number.NEGATIVE_INFINITY
+  const start = (): Worker => {
+    const thread = new Worker(worker, {
+      workerData: { folder } satisfies WriterData,
+      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+    })
+    let cause: unknown = new Error('the thread of the writer has ended')
+    thread.on('error', (error) => {
+      cause = error
+    })
+    thread.on('exit', (code) => {
+      writer.end(cause)
+      // It ends so when it was closed; and without settings it has not begun.
+      if (code === 0 || settings === undefined) return
+      const isFinal = monotonic() - startedAt < LASTING
+      onEnd(cause, { isFinal })
+      if (isFinal) return
+      startedAt = monotonic()
+      writer.connect(start())
+      writer.deriveBy(settings)
+    })
+    return thread
+  }
+  const writer = connectWriter(start())
   await writer.ready
-  return { writer, deriveBy: (_admission, config) => writer.deriveBy(config), share: () => writer.share() }
+  const deriveBy = (_admission: AdmissionOptions, config: Config): void => {
+    settings = config
+    writer.deriveBy(config)
+  }
+  return { writer, deriveBy, share: () => writer.share() }
 }

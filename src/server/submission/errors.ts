@@ -42,12 +42,8 @@ export class ConflictError extends SubmissionError {
   }
 }
 
-const RETRY_SOON = { 'Retry-After': '5' }
-
 /** The queue is full. The host is busy, the client has not asked too much: so 503, not 429. */
 export class QueueFullError extends NotReadyError {
-  override readonly headers = RETRY_SOON
-
   constructor(waiting: number) {
     super(`${waiting} submissions are already waiting; try again`)
   }
@@ -56,7 +52,7 @@ export class QueueFullError extends NotReadyError {
 export class ClientQueueFullError extends AnswerError {
   override readonly name = 'ClientQueueFullError'
   readonly code = 'RATE_LIMITED'
-  override readonly headers = RETRY_SOON
+  override readonly headers = { 'Retry-After': '5' }
 
   constructor(waiting: number) {
     super(`${waiting} of your submissions are already waiting; send more once they are answered`)
@@ -64,9 +60,7 @@ export class ClientQueueFullError extends AnswerError {
 }
 
 /** One write in progress takes long: nothing of this one was stored. */
-export class WriteInProgressError extends NotReadyError {
-  override readonly headers = RETRY_SOON
-}
+export class WriteInProgressError extends NotReadyError {}
 
 /** Other submissions kept this one from being verified in time. */
 export class VerificationTimeoutError extends NotReadyError {
@@ -79,8 +73,6 @@ export class VerificationTimeoutError extends NotReadyError {
 
 /** Says nothing about the submission: the next one gets a new thread. */
 export class WorkerEndedError extends NotReadyError {
-  override readonly headers = RETRY_SOON
-
   constructor(code?: number, cause?: unknown) {
     super('the worker thread for large submissions has crashed; try again', {
       cause: cause ?? `it exited with code ${code}`,

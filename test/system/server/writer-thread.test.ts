@@ -1,8 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as nextLoop } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import type { MessagePort } from 'node:worker_threads'
+import { pino } from 'pino'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -14,20 +19,25 @@ import { admissionOptions } from '../../../src/server/submission/admission-optio
 import { builtPackage } from '../../support/cli/built-package.js'
 import { recordOf } from '../../support/protocol/block.js'
 import {
+  beefOf,
   FakeChain,
   type FakeTransaction,
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
+import { treeOf, untilReady, useServers } from '../../support/server/test-server.js'
+import { until } from '../../support/server/waiting.js'
 
 const chain = new FakeChain()
+const servers = useServers()
 let worker: URL
 let folder: string
 let started: StartedWriter
-let ended: unknown[]
+/** Of each time that the thread ended, whether it was the last. */
+let ended: boolean[]
 
 async function start(): Promise<StartedWriter> {
-  const each = await startWriter({ folder, worker, onEnd: (cause) => ended.push(cause) })
+  const each = await startWriter({ folder, worker, onEnd: (_cause, { isFinal }) => ended.push(isFinal) })
   const config = readConfig({ GENESIS: formatOutpoint({ txid: chain.genesis.txid, vout: 0 }) })
   each.deriveBy(admissionOptions(config), config)
   await each.writer.opened
@@ -103,15 +113,102 @@ test('another thread writes through the same writer', async () => {
   port.close()
 })
 
-test('a thread that ends by itself loses nothing that was acknowledged, and is not waited for', async () => {
-  const acknowledged = inscription('acknowledged')
-  await started.writer.record([recordOf(acknowledged)])
-  // Settings that are none are a fault that nothing there catches.
-  started.deriveBy(undefined as never, undefined as never)
-  const lost = started.writer.record([recordOf(inscription('lost'))])
-  await expect(lost).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+/** Has the thread end by a fault that nothing there catches. */
+function poison(share: () => MessagePort | undefined): void {
+  const port = share()
+  port?.postMessage({ share: 'no port' })
+  port?.unref()
+}
+
+/** The same, and writes until that is refused. @returns The code of the error, and what was written before. */
+async function died(): Promise<{ code: unknown; written: string[] }> {
+  const written: string[] = []
+  poison(started.share)
+  for (;;) {
+    const { txid, ...transaction } = recordOf(inscription(`written ${written.length}`))
+    try {
+      await started.writer.record([{ txid, ...transaction }])
+      written.push(txid)
+    } catch (error) {
+      return { code: (error as { code?: unknown }).code, written }
+    }
+  }
+}
+
+test('a thread that ends by itself is started again, and nothing that was acknowledged is lost', async () => {
+  const { code, written } = await died()
+  expect([code, ended]).toEqual(['STORE_UNAVAILABLE', [false]])
+  await started.writer.opened
+  const later = inscription('later')
+  await started.writer.record([recordOf(later)])
+  expect(stored()).toEqual(expect.arrayContaining([...written, later.txid]))
+}, 60_000)
+
+test('a thread that ends again at once is not started a third time', async () => {
+  await died()
+  await died()
+  expect(ended).toEqual([false, true])
   await expect(started.writer.setting('name', 'value')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-  expect(ended).toHaveLength(1)
-  started = await start()
-  expect(stored()).toEqual([acknowledged.txid])
+}, 60_000)
+
+test('meanwhile a server is not ready and answers 503, and goes on with the next thread', async () => {
+  const distribution = join(await builtPackage(), 'dist/src/server')
+  const [writerThread, submissionWorker] = ['writer-worker.js', 'submission/submission-worker.js'].map(
+    (name) => pathToFileURL(join(distribution, name)),
+  )
+  const env = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' }
+  /** How the index stood each time that the log said that the thread ended. */
+  const states: string[] = []
+  const write = (line: string): void => {
+    if (line.includes('is started again')) states.push(server.node.maintenance.status.state)
+  }
+  const server = await servers.start(env, {
+    logger: pino({ level: 'error' }, { write }),
+    ...(writerThread && { writerThread }),
+    ...(submissionWorker && { submissionWorker }),
+  })
+  const texts = new Map<string, string>()
+  const submitted = async (text: string) => {
+    const each = inscription(text)
+    const { status, headers } = await server.submit(beefOf(each), ['tm_ordinals'])
+    if (status === 200) texts.set(each.outpoint(0), text)
+    return { status, retryAfter: headers['retry-after'] }
+  }
+  const large = 'y'.repeat(100_000)
+  expect((await submitted(large)).status).toBe(200)
+  poison(server.node.shareWriter)
+  let answer = await submitted('before')
+  while (answer.status === 200) answer = await submitted(`before ${texts.size}`)
+  expect(answer).toEqual({ status: 503, retryAfter: expect.any(String) })
+  expect(states).toEqual(['rebuilding'])
+  await untilReady(server)
+  expect((await submitted('after')).status).toBe(200)
+  // The large ones go through a thread with a port to the writer that has ended.
+  await until(async () => (await submitted(`${large} again`)).status === 200, 'large ones are taken again')
+  for (const [outpoint, text] of texts)
+    expect((await server.ask(`/content/${outpoint}`)).body.toString()).toBe(text)
+}, 60_000)
+
+test('a process whose writer ends twice in a minute ends with a line that says so', async () => {
+  const server = pathToFileURL(join(await builtPackage(), 'dist/src/server/server.js'))
+  const config = pathToFileURL(join(await builtPackage(), 'dist/src/server/config/config.js'))
+  const script = `
+    const { startServer, WRITER_THREAD } = await import(${JSON.stringify(server)})
+    const { readConfig } = await import(${JSON.stringify(config)})
+    const { pino } = (await import(${JSON.stringify(pathToFileURL(createRequire(import.meta.url).resolve('pino')))})).default
+    const { node } = await startServer({
+      config: readConfig({ PORT: '0', CHAIN_TRACKER: 'scripts-only', DATA_DIR: ${JSON.stringify(join(folder, 'process'))} }),
+      logger: pino(), writerThread: WRITER_THREAD,
+    })
+    for (;;) {
+      node.shareWriter().postMessage({ share: 'no port' })
+      await node.graph.settings.set('name', 'value').catch(() => {})
+    }`
+  const file = join(folder, 'process.mjs')
+  writeFileSync(file, script)
+  const child = spawn(process.execPath, [file], { stdio: 'pipe' })
+  let said = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part: Buffer) => (said += part))
+  const [code] = await once(child, 'close')
+  expect([code, said]).toEqual([5, expect.stringContaining('the process ends')])
 }, 60_000)
