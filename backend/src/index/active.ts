@@ -99,6 +99,12 @@ export function statusIn(sql: Sql, by: { id: number } | { txid: string }): Ranke
   }
 }
 
+/**
+ * The order of `compareRanks` for rows of `tx`, best first. By it one of two active outputs at one step counts: those of a mint and of
+ * another transaction that spend one node.
+ */
+export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord, tx.txid'
+
 /** What decisions read of an index. */
 export function activeView(sql: Sql): ActiveView {
   const ids = (statement: string, id: number): number[] => sql.all(statement, id).map((row) => row.id)

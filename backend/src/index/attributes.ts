@@ -4,6 +4,7 @@ import { type Attribute, attribute, mapAttributes } from '../graph/attributes.js
 import { dependency } from '../graph/dependencies.js'
 import { decodeMap } from '../graph/map-coder.js'
 import { EMPTY_MAP, mergeMap } from '../graph/map-merge.js'
+import { BY_RANK } from './active.js'
 import type { Agenda } from './agenda.js'
 import type { Journal } from './journal.js'
 import { mapAt } from './map-snapshots.js'
@@ -94,9 +95,9 @@ export class Attributes {
   /** The last output that counts. Only where a node was spent by what is no mint, there are two: then the better-ranked one. */
   private tipOf(lin: number): OutputRow | undefined {
     const found = this.sql.get(
-      `select o.oid from out o join tx t on t.id = o.tid where o.lin = ?1 and o.active = 1 and o.step =
+      `select oid from out join tx on tx.id = tid where lin = ?1 and out.active = 1 and step =
           (select max(step) from out where lin = ?1 and active = 1)
-        order by t.mined is null, t.mined, t.seen desc, t.ord, t.txid limit 1`,
+        order by ${BY_RANK} limit 1`,
       lin,
     )
     return found && outputWith(this.sql, found.oid)

@@ -11,13 +11,13 @@ import {
   type OrdinalHistory,
 } from '../graph/listings.js'
 import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import { BY_RANK } from '../index/active.js'
 import { readHeaders } from '../index/headers.js'
 import { timeOf } from '../protocol/block-header.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../protocol/mine-node.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { liveNode } from './names.js'
 import {
-  BY_RANK,
   contentOf,
   OUTPUT,
   ordinalAt,

@@ -2,6 +2,7 @@ import type { Row, Sql } from '../facts/connection.js'
 import { ORIGIN, type OrdinalStep, type OrdinalsReader, TIP } from '../graph/graph-store.js'
 import type { ContentSummary, OutputRecord } from '../graph/records.js'
 import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import { BY_RANK } from '../index/active.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
 import { spenderOf } from './transactions.js'
@@ -32,9 +33,6 @@ export interface Place {
   /** The step of the first content; null before that. */
   origin: number | null
 }
-
-/** Which of several active outputs at one step counts: a node that is spent by what is no mint has two successors. */
-export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord'
 
 /** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
 export const OUTPUT = `txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen,

@@ -3,9 +3,10 @@ import type { StreamChunk, StreamQuery, StreamSummary, StreamsReader } from '../
 import { UnstableReadError } from '../graph/optimistic-read.js'
 import { summaryOf } from '../graph/stream.js'
 import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
+import { BY_RANK } from '../index/active.js'
 import { UNTYPED } from '../protocol/media-type.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { BY_RANK, contentOf, type Place, placeOf, RECEIVER } from './ordinals.js'
+import { contentOf, type Place, placeOf, RECEIVER } from './ordinals.js'
 import { outpointOf, type Reader } from './reader.js'
 
 /** See {@link StreamsReader}. */
