@@ -118,6 +118,7 @@ export interface PendingOutline {
   isWaiting: boolean
   /** Whether something else than its place may rank it: a proof or a sighting, also of a descendant, or an earlier descendant. */
   isRaised: boolean
+  isProven: boolean
   /** Whether it lost as a mint: over a node, only mints conflict. */
   isMint: boolean
 }
@@ -305,7 +306,7 @@ export class Pending {
 
   outline(txid: string): PendingOutline | undefined {
     const row = this.sql.get(
-      'select txid, arrived, waiting, raised, mint from pending where txid = ?',
+      'select txid, arrived, waiting, raised, mint, height from pending where txid = ?',
       fromHex(txid),
     )
     return row && outlineOf(row)
@@ -361,9 +362,9 @@ function pendingOf(row: Row): TransactionRecord & PendingOutline {
   }
 }
 
-function outlineOf({ txid, arrived, waiting, raised, mint }: Row): PendingOutline {
+function outlineOf({ txid, arrived, waiting, raised, mint, height }: Row): PendingOutline {
   return {
     ...{ txid: toHex(txid), arrived },
-    ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1 },
+    ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1, isProven: height !== null },
   }
 }

@@ -58,6 +58,8 @@ export interface AdmissionOptions {
   pending: PendingLimits
   /** The same for submissions that wait because they lost a conflict; by default 1,000 of together 100 MiB. */
   waiting?: PendingLimits
+  /** How many transactions may be built on an unproven one of a submission; by default 5,000. */
+  unprovenDescendants?: number
   /** How many transactions that waited for those of a write it re-evaluates; by default 1,000. */
   reevaluations?: number
 }

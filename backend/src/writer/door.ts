@@ -42,6 +42,7 @@ import {
   pendingCandidate,
   relatedTo,
 } from './pending-graph.js'
+import { UnprovenLines } from './unproven-lines.js'
 import type { RecordTransactions } from './writer.js'
 
 /** How much may wait because it lost a conflict. */
@@ -97,12 +98,15 @@ interface Entering {
  */
 export class Door {
   private readonly indexed: IndexedSpends
+  private readonly lines: UnprovenLines
   /** Pending transactions to be tried again. */
   private readonly queue = new Set<string>()
   private outcome: Outcome = { admitted: [], restored: [], deactivated: [] }
 
   constructor(private readonly options: DoorOptions) {
-    this.indexed = new IndexedSpends(options.indexFile)
+    const { indexFile, pending, admission } = options
+    this.indexed = new IndexedSpends(indexFile)
+    this.lines = new UnprovenLines({ indexFile, pending, most: admission.unprovenDescendants })
   }
 
   /** What the task that ended has changed. Forgets it, and what an interrupted task left. */
@@ -127,7 +131,7 @@ export class Door {
     this.drain()
   }
 
-  /** See `Writer.record`. */
+  /** See `Writer.record`. @throws TooManyDescendantsError */
   record(
     transactions: readonly TransactionRecord[],
     { subjects = [], keepLost }: RecordTransactions = {},
@@ -151,6 +155,8 @@ export class Door {
           again.push(...this.candidates([txid]).map((each) => ({ ...each, ...(proof && { proof }) })))
       } else fresh.set(txid, candidateOf(record))
     }
+    const isUnproven = subjects.some((txid) => records.get(txid)?.proof === undefined)
+    const count = isUnproven ? this.lines.roomFor(records, fresh) : undefined
     const prepare = (): void => {
       for (const { txid, proof } of proven) pending.prove(txid, proof)
       this.confirm(records.values())
@@ -169,6 +175,7 @@ export class Door {
       mayWait: () => !isSpentTwice([...records.values()].map(candidateOf)),
     })
     if (lost.isRefused) return { refused: [], lost: lost.subjects }
+    count?.()
     this.drain()
     if (lost.subjects.length > 0) return { refused: [], lost: lost.subjects }
     return { refused: refusalsOf(subjects, refused), lost: [] }

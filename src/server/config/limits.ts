@@ -57,9 +57,9 @@ export const LIMITS = {
   maxBeefParts: { setting: 'MAX_BEEF_PARTS', least: 1, most: 10_000_000, usual: 30_000 },
   /** Transactions of the longest unproven chain in a BEEF. */
   maxBeefDepth: { setting: 'MAX_BEEF_DEPTH', least: 1, most: 10_000, usual: 1000 },
-  /** Inputs, or outputs, of one transaction. */
-  maxParts: { setting: 'MAX_TRANSACTION_PARTS', least: 1, most: 100_000, usual: 10_000 },
-  /** Inputs of one proven transaction; for others `maxParts` applies. */
+  /** Inputs, and outputs with ordinals, of all unproven transactions of a submission. */
+  maxUnprovenParts: { setting: 'MAX_UNPROVEN_PARTS', least: 1, most: 100_000, usual: 5000 },
+  /** Inputs of one proven transaction; for others `maxUnprovenParts` applies. */
   maxProvenInputs: { setting: 'MAX_PROVEN_INPUTS', least: 100_000, most: 4_000_000, usual: 300_000 },
   /** A single locking or unlocking script. It may hold content, so the default is that of a body. */
   maxScriptBytes: { setting: 'MAX_SCRIPT_BYTES', least: KiB, most: GiB, usual: 72 * MiB },

@@ -62,6 +62,11 @@ export class ClientQueueFullError extends AnswerError {
 /** One write in progress takes long: nothing of this one was stored. */
 export class WriteInProgressError extends NotReadyError {}
 
+/** Too much is built on something unproven: more is taken once that is mined. */
+export class UnprovenLineError extends NotReadyError {
+  override readonly headers = { 'Retry-After': '600' }
+}
+
 /** Other submissions kept this one from being verified in time. */
 export class VerificationTimeoutError extends NotReadyError {
   override readonly headers = { 'Retry-After': '30' }

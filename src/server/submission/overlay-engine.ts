@@ -37,6 +37,7 @@ import {
   ConflictError,
   InvalidSubmissionError,
   UnknownTopicError,
+  UnprovenLineError,
   verdictOf,
   WriteInProgressError,
 } from './errors.js'
@@ -312,6 +313,8 @@ export class OverlayEngine {
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
       if (cause instanceof WriterBusyError) throw new WriteInProgressError(cause.message, { cause })
+      if ((cause as { code?: unknown }).code === 'TOO_MANY_DESCENDANTS')
+        throw new UnprovenLineError(verdictOf(cause), { cause })
       if (cause instanceof UnstableReadError && units.length === 1)
         await this.record({
           transactions: records.transactions.filter(({ txid }) => !subjects.has(txid)),

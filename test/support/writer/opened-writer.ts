@@ -15,7 +15,7 @@ const PENDING = { maxTransactions: 100, maxBytes: 1024 * 1024 }
 
 /** A writer over files of a test, with a look at what is in them. */
 export class OpenedWriter {
-  readonly chain = new FakeChain()
+  chain = new FakeChain()
   readonly folder = mkdtempSync(join(tmpdir(), 'writer-'))
   writer = new LocalWriter(this)
   private readonly readers: Sql[] = []

@@ -37,6 +37,8 @@ export async function fillStore(attacks: readonly Attack[], folder: string): Pro
         ...{ chain, submit },
         admit: (transaction, ancestors = []) => submit(beefOf(transaction, { with: ancestors })),
       })
+      // It is not asked about what the store is filled with, which would take as long as an attack.
+      if (attack.trackerDelay !== undefined) await node.graph.settings.set('tracker', 'tracker')
       filled.push({ env: { ...env, ...attack.env }, readPath, requestOf })
     }
     return filled

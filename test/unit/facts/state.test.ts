@@ -16,7 +16,7 @@ afterEach(() => sql.close())
 
 describe('pending transactions', () => {
   const open = (): Pending => new Pending(sql)
-  const plain = { isRaised: false, isMint: false }
+  const plain = { isRaised: false, isMint: false, isProven: false }
 
   test('are found by themselves and by what they spend, in the order in which they came', () => {
     const pending = open()

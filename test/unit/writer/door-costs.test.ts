@@ -164,3 +164,56 @@ test('what counts by the word of the network alone gives way when that is taken 
   if (proof !== undefined) await store.writer.disprove(proof)
   expect(counting()).toEqual(['first'])
 })
+
+describe('what is built on an unproven transaction', () => {
+  const MOST = 5
+  let bounded: OpenedWriter
+  beforeEach(() => {
+    bounded = new OpenedWriter({ unprovenDescendants: MOST })
+    store.chain = bounded.chain
+  })
+  afterEach(() => bounded.close())
+
+  /** Submits the last one with all that it is built on. */
+  const take = (...line: FakeTransaction[]): Promise<unknown> => bounded.submit([...line].reverse())
+  const refused = { code: 'TOO_MANY_DESCENDANTS' }
+
+  test('is bounded in all, and not once that is mined', async () => {
+    const root = chainFrom(pay(), 1)[0] as FakeTransaction
+    const line = chainFrom(root, 3)
+    const side = [1, 2, 3].map(() =>
+      store.chain.spend({
+        inputs: [{ transaction: root, vout: 1 }],
+        outputs: [money, { satoshis: ++paid, lockingScript: p2pkh(3) }],
+      }),
+    )
+    await take(root, ...line)
+    await expect(take(root, ...line)).resolves.toBeUndefined()
+    await take(root, side[0] as FakeTransaction)
+    await take(root, side[1] as FakeTransaction)
+    const further = [side[2], pay(line[2] as FakeTransaction)] as [FakeTransaction, FakeTransaction]
+    await expect(take(root, further[0])).rejects.toMatchObject({
+      ...refused,
+      message: expect.stringContaining(root.txid),
+    })
+    await expect(take(root, ...line, further[1])).rejects.toMatchObject(refused)
+    // Another process counts the same.
+    await bounded.reopen()
+    await expect(take(root, further[0])).rejects.toMatchObject(refused)
+    expect(bounded.pending({ first: further[0], second: further[1] })).toEqual([])
+    // Other lines go on.
+    await take(...chainFrom(pay(), 1))
+    await bounded.know(root, 100)
+    await bounded.submit([further[1], ...line, root])
+    expect(bounded.pending({ further: further[1] })).toEqual(['further'])
+  })
+
+  test('counts no mints behind a node that others mint, too', async () => {
+    await bounded.know(bounded.chain.genesis, 100)
+    const root = bounded.chain.mint('a')
+    const names = ['ab', 'ac', 'ad', 'abc', 'abd', 'abe', 'acd', 'ace']
+    await take(root)
+    for (const name of names) await take(root, bounded.chain.mint(name))
+    expect(bounded.names().length).toBeGreaterThan(MOST + 1)
+  })
+})

@@ -59,7 +59,7 @@ function withInputs(mint: FakeTransaction, count: number): Pick<FakeTransaction,
 
 /** Shapes of transactions and BEEFs that take the most work to admit. */
 export function graphAttacks({
-  parts = 10_000,
+  parts = 2400,
   transactions = 10_000,
   depth = 1000,
   pending = 3000,

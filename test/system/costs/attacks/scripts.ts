@@ -66,7 +66,7 @@ function spending(lockingScript: Uint8Array, chain: FakeChain): Uint8Array {
 }
 
 /** Scripts of transactions that nobody has mined, near `MAX_SCRIPT_WORK`. */
-export function scriptAttacks({ parts = 8000 }: { parts?: number } = {}): Attack[] {
+export function scriptAttacks({ parts = 4900 }: { parts?: number } = {}): Attack[] {
   const unproven = { statuses: [200, 400, 413, 429, 503] }
   return [
     {

@@ -5,8 +5,10 @@ import { transactionRecords } from '../../../../backend/src/graph/transaction-re
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
+import { TooManyDescendantsError } from '../../../../backend/src/writer/unproven-lines.js'
 import { unprovenDepth } from '../../../../src/server/submission/submission-rules.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
+import { whileReplaced } from '../../../support/gateway/faults.js'
 import {
   beefOf,
   FakeChain,
@@ -89,18 +91,39 @@ describe('a BEEF', () => {
     await taken(server, unprovenChain(2))
   })
 
-  test('with too many inputs or outputs in one transaction is refused, whichever it is', async () => {
-    const server = await servers.start({ MAX_TRANSACTION_PARTS: '3' })
-    const outputs = [inscriptionScript({ contentType: 'text/plain' }), ...new Array(3).fill(OPEN_LOCK)].map(
-      (lockingScript) => ({ satoshis: 1, lockingScript }),
-    )
-    const wide = chain.spend({ inputs: [], outputs })
-    await refused(server, beefOf(wide), /more than 3 inputs or outputs/)
+  test('with too many inputs and ordinals in its unproven transactions is refused, but not for other outputs', async () => {
+    const server = await servers.start({ MAX_UNPROVEN_PARTS: '4' })
+    const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8('text') })
+    const ordinal = { satoshis: 1, lockingScript }
+    const plain = { satoshis: 1, lockingScript: OPEN_LOCK }
+    const wide = chain.spend({ inputs: [], outputs: [ordinal, ordinal, ordinal, plain, plain] })
     const inputs = [0, 1, 2, 3].map((vout) => ({ transaction: wide, vout }))
-    await refused(server, beefOf(chain.spend({ inputs, outputs: outputs.slice(0, 1) })), /more than 3 inputs/)
-    const narrow = chain.spend({ inputs: inputs.slice(0, 3), outputs: outputs.slice(0, 3) })
-    await refused(server, beefOf(narrow, { with: [wide] }), /more than 3 inputs or outputs/)
-    await taken(server, beefOf(narrow))
+    const most = /at most 4 inputs and outputs with ordinals \(MAX_UNPROVEN_PARTS\)/
+    await refused(
+      server,
+      beefOf(chain.spend({ inputs: inputs.slice(0, 3), outputs: [ordinal, ordinal] })),
+      most,
+    )
+    const next = chain.spend({ inputs: inputs.slice(0, 1), outputs: [plain, plain, plain, plain] })
+    await refused(server, beefOf(next, { with: [wide] }), most)
+    await taken(server, beefOf(wide))
+    await taken(
+      server,
+      beefOf(chain.spend({ inputs: inputs.slice(0, 3), outputs: [ordinal, plain, plain, plain] })),
+    )
+  })
+
+  test('that is built on an unproven one with too much behind it is 503, until that is mined', async () => {
+    const server = await servers.start()
+    const answer = await whileReplaced(server.node.graph, 'record', {
+      by: () => Promise.reject(new TooManyDescendantsError('ab'.repeat(32), 5000)),
+      during: () => server.submit(beefOf(chain.inscribe({ contentType: 'text/plain', body: utf8('text') }))),
+    })
+    expect(answer).toMatchObject({
+      status: 503,
+      json: { code: 'NOT_READY', message: expect.stringContaining('5000 transactions are built on') },
+    })
+    expect(answer.headers['retry-after']).toBe('600')
   })
 
   test('with too long a script is refused, whichever it is', async () => {
@@ -117,7 +140,7 @@ describe('a BEEF', () => {
 })
 
 describe('what a block holds', () => {
-  const LIMITS = { MAX_TRANSACTION_PARTS: '10', MAX_BEEF_PARTS: '20', MAX_SCRIPT_BYTES: '1024' }
+  const LIMITS = { MAX_UNPROVEN_PARTS: '10', MAX_BEEF_PARTS: '20', MAX_SCRIPT_BYTES: '1024' }
   const wide = (made: FakeChain, name: string, outputs: number): FakeTransaction =>
     made.mint(name, { trailing: new Array(outputs).fill({ satoshis: 0, lockingScript: new Uint8Array() }) })
 
@@ -160,12 +183,12 @@ describe('what a block holds', () => {
     headers.mine([purse])
     const mint = tree.mint('a', {
       funding: [{ transaction: purse, vout: 0 }],
-      trailing: new Array(10).fill({ satoshis: 0, lockingScript: new Uint8Array() }),
+      trailing: new Array(30).fill({ satoshis: 0, lockingScript: new Uint8Array() }),
     })
     const beef = headers.branch.beef(mint, [tree.genesis, purse])
     expectError(await server.submit(beef), {
       ...{ status: 413, code: 'TOO_LARGE', overlay: true },
-      error: expect.stringMatching(/more than 10 inputs or outputs/),
+      error: expect.stringMatching(/at most 20 inputs and outputs/),
     })
     // Nor where the path leads to no block.
     const forged = encodeBeef([{ raw: mint.raw, proof: proofOf({ txid: mint.txid, height: 800_001 }) }])
