@@ -4,10 +4,11 @@ import { join } from 'node:path'
 import { nativeHash256 } from '../backend/src/graph/native-hash.js'
 import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/block-header.js'
 import { joinBytes } from '../backend/src/protocol/bytes.js'
-import { SqlGraphStore } from '../backend/src/storage/sql/graph-store.js'
 import { HeaderVerifier, shownHash } from '../src/server/chain/header-rules.js'
 import { StoredHeaders } from '../src/server/chain/stored-headers.js'
-import { openSqlite } from '../src/server/store/open-database.js'
+import { readConfig } from '../src/server/config/config.js'
+import { openStores } from '../src/server/store/open-stores.js'
+import { admissionOptions } from '../src/server/submission/admission-options.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
 import { median, type Spent, spent } from './support.js'
 
@@ -36,10 +37,10 @@ export async function* headers(): AsyncGenerator<string> {
     for (let index = 0; index < headerCount(all); index++) nativeHash256(headerAt(all, index))
   })
   const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
-  const { writer, reader, close } = await openSqlite(folder)
+  const config = readConfig({ DATA_DIR: folder })
+  const { graph: store, deriveBy, close } = await openStores(config, { onReorg: () => {} })
   try {
-    const store = new SqlGraphStore({ writer, reader })
-    await store.open()
+    await deriveBy(admissionOptions(config), config)
     const first = headerAt(all, 0)
     const checkpoint = { height: FIRST, hash: shownHash(first), work: 0n, minimumWork: 0n }
     const stored = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })

@@ -2,7 +2,8 @@ import { setTimeout } from 'node:timers/promises'
 import { type Config, readConfig } from '../src/server/config/config.js'
 import { type RunningServer, startServer } from '../src/server/server.js'
 import { heldRows, SyncedWorld } from '../test/support/server/synced-world.js'
-import { ask, sqlOf, storedRows, submission, treeOf } from '../test/support/server/test-server.js'
+import { ask, sqlOf, submission, treeOf } from '../test/support/server/test-server.js'
+import { storedRows } from '../test/support/storage/fact-rows.js'
 import { LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
 
 const MINTS = 500

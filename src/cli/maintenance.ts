@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import type { Config } from '../server/config/config.js'
 import { openNode } from '../server/node.js'
 import { type BackupOptions, backUp, check, restore } from '../server/store/backup/backup.js'
-import type { IndexMaintenance } from '../server/store/index-maintenance.js'
+import type { DatabaseIndex } from '../server/store/database-stores.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 
@@ -106,7 +106,7 @@ const TICK = 100
  */
 export async function runReindex({ config, logger, output }: ReindexOptions): Promise<void> {
   const node = await openNode({ config, logger })
-  const maintenance = node.maintenance as IndexMaintenance
+  const maintenance = node.maintenance as DatabaseIndex
   const progress = output.progress()
   const ticking = setInterval(() => {
     progress.update(() => ({ text: maintenance.status.state, share: maintenance.status.done }))

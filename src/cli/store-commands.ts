@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../server/config/config.js'
+import { isEmbedded } from '../server/config/place.js'
 import { type CommandContext, CommandError, quieter, untilSignal, wholeNumber } from './command.js'
 import type { CrawlCommand } from './crawl.js'
 import { openLog } from './terminal-log.js'
@@ -87,9 +88,14 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     })
 
   /** @throws CommandError where the settings name a store of the other kind than a command is for. */
-  const only = (config: Config, storage: Config['storage'], instead: string): void => {
-    if (config.storage !== storage)
-      throw new CommandError(`STORAGE is ${config.storage}: use ${instead}`, { exit: 'usage' })
+  const only = (config: Config, place: 'folder' | 'database', instead: string): void => {
+    if (isEmbedded(config) !== (place === 'folder'))
+      throw new CommandError(
+        `the store is in a ${isEmbedded(config) ? 'folder' : 'database'}: use ${instead}`,
+        {
+          exit: 'usage',
+        },
+      )
   }
 
   program
@@ -97,7 +103,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .description('rebuild the index from the transactions and what was admitted: see docs/durability.md')
     .action(async () => {
       const config = settings()
-      only(config, 'tables', 'minetree build-index --again')
+      only(config, 'database', 'minetree build-index --again')
       const { runReindex } = await import('./maintenance.js')
       await runReindex({ config, logger: await logFor(config), output: context.output })
     })
@@ -108,7 +114,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('<file>', 'must not exist yet')
     .action(async (file: string) => {
       const config = settings()
-      only(config, 'tables', 'minetree copy')
+      only(config, 'database', 'minetree copy')
       const interruption = untilSignal()
       const { runBackup } = await import('./maintenance.js')
       const { output } = context
@@ -123,9 +129,8 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(async () => {
       const config = settings()
       const interruption = untilSignal()
-      const isFacts = config.storage === 'facts'
       const { output } = context
-      const run = isFacts
+      const run = isEmbedded(config)
         ? (await import('./fact-maintenance.js')).runFactCheck
         : (await import('./maintenance.js')).runCheck
       await interruption.during(() => run({ config, output, signal: interruption.signal }))
@@ -137,7 +142,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .argument('<file>', 'a file written by `minetree backup`')
     .action(async (file: string) => {
       const config = settings()
-      only(config, 'tables', 'minetree copy')
+      only(config, 'database', 'minetree copy')
       const interruption = untilSignal()
       const { runRestore } = await import('./maintenance.js')
       const { output } = context
@@ -162,7 +167,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--again', 'derive it again where it is there already; the service must not run', false)
     .action(async ({ again }: { again: boolean }) => {
       const config = settings()
-      only(config, 'facts', 'minetree reindex')
+      only(config, 'folder', 'minetree reindex')
       const interruption = untilSignal()
       const { runBuildIndex } = await import('./fact-maintenance.js')
       const { output } = context
@@ -178,7 +183,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(
       async (name: string | undefined, value: string | undefined, { restored }: { restored: boolean }) => {
         const config = settings()
-        only(config, 'facts', 'the environment')
+        only(config, 'folder', 'the environment')
         const { runSetting } = await import('./fact-maintenance.js')
         const change = {
           restored,
@@ -196,7 +201,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .requiredOption('--reason <text>', 'for the operator; it is shown to nobody else')
     .action(async (outpoints: string[], { reason }: { reason: string }) => {
       const config = settings()
-      only(config, 'facts', 'minetree block')
+      only(config, 'folder', 'minetree block')
       const { runPurge } = await import('./fact-maintenance.js')
       await runPurge({ config, outpoints, reason, output: context.output })
     })
@@ -207,7 +212,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
     .action(async ({ force }: { force: boolean }) => {
       const config = settings()
-      only(config, 'facts', 'nothing: tables keep everything')
+      only(config, 'folder', 'nothing: a database keeps everything')
       const interruption = untilSignal()
       const { runPrune } = await import('./fact-maintenance.js')
       const { output } = context

@@ -6,36 +6,26 @@ import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Config } from './config/config.js'
 import { ConfigError, reasonOf, StartError } from './config/errors.js'
-import { CachingStore } from './store/caching-store.js'
-import { assertComplete, IndexMaintenance, type NodeIndex } from './store/index-maintenance.js'
-import { placeOf } from './store/open-database.js'
-import { type Deploy, pinGenesis, pinTracker } from './store/pinned-genesis.js'
-import { type FactStores, openStores, type Stores } from './store/stores.js'
+import { placeOf } from './config/place.js'
+import { assertComplete, type NodeIndex } from './store/index-maintenance.js'
+import { openStores } from './store/open-stores.js'
+import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
+import type { NodeStore, Stores } from './store/stores.js'
 import { admissionOptions } from './submission/admission-options.js'
-import { BacklogWorker } from './submission/backlog-worker.js'
 import { createOverlay, type Overlay } from './submission/overlay.js'
-import type { WriteLock } from './submission/submission-queue.js'
-import type { CacheUse } from './telemetry/metrics.js'
 
 /** A node without its HTTP side: the store, and the overlay over it. */
-export interface Node {
+export interface Node extends Pick<NodeStore, 'graph' | 'caches' | 'writing'> {
   /** The settings, with the tree that the store holds. */
   config: Config
-  graph: HostStore
-  /** The same, past all that is in memory. */
+  /** The same as `graph`, past all that is in memory. */
   store: HostStore
   overlay: Overlay
-  /** How memory was used. */
-  caches: Readonly<Record<'answers' | 'bodies', CacheUse>>
-  /** Runs a write of another thread, for a cache that does not see by itself what that changes. */
-  writing: CachingStore['writing'] | undefined
   /** Makes the index complete, once started. */
   maintenance: NodeIndex
-  /** Works off what writes leave in the backlog, in a store that has one. */
-  backlog: BacklogWorker | undefined
   /** Ordinals with missing ancestors. */
   ancestors: AncestorQueue
-  /** A port by which another thread writes to a store of facts; undefined where each thread writes by itself. */
+  /** See {@link Stores}. */
   shareWriter(): MessagePort | undefined
   /** Whether other processes may write to the database. */
   isShared: boolean
@@ -63,15 +53,12 @@ export async function openNode({
   /** The compiled `writer-worker` of a store of facts; without it, this thread writes. */
   writerThread?: URL | undefined
 }): Promise<Node> {
-  let stores: Stores | FactStores | undefined
-  let caching: CachingStore | undefined
+  let stores: Stores | undefined
   let overlay: Overlay | undefined
-  let index: Index | undefined
+  let maintenance: NodeIndex | undefined
   const close = async (): Promise<void> => {
-    await index?.backlog?.close()
-    await index?.maintenance.close()
+    await maintenance?.close()
     await overlay?.close()
-    await caching?.close()
     await stores?.close()
   }
   try {
@@ -82,51 +69,18 @@ export async function openNode({
       },
       ...{ logger, writerThread },
     })
-    const { held, ancestors, isShared } = stores
-    let graph: HostStore
-    let caches: Node['caches']
-    if ('index' in stores) {
-      graph = stores.cached
-      caches = stores.caches
-    } else {
-      const onWrite = async (): Promise<void> => index?.onForeignWrite?.()
-      const { maxCachedBytes: maxBytes } = settings.limits
-      caching = new CachingStore({ store: stores.graph, maxBytes, isShared, onWrite, logger })
-      await caching.open()
-      graph = caching
-      caches = caching.caches
-    }
+    const { held, ancestors, isShared, writeLock, shareWriter } = stores
+    const { index, ...opened } = await stores.forNode({ maxBytes: settings.limits.maxCachedBytes, logger })
+    const { graph } = opened
+    maintenance = index
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
-    const hasQueue = 'index' in stores
-    if ('index' in stores) {
-      await pinTracker(graph.settings, config)
-      stores.deriveBy(admissionOptions(config), config)
-      await stores.index.open()
-    }
-    overlay = createOverlay({ config, graph, held, hasQueue, logger })
-    const { engine } = overlay
-    if (deployed !== undefined) await engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
-    index =
-      'index' in stores
-        ? { maintenance: stores.index, backlog: undefined }
-        : await maintain(stores, { graph, writeLock: engine.writeLock, logger })
-    const { maintenance, backlog } = index
-    engine.writeLock.assertIndexComplete = () => assertComplete(maintenance.status)
-    const shareWriter = 'index' in stores ? stores.shareWriter : () => undefined
+    await stores.deriveBy(admissionOptions(config), config)
+    overlay = createOverlay({ config, graph, held, writeLock, logger })
+    if (deployed !== undefined) await overlay.engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
+    writeLock.assertIndexComplete = () => assertComplete(index.status)
     return {
-      ...{
-        config,
-        graph,
-        store: stores.graph,
-        overlay,
-        caches,
-        writing: caching?.writing.bind(caching),
-        maintenance,
-        backlog,
-        ancestors,
-        shareWriter,
-        isShared,
-      },
+      ...opened,
+      ...{ config, store: stores.graph, overlay, maintenance: index, ancestors, shareWriter, isShared },
       close,
     }
   } catch (error) {
@@ -135,32 +89,4 @@ export async function openNode({
     const reason = reasonOf(error instanceof StoreUnavailableError ? error.cause : error)
     throw new StartError(`cannot open the store in ${placeOf(settings)}: ${reason}`, { cause: error })
   }
-}
-
-/** What a node has beside its store so that the index is complete. */
-interface Index extends Pick<Node, 'maintenance' | 'backlog'> {
-  /** Called when another process has written. */
-  onForeignWrite?: () => Promise<void>
-}
-
-/** Compares and rebuilds the index of a store of tables, and works off its backlog. */
-async function maintain(
-  { maintenance: store }: Pick<Stores, 'maintenance'>,
-  { graph, writeLock, logger }: { graph: HostStore; writeLock: WriteLock; logger: Logger },
-): Promise<Index> {
-  const maintenance = new IndexMaintenance({
-    ...{ store, graph, logger },
-    runLocked: (work) => writeLock.runOnIndex(work).finally(writeLock.onWritten),
-  })
-  await maintenance.open()
-  const backlog = new BacklogWorker({
-    graph,
-    // A rebuild works off the backlog itself.
-    runLocked: (work) => writeLock.runOnIndex(async () => !maintenance.isRebuilding && (await work())),
-    isWriting: () => writeLock.isLocked,
-    logger,
-  })
-  writeLock.onWritten = () => backlog.notify()
-  backlog.notify()
-  return { maintenance, backlog, onForeignWrite: () => maintenance.notifyWrite() }
 }

@@ -6,6 +6,7 @@ import { createApp } from './app.js'
 import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
+import { isEmbedded } from './config/place.js'
 import { FollowedTree } from './followed-tree.js'
 import { openFollowing } from './following.js'
 import { openPeersSync } from './gasp/peers-sync.js'
@@ -68,7 +69,7 @@ export async function startServer({
   const node = await openNode({ config: settings, logger, writerThread, ...(deploy && { deploy }) })
   const { config } = node
   // A worker of a store of facts needs the thread of the writer, which takes its writes.
-  const hasWorker = config.storage === 'tables' || writerThread !== undefined
+  const hasWorker = !isEmbedded(config) || writerThread !== undefined
   const large =
     submissionWorker && hasWorker
       ? new LargeSubmissions({ config, node, logger, worker: submissionWorker })
@@ -188,14 +189,11 @@ export async function startServer({
   }
 }
 
-function metricsOf(
-  { config: { profile }, caches, overlay, maintenance, backlog }: Node,
-  chain: ChainParts,
-): Metrics {
+function metricsOf({ config: { profile }, caches, overlay, maintenance }: Node, chain: ChainParts): Metrics {
   const prefixes = routePrefixes(profile)
   const metrics = new Metrics({
     ...{ prefixes, caches, indexLag: () => maintenance.lag() },
-    reevaluating: () => (backlog?.isBusy ? 1 : 0),
+    reevaluating: () => (maintenance.isBusy ? 1 : 0),
     chain,
   })
   overlay.onEvent(metrics.countEvent)

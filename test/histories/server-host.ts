@@ -57,7 +57,6 @@ export class ServerHost extends Host {
       ADMIN_TOKEN,
       READS_PER_MINUTE: '0',
       SUBMISSIONS_PER_MINUTE: '0',
-      ...(own.MONGO_URL === undefined && { STORAGE: 'facts' }),
       ...own,
     }
     return new ServerHost({ env, service, main }, await startOf(env, main))

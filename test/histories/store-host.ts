@@ -15,13 +15,13 @@ import { HeadersSource } from '../../src/server/chain/headers-source.js'
 import { ReorgMonitor } from '../../src/server/chain/reorg-monitor.js'
 import { type Config, readConfig } from '../../src/server/config/config.js'
 import { CachingStore } from '../../src/server/store/caching-store.js'
-import { type Database, openSqlite } from '../../src/server/store/open-database.js'
 import { createOverlay, type Overlay } from '../../src/server/submission/overlay.js'
 import { CONTENT_TYPES } from '../support/graph/said-outputs.js'
 import { FakeChain } from '../support/protocol/fake-chain.js'
 import { listening } from '../support/server/connections.js'
 import { HeaderChain } from '../support/server/header-chain.js'
 import { SILENT, treeOf } from '../support/server/test-server.js'
+import { openSqlite, type SqlConnections } from '../support/storage/sqlite-database.js'
 import type { Shape } from './history.js'
 import type { Differences } from './host.js'
 import { ADMIN_TOKEN, Host } from './host.js'
@@ -39,7 +39,7 @@ export class StoreHost extends Host {
     readonly url: string,
     private readonly parts: {
       graph: CachingStore
-      database: Database
+      database: SqlConnections
       overlay: Overlay
       admission: AdmissionOptions
       headers: HeadersOfChain
@@ -87,7 +87,7 @@ export class StoreHost extends Host {
     return this.parts.graph
   }
 
-  get database(): Database {
+  get database(): SqlConnections {
     return this.parts.database
   }
 

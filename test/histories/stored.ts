@@ -2,14 +2,14 @@ import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { CachingStore } from '../../src/server/store/caching-store.js'
-import type { Database } from '../../src/server/store/open-database.js'
+import type { SqlConnections } from '../support/storage/sqlite-database.js'
 import type { Differences } from './host.js'
 import type { Model } from './model.js'
 import { differencesOf } from './questions.js'
 
 interface Store {
   graph: CachingStore
-  database: Database
+  database: SqlConnections
 }
 
 /** What the tables and roles of a store hold that no route shows, where it is not what the model says. */

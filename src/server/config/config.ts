@@ -112,8 +112,6 @@ const settings = {
   host: z.string().default('127.0.0.1'),
   /** The folder of the embedded store. */
   dataDir: z.string().default('./data'),
-  /** What the embedded store is made of: facts and an index that follows from them, or tables that each write changes. */
-  storage: z.enum(['tables', 'facts'], 'must be tables or facts').default('facts'),
   /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
   knexUrl: z
     .string()
@@ -324,9 +322,6 @@ export function readConfig(env: Record<string, string | undefined>): Config {
   const { genesis, covenantVersion, difficulty, nameMarker, nameTld, seed, ...others } = readSettings(set)
   if (others.knexUrl !== undefined && others.mongoUrl !== undefined)
     throw new ConfigError('MONGO_URL: KNEX_URL is set as well; unset one of them')
-  const isElsewhere = (others.knexUrl ?? others.mongoUrl) !== undefined
-  if (set.STORAGE === 'facts' && isElsewhere)
-    throw new ConfigError('STORAGE: facts is for the embedded store; unset it, or KNEX_URL and MONGO_URL')
   const profile = PROFILES[others.profile]
   const overrides = {
     ...(covenantVersion && { covenantVersion }),
@@ -354,8 +349,6 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     throw new ConfigError('CONTENT_REDIRECT: requires GATEWAY_HOST, below which outpoints have their hosts')
   return {
     ...others,
-    // Other databases hold tables.
-    storage: isElsewhere ? 'tables' : others.storage,
     gatewayHost,
     profile,
     terms: termsOf(profile, overrides),

@@ -19,8 +19,12 @@ export interface IndexStatus {
 /** The index of a node: whether answers follow from it, and what makes it complete. */
 export interface NodeIndex {
   readonly status: IndexStatus
+  /** Whether work that writes have left is under way. */
+  readonly isBusy: boolean
   /** About how many transactions are left. */
   lag(): Promise<number>
+  /** Resolves when writes have left no work. */
+  workedOff(): Promise<void>
   /** Makes it complete in the background. */
   start(): void
   /** Makes it complete. */
@@ -51,7 +55,7 @@ class StoppedError extends Error {
 }
 
 /** Compares the index with the admitted set at the start, and rebuilds it if necessary. */
-export class IndexMaintenance implements NodeIndex {
+export class IndexMaintenance {
   private current: IndexStatus = { state: 'comparing', done: 0 }
   private stopped = false
   private lastLog = monotonic()

@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
-import { isCorrupt } from '../../../backend/src/graph/errors.js'
+import { isCorrupt, StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
@@ -13,25 +12,14 @@ import type { Config } from '../config/config.js'
 import { reasonOf } from '../config/errors.js'
 import { FactIndex } from './facts/fact-index.js'
 import { damageOf, RESTORE } from './facts/folder.js'
-import { lockFolder } from './open-database.js'
-import type { Stores } from './open-mongo.js'
+import { lockFolder } from './folder-lock.js'
+import { pinTracker } from './pinned-genesis.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
+import type { Stores } from './stores.js'
+import { NoLock } from './write-lock.js'
 
 /** The exit code of a process whose store cannot be opened: `docs/cli.md`. */
 const ENDED = 5
-
-/** A store of facts: it makes its index complete by itself, and writes to it wait in a queue of its own. */
-export interface FactStores extends Omit<Stores, 'maintenance'> {
-  index: FactIndex
-  /** The same store, with answers and bodies in memory. */
-  cached: FactStore
-  /** How that memory was used. */
-  caches: { answers: FactStore['answersUse']; bodies: Bodies['use'] }
-  /** From now on admissions are derived by these rules, which follow from the settings: only then the index follows from the log. */
-  deriveBy(admission: AdmissionOptions, config: Config): void
-  /** A port by which another thread of this process writes; undefined if the writer is in this one. */
-  shareWriter(): MessagePort | undefined
-}
 
 export interface FactStoreOptions {
   onReorg: (transactions: number) => void
@@ -48,10 +36,10 @@ export interface FactStoreOptions {
  * @throws as `lockFolder`, and what SQLite throws.
  */
 export async function openFacts(
-  { dataDir, limits: { maxCachedBytes } }: Pick<Config, 'dataDir' | 'limits'>,
+  { dataDir }: Pick<Config, 'dataDir'>,
   { onReorg, logger, writerThread, writerPort }: FactStoreOptions,
-): Promise<FactStores> {
-  const unlock = writerPort === undefined ? await lockFolder(dataDir, 'facts') : (): void => {}
+): Promise<Stores> {
+  const unlock = writerPort === undefined ? await lockFolder(dataDir) : (): void => {}
   let started: StartedWriter | undefined
   let reader: Reader | undefined
   const close = async (): Promise<void> => {
@@ -76,27 +64,33 @@ export async function openFacts(
     const { writer, deriveBy, share } = started
     const reading = new Reader(storeFiles(dataDir), () => writer.commits.value)
     reader = reading
-    const answers = new Responses(reading, maxCachedBytes / 2)
-    const bodies = new Bodies(maxCachedBytes / 2)
-    const contentOf = bodies.of.bind(bodies)
     const graph = new FactStore({ reader, writer, onReorg })
-    const cached = new FactStore({ reader, writer, answers, contentOf, onReorg })
     const { held, ancestors } = graph
     const facts = (): number =>
       Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
+    const index = new FactIndex({ writer, facts, logger })
     return {
-      ...{ graph, held, ancestors, deriveBy },
-      index: new FactIndex({ writer, facts, logger }),
-      cached,
-      caches: { answers: cached.answersUse, bodies: bodies.use },
-      shareWriter: share,
+      ...{ graph, held, ancestors, shareWriter: share, close },
+      writeLock: new NoLock(),
       isShared: false,
-      close,
+      async forNode({ maxBytes }) {
+        const answers = new Responses(reading, maxBytes / 2)
+        const bodies = new Bodies(maxBytes / 2)
+        const contentOf = bodies.of.bind(bodies)
+        const cached = new FactStore({ reader: reading, writer, answers, contentOf, onReorg })
+        return { graph: cached, caches: { answers: cached.answersUse, bodies: bodies.use }, index }
+      },
+      async deriveBy(admission, config) {
+        await pinTracker(graph.settings, config)
+        deriveBy(admission, config)
+        await index.open()
+      },
     }
   } catch (error) {
     await close()
     if (!isCorrupt(error)) throw error
-    throw new Error(`log.db is damaged, ${reasonOf(error)}: ${RESTORE}`, { cause: error })
+    const cause = error instanceof StoreUnavailableError ? error.cause : error
+    throw new Error(`log.db is damaged, ${reasonOf(cause)}: ${RESTORE}`, { cause })
   }
 }
 

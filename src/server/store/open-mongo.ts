@@ -1,7 +1,4 @@
 import { MongoClient } from 'mongodb'
-import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
-import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
-import type { IndexComparison, IndexRebuild } from '../../../backend/src/graph/index-maintenance.js'
 import { whileAvailable } from '../../../backend/src/storage/mongo/documents.js'
 import { MongoGraphStore } from '../../../backend/src/storage/mongo/graph-store.js'
 import { MongoIndexMaintenance } from '../../../backend/src/storage/mongo/index-maintenance.js'
@@ -9,18 +6,7 @@ import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor
 import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
 import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
 import { mongoOptions } from '../config/mongo-url.js'
-
-/** Everything that a host stores in its database, whatever the engine. */
-export interface Stores {
-  graph: HostStore
-  /** Compares the index with the admitted set, and rebuilds it. */
-  maintenance: IndexComparison & IndexRebuild
-  held: HeldSubmissions
-  ancestors: AncestorQueue
-  /** Whether other processes may write to it, too. */
-  isShared: boolean
-  close(): Promise<void>
-}
+import { DatabaseStores } from './database-stores.js'
 
 /** Timeouts for selecting a server and for connecting, in milliseconds. Options in the URL take precedence. */
 const LIMITS = { serverSelectionTimeoutMS: 5000, connectTimeoutMS: 5000 }
@@ -36,19 +22,18 @@ export async function openMongo(options: {
   url: string
   onReorg: OnReorg
   isWatched: boolean
-}): Promise<Stores> {
+}): Promise<DatabaseStores> {
   const { url, onReorg, isWatched } = options
   const client = await openClient(url)
   const db = client.db()
   const graph = new MongoGraphStore({ db, onReorg, isWatched })
-  return {
+  return new DatabaseStores({
     graph,
     held: new StoredSubmissions(graph.database),
     ancestors: new StoredAncestorQueue(graph.database),
     maintenance: new MongoIndexMaintenance({ db, writer: graph.writer }),
-    isShared: true,
     close: () => client.close(),
-  }
+  })
 }
 
 /** A client that is connected. @throws as {@link openMongo}. */

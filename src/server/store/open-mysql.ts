@@ -5,6 +5,12 @@ import { createPool } from 'mysql2'
 import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
 import type { SqlReader } from '../../../backend/src/storage/sql/database.js'
 import { mysqlReader } from '../../../backend/src/storage/sql/database.js'
+import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
+import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
+import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
+import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
+import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
+import { DatabaseStores } from './database-stores.js'
 
 /** Connections of the two pools: writers wait for each other anyway. */
 const WRITERS = 4
@@ -67,13 +73,24 @@ function boundedClient(within: number): typeof Knex.Client {
 export interface Database {
   writer: Knex
   reader: SqlReader
-  /** Whether other processes may write to it, too. */
-  isShared: boolean
   close(): Promise<void>
 }
 
+/** The store of a host on MySQL or MariaDB. */
+export function openMysqlStores({ url, onReorg }: { url: string; onReorg: OnReorg }): DatabaseStores {
+  const { writer, reader, close } = openMysql(url)
+  const graph = new SqlGraphStore({ writer, reader, onReorg })
+  return new DatabaseStores({
+    graph,
+    held: new StoredSubmissions(graph.database),
+    ancestors: new StoredAncestorQueue(graph.database),
+    maintenance: new SqlIndexMaintenance({ writer, reader }),
+    close,
+  })
+}
+
 /**
- * Opens a store on MySQL or MariaDB: a pool for writes and one for reads, so that no read waits behind a write. The pools
+ * Connects to MySQL or MariaDB: a pool for writes and one for reads, so that no read waits behind a write. The pools
  * reconnect when necessary. Any number of processes may share it.
  *
  * @param url `mysql://user:password@host:port/database`.
@@ -102,7 +119,6 @@ export function openMysql(url: string, within = WITHIN): Database {
   return {
     writer,
     reader: mysqlReader((work) => answeredWithin(within.reads, () => work(pool), { error })),
-    isShared: true,
     async close() {
       await pool.promise().end()
       await writer.destroy()

@@ -11,8 +11,8 @@ import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import { type Config, ConfigError } from '../config/config.js'
+import { isEmbedded, placeOf } from '../config/place.js'
 import { RESTORE_MARK } from './backup/backup-tables.js'
-import { placeOf } from './open-database.js'
 
 /** A tree that was deployed for a local network. */
 export interface DeployedTree {
@@ -63,7 +63,7 @@ export async function pinGenesis(options: {
   const code = await codeOfTree(graph, root)
   if (code !== undefined && isOutdatedCode(code))
     throw new ConfigError(
-      `${place} holds a tree with a draft of covenant version 2, which is no longer supported: ${config.knexUrl === undefined && config.mongoUrl === undefined ? 'delete that folder' : 'empty that database'} and start again`,
+      `${place} holds a tree with a draft of covenant version 2, which is no longer supported: ${isEmbedded(config) ? 'delete that folder' : 'empty that database'} and start again`,
     )
   const covenantVersion = code && versionOfCode(code)
   if (covenantVersion === undefined) return { config: withGenesis(config, root) }

@@ -1,59 +1,43 @@
 import type { MessagePort } from 'node:worker_threads'
-import { type Logger, pino } from 'pino'
-import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
-import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
-import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
-import type { OnReorg } from '../../../backend/src/storage/write/graph-store-base.js'
-import { StoredSubmissions } from '../../../backend/src/storage/write/held-submissions.js'
+import type { Logger } from 'pino'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
+import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
 import type { Config } from '../config/config.js'
-import { connectSqlite, openDatabase, openSqlite } from './open-database.js'
-import type { FactStores } from './open-facts.js'
-import type { Stores } from './open-mongo.js'
+import type { CachingStore } from './caching-store.js'
+import type { NodeIndex } from './index-maintenance.js'
+import type { WriteLock } from './write-lock.js'
 
-export type { FactStores, Stores }
+/** A store as the main thread of a node has it. */
+export interface NodeStore {
+  /** With answers and bodies in memory. */
+  graph: HostStore
+  /** How that memory was used. */
+  caches: Readonly<Record<'answers' | 'bodies', Readonly<{ hits: number; misses: number }>>>
+  /** Runs a write of another thread, for a cache that does not see by itself what that changes. */
+  writing?: CachingStore['writing']
+  index: NodeIndex
+}
 
-/**
- * Connects to the database in the settings.
- *
- * @param options.isSecond Whether another thread of this process has it open already.
- * @throws as {@link openDatabase}; StoreUnavailableError and what the driver throws if MongoDB cannot be reached.
- */
-export async function openStores(
-  config: Config,
-  {
-    onReorg,
-    isSecond = false,
-    logger = pino({ level: 'silent' }),
-    writerThread,
-    writerPort,
-  }: {
-    onReorg: OnReorg
-    isSecond?: boolean
-    logger?: Logger
-    /** Of a store of facts: see `FactStoreOptions`. */
-    writerThread?: URL | undefined
-    writerPort?: MessagePort | undefined
-  },
-): Promise<Stores | FactStores> {
-  const { mongoUrl, storage } = config
-  if (mongoUrl !== undefined) {
-    // Loaded lazily: the driver takes a while, and most hosts do not use it.
-    const { openMongo } = await import('./open-mongo.js')
-    return await openMongo({ url: mongoUrl, onReorg, isWatched: !isSecond })
-  }
-  if (storage === 'facts') {
-    const { openFacts } = await import('./open-facts.js')
-    return await openFacts(config, { onReorg, logger, writerThread, writerPort })
-  }
-  const database = await openDatabase(config, isSecond ? connectSqlite : openSqlite)
-  const { writer, reader, isShared, close } = database
-  const graph = new SqlGraphStore({ writer, reader, onReorg })
-  return {
-    graph,
-    held: new StoredSubmissions(graph.database),
-    ancestors: new StoredAncestorQueue(graph.database),
-    maintenance: new SqlIndexMaintenance({ writer, reader }),
-    isShared,
-    close,
-  }
+/** The store of a host: facts in a folder (`open-facts.ts`), or tables in a database (`database-stores.ts`). */
+export interface Stores {
+  graph: HostStore
+  held: HeldSubmissions
+  ancestors: AncestorQueue
+  /** What keeps the writes of this process apart. */
+  writeLock: WriteLock
+  /** Whether other processes may write to it, too. */
+  isShared: boolean
+  /** Opens it for the main thread of a node, which keeps answers in memory and makes the index complete. */
+  forNode(options: { maxBytes: number; logger: Logger }): Promise<NodeStore>
+  /**
+   * From now on admissions are derived by these rules.
+   *
+   * @param config What they follow from.
+   * @throws ConfigError if what is stored was derived by others.
+   */
+  deriveBy(admission: AdmissionOptions, config: Config): Promise<void>
+  /** A port by which another thread of this process writes; undefined where each thread writes by itself. */
+  shareWriter(): MessagePort | undefined
+  close(): Promise<void>
 }

@@ -5,13 +5,14 @@ import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { Admission } from '../../follow/admission.js'
 import { AnswerError } from '../../gateway/http/errors.js'
+import type { NodeIndex } from '../store/index-maintenance.js'
 import { admittedCount, type Overlay } from './overlay.js'
 import type { Submit } from './submission-queue.js'
 
 interface AdmittingNode {
   graph: Pick<GraphStore, 'admissions' | 'transactions'>
   overlay: Pick<Overlay, 'engine' | 'onEvent'>
-  backlog?: { done(): Promise<void> } | undefined
+  maintenance?: Pick<NodeIndex, 'workedOff'>
 }
 
 const ALL_TOPICS: string[] = Object.values(TOPICS)
@@ -19,7 +20,7 @@ const ALL_TOPICS: string[] = Object.values(TOPICS)
 /**
  * Submits a BEEF of a transaction to all topics, verified like any submission.
  *
- * @param node With its backlog, to wait until everything that follows is stored.
+ * @param node With its index, to wait until everything that follows is stored.
  * @param options.submit By default that of the engine, in this thread.
  * @throws Errors that are not the transaction's fault.
  */
@@ -61,7 +62,7 @@ async function admit(node: AdmittingNode, txid: string, submit: () => Promise<ST
   try {
     const before = (await node.graph.admissions.ofTransaction(txid)).length
     const steak = await submit()
-    await node.backlog?.done()
+    await node.maintenance?.workedOff()
     const reason = await node.graph.transactions.reasonAgainst(txid)
     if (reason !== undefined) {
       const why = reason.tier === 'rejected' ? 'was rejected by the network' : 'counts'

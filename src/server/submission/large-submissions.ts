@@ -51,7 +51,7 @@ interface LargeSubmissionsOptions {
   node: {
     overlay: Overlay
     graph: HostStore
-    writing: CachingStore['writing'] | undefined
+    writing?: CachingStore['writing']
     shareWriter(): MessagePort | undefined
   }
   logger: Logger

@@ -8,8 +8,8 @@ import { knownTransactions } from '../../../backend/src/graph/transaction-record
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
 import { type BlockHeaders, ChainTrackerError } from '../chain/chain-tracker.js'
+import type { WriteLock } from '../store/write-lock.js'
 import { InvalidSubmissionError, SubmissionError } from './errors.js'
-import type { WriteLock } from './submission-queue.js'
 
 /** How many submissions are held at most, the longest in bytes, and how many are released at once. */
 const MAX_HELD = 1000

@@ -33,6 +33,7 @@ import { WriterBusyError } from '../../../backend/src/writer/writer.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
 import type { Limits } from '../config/limits.js'
+import { WriteLock } from '../store/write-lock.js'
 import {
   ConflictError,
   InvalidSubmissionError,
@@ -44,13 +45,11 @@ import {
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import {
-  NoLock,
   type Submission,
   type Submit,
   submissionPriority,
   submissionWeight,
   WriteGroups,
-  WriteLock,
   WritePace,
 } from './submission-queue.js'
 import {
@@ -72,8 +71,7 @@ export interface OverlayEngineOptions {
   claimsIn?: ((transaction: TransactionView) => number) | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
-  /** Whether writes wait for one another in the store, and not here. */
-  hasQueue?: boolean | undefined
+  writeLock?: WriteLock
   /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
   onAdmitted?: (steak: STEAK) => void
   /** Called for each topic that admits nothing of a submission, or not one of its outputs. */
@@ -120,10 +118,10 @@ export class OverlayEngine {
   private readonly groups: WriteGroups<UnitOfWork, STEAK>
 
   constructor(private readonly options: OverlayEngineOptions) {
-    const { managers, lookupServices, held: store, graph, proofs, hasQueue = false } = options
+    const { managers, lookupServices, held: store, graph, proofs } = options
     this.managers = managers
     this.lookupServices = lookupServices
-    this.writeLock = hasQueue ? new NoLock() : new WriteLock()
+    this.writeLock = options.writeLock ?? new WriteLock()
     this.groups = new WriteGroups({
       lock: this.writeLock,
       pace: new WritePace(() => this.countReads()),
@@ -270,7 +268,7 @@ export class OverlayEngine {
 
   private async write(unit: UnitOfWork, ahead?: number): Promise<STEAK> {
     const { contents } = unit
-    if (this.options.hasQueue) {
+    if (this.writeLock.isInStore) {
       const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
       // The follower and imports have time.
       if (unit.requestId !== undefined) Object.assign(place, { patience })

@@ -14,6 +14,7 @@ import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
 import { openBlockHeaders } from '../chain/open-headers.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
+import { WriteLock } from '../store/write-lock.js'
 import { admissionOptions, policyOf } from './admission-options.js'
 import { OverlayEngine } from './overlay-engine.js'
 
@@ -53,16 +54,16 @@ export function createOverlay(options: {
   graph: GraphStore & Pick<HostStore, 'deriveBy' | 'settings' | 'headers'>
   /** Where submissions wait that are not final. */
   held?: HeldSubmissions
-  /** Whether writes wait for one another in the store, and not here. */
-  hasQueue?: boolean
+  /** Keeps writes apart; by default, one of its own. */
+  writeLock?: WriteLock
   /** The source of block headers to check proofs against; by default, that of the settings. */
   headers?: BlockHeaders | undefined
   logger: Logger
 }): Overlay {
-  const { config, graph, held, hasQueue, logger } = options
+  const { config, graph, held, writeLock = new WriteLock(), logger } = options
   const { headers = openBlockHeaders({ config, store: graph.headers, logger }) } = options
   const { deployment, limits } = config
-  const proofs = new ProofVerifier({ headers, graph, keepsProofs: hasQueue, logger })
+  const proofs = new ProofVerifier({ headers, graph, keepsProofs: writeLock.isInStore, logger })
   const reader = new BlocklistFilter(graph)
   const listeners = new Set<(event: OverlayEvent) => void>()
   const refused: Record<string, Record<string, number>> = {}
@@ -97,7 +98,7 @@ export function createOverlay(options: {
       ...discovery?.managers,
     },
     lookupServices: { ...services, ...discovery?.lookupServices },
-    ...{ graph, held, hasQueue, proofs, deployment, limits },
+    ...{ graph, held, writeLock, proofs, deployment, limits },
     claimsIn: discovery && ((transaction) => discovery.reader.claimsIn(transaction)),
     onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
     onRefusal(refusal, requestId) {

@@ -7,8 +7,8 @@ import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { type Answer, answerFor } from '../../gateway/http/errors.js'
 import { SharedHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
+import { openStores } from '../store/open-stores.js'
 import { RecordedChanges } from '../store/recorded-changes.js'
-import { openStores } from '../store/stores.js'
 import { ConflictError, verdictOf } from './errors.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
 import type { VerifiedSubmission } from './overlay-engine.js'
@@ -71,13 +71,11 @@ const logger = pino(
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
 const changes = new RecordedChanges()
-/** Whether writes wait in a queue of the store: then this thread admits any number at once. */
-const hasQueue = writerPort !== undefined
 let opening: Promise<Overlay> | undefined
 
 /** @throws StoreUnavailableError if the store cannot be reached; the next submission tries again. */
 async function open(): Promise<Overlay> {
-  const { graph, held } = await openStores(config, {
+  const { graph, held, writeLock } = await openStores(config, {
     onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
     isSecond: true,
     ...(writerPort && { writerPort }),
@@ -86,7 +84,7 @@ async function open(): Promise<Overlay> {
     config,
     graph: changes.of(graph),
     held,
-    hasQueue,
+    writeLock,
     headers,
     logger,
   })
@@ -109,8 +107,8 @@ const verified = new Map<number, VerifiedSubmission>()
 const admitting = new Mutex()
 
 async function verify(id: number, { beef, topics, requestId, client }: Submission): Promise<void> {
-  if (!hasQueue) await admitting.waitForUnlock()
   const { engine } = await overlay()
+  if (!engine.writeLock.isInStore) await admitting.waitForUnlock()
   const contents = readBeef(beef)
   const sources = await engine.verify(contents, topics)
   verified.set(id, { contents, topics, sources, requestId, ...(client !== undefined && { client }) })
@@ -124,7 +122,9 @@ async function admit(ids: number[]): Promise<Admitted> {
   })
   const { engine } = await overlay()
   const [first, ...others] = submissions
-  if (hasQueue && first !== undefined) return { steaks: [await engine.admit(first)], changes: changes.take() }
+  // Then any number is admitted at once.
+  if (engine.writeLock.isInStore && first !== undefined)
+    return { steaks: [await engine.admit(first)], changes: changes.take() }
   return await admitting.runExclusive(async () => {
     changes.take()
     if (first !== undefined && others.length === 0)

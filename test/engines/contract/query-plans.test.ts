@@ -1,5 +1,4 @@
 import { jest } from '@jest/globals'
-import type { Knex } from 'knex'
 import { WHOLE_TRANSACTION } from '../../../backend/src/graph/ancestor-queue.js'
 import { attribute } from '../../../backend/src/graph/attributes.js'
 import { TIP } from '../../../backend/src/graph/graph-store.js'
@@ -9,17 +8,12 @@ import { HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { formatPosition } from '../../../backend/src/storage/rebuild/index-maintenance.js'
 import { hashColumn, outpointColumns } from '../../../backend/src/storage/rows/columns.js'
-import {
-  insertNew,
-  knexWriter,
-  type SqlValue,
-  type SqlWriter,
-} from '../../../backend/src/storage/sql/database.js'
+import { insertNew, knexWriter, type SqlValue } from '../../../backend/src/storage/sql/database.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import { StoredAncestorQueue } from '../../../backend/src/storage/write/ancestor-queue.js'
 import { EXPLAINS, type Step } from '../../support/storage/query-plans.js'
-import { watchedReader, watchedWriter } from '../../support/storage/sql-store.js'
+import { watchedReader } from '../../support/storage/sql-store.js'
 import { onEachSqlEngine } from '../../support/storage/stores.js'
 
 const txid = 'ab'.repeat(32)
@@ -59,20 +53,6 @@ async function allOf<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
   const all: Item[] = []
   for await (const item of items) all.push(item)
   return all
-}
-
-/** Tells of what goes past knex, too. */
-function watchDirect(writer: Knex, ask: (sql: string, values: SqlValue[]) => void): void {
-  const prototype: { direct?: (trx: unknown) => SqlWriter | undefined } = Object.getPrototypeOf(writer.client)
-  const { direct } = prototype
-  if (direct === undefined) return
-  jest.spyOn(prototype as Required<typeof prototype>, 'direct').mockImplementation(function (
-    this: unknown,
-    trx,
-  ) {
-    const own = direct.call(this, trx)
-    return own && watchedWriter(own, ask)
-  })
 }
 
 onEachSqlEngine(({ name, openStore, closeStores }) => {
@@ -275,7 +255,6 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
     await explain.fill(database.writer)
     const asked: { sql: string; values: (SqlValue | boolean)[] }[] = []
     database.writer.on('query', ({ sql, bindings }) => asked.push({ sql, values: bindings }))
-    watchDirect(database.writer, (sql, values) => asked.push({ sql, values }))
     // An ordinal of a name, and a double spend that wins by a proof: the branch is reorganised, and again without the proof.
     for (const proof of [undefined, { merklePath: Uint8Array.of(1), height: 7, root: txid }]) {
       const spender = (proof === undefined ? 'cd' : 'ef').repeat(32)

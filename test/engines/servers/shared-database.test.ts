@@ -1,6 +1,7 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { readConfig } from '../../../src/server/config/config.js'
-import { openStores, type Stores } from '../../../src/server/store/stores.js'
+import type { DatabaseStores } from '../../../src/server/store/database-stores.js'
+import { openStores } from '../../../src/server/store/open-stores.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import {
   type Environment,
@@ -117,8 +118,8 @@ onEachSharedEngine('servers on one', (databases) => {
       expect((await host.submit(beefOf(transaction))).status).toBe(200)
     const status = async () => (await host.ask('/svc/names/origin/a')).status
     await untilReady(host)
-    const stores = await openStores(readConfig(env), { onReorg() {} })
-    const { maintenance: other, close } = stores as Stores
+    const stores = (await openStores(readConfig(env), { onReorg() {} })) as DatabaseStores
+    const other = stores.maintenance
     try {
       await other.alone(async () => {
         await other.setRebuildCheckpoint({ state: 'needed' })
@@ -130,7 +131,7 @@ onEachSharedEngine('servers on one', (databases) => {
       expect(await other.rebuild()).toBeUndefined()
       expect((await host.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: mint.outpoint(2) })
     } finally {
-      await close()
+      await stores.close()
     }
   })
 

@@ -143,7 +143,7 @@ class World {
 }
 
 async function start({ chain }: World): Promise<TestServer> {
-  const env = { ...treeOf(chain.deployment), SUBMISSIONS_PER_MINUTE: '0', STORAGE: 'facts' }
+  const env = { ...treeOf(chain.deployment), SUBMISSIONS_PER_MINUTE: '0' }
   const server = await servers.start(env)
   await server.submit(beefOf(chain.genesis), BOTH_TOPICS)
   return server

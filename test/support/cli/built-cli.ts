@@ -4,7 +4,6 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../server/test-server.js'
-import { withTestStorage } from '../storage/test-storage.js'
 import { builtPackage } from './built-package.js'
 
 /** A run of the command that has ended. */
@@ -54,7 +53,7 @@ export function useBuiltCli(): {
   const start = (args: string[], env: Environment = {}): Running => {
     const child = spawn(process.execPath, [join(folder, 'dist/cli/main.js'), ...args], {
       // Nothing of the environment that the tests run in, but the way to the programs.
-      env: { PATH: process.env.PATH, XDG_CACHE_HOME: cache, ...withTestStorage(env) },
+      env: { PATH: process.env.PATH, XDG_CACHE_HOME: cache, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     children.push(child)

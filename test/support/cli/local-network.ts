@@ -3,9 +3,9 @@ import { deployTree } from '../../../src/cli/fake-transactions.js'
 import type { LocalNetwork } from '../../../src/cli/local-network/network.js'
 import { OwnIndex } from '../../../src/cli/local-network/own-index.js'
 import { MiningProgress } from '../../../src/cli/mining-progress.js'
+import { readConfig } from '../../../src/server/config/config.js'
 import { openNode } from '../../../src/server/node.js'
 import { type Environment, SILENT, type TestServer, type useServers } from '../server/test-server.js'
-import { testConfig } from '../storage/test-storage.js'
 
 /** A server, in this process, whose store has got a tree of its own, and nothing else. */
 export async function emptyLocalNetwork(
@@ -13,7 +13,7 @@ export async function emptyLocalNetwork(
   env: Environment = {},
 ): Promise<TestServer> {
   const settings = { DATA_DIR: await folder(), DIFFICULTY: '4', ...env }
-  const node = await openNode({ config: testConfig(settings), logger: SILENT, deploy: deployTree })
+  const node = await openNode({ config: readConfig(settings), logger: SILENT, deploy: deployTree })
   await node.close()
   return await start(settings)
 }

@@ -1,18 +1,17 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { MerklePath } from '@bsv/sdk'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { runImport } from '../../../src/cli/import.js'
 import { ChainSources } from '../../../src/follow/chain-sources.js'
 import { Follower, type FollowerOptions } from '../../../src/follow/follower.js'
 import { JungleBusSource } from '../../../src/follow/junglebus.js'
+import { readConfig } from '../../../src/server/config/config.js'
 import { type Node, openNode } from '../../../src/server/node.js'
 import { admitBeef } from '../../../src/server/submission/admit.js'
 import { keptOutput } from '../cli/commands.js'
 import { useHeaderServices } from '../server/header-service.js'
-import { type Environment, SILENT, storedRows, treeOf, useServers } from '../server/test-server.js'
-import { holdsFacts } from '../storage/fact-rows.js'
-import { testConfig } from '../storage/test-storage.js'
+import { type Environment, SILENT, treeOf, useServers } from '../server/test-server.js'
+import { storedRows } from '../storage/fact-rows.js'
 import { CrawledTree } from './crawled-tree.js'
 import { type JungleBusService, useJungleBuses } from './junglebus.js'
 
@@ -78,7 +77,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
   service.know(...tree.records)
   const env = { ...treeOf(tree.chain.deployment), CHAIN_TRACKER }
   const open = (dataDir: string): Promise<Node> =>
-    openNode({ config: testConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
+    openNode({ config: readConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
   const follower: FollowWorld['follower'] = (
     node,
     { most = 1000, timeout = 30_000, onLimit, onAdmitted, ...options } = {},
@@ -142,28 +141,7 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
       await expect(
         runImport({ open: () => open(dataDir), paths: [file], trust: false, output, signal }),
       ).rejects.toMatchObject({ exit: 'refused' })
-      return factsIn(dataDir)
+      return storedRows(dataDir)
     },
   }
-}
-
-/** The rows of a store, but for when each output was admitted, and for what else a merkle path says that it is about. */
-export function factsIn(dataDir: string): Record<string, string[]> {
-  const { graph_admissions = [], graph_transactions = [], ...rows } = storedRows(dataDir)
-  if (holdsFacts(dataDir)) return { ...rows, graph_admissions, graph_transactions }
-  const withoutScore = (row: string): string => JSON.stringify(JSON.parse(row).slice(0, -1))
-  return {
-    ...rows,
-    graph_admissions: graph_admissions.map(withoutScore).sort(),
-    graph_transactions: graph_transactions.map(alone),
-  }
-}
-
-/** A transaction whose path is about it alone: what comes in one BEEF shares a path. */
-function alone(row: string): string {
-  const [txid, hex, ...rest] = JSON.parse(row) as [string, string | null]
-  if (hex === null) return row
-  const path = MerklePath.fromHex(hex)
-  for (const leaf of path.path[0] ?? []) if (leaf.hash !== txid) delete leaf.txid
-  return JSON.stringify([txid, path.toHex(), ...rest])
 }

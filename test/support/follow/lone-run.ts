@@ -3,15 +3,9 @@ import { listening } from '../server/connections.js'
 import { HeaderChain } from '../server/header-chain.js'
 import { HeaderService } from '../server/header-service.js'
 import { startServerProcess } from '../server/server-process.js'
-import {
-  ask,
-  type Environment,
-  storedRows,
-  submission,
-  type TestServer,
-  treeOf,
-} from '../server/test-server.js'
+import { ask, type Environment, submission, type TestServer, treeOf } from '../server/test-server.js'
 import { eventually } from '../server/waiting.js'
+import { storedRows } from '../storage/fact-rows.js'
 import { ChainServices } from './chain-services.js'
 import { expectedPlaces, LoneChain, type LonePlan } from './lone-chain.js'
 

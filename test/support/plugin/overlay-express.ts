@@ -13,8 +13,8 @@ import { type ChainTracker, type LookupQuestion, MerklePath, type STEAK, Utils }
 import express, { type Express, type Request, type RequestHandler } from 'express'
 import createKnex, { type Knex } from 'knex'
 import { type Db, MongoClient } from 'mongodb'
-import { connectSqlite } from '../../../src/server/store/open-database.js'
 import { MemoryStorage } from '../storage/memory-storage.js'
+import { openSqlite } from '../storage/sqlite-database.js'
 import { type EngineVersion, HeldWrites, PhasedEngine } from './engines.js'
 
 interface Migration {
@@ -110,7 +110,7 @@ export default class OverlayExpress {
     if (typeof config === 'string' && config.startsWith(SQLITE)) {
       this.isEmbedded = true
       this.folder = config.slice(SQLITE.length)
-      const { writer, close } = await connectSqlite(this.folder)
+      const { writer, close } = await openSqlite(this.folder)
       this.knex = writer
       this.closeKnex = close
     } else {

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { HEADER_BYTES, headerCount } from '../../../backend/src/protocol/block-header.js'
-import { openStores } from '../../../src/server/store/stores.js'
-import { testConfig } from '../storage/test-storage.js'
+import { readConfig } from '../../../src/server/config/config.js'
+import { openStores } from '../../../src/server/store/open-stores.js'
 import { HeaderChain } from './header-chain.js'
 import type { HeaderService } from './header-service.js'
 import { type ServerProcess, startServerProcess } from './server-process.js'
@@ -124,7 +124,7 @@ interface Stored {
 
 /** What a store has, opened as the next process opens it. */
 async function storedIn(env: Environment): Promise<Stored> {
-  const { graph, close } = await openStores(testConfig(env), { onReorg: () => {} })
+  const { graph, close } = await openStores(readConfig(env), { onReorg: () => {} })
   try {
     await graph.open()
     const { from, to } = (await graph.headers.range()) ?? { from: CHECKPOINT, to: CHECKPOINT }

@@ -87,7 +87,7 @@ export async function openapiHosts({
   const [directoryType = ''] = PROFILES[profile].directoryContentTypes
   const chain = new FakeChain({ nameContentType: PROFILES[profile].nameContentType })
   const tree = treeOf(chain.deployment)
-  const settings = { STORAGE: 'facts', ...tree, PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
+  const settings = { ...tree, PROFILE: profile, CHAIN_TRACKER: 'scripts-only' }
   const pages = await builtPages()
   const wells = { ...settings, ADMIN_TOKEN, MAX_BODY_BYTES: String(MAX_BODY_BYTES) }
   const DATA_DIR = await followedStore(start, settings)

@@ -2,7 +2,6 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
-import { withTestStorage } from '../storage/test-storage.js'
 import type { Environment } from './test-server.js'
 
 /** How a process ended, and the last it said on stderr. */
@@ -47,7 +46,7 @@ export async function startServerProcess(options: {
 }): Promise<ServerProcess> {
   const { main, env, onLine } = options
   const child = spawn(process.execPath, [main, 'serve'], {
-    env: { PATH: process.env.PATH, ...withTestStorage(env) },
+    env: { PATH: process.env.PATH, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stderr = ''

@@ -2,17 +2,14 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { type IncomingHttpHeaders, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'libsql'
 import { pino } from 'pino'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
+import { readConfig } from '../../../src/server/config/config.js'
 import type { Node } from '../../../src/server/node.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
-import { withCanonicalLineages } from '../storage/canonical-lineages.js'
-import { factRows, holdsFacts } from '../storage/fact-rows.js'
-import { withoutLife, withoutOrder } from '../storage/insertion-order.js'
-import { testConfig } from '../storage/test-storage.js'
+import { storedRows } from '../storage/fact-rows.js'
 import { until } from './waiting.js'
 
 export const SILENT = pino({ level: 'silent' })
@@ -117,7 +114,7 @@ export function useServers(): {
   return {
     folder,
     async start(env = {}, { logger = SILENT, ...options } = {}) {
-      const config = testConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
+      const config = readConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
       const server = testServer(await startServer({ config, logger, ...options }), config.dataDir)
       servers.push(server)
       return server
@@ -139,42 +136,6 @@ function testServer({ url, node, stop }: RunningServer, dataDir: string): TestSe
       return stopped
     },
   }
-}
-
-/** What the store in a folder holds, read past the server. */
-export function storedRows(dataDir: string): Record<string, string[]> {
-  if (holdsFacts(dataDir)) return factRows(dataDir)
-  const database = new Database(join(dataDir, 'minetree.sqlite'), { readonly: true })
-  try {
-    const tables = database
-      .prepare("select name from sqlite_master where type = 'table' and name like 'graph_%' order by name")
-      .all() as { name: string }[]
-    // No fact depends on the insertion order.
-    const columnsOf = (table: string): string[] =>
-      (database.prepare(`select name from pragma_table_info('${table}')`).all() as { name: string }[])
-        .map(({ name }) => name)
-        .filter((name) => name !== 'arrival')
-    const objectsOf = (table: string): object[] => {
-      const all = database.prepare(`select ${columnsOf(table)} from ${table}`).all() as object[]
-      return table === 'graph_outputs' ? withCanonicalLineages(all) : withoutLife(table, all)
-    }
-    const rowsOf = (table: string): string[] =>
-      objectsOf(table)
-        .map((row) =>
-          Object.entries(row)
-            .map(([column, value]) => withoutOrder(column, value))
-            .map((value) => (isBytes(value) ? Buffer.from(value).toString('hex') : value)),
-        )
-        .map((row) => JSON.stringify(row))
-        .sort()
-    return Object.fromEntries(tables.map(({ name }) => [name, rowsOf(name)]))
-  } finally {
-    database.close()
-  }
-}
-
-function isBytes(value: unknown): value is Uint8Array {
-  return value instanceof Uint8Array || Object.prototype.toString.call(value) === '[object ArrayBuffer]'
 }
 
 /** Waits until a server answers that it is ready: that its index is known to match what was admitted. */

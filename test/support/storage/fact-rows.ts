@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
@@ -13,8 +12,8 @@ const NAMES: Record<string, string> = {
   graph_outputs: 'out',
 }
 
-/** What a store of facts in a folder holds, as text: the index without its own numbers, the keys of all facts, and the state. */
-export function factRows(dataDir: string): Record<string, string[]> {
+/** What the store in a folder holds, read past its server, as text: the index without its own numbers, the keys of all facts, and the state. */
+export function storedRows(dataDir: string): Record<string, string[]> {
   const files = storeFiles(dataDir)
   const [index, log] = [new Sql(files.index), new Sql(files.log)]
   try {
@@ -47,11 +46,6 @@ export function factRows(dataDir: string): Record<string, string[]> {
     index.close()
     log.close()
   }
-}
-
-/** Whether a folder holds a store of facts. */
-export function holdsFacts(dataDir: string): boolean {
-  return existsSync(storeFiles(dataDir).log)
 }
 
 function withoutOrder(row: string): string {

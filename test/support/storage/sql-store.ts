@@ -1,23 +1,16 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Knex } from 'knex'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import type { SqlReader, SqlValue, SqlWriter } from '../../../backend/src/storage/sql/database.js'
+import type { SqlReader, SqlValue } from '../../../backend/src/storage/sql/database.js'
 import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { SqlIndexMaintenance } from '../../../backend/src/storage/sql/index-maintenance.js'
 import { StoredHookOutbox } from '../../../backend/src/storage/write/hook-outbox.js'
-import { openSqlite } from '../../../src/server/store/open-database.js'
 import { rebuild } from './arrival.js'
 import { withCanonicalLineages } from './canonical-lineages.js'
 import type { Engine, OpenedStore } from './engine.js'
 import { withoutLife, withoutOrder } from './insertion-order.js'
-
-/** The connections of a store on SQL. */
-export interface SqlConnections {
-  writer: Knex
-  reader: SqlReader
-}
+import { openSqlite, type SqlConnections } from './sqlite-database.js'
 
 export interface OpenedSqlStore extends OpenedStore {
   store: SqlGraphStore
@@ -79,7 +72,6 @@ export async function openSqlStore(
 /** A reader that tells of everything that it is asked. */
 export function watchedReader(reader: SqlReader, ask: (sql: string, values: SqlValue[]) => void): SqlReader {
   return {
-    ...(reader.isEmbedded && { isEmbedded: true }),
     all: async (sql, values) => {
       ask(sql, values)
       return await reader.all(sql, values)
@@ -87,18 +79,6 @@ export function watchedReader(reader: SqlReader, ask: (sql: string, values: SqlV
     first: async (sql, values) => {
       ask(sql, values)
       return await reader.first(sql, values)
-    },
-  }
-}
-
-/** As {@link watchedReader}, with what is written. */
-export function watchedWriter(writer: SqlWriter, ask: (sql: string, values: SqlValue[]) => void): SqlWriter {
-  return {
-    ...writer,
-    ...watchedReader(writer, ask),
-    run: async (sql, values) => {
-      ask(sql, values)
-      await writer.run(sql, values)
     },
   }
 }

@@ -8,7 +8,8 @@ import { CrawledTree } from '../../support/follow/crawled-tree.js'
 import { type JungleBusService, useJungleBuses } from '../../support/follow/junglebus.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { mainnetTransaction, mainnetVectors } from '../../support/protocol/mainnet-vectors.js'
-import { type Environment, storedRows, treeOf, useServers } from '../../support/server/test-server.js'
+import { type Environment, treeOf, useServers } from '../../support/server/test-server.js'
+import { storedRows } from '../../support/storage/fact-rows.js'
 
 // The command as it is installed, against a local service that speaks as the source does.
 

@@ -11,7 +11,8 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { type Environment, posted, storedRows, treeOf, useServers } from '../../support/server/test-server.js'
+import { type Environment, posted, treeOf, useServers } from '../../support/server/test-server.js'
+import { storedRows } from '../../support/storage/fact-rows.js'
 
 // The command as it is installed, as a process of its own; what it left is asked over HTTP.
 

@@ -3,7 +3,8 @@ import { join, resolve } from 'node:path'
 import type { Readable } from 'node:stream'
 import { melody } from '../../../src/cli/local-network/melody.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
-import { ask, type Environment, storedRows, useServers } from '../../support/server/test-server.js'
+import { ask, type Environment, useServers } from '../../support/server/test-server.js'
+import { storedRows } from '../../support/storage/fact-rows.js'
 
 // `npm start` on an empty folder, as a process of its own, and what the user finds there.
 

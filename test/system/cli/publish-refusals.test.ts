@@ -4,7 +4,8 @@ import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type Files, writeFiles } from '../../support/cli/commands.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { listening } from '../../support/server/connections.js'
-import { storedRows, treeOf, useServers } from '../../support/server/test-server.js'
+import { treeOf, useServers } from '../../support/server/test-server.js'
+import { storedRows } from '../../support/storage/fact-rows.js'
 
 // What cannot be published is said in one line, after how much it is where that is known.
 

@@ -1,8 +1,8 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { readConfig } from '../../../src/server/config/config.js'
 import { openNode } from '../../../src/server/node.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { type Environment, SILENT, treeOf } from '../../support/server/test-server.js'
-import { testConfig } from '../../support/storage/test-storage.js'
 import type { Attack, RequestOf } from './attack.js'
 
 /** Covenant code as long as the live one's. */
@@ -22,7 +22,7 @@ export interface FilledStore {
 export async function fillStore(attacks: readonly Attack[], folder: string): Promise<FilledStore[]> {
   const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
   const env = { ...treeOf(chain.deployment), DATA_DIR: folder, CHAIN_TRACKER: 'scripts-only' }
-  const node = await openNode({ config: testConfig(env), logger: SILENT })
+  const node = await openNode({ config: readConfig(env), logger: SILENT })
   try {
     const { engine } = node.overlay
     const file = chain.inscribe({ contentType: 'text/plain', body: utf8('4 KiB'.padEnd(4096, '.')) })

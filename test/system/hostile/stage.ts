@@ -6,10 +6,10 @@ import { pino } from 'pino'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, type ProfileName, termsOf } from '../../../backend/src/protocol/profile.js'
 import { deployTree } from '../../../src/cli/fake-transactions.js'
+import { readConfig } from '../../../src/server/config/config.js'
 import { startServer } from '../../../src/server/server.js'
 import { coinsFor } from '../../support/protocol/transactions.js'
 import { ask, submission } from '../../support/server/test-server.js'
-import { testConfig } from '../../support/storage/test-storage.js'
 import { type Handler, HostileServer } from './hostile-server.js'
 import { Ledger } from './ledger.js'
 
@@ -80,7 +80,7 @@ export class Stage {
       DIFFICULTY: String(difficulty),
       CHAIN_TRACKER: 'scripts-only',
     }
-    const config = testConfig({ ...env, PORT: '0', DATA_DIR: await this.folder() })
+    const config = readConfig({ ...env, PORT: '0', DATA_DIR: await this.folder() })
     const { url, stop } = await startServer({ config, logger: pino({ level: 'silent' }) })
     this.closing.push(stop)
     const { status } = await ask(url, '/submit', submission(beef))

@@ -1,7 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
-import { connectSqlite } from '../../../src/server/store/open-database.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { expectError } from '../../support/gateway/expect-error.js'
 import {
@@ -12,9 +10,10 @@ import {
   OPEN_LOCK,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { ask, storedRows, submission, treeOf, useServers } from '../../support/server/test-server.js'
+import { ask, submission, treeOf, useServers } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 import { chunksInLog } from '../../support/storage/changed-files.js'
+import { storedRows } from '../../support/storage/fact-rows.js'
 
 // The command as it is installed: it admits large transactions in a thread of their own.
 
@@ -44,7 +43,7 @@ function inscribed(length: number, from = coin(), contentType = 'application/x-l
 async function started(env: Record<string, string> = {}): Promise<Running & { dataDir: string; at: string }> {
   const dataDir = env.DATA_DIR ?? (await servers.folder())
   const running = cli.start(['serve'], {
-    ...{ PORT: '0', STORAGE: 'facts' },
+    PORT: '0',
     ...treeOf(chain.deployment),
     ...env,
     DATA_DIR: dataDir,
@@ -144,22 +143,6 @@ test('scripts of a small transaction that take long are run, or refused, as shor
     overlay: true,
     error: 'the transaction could not be verified: the scripts are too expensive to run',
   })
-  await stopped(host)
-})
-
-test('what was blocked in the other thread is blocked here when the submission is answered', async () => {
-  // On facts, one thread blocks.
-  const host = await started({ STORAGE: 'tables' })
-  const small = chain.inscribe({ contentType: 'text/plain', body: utf8('small') })
-  const path = `/content/${small.outpoint(0)}`
-  await ask(host.at, '/submit', ordinals(beefOf(small)))
-  // As the other thread has it: connections of its own to the same file.
-  const connections = await connectSqlite(host.dataDir)
-  await new SqlGraphStore(connections).evict({ txid: small.txid, vout: 0 })
-  await connections.close()
-  expect((await ask(host.at, path)).status).toBe(200)
-  expect((await ask(host.at, '/submit', ordinals(inscribed(MiB).beef))).status).toBe(200)
-  expectError(await ask(host.at, path), { status: 451, code: 'BLOCKED' })
   await stopped(host)
 })
 

@@ -10,11 +10,11 @@ import {
   ask,
   type Environment,
   posted,
-  storedRows,
   submission,
   treeOf,
   useServers,
 } from '../../support/server/test-server.js'
+import { storedRows } from '../../support/storage/fact-rows.js'
 
 // The command as it is installed, as a process of its own.
 
@@ -134,13 +134,20 @@ describe('a server that cannot start says why in one line', () => {
     )
   })
 
-  test.each([
-    ['tables', 'minetree.sqlite'],
-    ['facts', 'log.db'],
-  ])('a store of %s that is garbage', async (STORAGE, file) => {
-    const env = await settings({ STORAGE })
-    await writeFile(join(env.DATA_DIR ?? '', file), 'garbage '.repeat(2000))
-    expectOneLine(await cli.run(['serve'], env), /cannot open the store in .*not a database/, 5)
+  test('a store that is garbage', async () => {
+    const env = await settings()
+    await writeFile(join(env.DATA_DIR ?? '', 'log.db'), 'garbage '.repeat(2000))
+    expectOneLine(await cli.run(['serve'], env), /cannot open the store in .*log\.db is damaged/, 5)
+  })
+
+  test('a store of an earlier kind', async () => {
+    const env = await settings()
+    await writeFile(join(env.DATA_DIR ?? '', 'minetree.sqlite'), '')
+    expectOneLine(
+      await cli.run(['serve'], env),
+      /cannot open the store in .*an earlier kind.*choose another DATA_DIR, and import or follow again/,
+      5,
+    )
   })
 
   test('a DATA_DIR with the tree of another genesis', async () => {

@@ -29,12 +29,12 @@ const NO_STEP = [
   /^backend\/src\/graph\/(ancestry|attributes|blocklist|dependencies|listings|map-\w+|memoize-by-object|native-hash|optimistic-read|records|stored-transaction|yield-to-event-loop)\.ts$/,
   // What every request meets, whatever it asks for.
   /^src\/gateway\/(http\/(?!request-body)|hosts\/content-hosts)/,
-  /^src\/server\/(telemetry\/|http\/(connection|hot-path|http-refusal)|store\/(answer-cache|index-maintenance|open-database|facts\/fact-index))/,
+  /^src\/server\/(telemetry\/|http\/(connection|hot-path|http-refusal)|store\/(answer-cache|index-maintenance|folder-lock|facts\/fact-index))/,
   // Not of the server: timers that clients of earlier tests in this process have left.
   /^src\/client\//,
   // Parts that are put together, and work in the background.
   /^backend\/src\/lookup-services\//,
-  /^src\/server\/(app|node|read-app|server|submission\/(overlay|admission-options|backlog-worker))\.ts$/,
+  /^src\/server\/(app|node|read-app|server|submission\/(overlay|admission-options))\.ts$/,
 ]
 
 /** Where submissions of 64 KiB and more take another thread. */
@@ -71,7 +71,6 @@ test('a submission runs all of these files and no other step', async () => {
   const chain = new FakeChain()
   const server = await servers.start({
     ...treeOf(chain.deployment),
-    STORAGE: 'facts',
     CHAIN_TRACKER: 'scripts-only',
   })
   const letter = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(1) })

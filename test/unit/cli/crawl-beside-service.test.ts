@@ -1,4 +1,5 @@
 import { runCrawl } from '../../../src/cli/crawl.js'
+import { readConfig } from '../../../src/server/config/config.js'
 import { packageVersion } from '../../../src/server/config/package-info.js'
 import { openapiDocument } from '../../../src/server/openapi/document.js'
 import type { ChainStatus } from '../../../src/server/telemetry/chain-status.js'
@@ -9,7 +10,6 @@ import { useHeaderServices } from '../../support/server/header-service.js'
 import { contractOf } from '../../support/server/openapi-contract.js'
 import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
-import { testConfig } from '../../support/storage/test-storage.js'
 
 const servers = useServers()
 const headerServices = useHeaderServices()
@@ -43,7 +43,7 @@ test('a service says how far it has followed the chain, and a crawl beside it re
   expect(metrics).toContain(`\nminetree_follow_mints_total ${mints}\n`)
   expect(metrics).toContain(`minetree_source_requests_total{use="follow",source="junglebus ${source}"}`)
 
-  const config = testConfig({ ...env, DATA_DIR: server.dataDir, PORT: new URL(server.url).port })
+  const config = readConfig({ ...env, DATA_DIR: server.dataDir, PORT: new URL(server.url).port })
   for (const json of [true, false]) {
     const { output, written } = keptOutput({ json })
     const { signal } = new AbortController()

@@ -7,11 +7,11 @@ import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { runImport } from '../../../src/cli/import.js'
 import { type FoundFiles, findTransactions, ImportError } from '../../../src/cli/import-files.js'
+import { readConfig } from '../../../src/server/config/config.js'
 import { type Node, openNode } from '../../../src/server/node.js'
 import { keptOutput } from '../../support/cli/commands.js'
 import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
-import { testConfig } from '../../support/storage/test-storage.js'
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -231,7 +231,7 @@ test('a mint is imported without what places its ordinals if that is more than a
   const mint = tree.mint('a', { funding: coins.map((transaction) => ({ transaction, vout: 0 })) })
   const paths = [await file(beefOf(mint, { with: [tree.genesis, ...coins] }))]
   const env = { ...treeOf(tree.deployment), CHAIN_TRACKER: 'scripts-only', MAX_BEEF_TRANSACTIONS: '5' }
-  const config = testConfig({ ...env, DATA_DIR: await servers.folder() })
+  const config = readConfig({ ...env, DATA_DIR: await servers.folder() })
   const open = (): Promise<Node> => openNode({ config, logger: SILENT })
   const { output, written } = keptOutput()
   const { signal } = new AbortController()

@@ -1,9 +1,9 @@
 import { runCrawl } from '../../../src/cli/crawl.js'
+import { readConfig } from '../../../src/server/config/config.js'
 import { keptOutput } from '../../support/cli/commands.js'
 import { useFollowWorlds } from '../../support/follow/follow-world.js'
 import { listening } from '../../support/server/connections.js'
 import { SILENT } from '../../support/server/test-server.js'
-import { testConfig } from '../../support/storage/test-storage.js'
 
 // `minetree crawl` beside a service that has the store open.
 
@@ -27,7 +27,7 @@ async function crawlBeside(
     response.end(JSON.stringify(health))
   })
   const { output, written } = keptOutput()
-  const config = testConfig({ ...env, DATA_DIR: dataDir, PORT: new URL(service.url).port })
+  const config = readConfig({ ...env, DATA_DIR: dataDir, PORT: new URL(service.url).port })
   const { signal } = new AbortController()
   const limits = { parallel: 2, namesOnly: false, maxUnproven: 10, maxTime: 60 }
   const crawled = runCrawl({ config, logger: SILENT, source: url, ...limits, signal, output }).finally(

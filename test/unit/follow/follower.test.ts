@@ -3,12 +3,12 @@ import {
   type Crawled,
   type FollowOptions,
   type FollowWorld,
-  factsIn,
   useFollowWorlds,
 } from '../../support/follow/follow-world.js'
 import type { Fault } from '../../support/follow/junglebus.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import { storedRows } from '../../support/storage/fact-rows.js'
 
 const { world, folder } = useFollowWorlds()
 
@@ -28,7 +28,7 @@ test('what is there after a crawl is what is there after an import of all of it'
   expect(failures).toEqual([])
   expect(unproven).toBe(tree.unproven.length)
   expect(report.unknown.size).toBe(0)
-  expect(factsIn(dataDir)).toEqual(await imported())
+  expect(storedRows(dataDir)).toEqual(await imported())
 })
 
 /** Crawls again and again, each time ended by something else, until it came to the end. */
@@ -48,7 +48,7 @@ test('one that is stopped after every few transactions goes on, and ends with th
   const imported = await all.imported()
   const { dataDir, parts } = await crawlInParts(all, () => ({ most: 7 }))
   expect(parts.length).toBeGreaterThan(3)
-  expect(factsIn(dataDir)).toEqual(imported)
+  expect(storedRows(dataDir)).toEqual(imported)
 })
 
 test('what is there is not fetched again, and nothing is asked twice', async () => {
@@ -84,7 +84,7 @@ test('one that is stopped at any question goes on, and ends with the same', asyn
     })
     all.service.onQuestion = () => undefined
     expect(parts[0]?.wasStopped).toBe(true)
-    expect(factsIn(dataDir)).toEqual(imported)
+    expect(storedRows(dataDir)).toEqual(imported)
   }
 })
 
@@ -103,7 +103,7 @@ test('whatever goes wrong with answers now and then, it ends with the same', asy
   const { report, failures } = await all.crawl(dataDir)
   expect(report).toMatchObject({ mints: MINTS })
   expect(failures).toEqual([])
-  expect(factsIn(dataDir)).toEqual(await all.imported())
+  expect(storedRows(dataDir)).toEqual(await all.imported())
 })
 
 test('without names it follows nodes alone, and continues with names when asked to', async () => {
@@ -114,7 +114,7 @@ test('without names it follows nodes alone, and continues with names when asked 
   const second = await crawl(dataDir)
   expect(second.report).toMatchObject({ mints: 0, transfers: expect.any(Number) })
   expect(second.failures).toEqual([])
-  expect(factsIn(dataDir)).toEqual(await imported())
+  expect(storedRows(dataDir)).toEqual(await imported())
 })
 
 test('what was in no block is held to be so, until the next crawl finds it in one', async () => {
@@ -127,7 +127,7 @@ test('what was in no block is held to be so, until the next crawl finds it in on
   expect(report).toMatchObject({ mints: 0, transfers: 0, known: 3 })
   expect(failures).toEqual([])
   expect(unproven).toBe(0)
-  expect(factsIn(dataDir)).toEqual(await imported())
+  expect(storedRows(dataDir)).toEqual(await imported())
 })
 
 test('where another mint is mined than the one that was seen unproven, it is found and counts', async () => {
@@ -143,7 +143,7 @@ test('where another mint is mined than the one that was seen unproven, it is fou
   const { report, failures } = await crawl(dataDir)
   expect(report).toMatchObject({ mints: 1 })
   expect(failures).toEqual([])
-  const { graph_names: names } = factsIn(dataDir)
+  const { graph_names: names } = storedRows(dataDir)
   expect(names).toEqual((await imported()).graph_names)
   expect(names?.join()).toContain(competing.txid)
 })
@@ -161,12 +161,12 @@ test('wherever the node stands among the inputs of the one that was seen', async
   service.know(tree.record(purse), tree.record(seen))
   const dataDir = await folder()
   await crawl(dataDir)
-  expect(factsIn(dataDir).graph_names?.join()).toContain(seen.txid)
+  expect(storedRows(dataDir).graph_names?.join()).toContain(seen.txid)
   headers.mine([competing])
   service.forget(seen.txid)
   service.know(tree.record(competing))
   expect(await crawl(dataDir)).toMatchObject({ failures: [] })
-  const names = factsIn(dataDir).graph_names?.join() ?? ''
+  const names = storedRows(dataDir).graph_names?.join() ?? ''
   expect([names.includes(competing.txid), names.includes(seen.txid)]).toEqual([true, false])
 })
 
@@ -181,7 +181,7 @@ test('a mint with 10,001 outputs is followed as it is imported', async () => {
   service.know(...[wide, next].map((each) => tree.record(each)))
   const dataDir = await folder()
   expect(await crawl(dataDir)).toMatchObject({ report: { mints: MINTS + 2 }, failures: [] })
-  expect(factsIn(dataDir)).toEqual(await imported())
+  expect(storedRows(dataDir)).toEqual(await imported())
 })
 
 test.each([
@@ -208,7 +208,7 @@ test.each([
     service.know(...[...coins, mint, next].map((each) => tree.record(each)))
     const dataDir = await folder()
     expect(await crawl(dataDir, { limits })).toMatchObject({ failures: [] })
-    const names = factsIn(dataDir).graph_names?.join() ?? ''
+    const names = storedRows(dataDir).graph_names?.join() ?? ''
     expect([names.includes(mint.txid), names.includes(next.txid)]).toEqual([true, true])
   },
 )
@@ -265,14 +265,14 @@ describe('a source that lies', () => {
     const dataDir = await folder()
     const { failures } = await all.crawl(dataDir)
     expect(failures).toEqual([expect.stringContaining(why)])
-    const names = factsIn(dataDir).graph_names?.join() ?? ''
+    const names = storedRows(dataDir).graph_names?.join() ?? ''
     expect(names).toContain(all.tree.mintOf('bab').txid)
     expect(names).not.toContain(all.tree.mintOf('ab').txid)
     // And when it tells the truth, the rest comes.
     all.service.fault = () => undefined
     all.service.know(...all.tree.records)
     await all.crawl(dataDir)
-    expect(factsIn(dataDir)).toEqual(await all.imported())
+    expect(storedRows(dataDir)).toEqual(await all.imported())
   })
 
   test.each<[string, Fault]>([
@@ -287,7 +287,7 @@ describe('a source that lies', () => {
     await expect(all.crawl(dataDir, { timeout: 300 })).rejects.toMatchObject({ code: 'NO_ANSWER' })
     all.service.fault = () => undefined
     await all.crawl(dataDir)
-    expect(factsIn(dataDir)).toEqual(await all.imported())
+    expect(storedRows(dataDir)).toEqual(await all.imported())
   })
 
   test('and makes up an endless chain is followed no further than the limit', async () => {

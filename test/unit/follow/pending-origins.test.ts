@@ -227,8 +227,7 @@ describe('the last known place of an ordinal stays its tip', () => {
   test('if what moved it is in no block any more', async () => {
     const world = movedOrdinal()
     const host = await hostOf(world)
-    // A store of facts takes no proof back where no tracker is asked.
-    const server = await host.start({ STORAGE: 'tables' })
+    const server = await host.start()
     await submit(server, world.first, world.moved)
     await until(host.isAsked)
     const { tip, later, known } = pathsOf(world)

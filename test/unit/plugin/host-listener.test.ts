@@ -5,11 +5,11 @@ import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { joinBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 import { encodeVarint } from '../../../backend/src/protocol/varint.js'
 import { attachHostListener, type HostListenerOptions, storesOf } from '../../../src/plugin/index.js'
-import { connectSqlite } from '../../../src/server/store/open-database.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import { listening } from '../../support/server/connections.js'
 import { ask, posted, submission, useServers } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
+import { openSqlite } from '../../support/storage/sqlite-database.js'
 
 // What a host hears of proofs, by what it answers and what its chain tracker says. Whole hosts: plugin-contract.ts.
 
@@ -24,7 +24,7 @@ const inChain: HostListenerOptions['chainTracker'] = { isValidRootForHeight: asy
 
 /** A host that answers everything in one way, and its index. */
 async function host(options: Partial<HostListenerOptions> = {}, answer: RequestHandler = answering(200)) {
-  const { writer, close } = await connectSqlite(await folder())
+  const { writer, close } = await openSqlite(await folder())
   closing.push(close)
   const stores = storesOf(writer)
   const { graph } = stores

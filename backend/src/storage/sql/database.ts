@@ -17,8 +17,6 @@ export interface SqlReader {
   all(sql: string, values: SqlValue[]): Promise<SqlRow[]>
   /** The first row; undefined if there is none. */
   first(sql: string, values: SqlValue[]): Promise<SqlRow | undefined>
-  /** Whether this is SQLite in this process, whose driver takes longer to return a row than to find it. */
-  readonly isEmbedded?: boolean
 }
 
 /** Runs the statements of a write, and reads what it has written so far. */
@@ -26,16 +24,6 @@ export interface SqlWriter extends SqlReader {
   /** For the few statements that differ. */
   readonly isMysql: boolean
   run(sql: string, values: SqlValue[]): Promise<void>
-}
-
-/**
- * Statements go through knex unless the client offers a way around it: a short statement costs knex several times what it
- * costs the driver. On SQLite, an admission takes a quarter less time without it. The two ways around are the `direct` of
- * our SQLite client (`src/server/store/open-database.ts`) and {@link mysqlReader}.
- */
-interface DirectClient {
-  /** @param trx Nothing may run after its end: its connection belongs to another transaction by then. */
-  direct?: (trx: Pick<Knex.Transaction, 'isCompleted'>) => SqlWriter | undefined
 }
 
 /** Reads on the connections of knex; in a transaction, including what it has written so far. */
@@ -47,8 +35,6 @@ export function knexReader(knex: Knex): SqlReader {
 
 /** Writes on the connections of knex, or within a transaction. */
 export function knexWriter(knex: Knex): SqlWriter {
-  const direct = (knex.client as DirectClient | undefined)?.direct?.(knex as Knex.Transaction)
-  if (direct !== undefined) return direct
   const all = async (sql: string, values: SqlValue[]): Promise<SqlRow[]> => {
     // MySQL returns rows and fields; SQLite returns rows.
     const answer = await knex.raw(sql, values as Knex.RawBinding[])

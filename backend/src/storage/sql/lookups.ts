@@ -18,13 +18,10 @@ import {
 } from '../rows/columns.js'
 import { anyOutpoint, type Row, SPENDS } from '../rows/rows.js'
 import { anyOf, type SqlReader, type SqlValue } from './database.js'
-import { conditionOf, listedRows, rowReader } from './rows.js'
+import { conditionOf, rowReader } from './rows.js'
 
 /** See {@link Lookups}. @param isMysql Whether the database plans each subquery of a statement again whenever it runs. */
 export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
-  // As below: where there is such an order, the live one comes last.
-  const last = `${reader.isEmbedded ? 'order by nodes.rowid desc' : ''} limit 1`
-  const [liveNode, seenNode] = [`${LIVE_NODE} ${last}`, `${LIVE_SEEN_NODE} ${last}`]
   return {
     transactionHead: (owner) =>
       reader.first(
@@ -57,13 +54,12 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
       return row && hexOf(row.spender)
     },
     async liveNode(domain, { seen = false } = {}) {
-      const row = await reader.first(seen ? seenNode : liveNode, [domain])
+      const row = await reader.first(seen ? LIVE_SEEN_NODE : LIVE_NODE, [domain])
       return row && outpointOf(row)
     },
     async nodesOf(domains) {
       const sql = (isMysql ? mysqlNodes : sqliteNodes)(domains)
-      const fields = ['domain', 'nodes', 'txid', 'vout']
-      const rows = await listedRows(reader, { sql, values: domains, fields })
+      const rows = await reader.all(sql, domains)
       return rows.map((row) => ({
         domain: String(row.domain),
         ...(row.txid !== null && { outpoint: outpointOf(row) }),
@@ -87,16 +83,14 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
         from graph_outputs as outputs left join graph_transactions as own on own.txid = outputs.txid
         where lineage_txid = ? and lineage_vout = ? and step >= ? and step <= ?
         order by step ${order === 1 ? '' : 'desc'} limit ?`
-      const values = [...lineage, from, to, limit]
-      return await listedRows(reader, { sql, values, fields: [...LINEAGE_STEP, 'height'] })
+      return await reader.all(sql, [...lineage, from, to, limit])
     },
     async lineageEnds(firsts) {
       const values: SqlValue[] = []
       const sql = `select txid, vout, lineage_txid, lineage_vout, ${edge('step', 'desc')} as step,
         ${edge('content_step', 'asc')} as first_content, ${edge('content_step', 'desc')} as content_step
         from graph_outputs as place where ${conditionOf(anyOutpoint(firsts), values)}`
-      const fields = [...LINEAGE_KEYS, 'step', 'first_content', 'content_step']
-      const rows = await listedRows(reader, { sql, values, fields })
+      const rows = await reader.all(sql, values)
       return rows.map((row) => ({
         ...{ first: outpointOf(row), lineage: lineageOf(row), last: Number(row.step) },
         ...{ origin: numberIn(row.first_content), content: numberIn(row.content_step) },
@@ -110,7 +104,7 @@ export function lookupsIn(reader: SqlReader, isMysql: boolean): Lookups {
   }
 }
 
-const LINEAGE_KEYS = ['txid', 'vout', 'lineage_txid', 'lineage_vout']
+const _LINEAGE_KEYS = ['txid', 'vout', 'lineage_txid', 'lineage_vout']
 
 /** A condition on a spend: it spends a node. */
 const IS_NODE = `(exists (select 1 from graph_nodes as nodes where nodes.txid = own.txid and nodes.vout = own.vout)
@@ -140,7 +134,7 @@ const IS_LIVE = `not exists (
   where spends.txid = nodes.txid and spends.vout = nodes.vout
 )`
 
-const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? and ${IS_LIVE}`
+const LIVE_NODE = `select txid, vout from graph_nodes as nodes where domain = ? and ${IS_LIVE} limit 1`
 
 /** As if there were no mints that nobody has seen. */
 const LIVE_SEEN_NODE = `select nodes.txid, nodes.vout from graph_nodes as nodes
@@ -149,7 +143,7 @@ const LIVE_SEEN_NODE = `select nodes.txid, nodes.vout from graph_nodes as nodes
     select 1 from graph_spends as spends join graph_nodes as spending on spending.txid = spends.spender
     join graph_transactions as minting on minting.txid = spends.spender and minting.seen = 1
     where spends.txid = nodes.txid and spends.vout = nodes.vout
-  )`
+  ) limit 1`
 
 /**
  * Each mint of a node leaves one more with its domain. SQLite looks for the live one among the last written first, where it

@@ -4,7 +4,6 @@ import {
   type FindOptions,
   isComparison,
   KEYS,
-  type Row,
   type RowDatabase,
   type RowReader,
   type RowWriter,
@@ -27,9 +26,7 @@ export function rowReader(reader: SqlReader): RowReader {
   return {
     async all(tables, filter, options) {
       const { sql, values } = select(typeof tables === 'string' ? [tables] : tables, filter, options)
-      const { fields, limit } = options ?? {}
-      if (limit === 1 || !fields?.every(isInJson)) return await reader.all(sql, values)
-      return await listedRows(reader, { sql, values, fields })
+      return await reader.all(sql, values)
     },
     async first(table, filter, options) {
       const { sql, values } = select([table], filter, options)
@@ -45,71 +42,6 @@ export function rowReader(reader: SqlReader): RowReader {
       return Number((await reader.first(sql, values))?.count)
     },
   }
-}
-
-/** The columns of bytes and of numbers and ASCII text that lists of rows are read with. */
-const BYTES: ReadonlySet<string> = new Set([
-  'txid',
-  'content_sha256',
-  'content_type',
-  'previous_txid',
-  'owner',
-  'parent_txid',
-  'lineage_txid',
-  'spender',
-])
-const PLAIN: ReadonlySet<string> = new Set([
-  'vout',
-  'satoshis',
-  'content_length',
-  'previous_vout',
-  'unsettled',
-  'carrier',
-  'parent_vout',
-  'map_length',
-  'lineage_vout',
-  'step',
-  'content_step',
-  'parent_step',
-  'map_step',
-  'merged_length',
-  'recency',
-  'height',
-  'name',
-  'domain',
-])
-
-function isInJson(column: string): boolean {
-  return BYTES.has(column) || PLAIN.has(column)
-}
-
-/**
- * The rows of a list. From the embedded store they come in one JSON text, with bytes in hex: making a row of fifteen columns
- * takes the driver (libsql 0.5.29) three times as long as parsing that.
- *
- * @param select.fields Those that the SQL returns: of bytes in {@link BYTES}, of numbers, and of ASCII text.
- */
-export async function listedRows(
-  reader: SqlReader,
-  { sql, values, fields }: { sql: string; values: SqlValue[]; fields: readonly string[] },
-): Promise<Row[]> {
-  if (!reader.isEmbedded) return await reader.all(sql, values)
-  const columns = fields.map((field) => (BYTES.has(field) ? `hex(${field})` : field))
-  const found = await reader.first(
-    `select json_group_array(json_array(${columns.join(', ')})) as found from (${sql}) as found`,
-    values,
-  )
-  return JSON.parse(found.found).map((row: (string | number | null)[]) => rowOf(fields, row))
-}
-
-function rowOf(fields: readonly string[], values: (string | number | null)[]): Row {
-  const row: Row = {}
-  for (const [at, field] of fields.entries()) {
-    const value = values[at]
-    // Missing bytes have no digits.
-    row[field] = value === '' && BYTES.has(field) ? null : value
-  }
-  return row
 }
 
 /** See {@link RowWriter}. */

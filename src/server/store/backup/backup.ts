@@ -2,8 +2,8 @@ import { StoreUnavailableError } from '../../../../backend/src/graph/errors.js'
 import { SCORES } from '../../../../backend/src/storage/read/admissions.js'
 import type { Config } from '../../config/config.js'
 import { reasonOf, StartError } from '../../config/errors.js'
+import { placeOf } from '../../config/place.js'
 import { type CheckOptions, checkStore } from '../check.js'
-import { placeOf } from '../open-database.js'
 import {
   type BackupHeader,
   BackupReader,
@@ -36,7 +36,7 @@ export async function backUp(
     save(config, async (tables) => {
       const genesis = await tables.setting('genesis')
       const header: BackupHeader = {
-        engine: engineOf(config),
+        engine: config.mongoUrl === undefined ? 'mysql' : 'mongodb',
         profile: config.profile.name,
         schema: tables.schema,
         ...(genesis !== undefined && { genesis }),
@@ -121,34 +121,34 @@ async function* batches(
   if (batch.rows.length > 0) yield batch
 }
 
-function engineOf({ knexUrl, mongoUrl }: Config): BackupHeader['engine'] {
-  if (mongoUrl !== undefined) return 'mongodb'
-  return knexUrl === undefined ? 'sqlite' : 'mysql'
-}
-
 async function save<Result>(
-  { knexUrl, mongoUrl, dataDir }: Config,
+  { knexUrl, mongoUrl }: Config,
   work: (tables: SavedTables) => Promise<Result>,
 ): Promise<Result> {
   if (mongoUrl !== undefined) {
     const { saveMongo } = await import('./mongo-tables.js')
     return await saveMongo(mongoUrl, work)
   }
-  const { saveMysql, saveSqlite } = await import('./sql-tables.js')
-  return knexUrl === undefined ? await saveSqlite(dataDir, work) : await saveMysql(knexUrl, work)
+  const { saveMysql } = await import('./sql-tables.js')
+  return await saveMysql(urlOf(knexUrl), work)
 }
 
 async function load(
-  config: Config,
+  { knexUrl, mongoUrl }: Config,
   schema: readonly string[],
   work: (tables: LoadedTables) => Promise<void>,
 ): Promise<void> {
-  if (config.mongoUrl !== undefined) {
+  if (mongoUrl !== undefined) {
     const { loadMongo } = await import('./mongo-tables.js')
-    return await loadMongo(config.mongoUrl, schema, work)
+    return await loadMongo(mongoUrl, schema, work)
   }
   const { loadSql } = await import('./sql-tables.js')
-  await loadSql(config, schema, work)
+  await loadSql(urlOf(knexUrl), schema, work)
+}
+
+function urlOf(knexUrl: string | undefined): string {
+  if (knexUrl === undefined) throw new BackupError('there is no database in the settings')
+  return knexUrl
 }
 
 /** Turns errors of the drivers into one that names the store without credentials. */

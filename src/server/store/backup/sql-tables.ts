@@ -1,15 +1,7 @@
-import { access } from 'node:fs/promises'
-import { join } from 'node:path'
 import type { Knex } from 'knex'
-import Libsql from 'libsql'
 import { createConnection } from 'mysql2'
 import { bytesOf } from '../../../../backend/src/storage/rows/columns.js'
-import {
-  insertNew,
-  isMysql,
-  knexWriter,
-  type SqlValue,
-} from '../../../../backend/src/storage/sql/database.js'
+import { insertNew, knexWriter, type SqlValue } from '../../../../backend/src/storage/sql/database.js'
 import {
   MIGRATIONS_TABLE,
   migrate,
@@ -17,7 +9,7 @@ import {
   schemaNames,
 } from '../../../../backend/src/storage/sql/migrations.js'
 import { rowReader } from '../../../../backend/src/storage/sql/rows.js'
-import { openDatabase } from '../open-database.js'
+import { openMysql } from '../open-mysql.js'
 import {
   BackupError,
   type BackupValue,
@@ -38,41 +30,6 @@ interface Snapshot {
   columns: string
   /** A query for the `size` of the store in bytes. */
   size: string
-}
-
-/**
- * Reads the embedded store, which a server may have open: a read transaction in WAL mode sees a snapshot from its start, and
- * blocks no writer.
- *
- * @throws BackupError if there is no store.
- */
-export async function saveSqlite<Result>(
-  folder: string,
-  work: (tables: SavedTables) => Promise<Result>,
-): Promise<Result> {
-  const filename = join(folder, 'minetree.sqlite')
-  try {
-    await access(filename)
-  } catch (cause) {
-    throw new BackupError(`there is no store in ${folder}`, { cause })
-  }
-  const connection = new Libsql(filename, { readonly: true })
-  try {
-    connection.exec('pragma busy_timeout = 5000; begin')
-    return await work(
-      await savedTables({
-        all: async (sql, values = []) => connection.prepare(sql).all(values) as Row[],
-        stream: (sql) => connection.prepare(sql).iterate() as Iterable<Row>,
-        columns: `select t.name as tableName, c.name as name, c.type as type
-          from sqlite_master t, pragma_table_info(t.name) c
-          where t.type = 'table' and t.name like 'graph!_%' escape '!' order by t.name, c.cid`,
-        size: `select (p.page_count - f.freelist_count) * s.page_size as size
-          from pragma_page_count p, pragma_freelist_count f, pragma_page_size s`,
-      }),
-    )
-  } finally {
-    connection.close()
-  }
 }
 
 /** Reads a MySQL or MariaDB database in one transaction, which sees a snapshot and blocks no writer. */
@@ -168,13 +125,13 @@ function savedValue(value: unknown, isBoolean: boolean): BackupValue {
  * @throws BackupError if there is a store in it, or the backup is of a newer version.
  */
 export async function loadSql(
-  place: Parameters<typeof openDatabase>[0],
+  url: string,
   schema: readonly string[],
   work: (tables: LoadedTables) => Promise<void>,
 ): Promise<void> {
   if (schema.some((name, index) => schemaNames()[index] !== name))
     throw new BackupError('the backup is of a newer minetree or of another program')
-  const { writer, close } = await openDatabase(place)
+  const { writer, close } = openMysql(url)
   try {
     await assertEmpty(writer, schema)
     await migrateThrough(writer, schema.length)
@@ -209,7 +166,5 @@ async function assertEmpty(writer: Knex, schema: readonly string[]): Promise<voi
   if (settings !== undefined || transaction !== undefined)
     throw new BackupError('it already holds a store: restore a backup into an empty one')
   if (!isSame)
-    throw new BackupError(
-      `its tables were created by another version than the backup: ${isMysql(writer) ? 'empty the database' : 'empty the folder'}`,
-    )
+    throw new BackupError(`its tables were created by another version than the backup: empty the database`)
 }

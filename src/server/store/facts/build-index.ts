@@ -8,7 +8,7 @@ import { catchUp, isIndexOf, openIndex } from '../../../../backend/src/writer/ca
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import type { Config } from '../../config/config.js'
 import { BackupError } from '../backup/backup-tables.js'
-import { lockFile } from '../open-database.js'
+import { lockFile } from '../folder-lock.js'
 import { damageOf, lockStore, notOpened, readLog } from './folder.js'
 
 export interface DeriveOptions {

@@ -10,8 +10,8 @@ import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { syncFolder } from '../durable-file.js'
+import { OLD_STORE } from '../folder-lock.js'
 import { readLog } from './folder.js'
-import { otherStorage } from './other-storage.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
 
 export interface CopyOptions {
@@ -39,7 +39,7 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<{ 
   const { log: target } = storeFiles(to)
   if (resolve(to).startsWith(join(resolve(from), sep)))
     throw new BackupError(`${to} is within the store itself: choose a folder elsewhere`)
-  if (existsSync(target) || otherStorage(to, 'facts') !== undefined)
+  if (existsSync(target) || existsSync(join(to, OLD_STORE)))
     throw new BackupError(`${to} holds a store already: choose an empty folder`)
   return await readLog(from, async (log, source) => {
     await mkdir(to, { recursive: true })

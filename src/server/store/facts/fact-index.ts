@@ -13,6 +13,8 @@ const LOG_INTERVAL = 5000
 
 /** The index of a store of facts: its writer applies what it lacks of the log, beside the server, which answers 503 meanwhile. */
 export class FactIndex implements NodeIndex {
+  /** Each write is whole in itself. */
+  readonly isBusy = false
   private timer: NodeJS.Timeout | undefined
 
   constructor(
@@ -49,6 +51,8 @@ export class FactIndex implements NodeIndex {
     const { state, done } = this.status
     return state === 'equal' ? 0 : Math.ceil((1 - done) * this.options.facts())
   }
+
+  async workedOff(): Promise<void> {}
 
   start(): void {
     const { writer, logger } = this.options

@@ -7,7 +7,7 @@ import { SCHEMA } from '../../../../backend/src/index/schema.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf, StartError } from '../../config/errors.js'
 import { BackupError } from '../backup/backup-tables.js'
-import { lockFolder } from '../open-database.js'
+import { lockFolder } from '../folder-lock.js'
 
 /** A log, and the connection to its file. */
 type Work<Result> = (log: LocalLog, sql: Sql) => Result
@@ -62,7 +62,7 @@ export async function changeLog<Result>(
 /** Locks a store, as its service does. @throws StartError if another process has it open, or the folder cannot be used. */
 export async function lockStore(folder: string): Promise<() => void> {
   try {
-    return await lockFolder(folder, 'facts')
+    return await lockFolder(folder)
   } catch (error) {
     throw notOpened(folder, error)
   }

@@ -1,12 +1,10 @@
 import { Beef } from '@bsv/sdk'
-import { graphRecords } from '../../../../backend/src/graph/records.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import {
   type ProvenanceTrust,
   tampered,
   verifyProvenance,
 } from '../../../support/graph/provenance-verifier.js'
-import { recordOf } from '../../../support/protocol/block.js'
 import {
   beefOf,
   FakeChain,
@@ -18,7 +16,6 @@ import {
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
 import { type Answer, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
-import { holdsFacts } from '../../../support/storage/fact-rows.js'
 
 const { start } = useServers()
 const chain = new FakeChain()
@@ -282,33 +279,6 @@ test('a lineage with a hole is shown when the hole closes', async () => {
     steps: 3,
     with: [funding, origin, missing, tip],
   })
-})
-
-// A store of facts takes no outputs from a caller.
-const onTables = holdsFacts(server.dataDir) ? test.skip : test
-
-onTables('what was kept without what places it is shown when it comes again with that', async () => {
-  const funding = purse(3)
-  const origin = spend([[funding, 0]], [inscribed('kept by an earlier release')])
-  const outpoint = { txid: origin.txid, vout: 0 }
-  await server.node.graph.record(
-    graphRecords({
-      transactions: [recordOf(origin, origin.height)],
-      outputs: [
-        { outpoint, satoshis: 1, content: { sha256: 'ab'.repeat(32), contentType: 'text/plain', length: 1 } },
-      ],
-      admissions: [{ topic: 'tm_ordinals', outpoint, score: 1 }],
-      applied: [{ topic: 'tm_ordinals', txid: origin.txid }],
-    }),
-  )
-  expect(await server.node.graph.ordinals.at(outpoint, 0)).toBeDefined()
-  await expectNone(origin.outpoint(0))
-  expect((await provenance(origin.outpoint(0))).json).toMatchObject({
-    error: expect.stringContaining(funding.txid),
-  })
-  await submit(origin, { with: [funding] })
-  const shown = { tip: origin.outpoint(0), origin: origin.outpoint(0), steps: 1, with: [funding, origin] }
-  await expectShown(origin.outpoint(0), shown)
 })
 
 test('what places an ordinal has its path once it was submitted by itself', async () => {

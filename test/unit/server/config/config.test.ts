@@ -10,7 +10,6 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     port: 8080,
     host: '127.0.0.1',
     dataDir: './data',
-    storage: 'facts',
     profile: PROFILES.local,
     setTerms: {},
     terms: {
@@ -403,8 +402,6 @@ test.each([
 test('a store in two places is refused', () => {
   const both = { KNEX_URL: 'mysql://127.0.0.1/a', MONGO_URL: 'mongodb://127.0.0.1/a' }
   expect(() => readConfig(both)).toThrow(/^MONGO_URL: [^\n]*KNEX_URL[^\n]*$/)
-  for (const [name, url] of Object.entries(both))
-    expect(() => readConfig({ [name]: url, STORAGE: 'facts' })).toThrow(/^STORAGE: [^\n]*KNEX_URL[^\n]*$/)
 })
 
 test('of several that cannot be, the first is named', () => {

@@ -35,7 +35,6 @@ let env: Record<string, string>
 beforeAll(async () => {
   const port = String(await freePort())
   env = {
-    STORAGE: 'facts',
     ...treeOf(chain.deployment),
     PORT: port,
     SERVER_PRIVATE_KEY: HOST_KEY.toHex(),

@@ -11,10 +11,10 @@ import { graphRecords, type OutputRecord } from '../../../../backend/src/graph/r
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { SqlGraphStore } from '../../../../backend/src/storage/sql/graph-store.js'
 import { CachingStore } from '../../../../src/server/store/caching-store.js'
-import { type Database, openSqlite } from '../../../../src/server/store/open-database.js'
+import { openSqlite } from '../../../support/storage/sqlite-database.js'
 
 let folder: string
-let database: Database
+let database: Awaited<ReturnType<typeof openSqlite>>
 let store: CachingStore
 /** How often the database was asked. */
 let reads = 0

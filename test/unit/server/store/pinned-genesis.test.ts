@@ -1,11 +1,11 @@
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { readConfig } from '../../../../src/server/config/config.js'
 import { openNode } from '../../../../src/server/node.js'
 import type { Deploy } from '../../../../src/server/store/pinned-genesis.js'
 import { covenantChain } from '../../../support/mining/covenant-mints.js'
 import { formerCovenants } from '../../../support/mining/former-covenants.js'
 import { beefOf, FakeChain } from '../../../support/protocol/fake-chain.js'
 import { type Environment, SILENT, treeOf, useServers } from '../../../support/server/test-server.js'
-import { testConfig } from '../../../support/storage/test-storage.js'
 
 const servers = useServers()
 const chain = new FakeChain({ difficulty: 22 })
@@ -19,7 +19,7 @@ async function opened(
   options: { deploy?: Deploy; version?: true } = {},
 ) {
   const node = await openNode({
-    config: testConfig({ DATA_DIR: dataDir, ...env }),
+    config: readConfig({ DATA_DIR: dataDir, ...env }),
     logger: SILENT,
     ...options,
   })

@@ -1,5 +1,4 @@
 import type { Sql } from '../../../../backend/src/facts/connection.js'
-import { SqlGraphStore } from '../../../../backend/src/storage/sql/graph-store.js'
 import { StoreSpace } from '../../../../src/server/store/store-space.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { keptLog } from '../../../support/gateway/faults.js'
@@ -12,58 +11,52 @@ import { SILENT, type TestServer, untilReady, useServers } from '../../../suppor
 const servers = useServers()
 const chain = new FakeChain()
 
-async function setPages({ node }: TestServer, pages: number): Promise<void> {
-  const statement = `pragma max_page_count = ${pages}`
-  const { store } = node
-  if (store instanceof SqlGraphStore) await store.writer.raw(statement)
-  else (writerOf(node) as unknown as { logFile: Sql }).logFile.exec(statement)
+function setPages({ node }: TestServer, pages: number): void {
+  ;(writerOf(node) as unknown as { logFile: Sql }).logFile.exec(`pragma max_page_count = ${pages}`)
 }
 
 function note(bytes = 200_000): Uint8Array {
   return beefOf(chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(bytes) }))
 }
 
-test.each(['tables', 'facts'])(
-  'submissions to a full store of %s are 503 STORE_FULL, the host is not ready, and both end when there is space',
-  async (STORAGE) => {
-    const { logger, records } = keptLog()
-    const server = await servers.start({ STORAGE }, { logger })
-    const kept = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(10) })
-    expect((await server.submit(beefOf(kept), ['tm_ordinals'])).status).toBe(200)
-    const before = server.rows()
-    // SQLite takes as many pages as it has where fewer are asked for.
-    await setPages(server, 1)
-    records.length = 0
-    const beef = note()
-    for (let tried = 0; tried < 5; tried++) {
-      const answer = await server.submit(beef, ['tm_ordinals'])
-      expectError(answer, { status: 503, code: 'STORE_FULL', overlay: true })
-      expect(answer.headers['retry-after']).toBe('60')
-      expectError(await server.ask('/health/ready'), {
-        status: 503,
-        code: 'NOT_READY',
-        error: 'the store is full',
-      })
-    }
-    expect((await server.ask('/health')).json).toMatchObject({
-      ready: false,
-      reasons: { space: 'the store is full' },
+test('submissions to a full store are 503 STORE_FULL, the host is not ready, and both end when there is space', async () => {
+  const { logger, records } = keptLog()
+  const server = await servers.start({}, { logger })
+  const kept = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(10) })
+  expect((await server.submit(beefOf(kept), ['tm_ordinals'])).status).toBe(200)
+  const before = server.rows()
+  // SQLite takes as many pages as it has where fewer are asked for.
+  setPages(server, 1)
+  records.length = 0
+  const beef = note()
+  for (let tried = 0; tried < 5; tried++) {
+    const answer = await server.submit(beef, ['tm_ordinals'])
+    expectError(answer, { status: 503, code: 'STORE_FULL', overlay: true })
+    expect(answer.headers['retry-after']).toBe('60')
+    expectError(await server.ask('/health/ready'), {
+      status: 503,
+      code: 'NOT_READY',
+      error: 'the store is full',
     })
-    expect((await server.ask('/health/live')).status).toBe(200)
-    expect((await server.ask(`/content/${kept.outpoint(0)}`)).body).toHaveLength(10)
-    expect(server.rows()).toEqual(before)
-    // One line where it began, and one a minute for each of the two answers.
-    expect(records.map(({ level, code, msg }) => [level, code ?? msg])).toEqual([
-      [40, 'STORE_FULL'],
-      [50, 'the store is full: nothing can be written until space is freed'],
-      [40, 'NOT_READY'],
-    ])
-    await setPages(server, 1_000_000)
-    await untilReady(server)
-    expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
-    expect(records.at(-1)).toMatchObject({ level: 30, msg: 'the store accepts writes again' })
-  },
-)
+  }
+  expect((await server.ask('/health')).json).toMatchObject({
+    ready: false,
+    reasons: { space: 'the store is full' },
+  })
+  expect((await server.ask('/health/live')).status).toBe(200)
+  expect((await server.ask(`/content/${kept.outpoint(0)}`)).body).toHaveLength(10)
+  expect(server.rows()).toEqual(before)
+  // One line where it began, and one a minute for each of the two answers.
+  expect(records.map(({ level, code, msg }) => [level, code ?? msg])).toEqual([
+    [40, 'STORE_FULL'],
+    [50, 'the store is full: nothing can be written until space is freed'],
+    [40, 'NOT_READY'],
+  ])
+  setPages(server, 1_000_000)
+  await untilReady(server)
+  expect((await server.submit(beef, ['tm_ordinals'])).status).toBe(200)
+  expect(records.at(-1)).toMatchObject({ level: 30, msg: 'the store accepts writes again' })
+})
 
 describe('space is looked for', () => {
   function watched(): {

@@ -3,8 +3,8 @@ import { BlocklistFilter } from '../../../../backend/src/graph/blocklist-filter.
 import { StoreUnavailableError } from '../../../../backend/src/graph/errors.js'
 import { SqlGraphStore } from '../../../../backend/src/storage/sql/graph-store.js'
 import { CachingStore } from '../../../../src/server/store/caching-store.js'
-import { openSqlite } from '../../../../src/server/store/open-database.js'
 import { useServers } from '../../../support/server/test-server.js'
+import { openSqlite } from '../../../support/storage/sqlite-database.js'
 
 // A database that several processes share, and that does not respond for a while.
 

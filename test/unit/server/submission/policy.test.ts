@@ -1,6 +1,7 @@
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { readConfig } from '../../../../src/server/config/config.js'
 import { startServer } from '../../../../src/server/server.js'
 import {
   beefOf,
@@ -9,15 +10,8 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
-import {
-  type Answer,
-  ask,
-  storedRows,
-  submission,
-  treeOf,
-  useServers,
-} from '../../../support/server/test-server.js'
-import { testConfig } from '../../../support/storage/test-storage.js'
+import { type Answer, ask, submission, treeOf, useServers } from '../../../support/server/test-server.js'
+import { storedRows } from '../../../support/storage/fact-rows.js'
 
 // Through the whole service: what the settings refuse leaves no trace but a line in the log.
 
@@ -31,7 +25,7 @@ const log = new Writable({
     done()
   },
 })
-const config = testConfig({
+const config = readConfig({
   PORT: '0',
   DATA_DIR: await servers.folder(),
   ...treeOf(chain.deployment),

@@ -1,8 +1,8 @@
 import { jest } from '@jest/globals'
+import { WriteLock } from '../../../../src/server/store/write-lock.js'
 import {
   submissionPriority,
   WriteGroups,
-  WriteLock,
   WritePace,
 } from '../../../../src/server/submission/submission-queue.js'
 

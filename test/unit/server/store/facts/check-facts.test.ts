@@ -14,7 +14,7 @@ async function filled(): Promise<Environment & { DATA_DIR: string }> {
   const chain = new FakeChain()
   const env = {
     ...treeOf(chain.deployment),
-    ...{ STORAGE: 'facts', CHAIN_TRACKER: 'scripts-only', DATA_DIR: await servers.folder() },
+    ...{ CHAIN_TRACKER: 'scripts-only', DATA_DIR: await servers.folder() },
   }
   const server = await servers.start(env)
   const note = chain.inscribe({ contentType: 'text/plain', body: new Uint8Array(9) })

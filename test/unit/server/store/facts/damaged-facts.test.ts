@@ -17,7 +17,7 @@ import { type TestServer, useServers } from '../../../../support/server/test-ser
 // Bytes are held against their hash as they are read: what has another one is not served.
 
 const servers = useServers()
-const start = () => servers.start({ STORAGE: 'facts' })
+const start = () => servers.start()
 const LONG = Buffer.from(
   Uint8Array.from({ length: 3 * CHUNK_BYTES + 7 }, (_, at) => at * 7 + (at >> 8) + (at >> 18)),
 )

@@ -27,7 +27,7 @@ beforeEach(async () => {
   chain = new FakeChain()
   const DATA_DIR = join(await servers.folder(), 'store')
   mkdirSync(DATA_DIR)
-  env = { ...treeOf(chain.deployment), STORAGE: 'facts', CHAIN_TRACKER: 'scripts-only', DATA_DIR }
+  env = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only', DATA_DIR }
   inLog(DATA_DIR, (sql, log) => {
     sql.exec('pragma journal_mode = wal')
     makeLog(sql)

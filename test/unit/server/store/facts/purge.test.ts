@@ -54,7 +54,6 @@ async function world(): Promise<World> {
   const env = {
     ...treeOf(chain.deployment),
     ...{
-      STORAGE: 'facts',
       CHAIN_TRACKER: 'scripts-only',
       DATA_DIR: await servers.folder(),
       ADMIN_TOKEN: 'token-of-the-operator',

@@ -1,6 +1,6 @@
 import { Mutex } from 'async-mutex'
 import type { Backlog } from '../../../../backend/src/graph/graph-store.js'
-import { BacklogWorker } from '../../../../src/server/submission/backlog-worker.js'
+import { BacklogWorker } from '../../../../src/server/store/backlog-worker.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { SILENT } from '../../../support/server/test-server.js'
 

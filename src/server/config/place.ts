@@ -1,0 +1,17 @@
+import type { Config } from './config.js'
+import { mongoPlace } from './mongo-url.js'
+
+type Place = Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl'>
+
+/** Whether the store is in a folder of this machine, and in no database that other hosts may share. */
+export function isEmbedded({ knexUrl, mongoUrl }: Omit<Place, 'dataDir'>): boolean {
+  return knexUrl === undefined && mongoUrl === undefined
+}
+
+/** Where the store is, for logs and errors: without credentials. */
+export function placeOf({ dataDir, knexUrl, mongoUrl }: Place): string {
+  if (mongoUrl !== undefined) return mongoPlace(mongoUrl)
+  if (knexUrl === undefined) return dataDir
+  const { host, pathname } = new URL(knexUrl)
+  return `mysql://${host}${pathname}`
+}

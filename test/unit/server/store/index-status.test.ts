@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createApp } from '../../../../src/server/app.js'
+import type { IndexStatus } from '../../../../src/server/store/index-maintenance.js'
+import { expectError } from '../../../support/gateway/expect-error.js'
+import { type Answer, ask, SILENT, useServers } from '../../../support/server/test-server.js'
+
+const servers = useServers()
+
+describe('while the index is not known to be equal', () => {
+  /** A host whose index has this status. */
+  async function hostThatIs(status: IndexStatus): Promise<(path: string) => Promise<Answer>> {
+    const { node } = await servers.start()
+    const { config, overlay, graph } = node
+    const app = createApp({
+      config,
+      overlay,
+      graph,
+      ping: async () => {},
+      index: () => status,
+      logger: SILENT,
+    })
+    const server = createServer(app).listen(0, '127.0.0.1')
+    listening.push(server)
+    await once(server, 'listening')
+    const { port } = server.address() as AddressInfo
+    return (path) => ask(`http://127.0.0.1:${port}`, path)
+  }
+  const listening: Server[] = []
+  afterAll(() => {
+    for (const server of listening) server.close()
+  })
+
+  test('a host that compares says so, is not ready, and answers', async () => {
+    const asked = await hostThatIs({ state: 'comparing', done: 0.25 })
+    expectError(await asked('/health/ready'), { status: 503, code: 'NOT_READY' })
+    expect((await asked('/health/ready')).json).toMatchObject({ error: expect.stringContaining('75 % left') })
+    const health = await asked('/health')
+    expect(health.status).toBe(503)
+    expect(health.json).toMatchObject({ ready: false, index: { state: 'comparing', done: 0.25 } })
+    expect((await asked('/health/live')).status).toBe(200)
+    expect((await asked('/svc/names')).status).toBe(200)
+  })
+
+  test('a host whose index cannot be made equal is not ready, and answers', async () => {
+    const asked = await hostThatIs({ state: 'unequal', done: 1 })
+    expectError(await asked('/health/ready'), { status: 503, code: 'NOT_READY' })
+    expect((await asked('/svc/names')).status).toBe(200)
+  })
+
+  test('a host that rebuilds the index answers only health requests', async () => {
+    const asked = await hostThatIs({ state: 'rebuilding', done: 0.5 })
+    const closed = ['/svc/names', '/content/x', '/openapi.json', '/nowhere', '/health/ready']
+    for (const path of closed) expectError(await asked(path), { status: 503, code: 'NOT_READY' })
+    expectError(await asked('/lookup'), { status: 503, code: 'NOT_READY', overlay: true })
+    expect((await asked('/health/live')).status).toBe(200)
+    expect((await asked('/health')).json).toMatchObject({ index: { state: 'rebuilding' } })
+  })
+})
