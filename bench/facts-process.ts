@@ -7,13 +7,9 @@ import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/blo
 import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
 import { type Node, openNode } from '../src/server/node.js'
 import { startServer } from '../src/server/server.js'
-import { IndexMaintenance } from '../src/server/store/index-maintenance.js'
 import { batchesIn, headersIn, type NetworkIndex, readNetwork } from './facts-network.js'
 import { sizesOf } from './stored-bytes.js'
 import { configFor, SILENT, type Spent, spent } from './support.js'
-
-/** Which store a process has: the value of `STORAGE`. */
-export type Storage = 'tables' | 'facts'
 
 /** What a process of the bench is to do with a store of its own; the network is in another folder. */
 export type Task = 'fill' | 'rebuild' | 'read' | 'serve'
@@ -40,11 +36,11 @@ const PAGE = 10_000
 const WARM = 300
 const READS = 2000
 
-const [task, storage, network, folder] = process.argv.slice(2) as [Task, Storage, string, string]
+const [task, network, folder] = process.argv.slice(2) as [Task, string, string]
 process.once('SIGTERM', () => process.exit())
 process.once('disconnect', () => process.exit())
 const about = readNetwork(network)
-const config = configFor(about, folder, { STORAGE: storage })
+const config = configFor(about, folder)
 
 const tasks: Record<Task, () => Promise<unknown>> = { fill, rebuild, read, serve }
 process.send?.(await tasks[task]())
@@ -76,8 +72,7 @@ async function rebuild(): Promise<Rebuilt> {
   let node: Node | undefined
   const took = await spent(async () => {
     node = await openNode({ config, logger: SILENT })
-    const { maintenance } = node
-    await (maintenance instanceof IndexMaintenance ? maintenance.rebuild() : maintenance.run())
+    await node.maintenance.run()
   })
   if (node?.maintenance.status.state !== 'equal') throw new Error('the index is not complete')
   await node.close()
