@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 
-/** What `TEST_TIER` selects. The contract suite is run twice: `quick` on SQLite, `rest` on the other engines. */
+/** What `TEST_TIER` selects. The contract suite is run twice: `quick` on facts, `rest` on databases with tables. */
 const TIERS = {
   quick: ['test/unit', 'test/engines/contract', 'test/histories'],
   rest: ['test/engines', 'test/system', 'test/histories/long', 'trials'],

@@ -33,6 +33,9 @@ export interface HistoryTransaction extends FakeTransaction {
   lockHeight?: number
 }
 
+/** A locking script that is longer takes so long to run that a host refuses what spends it, unless a block holds that. */
+const MAX_RUN = 100_000
+
 /** What histories are made of, apart from the deeds. */
 export interface Shape {
   covenantVersion: 1 | 2
@@ -128,10 +131,12 @@ export function deedOf(varied: {
   burns?: fc.Arbitrary<boolean>
   lock?: fc.Arbitrary<number>
   coins: { minLength: number; maxLength: number }
+  outputs?: fc.Arbitrary<OutputKind>
 }): fc.Arbitrary<Deed> {
   const at = fc.nat(9)
   const pick = fc.record({ from: varied.from, carries: varied.carries, at })
-  const output = fc.record({ kind: fc.constantFrom(...OUTPUT_KINDS), key: fc.nat(2), text: fc.nat(2) })
+  const kind = varied.outputs ?? fc.constantFrom(...OUTPUT_KINDS)
+  const output = fc.record({ kind, key: fc.nat(2), text: fc.nat(2) })
   return fc.record({
     kind: varied.kind,
     node: pick,
@@ -282,10 +287,11 @@ class Grower {
     if (letter === undefined || purse < 2) return
     const [extra] = options.outputs
     const isOwned = extra?.kind.startsWith('owned') ?? false
-    const said = affordable(
-      options.outputs.slice(1).map((each) => this.saying(each, funding.map(formatOutpoint))),
-      purse - 2,
+    const own = unlocking?.overrides?.trailing?.map(
+      ({ satoshis, lockingScript }): Said => ({ satoshis, script: lockingScript }),
     )
+    const made = options.outputs.slice(1).map((each) => this.saying(each, funding.map(formatOutpoint)))
+    const said = own ?? affordable(made, purse - 2)
     const name = domain + letter
     const minted = this.chain.mint(name, {
       from: { outpoint: parseOutpoint(outpoint), satoshis: 1, lockingScript: script },
@@ -354,7 +360,8 @@ class Grower {
   }
 
   private isLocked(outpoint: string): boolean {
-    return this.saidAt(outpoint).owner !== undefined
+    const { owner, script } = this.saidAt(outpoint)
+    return owner !== undefined || script.length > MAX_RUN
   }
 
   private sumOf(outpoints: string[]): number {

@@ -291,6 +291,16 @@ export function burnsWithin(history: History, txid: string): boolean {
   return ancestryOf(history, txid).some(({ mint, spends }) => mint === undefined && spends.some(isNode))
 }
 
+/** The mints from the first name on to that of a transaction, without it. */
+export function mintsBefore({ byTxid }: History, txid: string): HistoryTransaction[] {
+  const before: HistoryTransaction[] = []
+  for (let at = byTxid.get(txid); at?.mint !== undefined; ) {
+    at = byTxid.get(at.mint.node.slice(0, 64))
+    if (at !== undefined) before.push(at)
+  }
+  return before
+}
+
 /** A transaction, and all that it is built on. */
 function ancestryOf({ byTxid }: History, txid: string): HistoryTransaction[] {
   const line = new Set([txid])

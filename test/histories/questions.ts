@@ -13,7 +13,7 @@ import { CONTENT_TYPES, KEYS } from '../support/graph/said-outputs.js'
 import { type Answers, sha256 } from './answers.js'
 import { type History, TEXTS } from './history.js'
 import { type Answer, ask, type Differences, type Question } from './host.js'
-import { burnsWithin } from './model.js'
+import { burnsWithin, mintsBefore } from './model.js'
 
 /** A host, and what it should answer. */
 export interface Asked {
@@ -153,22 +153,21 @@ class Reader {
     this.compare(as, await this.outputs(service, query), expected)
   }
 
-  /** All outputs of a list of `ls_names`, a page after the other: a page is limited in bytes, and only an empty one is the last. */
+  /** The outputs of a list, a page after the other: a page is limited in bytes, so a shorter one need not be the last. */
   async lookupPages(
+    service: string,
     query: object,
     list: { expected: string[]; after(outpoint: string): string },
   ): Promise<void> {
     const found: string[] = []
-    for (
-      let more = {};
-      found.length <= list.expected.length;
-      more = { after: list.after(found.at(-1) ?? '') }
-    ) {
-      const page = await this.outputs('ls_names', { ...query, ...more })
-      if (!Array.isArray(page) || page.length === 0) break
+    for (let more = {}; ; more = { after: list.after(found.at(-1) ?? '') }) {
+      const page = await this.outputs(service, { ...query, ...more })
+      if (!Array.isArray(page))
+        return this.compare(`${service} ${JSON.stringify(query)}`, page, list.expected)
       found.push(...page)
+      if (page.length === 0 || found.length >= list.expected.length) break
     }
-    this.compare(`ls_names ${JSON.stringify(query)}`, found, list.expected)
+    this.compare(`${service} ${JSON.stringify(query)}`, found, list.expected)
   }
 
   private async outputs(service: string, query: object): Promise<string[] | number> {
@@ -539,11 +538,11 @@ async function askNameLookups(reader: Reader): Promise<void> {
     answers.names.filter((each) => each.name.startsWith(prefix)).map(({ outpoint }) => outpoint)
   const nameOf = (outpoint: string): string =>
     answers.names.find((each) => each.outpoint === outpoint)?.name ?? outpoint
-  await reader.lookupPages({ prefix: '' }, { expected: listed(''), after: nameOf })
-  await reader.lookupPages({ prefix: 'a', limit: 2 }, { expected: listed('a'), after: nameOf })
+  await reader.lookupPages('ls_names', { prefix: '' }, { expected: listed(''), after: nameOf })
+  await reader.lookupPages('ls_names', { prefix: 'a', limit: 2 }, { expected: listed('a'), after: nameOf })
   const origins = new Set(listed(''))
   const asked = outpoints.filter((each) => origins.has(each))
-  await reader.lookupPages({ origins: outpoints }, { expected: asked, after: (outpoint) => outpoint })
+  await reader.lookupPages('ls_names', { origins: outpoints }, { expected: asked, after: (each) => each })
 }
 
 async function askOrdinalLookups(reader: Reader): Promise<void> {
@@ -564,7 +563,7 @@ async function askOrdinalLookups(reader: Reader): Promise<void> {
 async function askTips(reader: Reader): Promise<void> {
   const { answers } = reader
   const lookup = (query: object, expected: string[]): Promise<void> =>
-    reader.lookup('ls_ordinals', query, expected)
+    reader.lookupPages('ls_ordinals', query, { expected, after: (each) => each })
   for (const contentType of CONTENT_TYPES) {
     const shows = (content: string | undefined): boolean =>
       content !== undefined && answers.said(content).content?.contentType === contentType
@@ -631,8 +630,10 @@ async function askProofs(reader: Reader): Promise<void> {
     const expected = reader.unlessBlocked([origin], origin && 200)
     reader.compare(path, answer.status, answers.isBlockedName(name) ? BLOCKED : expected)
     if (answer.status !== 200 || origin === undefined || !answers.isProven(origin.slice(0, 64))) continue
-    // Where no mint among its ancestors has spent a node, no client takes it for a proof.
+    // Where no mint among its ancestors has spent a node, no client takes it for a proof; nor where a mint before it has lost its
+    // block, and cannot be verified without.
     if (burnsWithin(asked.history, origin.slice(0, 64))) continue
+    if (!mintsBefore(asked.history, origin.slice(0, 64)).every(({ txid }) => answers.isProven(txid))) continue
     const { deployment } = asked.history.chain
     const proof = Uint8Array.from(answer.body)
     const proven = await verifyNameProof({ proof, name, deployment, chainTracker: asked.tracker }).then(

@@ -33,6 +33,20 @@ const deed: fc.Arbitrary<Deed> = deedOf({
   coins: { minLength: 1, maxLength: 3 },
 })
 
+/** Of an ordinal that lives long, and says something at nearly every step. */
+const step: fc.Arbitrary<Deed> = deedOf({
+  kind: weighted({ move: 6, inscribe: 1 }),
+  from: weighted({ free: 8, spent: 1 }),
+  paysFrom: fc.constant('free'),
+  paysAt: weighted({ last: 1, nowhere: 2 }),
+  carries: fc.constantFrom(true, true, true, false),
+  flow: fc.constant('free'),
+  unlocking: fc.constant(Number.POSITIVE_INFINITY),
+  foreign: fc.constant(Number.POSITIVE_INFINITY),
+  coins: { minLength: 1, maxLength: 1 },
+  outputs: fc.constantFrom('set', 'add', 'remove', 'inscribed with MAP', 'child', 'child', 'owned inscribed'),
+})
+
 /** As often without proofs as with them: what is unproven is what sightings and descendants decide about. */
 const halfProven: fc.Arbitrary<Manner> = fc
   .tuple(manner, fc.boolean(), fc.boolean())
@@ -51,7 +65,7 @@ const happening: fc.Arbitrary<Happening> = fc.oneof(
   { weight: 1, arbitrary: happenings.stale },
   { weight: 2, arbitrary: happenings.ingest },
   { weight: 5, arbitrary: happenings.sight },
-  { weight: 1, arbitrary: happenings.block },
+  { weight: 3, arbitrary: happenings.block },
   { weight: 1, arbitrary: happenings.unblock },
 )
 
@@ -65,7 +79,10 @@ export interface WidePlan {
 }
 
 export const wide: fc.Arbitrary<WidePlan> = fc.record({
-  deeds: fc.array(deed, { minLength: 6, maxLength: 18, size: 'max' }),
+  deeds: fc.oneof(
+    { weight: 3, arbitrary: fc.array(deed, { minLength: 6, maxLength: 18, size: 'max' }) },
+    { weight: 1, arbitrary: fc.array(step, { minLength: 6, maxLength: 18, size: 'max' }) },
+  ),
   mined: choice,
   happenings: fc.array(happening, { minLength: 4, maxLength: 30, size: 'max' }),
   rest: choice,

@@ -72,7 +72,6 @@ export class Attributes {
   /** Of an output that begins a lineage or a run, and that nothing spends, all follows from that. */
   addFirst(row: NewOutput): void {
     const isInscribed = row.origin !== null
-    if (row.lin !== null && !isInscribed) return
     const attributes = [
       ...(row.owner ? [ownerAttribute(row.owner)] : []),
       ...(isInscribed && row.ctype !== null ? [attribute.contentType(row.ctype.toString('utf8'))] : []),
@@ -88,7 +87,7 @@ export class Attributes {
 
   private indexLineage(lin: number): void {
     const tip = this.tipOf(lin)
-    const wanted = tip === undefined || tip.carrier === 1 || tip.origin === null ? [] : this.attributesOf(tip)
+    const wanted = tip === undefined || tip.carrier === 1 ? [] : this.attributesOf(tip)
     this.write(lin, lin, wanted)
   }
 

@@ -337,7 +337,7 @@ export class Lineages {
       if (row.lin !== null) agenda.lineages.add(row.lin)
       return
     }
-    if (coin !== undefined && row.origin !== null) attributes.setOwner(row.lin, coin.owner, row.owner)
+    if (coin !== undefined) attributes.setOwner(row.lin, coin.owner, row.owner)
   }
 
   private noteMoved(row: OutputRow, place: Place): void {

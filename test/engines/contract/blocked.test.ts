@@ -8,31 +8,56 @@ import {
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { ORIGIN, TIP } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import { graphRecords, type OutputRecord } from '../../../backend/src/graph/records.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { blocked as migration } from '../../../backend/src/storage/sql/migrations/003-blocked.js'
-import type { OpenedStore } from '../../support/storage/engine.js'
-import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
+import { ownerOf } from '../../support/graph/life.js'
+import {
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  p2pkh,
+} from '../../support/protocol/fake-chain.js'
+import { record, rowsOf } from '../../support/storage/arrival.js'
+import type { DerivingStore } from '../../support/storage/engine.js'
+import { onEachEngine } from '../../support/storage/stores.js'
 
-const txid = (number: number): string => number.toString(16).padStart(64, 'a')
-const at = (number: number, vout = 0): Outpoint => ({ txid: txid(number), vout })
-const OWNER = 'ab'.repeat(20)
+const KEY = 1
+const OWNER = ownerOf(KEY)
+const outpointOf = ({ txid }: FakeTransaction, vout = 0): Outpoint => ({ txid, vout })
+const hashOf = (body: string): string => sha256(utf8(body)).toString('hex')
 
-/** Content of its own for each number. */
-const bodyOf = (number: number) => {
-  const bytes = utf8(`body ${number}`)
-  return { sha256: sha256(bytes).toString('hex'), bytes }
-}
-const shown = (outpoint: Outpoint, number: number, previous?: Outpoint): OutputRecord => {
-  const { sha256, bytes } = bodyOf(number)
-  const content = { sha256, contentType: 'text/plain', length: bytes.length }
-  return { outpoint, satoshis: 1, owner: OWNER, content, ...(previous && { previous }) }
-}
+const chain = new FakeChain()
+
+/** A mint whose name belongs to the owner. */
+const minted = (name: string): FakeTransaction => chain.mint(name, { ownerLock: p2pkh(KEY) })
+
+/** Three names, each with its node; the ordinal of `a` has gone on twice, with content at the last step. */
+const [A, B, C] = ['a', 'b', 'c'].map(minted) as [FakeTransaction, FakeTransaction, FakeTransaction]
+const MOVED = chain.spend({
+  inputs: [{ transaction: A, vout: 2 }],
+  outputs: [{ satoshis: 1, lockingScript: p2pkh(KEY) }],
+})
+const SHOWN = chain.spend({
+  inputs: [{ transaction: MOVED, vout: 0 }],
+  outputs: [
+    {
+      satoshis: 1,
+      lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8('shown'), lock: p2pkh(KEY) }),
+    },
+  ],
+})
+const WORLD = [chain.genesis, A, B, C, MOVED, SHOWN]
+
+/** Names of which only every tenth is left, and those that they are minted below. */
+const MANY = ['n', 'n0', 'n1', 'n2', 'n3'].map((name) => ({ name, mint: minted(name), isLeft: false }))
+for (const tens of '0123')
+  for (const ones of '0123456789')
+    MANY.push({ name: `n${tens}${ones}`, mint: minted(`n${tens}${ones}`), isLeft: ones === '9' })
 
 const subjectOf = {
   outpoint: (outpoint: Outpoint): BlockedSubject => ({ kind: 'outpoint', value: formatOutpoint(outpoint) }),
-  content: (number: number): BlockedSubject => ({ kind: 'content', value: bodyOf(number).sha256 }),
+  content: (body: string): BlockedSubject => ({ kind: 'content', value: hashOf(body) }),
   name: (name: string): BlockedSubject => ({ kind: 'name', value: name }),
 }
 const because = (subject: BlockedSubject, reason = 'a test', since = 5): BlockedRecord => ({
@@ -41,33 +66,28 @@ const because = (subject: BlockedSubject, reason = 'a test', since = 5): Blocked
   since,
 })
 
-/** Three names at `at(n, 2)`, each with its node; the ordinal of `a` has gone on twice, with content at the last step. */
-const WORLD = graphRecords({
-  outputs: [
-    shown(at(1, 2), 1),
-    shown(at(2, 2), 2),
-    shown(at(3, 2), 3),
-    { outpoint: at(4), satoshis: 1, owner: OWNER, previous: at(1, 2) },
-    shown(at(5), 5, at(4)),
-  ],
-  contents: [1, 2, 3, 5].map(bodyOf),
-  names: ['a', 'b', 'c'].map((name, index) => ({ name, outpoint: at(index + 1, 2) })),
-  nodes: ['a', 'b', 'c'].map((domain, index) => ({ domain, outpoint: at(index + 1, 1) })),
-  spends: [
-    { outpoint: at(1, 2), spender: txid(4) },
-    { outpoint: at(4), spender: txid(5) },
-  ],
-})
+async function recordAll(opened: DerivingStore, transactions: FakeTransaction[]): Promise<void> {
+  for (const transaction of transactions) await record(opened, { transaction, height: 100 })
+}
 
 onEachEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
-  async function openWorld() {
+  async function openDeriving(): Promise<DerivingStore> {
     const opened = await openStore()
-    await opened.store.record(WORLD)
+    opened.store.deriveBy({
+      rules: (onRefusal) => admissionRules({ deployment: chain.deployment, onRefusal }),
+      pending: { maxTransactions: 100, maxBytes: 1024 * 1024 },
+    })
+    return opened
+  }
+
+  async function openWorld() {
+    const opened = await openDeriving()
+    await recordAll(opened, WORLD)
     return { ...opened, served: new BlocklistFilter(opened.store) }
   }
-  type World = OpenedStore & { served: BlocklistFilter }
+  type World = DerivingStore & { served: BlocklistFilter }
 
   async function lastOf<Item>(items: AsyncIterable<Item>): Promise<Item | undefined> {
     let last: Item | undefined
@@ -77,21 +97,22 @@ onEachEngine(({ openStore, closeStores }) => {
 
   /** Reads of one thing, by what they ask. */
   const READS: Record<string, (served: BlocklistFilter) => Promise<unknown>> = {
-    'output 1': (served) => served.ordinals.output(at(1, 2)),
-    'output 5': (served) => served.ordinals.output(at(5)),
-    'content of 1': (served) => served.ordinals.firstContentOutput(txid(1)),
-    'chunk 1': async (served) => served.content.chunk(bodyOf(1).sha256, 0),
-    'chunks 1': (served) => lastOf(served.content.chunks(bodyOf(1).sha256)),
+    'output 1': (served) => served.ordinals.output(outpointOf(A, 2)),
+    'output 5': (served) => served.ordinals.output(outpointOf(SHOWN)),
+    'content of 1': (served) => served.ordinals.firstContentOutput(A.txid),
+    'chunk 1': async (served) => served.content.chunk(hashOf('a'), 0),
+    'chunks 1': (served) => lastOf(served.content.chunks(hashOf('a'))),
     'name a': (served) => served.names.originOf('a'),
     'node a': (served) => served.names.liveNode('a'),
     'mine a': (served) => served.names.longestNode('a'),
     'mine ab': (served) => served.names.longestNode('ab'),
-    'tip of 1': (served) => served.ordinals.currentOutput(at(1, 2)),
-    'origin from 5': (served) => served.ordinals.at(at(5), ORIGIN),
-    'step 1 from 5': (served) => served.ordinals.at(at(5), 1),
-    'tip from 4': (served) => served.ordinals.at(at(4), TIP),
-    'MAP of 4': (served) => served.metadata.merged(at(4)),
-    'stream from 1': (served) => served.streams.summary({ outpoint: at(1, 2), chunkTypes: ['text/plain'] }),
+    'tip of 1': (served) => served.ordinals.currentOutput(outpointOf(A, 2)),
+    'origin from 5': (served) => served.ordinals.at(outpointOf(SHOWN), ORIGIN),
+    'step 1 from 5': (served) => served.ordinals.at(outpointOf(SHOWN), 1),
+    'tip from 4': (served) => served.ordinals.at(outpointOf(MOVED), TIP),
+    'MAP of 4': (served) => served.metadata.merged(outpointOf(MOVED)),
+    'stream from 1': (served) =>
+      served.streams.summary({ outpoint: outpointOf(A, 2), chunkTypes: ['text/plain'] }),
   }
 
   /** Which of the reads are refused, and by what. */
@@ -111,7 +132,7 @@ onEachEngine(({ openStore, closeStores }) => {
   /** Lists, as a reader sees them. */
   async function listed({ served }: World) {
     const names = await served.names.byPrefix({ prefix: '', limit: 10 })
-    const origins = await served.names.genuineOrigins([at(1, 2), at(2, 2), at(3, 2)])
+    const origins = await served.names.genuineOrigins([outpointOf(A, 2), outpointOf(B, 2), outpointOf(C, 2)])
     return {
       names: names.map(({ name }) => name).join(''),
       origins: origins
@@ -123,14 +144,14 @@ onEachEngine(({ openStore, closeStores }) => {
         .sort(),
     }
   }
-  const [TIP_A, TIP_B, TIP_C] = [at(5), at(2, 2), at(3, 2)].map(formatOutpoint)
+  const [TIP_A, TIP_B, TIP_C] = [outpointOf(SHOWN), outpointOf(B, 2), outpointOf(C, 2)].map(formatOutpoint)
   const all = { names: 'abc', origins: 'abc', tips: [TIP_B, TIP_C, TIP_A].sort() }
 
   /** For each thing that is blocked, the reads that are refused, and what lists leave out. */
   const CASES: [string, BlockedSubject, string[], object][] = [
     [
       'the origin of a name',
-      subjectOf.outpoint(at(1, 2)),
+      subjectOf.outpoint(outpointOf(A, 2)),
       ['output 1', 'content of 1', 'name a', 'tip of 1', 'origin from 5', 'step 1 from 5', 'stream from 1'],
       { names: 'bc', origins: 'bc' },
     ],
@@ -145,27 +166,32 @@ onEachEngine(({ openStore, closeStores }) => {
     ],
     [
       'its content',
-      subjectOf.content(1),
+      subjectOf.content('a'),
       [
         ...['output 1', 'content of 1', 'chunk 1', 'chunks 1', 'name a'],
         ...['tip of 1', 'origin from 5', 'step 1 from 5', 'stream from 1'],
       ],
       { names: 'bc', origins: 'bc' },
     ],
-    ['a step on its way', subjectOf.outpoint(at(4)), ['step 1 from 5', 'tip from 4', 'MAP of 4'], {}],
+    [
+      'a step on its way',
+      subjectOf.outpoint(outpointOf(MOVED)),
+      ['step 1 from 5', 'tip from 4', 'MAP of 4'],
+      {},
+    ],
     [
       'where it is now',
-      subjectOf.outpoint(at(5)),
+      subjectOf.outpoint(outpointOf(SHOWN)),
       ['output 5', 'tip of 1', 'origin from 5', 'step 1 from 5', 'tip from 4'],
       { tips: [TIP_B, TIP_C].sort() },
     ],
     [
       'what it shows now',
-      subjectOf.content(5),
+      subjectOf.content('shown'),
       ['output 5', 'tip of 1', 'origin from 5', 'step 1 from 5', 'tip from 4'],
       { tips: [TIP_B, TIP_C].sort() },
     ],
-    ['its node', subjectOf.outpoint(at(1, 1)), ['node a', 'mine a', 'mine ab'], {}],
+    ['its node', subjectOf.outpoint(outpointOf(A, 1)), ['node a', 'mine a', 'mine ab'], {}],
   ]
 
   describe.each(CASES)('where %s is blocked', (_, subject, reads, left) => {
@@ -180,10 +206,10 @@ onEachEngine(({ openStore, closeStores }) => {
     })
 
     test('it was so before it came, and is after it was recorded again and the store opened again', async () => {
-      const opened = await openStore()
+      const opened = await openDeriving()
       const { store } = opened
       await store.blocklist.add(because(subject))
-      for (let times = 0; times < 2; times++) await store.record(WORLD)
+      for (let times = 0; times < 2; times++) await recordAll(opened, WORLD)
       const kinds = Object.fromEntries(reads.map((read) => [read, subject.kind]))
       // One that never was opened reads what is blocked when it is first asked.
       for (const again of [store, opened.another()]) {
@@ -194,37 +220,26 @@ onEachEngine(({ openStore, closeStores }) => {
 
     test('the rest of the tables stays as it is', async () => {
       const world = await openWorld()
-      const { graph_blocked: _none, ...before } = await world.rows()
+      const { graph_blocked: _none, ...before } = await rowsOf(world)
       await world.store.blocklist.add(because(subject))
-      const { graph_blocked: some, ...after } = await world.rows()
+      const { graph_blocked: some, ...after } = await rowsOf(world)
       expect(after).toEqual(before)
       expect(some).toHaveLength(1)
       await world.store.blocklist.remove(subject)
-      expect(await world.rows()).toEqual({ ...before, graph_blocked: [] })
+      const { graph_blocked: _left, ...again } = await rowsOf(world)
+      expect(again).toEqual(before)
+      expect(await world.store.blocklist.page({ limit: 5 })).toEqual([])
     })
   })
 
   describe('a list', () => {
-    const MANY = 40
-    const names = Array.from({ length: MANY }, (_, index) => `n${String(index).padStart(2, '0')}`)
-
-    /** Names of which only every tenth is left, at the end of ten. */
     async function openMany() {
-      const { store } = await openStore()
-      await store.record(
-        graphRecords({
-          outputs: names.map((_, index) => shown(at(index + 1, 2), index + 1)),
-          names: names.map((name, index) => ({ name, outpoint: at(index + 1, 2) })),
-        }),
-      )
-      for (const [index, name] of names.entries()) {
-        if (index % 10 === 9) continue
-        const kinds = [
-          subjectOf.name(name),
-          subjectOf.outpoint(at(index + 1, 2)),
-          subjectOf.content(index + 1),
-        ]
-        await store.blocklist.add(because(kinds[index % 3] as BlockedSubject))
+      const opened = await openDeriving()
+      const { store } = opened
+      await recordAll(opened, [chain.genesis, A, B, C, ...MANY.map(({ mint }) => mint)])
+      for (const [index, { name, mint, isLeft }] of MANY.entries()) {
+        const kinds = [subjectOf.name(name), subjectOf.outpoint(outpointOf(mint, 2)), subjectOf.content(name)]
+        if (!isLeft) await store.blocklist.add(because(kinds[index % 3] as BlockedSubject))
       }
       return new BlocklistFilter(store)
     }
@@ -254,7 +269,8 @@ onEachEngine(({ openStore, closeStores }) => {
           const after = found.at(-1)
           page = await served.attributes.tipsWith({ ...query, ...(after && { after }) })
         }
-        expect(found.map(({ txid }) => txid).sort()).toEqual([10, 20, 30, 40].map(txid).sort())
+        const left = [A, B, C, ...MANY.flatMap(({ mint, isLeft }) => (isLeft ? [mint] : []))]
+        expect(found.map(({ txid }) => txid).sort()).toEqual(left.map(({ txid }) => txid).sort())
       }
     })
   })
@@ -264,10 +280,10 @@ onEachEngine(({ openStore, closeStores }) => {
       const { store } = await openStore()
       const subjects = [
         subjectOf.name('b'),
-        subjectOf.outpoint(at(2)),
-        subjectOf.content(1),
+        subjectOf.outpoint({ txid: 'bb'.repeat(32), vout: 0 }),
+        subjectOf.content('a'),
         subjectOf.name('a'),
-        subjectOf.outpoint(at(1)),
+        subjectOf.outpoint({ txid: 'aa'.repeat(32), vout: 0 }),
       ]
       for (const [since, subject] of subjects.entries())
         await store.blocklist.add(because(subject, `reason ${since}`, since))
@@ -300,14 +316,16 @@ onEachEngine(({ openStore, closeStores }) => {
     })
 
     test('keeps the operator’s reason where the engine evicts it, too', async () => {
-      const { store } = await openStore()
-      await store.evict(at(1))
-      await store.blocklist.add(because(subjectOf.outpoint(at(2)), 'mine'))
-      await store.evict(at(2))
-      expect((await store.blocklist.page({ limit: 5 })).map(({ reason }) => reason)).toEqual([
-        'evicted',
-        'mine',
-      ])
+      const { store } = await openWorld()
+      const [first, second] = [outpointOf(A, 2), outpointOf(B, 2)]
+      await store.evict(first)
+      await store.blocklist.add(because(subjectOf.outpoint(second), 'mine'))
+      await store.evict(second)
+      const reasons = (await store.blocklist.page({ limit: 5 })).map(({ value, reason }) => [value, reason])
+      expect(Object.fromEntries(reasons)).toEqual({
+        [formatOutpoint(first)]: 'evicted',
+        [formatOutpoint(second)]: 'mine',
+      })
     })
 
     test('that cannot be written is not blocked', async () => {
@@ -337,39 +355,13 @@ onEachEngine(({ openStore, closeStores }) => {
   })
 
   test('a body that is blocked while it is sent is not sent on', async () => {
-    const { store } = await openStore()
-    const bytes = new Uint8Array(600_000)
-    const hash = sha256(bytes).toString('hex')
-    const content = { sha256: hash, contentType: 'text/plain', length: bytes.length }
-    await store.record(
-      graphRecords({
-        outputs: [{ outpoint: at(1), satoshis: 1, content }],
-        contents: [{ sha256: hash, bytes }],
-      }),
-    )
-    const chunks = new BlocklistFilter(store).content.chunks(hash)[Symbol.asyncIterator]()
+    const opened = await openDeriving()
+    const { store } = opened
+    const body = 'x'.repeat(600_000)
+    await recordAll(opened, [chain.inscribe({ contentType: 'text/plain', body: utf8(body) })])
+    const chunks = new BlocklistFilter(store).content.chunks(hashOf(body))[Symbol.asyncIterator]()
     expect((await chunks.next()).done).toBe(false)
-    await store.blocklist.add(because({ kind: 'content', value: hash }))
+    await store.blocklist.add(because(subjectOf.content(body)))
     await expect(chunks.next()).rejects.toBeInstanceOf(BlockedError)
-  })
-})
-
-onEachSqlEngine(({ openStore, closeStores }) => {
-  afterEach(closeStores)
-
-  test('what was evicted under the schema before is blocked by its outpoint, and is on the way back', async () => {
-    const { store, database } = await openStore()
-    const { writer } = database
-    await store.blocklist.add(because(subjectOf.name('a')))
-    await store.evict(at(1))
-    await migration.down(writer)
-    expect(await writer('graph_evictions').count('* as count').first()).toEqual({ count: 1 })
-    // Twice: the two lookup services of a host both bring it.
-    for (let times = 0; times < 2; times++) await migration.up(writer)
-    await store.blocklist.refresh()
-    expect(await store.blocklist.page({ limit: 5 })).toEqual([
-      { ...subjectOf.outpoint(at(1)), reason: 'evicted', since: expect.any(Number) },
-    ])
-    expect(await writer.schema.hasTable('graph_evictions')).toBe(false)
   })
 })

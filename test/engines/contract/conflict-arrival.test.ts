@@ -8,7 +8,7 @@ import { treeOf, useServers } from '../../support/server/test-server.js'
 import { type Arrival, record, rowsOf, workOff } from '../../support/storage/arrival.js'
 import type { DerivingStore } from '../../support/storage/engine.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { onEachDerivingEngine } from '../../support/storage/stores.js'
+import { onEachEngine } from '../../support/storage/stores.js'
 
 // Double spends that arrive in any order, unproven, proven, in the wrong block and again, so that transactions become
 // inactive and active any number of times.
@@ -110,7 +110,7 @@ async function submit(opened: DerivingStore, [arrival, ...along]: Arrival[]): Pr
   }
 }
 
-onEachDerivingEngine(({ openStore, closeStores, runs }) => {
+onEachEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
   async function inOrder(known: KnownTransaction[]): Promise<DerivingStore> {

@@ -2,7 +2,7 @@ import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
-import { onEachDerivingEngine } from '../../support/storage/stores.js'
+import { onEachEngine } from '../../support/storage/stores.js'
 
 // Rows have a hundred headers each, or forty: what is asked and changed here begins and ends within them, and between them.
 // The first headers that are written end with the checkpoint, which every branch has.
@@ -46,7 +46,7 @@ async function write(chain: HeaderChain, from: number, to: number, branch: 1 | 2
   expect(await chain.replaceFrom({ height: from, headers: headers(from, to, branch), tip })).toBe(true)
 }
 
-onEachDerivingEngine(({ openStore, closeStores }) => {
+onEachEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
   test('headers are read as they were written, from any height on', async () => {

@@ -8,9 +8,6 @@ import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { outpointColumns } from '../../../backend/src/storage/rows/columns.js'
-import { replaceTimes } from '../../../backend/src/storage/write/admission-tables.js'
-import type { GraphStoreBase } from '../../../backend/src/storage/write/graph-store-base.js'
 import { offeredOutputs } from '../../../src/gateway/sync/offered-outputs.js'
 import {
   FakeChain,
@@ -19,7 +16,7 @@ import {
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
 import type { DerivingStore } from '../../support/storage/engine.js'
-import { onEachDerivingEngine, onEachEngine } from '../../support/storage/stores.js'
+import { onEachEngine } from '../../support/storage/stores.js'
 
 // Scores, by which peers page: nothing that is offered may get one that a peer has passed, whatever the clocks say.
 
@@ -86,7 +83,7 @@ async function offered(store: HostStore): Promise<string[]> {
   return (await new BlocklistFilter(store).served(all)).map(({ outpoint }) => formatOutpoint(outpoint))
 }
 
-onEachDerivingEngine(({ openStore, closeStores, runs }) => {
+onEachEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
   async function opened(): Promise<DerivingStore & { chain: FakeChain }> {
@@ -215,37 +212,5 @@ onEachDerivingEngine(({ openStore, closeStores, runs }) => {
       }),
       { numRuns: runs(20) },
     )
-  })
-})
-
-onEachEngine(({ openStore, closeStores }) => {
-  afterEach(closeStores)
-
-  test('times that were scores give way to scores of their own, in the same order', async () => {
-    const { store } = await openStore()
-    const chain = new FakeChain()
-    derivesIn(store, chain)
-    for (const each of [note(chain, 'a', 3), note(chain, 'b', 3)]) await record(store, each)
-    const before = await offered(store)
-    const { database } = store as unknown as GraphStoreBase
-    const admitted = await store.admissions.unspentOfTopic({ topic: TOPIC, since: 0 })
-    await database.write(async (rows) => {
-      await rows.delete('graph_settings', { name: 'scores' })
-      for (const [i, { outpoint, topic }] of admitted.entries())
-        await rows.update(
-          'graph_admissions',
-          { ...outpointColumns(outpoint), topic },
-          { score: i < 3 ? 5 : 6 },
-        )
-      await replaceTimes(rows)
-    })
-    const after = await store.admissions.unspentOfTopic({ topic: TOPIC, since: 0 })
-    expect(new Set(after.map(({ score }) => score)).size).toBe(6)
-    expect(after.every(({ score }) => score > clock)).toBe(true)
-    expect(after.slice(0, 3).map(({ outpoint }) => outpoint.txid)).toEqual(
-      before.slice(0, 3).map((each) => each.slice(0, 64)),
-    )
-    await database.write(replaceTimes)
-    expect(await store.admissions.unspentOfTopic({ topic: TOPIC, since: 0 })).toEqual(after)
   })
 })

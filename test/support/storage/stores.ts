@@ -6,14 +6,13 @@ import { type OpenedSqlStore, type SqlEngine, sqlite } from './sql-store.js'
 
 /** What `npm test` leaves to the rest of the tests, and the other way round (`jest.config.mjs`). */
 const TIER = process.env.TEST_TIER
-const embedded: SqlEngine[] = TIER === 'rest' ? [] : [sqlite]
 const isQuick = TIER === 'quick'
 
-/** Every engine that a store may be on. Each passes the same tests. */
-const ENGINES: Engine[] = [...embedded, ...(isQuick ? [] : [mariadb, mongo])]
-/** Those whose stores derive admissions by themselves, if they are told to. */
-const DERIVING_ENGINES: DerivingEngine[] = [...ENGINES, ...(TIER === 'rest' ? [] : [facts])]
-const SQL_ENGINES: SqlEngine[] = [...embedded, ...(isQuick ? [] : [mariadb])]
+/** Databases with the tables that hosts still have. */
+const TABLES: Engine[] = [mariadb, mongo]
+const SQL_TABLES: SqlEngine[] = [sqlite, mariadb]
+/** Every kind of store. Each passes the same tests: `npm test` runs them on facts, and the rest of the tests on the others. */
+const ENGINES: DerivingEngine[] = [...(TIER === 'rest' ? [] : [facts]), ...(isQuick ? [] : TABLES)]
 
 /** Stores on one engine, for the tests of one file. */
 export interface Stores<Opened extends DerivingStore> {
@@ -27,18 +26,18 @@ export interface Stores<Opened extends DerivingStore> {
 }
 
 /** Runs tests on each engine; on those that this machine has no server for, they are skipped, and their name says so. */
-export function onEachEngine(tests: (stores: Stores<OpenedStore>) => void): void {
+export function onEachEngine(tests: (stores: Stores<DerivingStore>) => void): void {
   for (const engine of ENGINES) onEngine(engine, tests)
 }
 
-/** Runs tests of a store that derives admissions on each engine, and on the log of facts. */
-export function onEachDerivingEngine(tests: (stores: Stores<DerivingStore>) => void): void {
-  for (const engine of DERIVING_ENGINES) onEngine(engine, tests)
+/** Runs tests of what only tables have, on each database with tables. */
+export function onEachTableEngine(tests: (stores: Stores<OpenedStore>) => void): void {
+  for (const engine of TABLES) onEngine(engine, tests)
 }
 
-/** Runs tests of what SQL alone has, on each engine that speaks it. */
+/** Runs tests of what only tables in SQL have, on each engine that speaks it. */
 export function onEachSqlEngine(tests: (stores: Stores<OpenedSqlStore>) => void): void {
-  for (const engine of SQL_ENGINES) onEngine(engine, tests)
+  for (const engine of SQL_TABLES) onEngine(engine, tests)
 }
 
 function onEngine<Opened extends DerivingStore>(

@@ -46,6 +46,23 @@ function rowsOf(chain: FakeChain, fill: (index: FakeIndex) => void): Record<stri
   return rows
 }
 
+test('an output that says something and has no content is found by its owner, and so is what it is moved to', () => {
+  const chain = new FakeChain()
+  const index = open(chain)
+  const finds = () =>
+    index.sql.all('select hex(hash) as hash, lin from found join attribute on id = attribute')
+  const said = Buffer.concat([p2pkh(1), mapTail({ key: 'value' })])
+  const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(0) }] })
+  const paid = [{ transaction: purse, vout: 0 }]
+  const first = chain.spend({ inputs: paid, outputs: [{ satoshis: 1, lockingScript: said }] })
+  index.transactions(purse, first)
+  const [before] = finds()
+  const inputs = [{ transaction: first, vout: 0 }]
+  index.transactions(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: p2pkh(2) }] }))
+  const [after] = finds()
+  expect([finds().length, after?.lin, after?.hash === before?.hash]).toEqual([1, before?.lin, false])
+})
+
 describe('a lineage', () => {
   const chain = new FakeChain()
   const all = lineage(chain, 90)

@@ -14,7 +14,7 @@ import {
 } from '../../support/protocol/fake-chain.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
+import { onEachSqlEngine, onEachTableEngine } from '../../support/storage/stores.js'
 
 // One ordinal that changes its metadata at every step: what is kept of the merged MAP, and what it costs.
 
@@ -95,7 +95,7 @@ const growing = Array.from(
   (_, step): Change => ({ command: 'ADD', key: 'a', length: step + 1 }),
 )
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+onEachTableEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
   test('its metadata is merged up to every step, whatever order the steps came in', async () => {

@@ -7,7 +7,7 @@ import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { encodeTransaction } from '../../support/protocol/raw-transaction.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 const txid = (number: number): string => number.toString(16).padStart(64, '0')
 const at = (number: number, vout = 0): Outpoint => ({ txid: txid(number), vout })
@@ -88,7 +88,7 @@ async function pagesOf<Row extends ListPlace>(
 const placesOf = (rows: { outpoint: Outpoint }[]): string[] =>
   rows.map(({ outpoint: { txid, vout } }) => `${Number.parseInt(txid, 16)}:${vout}`)
 
-onEachEngine(({ openStore, closeStores }) => {
+onEachTableEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
   const open = async (): Promise<GraphStore> => (await openStore()).store

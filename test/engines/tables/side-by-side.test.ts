@@ -3,7 +3,7 @@ import { TIP } from '../../../backend/src/graph/graph-store.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 // What many ask of one store at the same time, as readers of a host do.
 
@@ -47,7 +47,7 @@ const READS: Record<string, (store: HostStore, number: number) => Promise<unknow
   consistent: async (store, number) => store.consistent(() => store.ordinals.output(at(number))),
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+onEachTableEngine(({ openStore, closeStores }) => {
   afterAll(closeStores)
 
   test('each gets its own answer, with no more reads than one after another', async () => {

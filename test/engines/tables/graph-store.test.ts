@@ -6,7 +6,7 @@ import { reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 /** A txid that a number tells from others. */
 const txid = (number: number): string => number.toString(16).padStart(64, 'a')
@@ -31,7 +31,7 @@ async function chunksOf(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array[]
 const transactionOf = (chain: FakeChain): FakeTransaction =>
   chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }] })
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+onEachTableEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
   describe('a fresh store', () => {

@@ -4,14 +4,14 @@ import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import type { RowDatabase } from '../../../backend/src/storage/rows/rows.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 const DAMAGED = expect.objectContaining({ code: 'DAMAGED' })
 
 const bytes = (length: number): Uint8Array =>
   Uint8Array.from({ length }, (_, at) => at * 7 + (at >> 8) + (at >> 18))
 
-onEachEngine(({ openStore, closeStores }) => {
+onEachTableEngine(({ openStore, closeStores }) => {
   afterAll(closeStores)
 
   test.each([

@@ -12,7 +12,7 @@ import {
 } from '../../support/protocol/fake-chain.js'
 import { ANYONE, bareTransaction } from '../../support/protocol/transactions.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 // What one write leaves to the writes after it (`backend/src/storage/write/backlog.ts`): in the end the store is what it would be if
 // one write had done it all.
@@ -100,7 +100,7 @@ const CASES: Record<string, (chain: FakeChain) => Step[]> = {
   },
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+onEachTableEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
   async function opened(chain: FakeChain, reevaluations?: number): Promise<OpenedStore> {

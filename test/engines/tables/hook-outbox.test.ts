@@ -1,7 +1,7 @@
 import { beefOfHook, type FailedHook, type HookOutbox } from '../../../backend/src/graph/hook-outbox.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 const txid = (number: number): string => number.toString(16).padStart(64, 'b')
 const at = (number: number, vout = 0): Outpoint => ({ txid: txid(number), vout })
@@ -26,7 +26,7 @@ async function keptBy(outbox: HookOutbox, service: string): Promise<ReturnType<t
   return kept.map(plain)
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+onEachTableEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
   test('failed hooks of every kind come back as they were kept, those of one service alone', async () => {

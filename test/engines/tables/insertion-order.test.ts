@@ -9,7 +9,7 @@ import { deed, History, historyOf, type Notice, outputOf } from '../../support/g
 import { type FakeOutput, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { onEachEngine, onEachSqlEngine } from '../../support/storage/stores.js'
+import { onEachSqlEngine, onEachTableEngine } from '../../support/storage/stores.js'
 
 /** Whether a store is the host's own, or another as a plugin has it. */
 type Through = 'own' | 'another'
@@ -49,7 +49,7 @@ function repeatedAndShuffled(notices: Notice[], numbers: IterableIterator<number
   return shuffled([...notices, ...repeated], numbers)
 }
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+onEachTableEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
   test('whatever the order in which notices come, and however often, the graph is the same', async () => {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { type ByteRange, CHUNK_BYTES } from '../../../backend/src/graph/graph-store.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 const LARGEST = 4 * CHUNK_BYTES
 
@@ -22,7 +22,7 @@ const position = fc.oneof(
     .map(([chunk, beside]) => Math.max(chunk * CHUNK_BYTES + beside, 0)),
 )
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+onEachTableEngine(({ openStore, closeStores, runs }) => {
   /** A store that has the bodies, and counts what it reads. */
   async function storeOfBodies() {
     const { store, reads } = await openStore()

@@ -5,7 +5,7 @@ import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { SILENT, treeOf, useServers } from '../../support/server/test-server.js'
 import type { OpenedStore } from '../../support/storage/engine.js'
 import { doAgain, type RecordedWrite, recordWrites } from '../../support/storage/recorded-writes.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 // A store with rows of every kind is damaged, or emptied, and made what it was.
 
@@ -29,7 +29,7 @@ async function rowsOf(opened: OpenedStore): Promise<Record<string, string[]>> {
   return { ...rows, graph_settings: graph_settings.filter((row) => !row.includes('"turns"')) }
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+onEachTableEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
   async function filled(): Promise<{ opened: OpenedStore; rows: Record<string, string[]> }> {

@@ -1,7 +1,7 @@
 import { ORIGIN, TIP } from '../../../backend/src/graph/graph-store.js'
 import { encodeMap } from '../../../backend/src/graph/map-coder.js'
 import { graphRecords, type OutputRecord } from '../../../backend/src/graph/records.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 // Lineages of every length: a store may read short ones otherwise than long ones.
 
@@ -46,7 +46,7 @@ function mapOf(step: number): Uint8Array {
 const lastOf = (step: number, divisor: number, rest: number): number | undefined =>
   Array.from({ length: step + 1 }, (_, each) => step - each).find((each) => each % divisor === rest)
 
-onEachEngine(({ openStore, closeStores }) => {
+onEachTableEngine(({ openStore, closeStores }) => {
   afterAll(closeStores)
 
   test('an ordinal is what it is at each of its steps, however long it has lived', async () => {

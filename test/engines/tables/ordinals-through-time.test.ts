@@ -8,7 +8,7 @@ import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/out
 import { deed, KEYS, type Life, live, ownerOf, type Submitted } from '../../support/graph/life.js'
 import { model, type OrdinalStep } from '../../support/graph/life-model.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 // The life of ordinals, recorded in any order and with holes, against a plain model that walks the chain satoshi by satoshi.
 
@@ -72,7 +72,7 @@ async function expectAttributes(
   }
 }
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+onEachTableEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
   test('every step of every ordinal is what the chain says, whatever order it is recorded in and whatever is missing', async () => {

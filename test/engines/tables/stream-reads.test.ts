@@ -1,6 +1,6 @@
 import type { StreamChunk } from '../../../backend/src/graph/graph-store.js'
 import { graphRecords, type OutputRecord } from '../../../backend/src/graph/records.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { onEachTableEngine } from '../../support/storage/stores.js'
 
 const outpoint = (step: number) => ({ txid: (step + 1).toString(16).padStart(64, '0'), vout: 0 })
 const chunk = (step: number): Omit<StreamChunk, 'outpoint'> => ({
@@ -33,7 +33,7 @@ async function readOf(chunks: AsyncIterator<StreamChunk>): Promise<number[]> {
 
 const steps = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, at) => from + at)
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+onEachTableEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
   test('a stream is read on where its steps are recounted meanwhile', async () => {
