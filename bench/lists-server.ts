@@ -59,7 +59,6 @@ async function write(): Promise<void> {
       spends: waiting.flatMap(({ transaction }) => spendsBy(transaction)),
     }),
   )
-  while (await graph.backlog.workOff());
   waiting = []
 }
 

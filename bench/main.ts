@@ -1,7 +1,6 @@
 import { admission } from './admission.js'
 import { bundles } from './bundles.js'
 import { clients } from './clients.js'
-import { comparison } from './comparison.js'
 import { conflicts } from './conflicts.js'
 import { constants } from './constants.js'
 import { costs } from './costs.js'
@@ -43,7 +42,6 @@ const benches = {
   constants,
   memory,
   start,
-  comparison,
   streams,
   covenant,
   search,

@@ -23,8 +23,7 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
 }
 
 /**
- * The environment of a server that follows the tree of a fake chain; with other settings beside those. `STORAGE` in the environment
- * chooses the store.
+ * The environment of a server that follows the tree of a fake chain; with other settings beside those.
  */
 export function settingsFor(
   chain: Pick<FakeChain, 'deployment'>,
@@ -40,7 +39,6 @@ export function settingsFor(
     NAME_MARKER: Buffer.from(marker).toString('ascii'),
     CHAIN_TRACKER: 'scripts-only',
     LOG_LEVEL: 'silent',
-    ...(process.env.STORAGE && { STORAGE: process.env.STORAGE }),
     ...others,
   }
 }

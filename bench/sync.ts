@@ -1,8 +1,10 @@
 import { setTimeout } from 'node:timers/promises'
+import { Sql } from '../backend/src/facts/connection.js'
+import { storeFiles } from '../backend/src/writer/local-writer.js'
 import { type Config, readConfig } from '../src/server/config/config.js'
 import { type RunningServer, startServer } from '../src/server/server.js'
 import { heldRows, SyncedWorld } from '../test/support/server/synced-world.js'
-import { ask, sqlOf, submission, treeOf } from '../test/support/server/test-server.js'
+import { ask, submission, treeOf } from '../test/support/server/test-server.js'
 import { storedRows } from '../test/support/storage/fact-rows.js'
 import { LIVE_CODE_SIZE, median, SILENT, timed, withFolder } from './support.js'
 
@@ -70,10 +72,11 @@ async function submitTo({ url }: RunningServer, beefs: Uint8Array[], topics?: st
 }
 
 async function inStep(one: RunningServer, other: RunningServer): Promise<void> {
-  const admitted = async ({ node }: RunningServer): Promise<unknown> =>
-    (await sqlOf(node).reader.first('select count(*) as count from graph_admissions', []))?.count
-  const wanted = await admitted(other)
-  while ((await admitted(one)) !== wanted) await setTimeout(10)
+  const [index, reached] = [one, other].map(({ node }) => new Sql(storeFiles(node.config.dataDir).index))
+  const admitted = (sql: Sql | undefined): unknown =>
+    sql?.get('select count(*) as count from admission')?.count
+  while (admitted(index) !== admitted(reached)) await setTimeout(10)
+  for (const sql of [index, reached]) sql?.close()
 }
 
 /** What a store holds, but for when each was admitted there, and how far it has synced. */
