@@ -3,7 +3,7 @@ import type { Config } from '../server/config/config.js'
 import { buildIndex } from '../server/store/facts/build-index.js'
 import { checkFacts } from '../server/store/facts/check-facts.js'
 import { copyLog } from '../server/store/facts/copy-log.js'
-import { readSettings, writeSetting } from '../server/store/facts/log-settings.js'
+import { assertSetting, readSettings, writeSetting } from '../server/store/facts/log-settings.js'
 import { prune } from '../server/store/facts/prune.js'
 import { purge } from '../server/store/facts/purge.js'
 import { admissionOptions } from '../server/submission/admission-options.js'
@@ -95,7 +95,7 @@ export async function runBuildIndex({
   }
 }
 
-/** Prints what the log is derived by, or replaces one of it. @throws as {@link writeSetting}; CommandError without a log. */
+/** Prints what the log is derived by, or replaces one of it. @throws as {@link writeSetting}; CommandError if it is not set. */
 export async function runSetting({
   output,
   config,
@@ -109,9 +109,14 @@ export async function runSetting({
   restored: boolean
 }): Promise<void> {
   const { dataDir } = config
+  if (restored && name !== undefined) throw new CommandError('--restored takes no setting', { exit: 'usage' })
+  if (name !== undefined) assertSetting(name)
   if (restored) await writeSetting(dataDir, 'restored')
   else if (name !== undefined && value !== undefined) await writeSetting(dataDir, { name, value })
-  for (const [each, held] of await readSettings(dataDir))
+  const settings = await readSettings(dataDir)
+  if (name !== undefined && !settings.has(name))
+    throw new CommandError(`${name} is not set`, { exit: 'notFound' })
+  for (const [each, held] of settings)
     if (name === undefined || name === each) output.result({ name: each, value: held }, `${each}=${held}`)
 }
 

@@ -1,12 +1,13 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
-import { StoreUnavailableError } from '../../backend/src/graph/errors.js'
+import { isDamage, StoreUnavailableError } from '../../backend/src/graph/errors.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import type { Config } from './config/config.js'
 import { ConfigError, reasonOf, StartError } from './config/errors.js'
 import { placeOf } from './config/place.js'
+import { RESTORE } from './store/facts/folder.js'
 import { assertComplete, type NodeIndex } from './store/index-maintenance.js'
 import { openStores } from './store/open-stores.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
@@ -87,6 +88,12 @@ export async function openNode({
     await close()
     if (error instanceof ConfigError) throw error
     const reason = reasonOf(error instanceof StoreUnavailableError ? error.cause : error)
-    throw new StartError(`cannot open the store in ${placeOf(settings)}: ${reason}`, { cause: error })
+    const place = placeOf(settings)
+    throw new StartError(
+      isDamage(error)
+        ? `the store in ${place} is damaged, ${reason}: ${RESTORE}`
+        : `cannot open the store in ${place}: ${reason}`,
+      { cause: error },
+    )
   }
 }

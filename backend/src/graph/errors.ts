@@ -83,22 +83,17 @@ const STORE_FULL_CODES = new Set([
 /** How many causes of an error are followed. */
 const MAX_CAUSES = 5
 
-/** The codes of SQLite for a file that is no database, or has pages that are none of one. */
-const CORRUPT_CODES = new Set([
-  'SQLITE_CORRUPT',
-  'SQLITE_CORRUPT_INDEX',
-  'SQLITE_CORRUPT_VTAB',
-  'SQLITE_NOTADB',
-])
+/** Bytes that are not those that were stored, and a file that is no database, or has pages that are none of one. */
+const DAMAGE_CODES = new Set(['DAMAGED', 'SQLITE_CORRUPT', 'SQLITE_CORRUPT_INDEX', 'SQLITE_NOTADB'])
 
 /** Whether an error, or one of its causes, says that the store has no space left. It may be of another realm. */
 export function isStoreFull(error: unknown): boolean {
   return hasCode(error, STORE_FULL_CODES)
 }
 
-/** Whether an error, or one of its causes, says that a file of the embedded store is damaged. */
-export function isCorrupt(error: unknown): boolean {
-  return hasCode(error, CORRUPT_CODES)
+/** Whether an error, or one of its causes, says that the store is damaged. */
+export function isDamage(error: unknown): boolean {
+  return hasCode(error, DAMAGE_CODES)
 }
 
 function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {

@@ -1,7 +1,6 @@
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import {
-  DamagedError,
-  isCorrupt,
+  isDamage,
   isStoreFull,
   QueryError,
   StoreUnavailableError,
@@ -170,8 +169,7 @@ export function answerFor(error: unknown): Answer | undefined {
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)
     return { code: 'NOT_READY', message: error.message, headers: { 'Retry-After': '1' } }
-  if (error instanceof DamagedError || isCorrupt(error))
-    return { code: 'DAMAGED', message: 'the stored bytes are damaged; it has been logged' }
+  if (isDamage(error)) return { code: 'DAMAGED', message: 'the stored bytes are damaged; it has been logged' }
   if (error instanceof QueryError || error instanceof BeefError)
     return { code: 'BAD_BODY', message: error.message }
   const status = bodyParserStatus(error)

@@ -1,7 +1,6 @@
 import { rmSync } from 'node:fs'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import { isCorrupt, StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
@@ -9,9 +8,8 @@ import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { Bodies } from '../cache/bodies.js'
 import { Responses } from '../cache/responses.js'
 import type { Config } from '../config/config.js'
-import { reasonOf } from '../config/errors.js'
 import { FactIndex } from './facts/fact-index.js'
-import { damageOf, RESTORE } from './facts/folder.js'
+import { damageOf } from './facts/folder.js'
 import { lockFolder } from './folder-lock.js'
 import { pinTracker } from './pinned-genesis.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
@@ -88,9 +86,7 @@ export async function openFacts(
     }
   } catch (error) {
     await close()
-    if (!isCorrupt(error)) throw error
-    const cause = error instanceof StoreUnavailableError ? error.cause : error
-    throw new Error(`log.db is damaged, ${reasonOf(cause)}: ${RESTORE}`, { cause })
+    throw error
   }
 }
 

@@ -9,7 +9,7 @@ import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import type { Config } from '../../config/config.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { lockFile } from '../folder-lock.js'
-import { damageOf, lockStore, notOpened, readLog } from './folder.js'
+import { damageOf, lockStore, notOpened, readLog, requireLog } from './folder.js'
 
 export interface DeriveOptions {
   config: Config
@@ -35,6 +35,7 @@ export interface BuildOptions extends DeriveOptions {
 export async function buildIndex({ again, ...options }: BuildOptions): Promise<boolean> {
   const { dataDir } = options.config
   const { index } = storeFiles(dataDir)
+  requireLog(dataDir)
   const unlockBuild = lockBuild(dataDir)
   let unlock: (() => void) | undefined
   try {

@@ -7,7 +7,7 @@ import { Sql } from '../../../../backend/src/facts/connection.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { type Fact, isTransaction } from '../../../../backend/src/facts/log.js'
 import { isPurged } from '../../../../backend/src/facts/registers.js'
-import { DamagedError, isCorrupt } from '../../../../backend/src/graph/errors.js'
+import { DamagedError, isDamage } from '../../../../backend/src/graph/errors.js'
 import { canonicalRows } from '../../../../backend/src/index/canonical.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
@@ -99,7 +99,7 @@ function readable<Found>(read: () => Found): Found | 'damaged' {
   try {
     return read()
   } catch (error) {
-    if (error instanceof DamagedError || isCorrupt(error)) return 'damaged'
+    if (isDamage(error)) return 'damaged'
     throw error
   }
 }
@@ -121,7 +121,7 @@ async function checkIndex(log: LocalLog, options: FactCheckOptions): Promise<boo
     if (damageOf(filename) !== undefined) onDamage()
     else return await compareIndex(index, { ...options, log, derived })
   } catch (error) {
-    if (!isCorrupt(error)) throw error
+    if (!isDamage(error)) throw error
     onDamage()
   } finally {
     index.close()

@@ -1,13 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { mkdir, rename } from 'node:fs/promises'
+import { access, constants, mkdir, rename } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type Row, Sql, type SqlValue } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { isPurged, latestOf, nextOf, register } from '../../../../backend/src/facts/registers.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
+import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
+import { reasonOf } from '../../config/errors.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { syncFolder } from '../durable-file.js'
 import { OLD_STORE } from '../folder-lock.js'
@@ -33,7 +35,7 @@ const COPIED_FROM = 'copied from'
  * way. The copy has an id of its own, so that a gateway derives its index again, and higher scores than the log has by now: peers
  * may have passed those that it gives from here on. An interrupted copy is continued by the same command.
  *
- * @throws BackupError if there is no log, or the target holds one, or a fact is damaged; the reason of the signal.
+ * @throws BackupError if there is no log, or the target holds one, or is the store itself; what {@link readLog} throws; the reason of the signal.
  */
 export async function copyLog({ from, to, ...options }: CopyOptions): Promise<{ facts: number; id: string }> {
   const { log: target } = storeFiles(to)
@@ -42,7 +44,7 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<{ 
   if (existsSync(target) || existsSync(join(to, OLD_STORE)))
     throw new BackupError(`${to} holds a store already: choose an empty folder`)
   return await readLog(from, async (log, source) => {
-    await mkdir(to, { recursive: true })
+    await makeWritable(to)
     const part = join(to, 'log.db.part')
     const sql = new Sql(part)
     try {
@@ -53,12 +55,19 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<{ 
       await rename(part, target)
       await syncFolder(to)
       return copied
-    } catch (error) {
+    } finally {
       sql.close()
-      if (!(error instanceof DamagedError)) throw error
-      throw new BackupError(`${error.message}: see minetree check`, { cause: error })
     }
   })
+}
+
+async function makeWritable(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true })
+    await access(folder, constants.W_OK)
+  } catch (error) {
+    throw new BackupError(`cannot write to ${folder}: ${reasonOf(error)}`, { cause: error })
+  }
 }
 
 interface Copying extends Pick<CopyOptions, 'signal' | 'onProgress'> {
@@ -82,9 +91,7 @@ async function copyInto(
     sql.exec('begin')
     for (const fact of page) {
       if (!isSound(fact) && !isPurged(log, fact.key))
-        throw new BackupError(
-          `the ${FACT_NAMES[fact.kind]} ${Buffer.from(fact.key).toString('hex')} is damaged: see minetree check`,
-        )
+        throw new DamagedError(toHex(fact.key), FACT_NAMES[fact.kind])
       const { seq, kind, key, at } = fact
       const row = source.get('select length, body from log where seq = ?', seq)
       sql.run('insert into log values (?, ?, ?, ?, ?, ?)', seq, kind, key, at, row?.length, row?.body ?? null)

@@ -1,10 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
-import { isCorrupt } from '../../../../backend/src/graph/errors.js'
 import type { Writer } from '../../../../backend/src/writer/writer.js'
-import { reasonOf } from '../../config/errors.js'
 import type { IndexStatus, NodeIndex } from '../index-maintenance.js'
-import { RESTORE } from './folder.js'
 
 /** How long a start waits, in milliseconds, before the server listens and says how far the index is. */
 const PATIENCE = 2000
@@ -32,11 +29,8 @@ export class FactIndex implements NodeIndex {
    * @throws what the writer threw if it cannot be derived.
    */
   async open(): Promise<void> {
-    const complete = this.options.writer.opened.catch((cause: unknown) => {
-      const isDamage = (cause as { code?: unknown }).code === 'DAMAGED' || isCorrupt(cause)
-      throw isDamage ? new Error(`${reasonOf(cause)}: ${RESTORE}`, { cause }) : cause
-    })
     // A rebuild that fails later is logged by `start`.
+    const complete = this.options.writer.opened
     complete.catch(() => {})
     const over = new AbortController()
     const moment = sleep(PATIENCE, undefined, { ref: false, signal: over.signal }).catch(() => {})

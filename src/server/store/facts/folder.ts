@@ -2,7 +2,7 @@ import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
-import { isCorrupt } from '../../../../backend/src/graph/errors.js'
+import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { SCHEMA } from '../../../../backend/src/index/schema.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf, StartError } from '../../config/errors.js'
@@ -83,7 +83,7 @@ export function damageOf(file: string): string | undefined {
     const missing = INDEX_TABLES.filter((name) => !names.has(name))
     return names.size > 0 && missing.length > 0 ? `it lacks ${missing.join(', ')}` : undefined
   } catch (error) {
-    if (isCorrupt(error)) return reasonOf(error)
+    if (isDamage(error)) return reasonOf(error)
     throw error
   } finally {
     sql?.close()
@@ -95,7 +95,8 @@ const INDEX_TABLES = [...SCHEMA.matchAll(/create (?:unique )?(?:table|index) (\w
   ([, name = '']) => name,
 )
 
-function requireLog(folder: string): void {
+/** @throws BackupError if there is no log in the folder. */
+export function requireLog(folder: string): void {
   if (!existsSync(storeFiles(folder).log)) throw new BackupError(`there is no log of facts in ${folder}`)
 }
 
@@ -107,7 +108,7 @@ async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Resu
     sql = new Sql(filename)
     return await work(sql)
   } catch (error) {
-    if (isCorrupt(error))
+    if (isDamage(error))
       throw new BackupError(`${filename} is damaged, ${reasonOf(error)}: ${RESTORE}`, { cause: error })
     if (sql === undefined || isUnusable(error)) throw notOpened(folder, error)
     throw error
@@ -133,7 +134,9 @@ function clean(sql: Sql): void {
 }
 
 export function notOpened(folder: string, error: unknown): StartError {
-  return new StartError(`cannot open the store in ${folder}: ${reasonOf(error)}`, { cause: error })
+  const isClosed = (error as { code?: unknown }).code === 'SQLITE_CANTOPEN'
+  const reason = isClosed ? 'SQLite cannot open it: is the folder writable?' : reasonOf(error)
+  return new StartError(`cannot open the store in ${folder}: ${reason}`, { cause: error })
 }
 
 /** Whether SQLite could not open a file, or may not write to it. */

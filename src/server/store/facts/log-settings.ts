@@ -1,30 +1,61 @@
 import { FACT } from '../../../../backend/src/facts/log.js'
-import { nextOf, readRegisterFact, register } from '../../../../backend/src/facts/registers.js'
-import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { BackupError } from '../backup/backup-tables.js'
+import {
+  isRegisteredSetting,
+  nextOf,
+  readRegisterFact,
+  register,
+} from '../../../../backend/src/facts/registers.js'
+import { readUtf8, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { PROFILES } from '../../../../backend/src/protocol/profile.js'
+import { ConfigError, readConfig } from '../../config/config.js'
 import { raiseScores } from './copy-log.js'
 import { changeLog, readLog } from './folder.js'
 
-/** What can be set by hand: what its values look like. */
-const CHANGEABLE = new Map<string, [pattern: RegExp, says: string]>([
-  ['genesis', [/^[0-9a-f]{64}_\d{1,10}$/, 'an outpoint, as <txid>_<index>']],
-  ['DIFFICULTY', [/^\d{1,2}$/, 'a number of leading zero bits']],
-  ['NAME_MARKER', [/^.{1,255}$/su, 'up to 255 characters']],
-  ['NAME_TLD', [/^.{0,255}$/su, 'up to 255 characters']],
-  ['PROFILE', [/^\S{1,255}$/u, 'the content type of names']],
-  ['tracker', [/^(headers|tracker|scripts-only)$/, 'headers, tracker or scripts-only']],
-])
+/** What can be set by hand, and the text that the log keeps for a value, if that is valid. */
+const CHANGEABLE: Record<string, (value: string) => string | undefined> = {
+  genesis(value) {
+    const { deployment } = readConfig({ GENESIS: value })
+    return deployment && formatOutpoint(deployment.genesis)
+  },
+  DIFFICULTY: (value) => value && String(readConfig({ DIFFICULTY: value }).terms.difficulty),
+  NAME_MARKER: (value) => value && readUtf8(readConfig({ NAME_MARKER: value }).terms.marker),
+  NAME_TLD: (value) => value && readConfig({ NAME_TLD: value }).terms.tld,
+  PROFILE: (value) =>
+    oneOf(
+      'PROFILE',
+      value,
 
-/** @throws BackupError for what no start would take. */
-function assertChangeable({ name, value }: { name: string; value: string }): void {
-  const known = CHANGEABLE.get(name)
-  if (known === undefined)
-    throw new BackupError(`${name} cannot be set: these can be: ${[...CHANGEABLE.keys()].join(', ')}`)
-  const [pattern, says] = known
-  if (!pattern.test(value)) throw new BackupError(`${name} must be ${says}, not ${JSON.stringify(value)}`)
+      Object.values(PROFILES).map(({ nameContentType }) => nameContentType),
+    ),
+  tracker: (value) => oneOf('tracker', value, ['headers', 'tracker', 'scripts-only']),
 }
 
-/** What an index is derived by, as the log keeps it, and which is set. @throws BackupError if there is no log. */
+/** @throws ConfigError */
+function oneOf(name: string, value: string, values: readonly string[]): string {
+  if (values.includes(value)) return value
+  throw new ConfigError(`${name} must be ${values.join(' or ')}, not ${JSON.stringify(value)}`)
+}
+
+/** @throws ConfigError if there is no setting of that name. */
+export function assertSetting(name: string): void {
+  if (!isRegisteredSetting(name))
+    throw new ConfigError(
+      `a log has no setting ${JSON.stringify(name)}: it has ${Object.keys(CHANGEABLE).join(', ')}`,
+    )
+}
+
+/** The text that the log keeps for a value. @throws ConfigError for what no start would take. */
+function keptText({ name, value }: { name: string; value: string }): string {
+  assertSetting(name)
+  const read = Object.hasOwn(CHANGEABLE, name) ? CHANGEABLE[name] : undefined
+  if (read === undefined) throw new ConfigError(`${name} follows from the log, and cannot be set`)
+  const kept = read(value)
+  if (!kept && name !== 'NAME_TLD') throw new ConfigError(`${name} must not be empty`)
+  return kept ?? ''
+}
+
+/** What an index is derived by, as the log keeps it, and which is set. @throws what {@link readLog} throws. */
 export async function readSettings(folder: string): Promise<Map<string, string>> {
   return await readLog(folder, async (_log, sql) => {
     const [from, to] = ['', '\x7f'].map((end) => utf8(register.setting(end))) as [Uint8Array, Uint8Array]
@@ -46,16 +77,16 @@ export async function readSettings(folder: string): Promise<Map<string, string>>
  * Replaces a setting in a log: the next start derives the index again. Or raises its scores after it was restored by other means than
  * `minetree copy`.
  *
- * @throws BackupError if there is no such setting; what {@link changeLog} throws.
+ * @throws ConfigError for a value that no start would take; what {@link changeLog} throws.
  */
 export async function writeSetting(
   folder: string,
   change: { name: string; value: string } | 'restored',
 ): Promise<void> {
-  if (change !== 'restored') assertChangeable(change)
+  const text = change === 'restored' ? '' : keptText(change)
   await changeLog(folder, (log) => {
     if (change === 'restored') return raiseScores(log)
-    const fact = nextOf(log, register.setting(change.name), change.value)
+    const fact = nextOf(log, register.setting(change.name), text)
     if (fact !== undefined) log.insert(fact)
   })
 }

@@ -6,7 +6,7 @@ import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { completeIndex, type DeriveOptions, lockBuild } from './build-index.js'
-import { changeLog, damageOf, removeIndexes } from './folder.js'
+import { changeLog, damageOf, removeIndexes, requireLog } from './folder.js'
 
 /** What was dropped. */
 export interface Pruned {
@@ -40,6 +40,7 @@ export interface PruneOptions extends DeriveOptions {
 export async function prune({ keepsNames, now = Date.now(), ...options }: PruneOptions): Promise<Pruned> {
   const { dataDir } = options.config
   const { index, log: logFile } = storeFiles(dataDir)
+  requireLog(dataDir)
   // An index that is being built would keep what is dropped.
   const unlockBuild = lockBuild(dataDir)
   let dropped: Candidate[] = []

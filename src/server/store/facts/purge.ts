@@ -10,7 +10,7 @@ import {
   register,
 } from '../../../../backend/src/facts/registers.js'
 import { Pending, State } from '../../../../backend/src/facts/state.js'
-import { DamagedError, isCorrupt } from '../../../../backend/src/graph/errors.js'
+import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { CHUNK_BYTES } from '../../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
@@ -119,8 +119,7 @@ class Purge {
       for (const { output } of found) overwriteContent(output)
       if (found.length > 0) this.replace(key, body)
     } catch (error) {
-      const isDamage = error instanceof DamagedError || error instanceof TransactionError || isCorrupt(error)
-      if (!isDamage) throw error
+      if (!isDamage(error) && !(error instanceof TransactionError)) throw error
       purged.unread.push(txid)
     }
   }
