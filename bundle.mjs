@@ -25,7 +25,7 @@ const MODULES = ['src/mining/search/search-worker.ts']
 const START = 'src/cli/start.ts'
 
 /** Left to npm, and loaded when they are needed: binaries, and libraries that few processes load. */
-const INSTALLED = ['libsql', 'mongodb', 'mysql2', 'pino-pretty', 'undici']
+const INSTALLED = ['knex', 'libsql', 'mongodb', 'mysql2', 'pino-pretty', 'undici']
 
 /** What libraries load and nothing here uses, by the files that load it, and what is there instead. */
 const UNUSED = [
@@ -33,15 +33,7 @@ const UNUSED = [
   { from: /\/express\/lib\//, path: /^body-parser$/, contents: 'module.exports = {}' },
   // Messages are in English.
   { from: /\/zod\/v4\//, path: /locales\/index\.js$/, contents: 'export {}' },
-  // The store is SQLite or MySQL.
-  {
-    from: /\/knex\/lib\/dialects\//,
-    path: /^\.\/(?:cockroachdb|mariadb|mssql|oracle|oracledb|pgnative|postgres|redshift)$/,
-    contents: 'throw new Error("this dialect is not in the bundle")',
-  },
 ]
-/** Drivers that knex would load, and that this program replaces. */
-const REPLACED = ['better-sqlite3', 'mysql', 'sqlite3']
 
 const leaveOut = {
   name: 'leave out',
@@ -52,7 +44,7 @@ const leaveOut = {
       )
     onLoad({ filter: /.*/, namespace: 'unused' }, ({ path }) => ({ contents: UNUSED[path].contents }))
     // Each in a module of its own: imports of what is outside a bundle would all run at its start.
-    onResolve({ filter: new RegExp(`^(?:${INSTALLED.join('|')})$`) }, ({ path, namespace }) =>
+    onResolve({ filter: new RegExp(`^(?:${INSTALLED.join('|')})(?:/|$)`) }, ({ path, namespace }) =>
       namespace === 'installed' ? { path, external: true } : { path, namespace: 'installed' },
     )
     onLoad({ filter: /.*/, namespace: 'installed' }, ({ path }) => ({
@@ -66,7 +58,7 @@ async function bundle(entryPoints, outdir, options) {
   const { metafile } = await build({
     ...{ absWorkingDir: ROOT, entryPoints, outdir, entryNames: '[name]', logLevel: 'warning' },
     ...{ bundle: true, platform: 'node', target: 'node20.12', legalComments: 'none', metafile: true },
-    ...{ external: REPLACED, plugins: [leaveOut], ...options },
+    ...{ plugins: [leaveOut], ...options },
   })
   return Object.keys(metafile.inputs)
 }
