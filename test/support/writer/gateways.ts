@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../backend/src/facts/local-log.js'
+import { FACT } from '../../../backend/src/facts/log.js'
 import type { SharedLog } from '../../../backend/src/facts/shared-log.js'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
@@ -10,7 +11,8 @@ import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { applyNext, openIndex } from '../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { SharedWriter } from '../../../backend/src/writer/shared-writer.js'
-import { FakeChain } from '../protocol/fake-chain.js'
+import { recordOf } from '../protocol/block.js'
+import { FakeChain, type FakeTransaction } from '../protocol/fake-chain.js'
 
 /** Longer than any test: gateways follow when they are told. */
 const NEVER = 2 ** 30
@@ -49,13 +51,21 @@ export class Gateways {
   }
 
   /** The index of each gateway, once it has followed, and that of a node alone which is given the same facts. */
-  async indexes(): Promise<Record<string, string[]>[]> {
+  private async indexes(): Promise<Record<string, string[]>[]> {
     for (const { writer } of this.all) await writer.follow()
     return this.all.flatMap(({ folder }) => [indexIn(folder), this.rebuilt(folder)])
   }
 
+  /** Expects all gateways to have the index of one that is alone, and the same that is pending. */
+  async expectEqual(): Promise<void> {
+    const [first, ...others] = await this.indexes()
+    for (const other of others) expect(other).toEqual(first)
+    const [pending, ...more] = this.pending()
+    for (const other of more) expect(other).toEqual(pending)
+  }
+
   /** What is pending at each gateway and counts, in the order in which it came, and what is held. */
-  pending(): string[][] {
+  private pending(): string[][] {
     return this.all.map(({ folder }) =>
       [
         ...read(folder, 'select * from pending where waiting = 0 order by arrived'),
@@ -63,6 +73,20 @@ export class Gateways {
         ...read(folder, 'select * from held order by txid'),
       ].map(({ arrived, ...row }) => JSON.stringify(row)),
     )
+  }
+
+  /** What a gateway has, by txid. */
+  found({ folder }: Gateway): Record<'facts' | 'pending' | 'held' | 'active', string[]> {
+    const txids = (rows: ReturnType<Sql['all']>): string[] => rows.map(({ txid }) => txid.toString('hex'))
+    const index = new Sql(storeFiles(folder).index)
+    const active = txids(index.all('select txid from tx where active = 1 and seq is not null'))
+    index.close()
+    return {
+      active,
+      facts: txids(read(folder, `select key as txid from log where kind = ${FACT.transaction} order by seq`)),
+      pending: txids(read(folder, 'select txid from pending')),
+      held: txids(read(folder, 'select txid from held')),
+    }
   }
 
   async close(): Promise<void> {
@@ -85,6 +109,15 @@ export class Gateways {
   }
 }
 
+/** Submits a transaction with those that it is built on. Returns whether it counts. */
+export async function submit({ writer }: Gateway, transactions: FakeTransaction[]): Promise<boolean> {
+  const { lost } = await writer.record(
+    transactions.map((each) => recordOf(each)),
+    { subjects: transactions.slice(0, 1).map(({ txid }) => txid), keepLost: { client: 'aa' } },
+  )
+  return lost.length === 0
+}
+
 /** What a statement finds in the copy of the log of a gateway. */
 export function read(folder: string, statement: string): ReturnType<Sql['all']> {
   const sql = new Sql(storeFiles(folder).log)
@@ -93,7 +126,7 @@ export function read(folder: string, statement: string): ReturnType<Sql['all']> 
   return rows
 }
 
-export function indexIn(folder: string): Record<string, string[]> {
+function indexIn(folder: string): Record<string, string[]> {
   const sql = new Sql(storeFiles(folder).index)
   const rows = canonicalRows(sql, { scores: true })
   sql.close()

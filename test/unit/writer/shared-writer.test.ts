@@ -5,7 +5,8 @@ import { MemoryLog, type MemoryRows } from '../../support/facts/memory-log.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 import { Random } from '../../support/random.js'
-import { type Gateway, Gateways, read } from '../../support/writer/gateways.js'
+import { type Gateway, Gateways, read, submit } from '../../support/writer/gateways.js'
+import { raceFor } from '../../support/writer/races.js'
 
 let rows: MemoryRows
 let gateways: Gateways
@@ -15,42 +16,29 @@ beforeEach(() => {
 })
 afterEach(() => gateways.close())
 
-/** What is pending, but for its place. */
 async function open(): Promise<Gateway & { log: MemoryLog }> {
   const log = new MemoryLog(rows)
   return { log, ...(await gateways.add(log)) }
 }
 
 type Coin = [transaction: FakeTransaction, vout?: number]
-const one = { satoshis: 1, lockingScript: p2pkh(1) }
 
-function spend(coins: Coin[], outputs = [one]): FakeTransaction {
+function spend(coins: Coin[], seed = 1): FakeTransaction {
   return gateways.chain.spend({
     inputs: coins.map(([transaction, vout = 0]) => ({ transaction, vout })),
-    outputs,
+    outputs: [{ satoshis: 1, lockingScript: p2pkh(seed) }],
   })
 }
 
 function inscribe(coins: Coin[], text: string): FakeTransaction {
   const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
-  return spend(coins, [{ satoshis: 1, lockingScript }])
+  return gateways.chain.spend({
+    inputs: coins.map(([transaction, vout = 0]) => ({ transaction, vout })),
+    outputs: [{ satoshis: 1, lockingScript }],
+  })
 }
 
-/** Submits a transaction with those that it is built on. Returns whether it counts. */
-async function submit({ writer }: Gateway, [subject, ...along]: FakeTransaction[]): Promise<boolean> {
-  const { lost } = await writer.record(
-    [subject, ...along].map((each) => recordOf(each as FakeTransaction)),
-    { subjects: [subject?.txid ?? ''], keepLost: { client: 'aa' } },
-  )
-  return lost.length === 0
-}
-
-async function expectEqual(): Promise<void> {
-  const [first, ...others] = await gateways.indexes()
-  for (const other of others) expect(other).toEqual(first)
-  const [pending, ...more] = gateways.pending()
-  for (const other of more) expect(other).toEqual(pending)
-}
+const expectEqual = (): Promise<void> => gateways.expectEqual()
 
 const facts = (): FakeTransaction['txid'][] =>
   rows.rows.filter(({ kind }) => kind === FACT.transaction).map(({ key }) => Buffer.from(key).toString('hex'))
@@ -184,68 +172,11 @@ describe.each([1, 2, 3, 4, 5, 6])('random histories of three gateways at once, %
   test('give one index, and exactly one of those that spend a coin is answered 200', async () => {
     const random = new Random(seed)
     const all = [await open(), await open(), await open()]
-    const pick = <Value>(values: readonly Value[]): Value => values[random.below(values.length)] as Value
     for (const { log } of all)
       log.onTheWay = async () => {
         for (let turns = random.below(4); turns > 0; turns--) await nextTurn()
       }
-    const coins: FakeTransaction[] = []
-    const unknown = new Set<FakeTransaction>()
-    const make = (spent: FakeTransaction[]): FakeTransaction =>
-      random.below(2) === 0
-        ? spend(
-            spent.map((each) => [each]),
-            [{ satoshis: 1, lockingScript: p2pkh(random.below(1e9)) }],
-          )
-        : inscribe(
-            spent.map((each) => [each]),
-            String(random.below(1e9)),
-          )
-    for (let round = 0; round < 25; round++) {
-      const happening: Promise<unknown>[] = []
-      // Some are unknown until a spender brings them along.
-      for (let count = random.below(3); count >= 0; count--) {
-        const made = make([])
-        coins.push(made)
-        if (random.below(3) === 0) unknown.add(made)
-        else happening.push(submit(pick(all), [made]))
-      }
-      if (random.below(3) === 0) await Promise.all(happening.splice(0))
-      const races: { spenders: FakeTransaction[]; answers: Promise<boolean>[] }[] = []
-      for (let count = random.below(3); count >= 0 && coins.length > 2; count--) {
-        const contested = Array.from({ length: 1 + random.below(3) }, () =>
-          coins.splice(random.below(coins.length), 1),
-        ).flat()
-        const spenders = Array.from({ length: 2 + random.below(2) }, () =>
-          // All spend the first of them.
-          make(contested.filter((_, index) => index === 0 || random.below(2) === 0)),
-        )
-        const answers = spenders.map((spender) =>
-          submit(pick(all), [spender, ...contested.filter(() => random.below(2) === 0)]),
-        )
-        races.push({ spenders, answers })
-        happening.push(...answers)
-      }
-      if (random.below(4) === 0) {
-        const subject = { kind: 'content', value: 'ab'.repeat(32), reason: `${round}`, since: round } as const
-        happening.push(pick(all).writer.block(subject), pick(all).writer.block({ ...subject, reason: 'b' }))
-      }
-      await Promise.all(happening)
-      for (const { spenders, answers } of races) {
-        const counted = await Promise.all(answers)
-        expect(counted.filter(Boolean)).toHaveLength(1)
-        coins.push(spenders[counted.indexOf(true)] as FakeTransaction)
-      }
-      if (random.below(3) === 0) {
-        const proven = pick(coins)
-        await pick(all).writer.record([recordOf(proven, 100 + round)])
-      }
-      if (random.below(3) === 0) {
-        const status = random.below(3) === 0 ? 'rejected' : 'seen'
-        const chosen = coins.splice(random.below(coins.length), 1)
-        for (const { txid } of chosen) await pick(all).writer.sightings([{ txid, status }])
-      }
-    }
+    await raceFor(25, { gateways, random })
     await expectEqual()
   })
 })
