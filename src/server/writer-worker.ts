@@ -1,8 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { LocalWriter } from '../../backend/src/writer/local-writer.js'
 import { serveWriter } from '../../backend/src/writer/thread.js'
 import type { Config } from './config/config.js'
-import type { WriterData } from './store/start-writer.js'
+import { openWriter, type WriterPlace } from './store/open-writer.js'
 import { admissionOptions } from './submission/admission-options.js'
 
 /**
@@ -11,9 +10,10 @@ import { admissionOptions } from './submission/admission-options.js'
  */
 const port = parentPort
 if (port === null) throw new Error('writer-worker runs in a worker thread only')
-const { folder } = workerData as WriterData
-const writer = new LocalWriter({ folder })
-serveWriter(writer, port, {
-  deriveBy: (config) => writer.deriveBy(admissionOptions(config as Config)),
-  onClosed: () => port.close(),
-})
+// What it cannot open ends the thread with the reason.
+void openWriter(workerData as WriterPlace).then((writer) =>
+  serveWriter(writer, port, {
+    deriveBy: (config) => writer.deriveBy(admissionOptions(config as Config)),
+    onClosed: () => port.close(),
+  }),
+)

@@ -2,14 +2,9 @@ import { type MessagePort, Worker } from 'node:worker_threads'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
-import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
 import type { Config } from '../config/config.js'
-
-export interface WriterData {
-  /** Where the files of the store are. */
-  folder: string
-}
+import { openWriter, type WriterPlace } from './open-writer.js'
 
 /** The heap of that thread: a transaction of many outputs takes most. If it runs out, the thread ends, and not the process. */
 const MAX_HEAP_MIB = 1024
@@ -33,21 +28,22 @@ const LASTING = 60_000
  * @param options.onEnd Called each time that the thread ends by itself. `isFinal`: it is not started again, as it ended within a
  * minute; nothing can be written any more.
  */
-export async function startWriter(options: {
-  folder: string
-  worker?: URL | undefined
-  onEnd: (cause: unknown, end: { isFinal: boolean }) => void
-}): Promise<StartedWriter> {
-  const { folder, worker, onEnd } = options
+export async function startWriter(
+  options: WriterPlace & {
+    worker?: URL | undefined
+    onEnd: (cause: unknown, end: { isFinal: boolean }) => void
+  },
+): Promise<StartedWriter> {
+  const { folder, shared, worker, onEnd } = options
   if (worker === undefined) {
-    const writer = new LocalWriter({ folder })
+    const writer = await openWriter({ folder, shared })
     return { writer, deriveBy: (admission) => writer.deriveBy(admission), share: () => undefined }
   }
   let settings: Config | undefined
   let startedAt = Number.NEGATIVE_INFINITY
   const start = (): Worker => {
     const thread = new Worker(worker, {
-      workerData: { folder } satisfies WriterData,
+      workerData: { folder, shared } satisfies WriterPlace,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     })
     let cause: unknown = new Error('the thread of the writer has ended')

@@ -1,0 +1,58 @@
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import { type Environment, treeOf, useServers } from '../../support/server/test-server.js'
+import { eventually } from '../../support/server/waiting.js'
+import { onEachSharedEngine } from '../../support/storage/databases.js'
+
+// Several servers over one log, each with an index of its own.
+
+onEachSharedEngine('gateways over a log in', (databases) => {
+  const { start } = useServers()
+
+  async function settings({ deployment }: FakeChain): Promise<Environment> {
+    return { ...treeOf(deployment), ...(await databases.settings()), SHARED_FACTS: '1' }
+  }
+
+  test('what one admits, all answer, and a new one too', async () => {
+    const chain = new FakeChain()
+    const env = await settings(chain)
+    const [one, two] = await Promise.all([start(env), start(env)])
+    expect((await one.submit(beefOf(chain.genesis))).status).toBe(200)
+    const mint = chain.mint('a')
+    await eventually(async () => {
+      expect((await two.ask('/svc/names/mine/a')).json).toMatchObject({ domain: '' })
+    })
+    expect((await two.submit(beefOf(mint))).status).toBe(200)
+    const origin = { status: 200, json: { name: 'a', outpoint: mint.outpoint(2) } }
+    await eventually(async () => expect(await one.ask('/svc/names/origin/a')).toMatchObject(origin))
+    const body = utf8('a body')
+    const note = chain.inscribe({ contentType: 'text/plain', body })
+    expect((await one.submit(beefOf(note), ['tm_ordinals'])).status).toBe(200)
+    const content = `/content/${note.outpoint(0)}`
+    await eventually(async () => expect((await two.ask(content)).status).toBe(200))
+    const three = await start(env)
+    expect(await three.ask('/svc/names/origin/a')).toMatchObject(origin)
+    expect((await three.ask(content)).body).toEqual(Buffer.from(body))
+  })
+
+  test('of double spends sent to all at once, one is admitted', async () => {
+    const chain = new FakeChain()
+    const env = await settings(chain)
+    const hosts = await Promise.all([start(env), start(env), start(env)])
+    const coins = Array.from({ length: 6 }, () =>
+      chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] }),
+    )
+    for (const coin of coins) {
+      const beefs = hosts.map((_, at) => {
+        const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(`${at}`) })
+        const inputs = [{ transaction: coin, vout: 0 }]
+        const spend = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+        return beefOf(spend, { proven: false, with: [coin] })
+      })
+      const answers = await Promise.all(
+        hosts.map((host, at) => host.submit(beefs[at] ?? new Uint8Array(), ['tm_ordinals'])),
+      )
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
+    }
+  })
+})
