@@ -57,6 +57,8 @@ export interface AppOptions {
   ancestors?: MissingAncestors
   /** Whether the index matches the admitted set; by default, it does. */
   index?: () => IndexStatus
+  /** See `GatesOptions`. */
+  position?: (() => number) | undefined
   /** The parts that know the chain and follow it, for `/health`. */
   chain?: ChainParts
   /** How far the tree of names was followed; by default, nothing is followed. */
@@ -76,7 +78,7 @@ export function createApp(options: AppOptions): App {
   const { progress = NOTHING_FOLLOWED } = options
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
-  const gates = createGates({ limits, index })
+  const gates = createGates({ limits, index, position: options.position })
   const {
     app,
     bodies,

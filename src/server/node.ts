@@ -30,6 +30,8 @@ export interface Node extends Pick<NodeStore, 'graph' | 'caches' | 'writing'> {
   shareWriter(): MessagePort | undefined
   /** Whether other processes may write to the database. */
   isShared: boolean
+  /** How far the index has come in a log that several gateways share. */
+  position: (() => number) | undefined
   close(): Promise<void>
 }
 
@@ -82,6 +84,7 @@ export async function openNode({
     return {
       ...opened,
       ...{ config, store: stores.graph, overlay, maintenance: index, ancestors, shareWriter, isShared },
+      position: stores.position,
       close,
     }
   } catch (error) {

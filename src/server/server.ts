@@ -133,6 +133,7 @@ export async function startServer({
     ping: () => node.graph.ping(),
     readiness,
     index: () => node.maintenance.status,
+    position: node.position,
     metrics,
     ...{ chain, progress },
     port: () => port,

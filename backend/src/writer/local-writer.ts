@@ -268,7 +268,7 @@ export class LocalWriter implements Writer {
     this.queue.release()
   }
 
-  private report(status: WriterStatus): void {
+  protected report(status: WriterStatus): void {
     this.progress = status
     for (const listener of this.listeners) listener(status)
   }

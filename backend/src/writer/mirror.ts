@@ -37,12 +37,18 @@ create temp trigger if not exists held_deleted after delete on main.held
 const CAPTURED =
   'select subject, txid, max(is_new) as is_new from captured group by subject, txid order by min(place)'
 
+const MOVE = 'update pending set arrived = (select max(arrived) + 1 from pending) where txid = ?'
+
 /** A change of what is pending or held. */
 interface Change {
+  txid: Uint8Array
   /** Undefined if other gateways know it already, or need not know. As of registers, the highest number of a subject counts. */
   row?: NewRow
   /** The keys of earlier ones whose bytes nobody needs any more. */
   replaces: Uint8Array[]
+  /** Whether it becomes pending for other gateways by this, and whether it was so here before. */
+  isAdded?: boolean
+  isMoved?: boolean
 }
 
 /**
@@ -205,9 +211,13 @@ export class Mirror {
   }
 
   private changes(): Change[] {
-    return this.options.logFile
+    const changes = this.options.logFile
       .all(CAPTURED)
       .map(({ subject, txid, is_new }) => this.changeOf(subject, txid, is_new === 1))
+    // What was refused here, and counts now, comes for all others behind what they have.
+    if (changes.some(({ isMoved }) => isMoved))
+      for (const { isAdded, txid } of changes) if (isAdded) this.options.logFile.run(MOVE, txid)
+    return changes
   }
 
   private changeOf(table: 'pending' | 'held', key: Buffer, isNew: boolean): Change {
@@ -215,19 +225,22 @@ export class Mirror {
     const subject = `${table} ${toHex(key)}`
     const { n, isThere } = this.latest(subject)
     const row = logFile.get(`select * from ${table} where txid = ?`, key)
-    const change = (body: Uint8Array): Pick<Change, 'row'> => ({
-      row: { kind: CHANGE, key: changeKey(subject, n + 1), body },
+    const change = (body: Uint8Array): Pick<Change, 'txid' | 'row'> => ({
+      ...{ txid: key, row: { kind: CHANGE, key: changeKey(subject, n + 1), body } },
     })
     if (row === undefined) {
       const replaces = Array.from({ length: n }, (_, index) => changeKey(subject, index + 1))
       // A fact says as much.
       const isSaid = !isThere || log.has(FACT.transaction, key)
-      return { replaces, ...(!isSaid && change(EMPTY)) }
+      return { txid: key, replaces, ...(!isSaid && change(EMPTY)) }
     }
     if (table === 'held') return { replaces: [], ...change(writeChange(heldHead(row), row.beef)) }
-    if (!isThere && row.waiting === 1) return { replaces: [] }
-    const bytes = isThere && !isNew ? EMPTY : row.raw
-    return { replaces: [], ...change(writeChange(pendingHead(row), bytes)) }
+    if (!isThere && row.waiting === 1) return { txid: key, replaces: [] }
+    const isAdded = isNew || !isThere
+    return {
+      ...change(writeChange(pendingHead(row), isAdded ? row.raw : EMPTY)),
+      ...{ replaces: [], isAdded, isMoved: isAdded && !isNew },
+    }
   }
 
   /** The number of the last change of a subject, and whether it is there after that. */

@@ -8,9 +8,12 @@ import { steadyTime } from '../protocol/monotonic.js'
 import { LocalWriter } from './local-writer.js'
 import { firstFact, Mirror } from './mirror.js'
 import type { Outcome, Task } from './queue.js'
+import type { WriterStatus } from './writer.js'
 
 /** How often a gateway that writes nothing asks what others have written, in milliseconds. */
 const POLL = 200
+/** How often it is reported that the log is heard, in milliseconds. */
+const REPORT = 1000
 /** For how long after a write of others one expects more of them, in milliseconds. */
 const COMPANY = 5000
 
@@ -34,8 +37,9 @@ export class SharedWriter extends LocalWriter {
   private readonly poll: number
   private polling: NodeJS.Timeout | undefined
   private admission: AdmissionOptions | undefined
-  /** When the log was read to its end for the last time, and when others wrote. */
-  private readAt = Number.NEGATIVE_INFINITY
+  /** When the log was read to its end for the last time, when that was reported, and when others wrote. */
+  private heardAt = 0
+  private reportedAt = 0
   private othersAt = Number.NEGATIVE_INFINITY
   /** Until when others go first: this one has just written. */
   private othersUntil = 0
@@ -65,11 +69,6 @@ export class SharedWriter extends LocalWriter {
     }
     writer.schedule()
     return writer
-  }
-
-  /** For how many milliseconds nothing was heard of the log. */
-  get age(): number {
-    return steadyTime() - this.readAt
   }
 
   /** Applies what others have written by now. */
@@ -188,7 +187,7 @@ export class SharedWriter extends LocalWriter {
   private async read(): ReturnType<Mirror['read']> {
     try {
       const read = await this.mirror.read()
-      if (read.isLast) this.readAt = steadyTime()
+      if (read.isLast) this.hear()
       return read
     } catch (error) {
       if (!(error instanceof OtherLogError) || this.current === undefined) throw error
@@ -197,6 +196,16 @@ export class SharedWriter extends LocalWriter {
       if (this.admission !== undefined) this.deriveBy(this.admission)
       throw new StoreUnavailableError(error)
     }
+  }
+
+  private hear(): void {
+    this.heardAt = steadyTime()
+    if (this.heardAt - this.reportedAt >= REPORT) this.report(this.status)
+  }
+
+  protected override report({ state, done }: WriterStatus): void {
+    this.reportedAt = this.heardAt
+    super.report({ state, done, heardAt: this.heardAt })
   }
 
   private startOver(): void {

@@ -53,6 +53,8 @@ export interface WriterStatus {
   state: 'rebuilding' | 'equal'
   /** How much of the log the index has: 0 to 1. */
   done: number
+  /** Of a log that others write, too: when it was last read to its end (`steadyTime`). */
+  heardAt?: number
 }
 
 /**

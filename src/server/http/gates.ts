@@ -9,6 +9,7 @@ import { whileReceiving } from '../../gateway/http/request-body.js'
 import { crossOrigin } from '../../gateway/http/security-headers.js'
 import type { Limits } from '../config/limits.js'
 import { type IndexStatus, incompleteError } from '../store/index-maintenance.js'
+import { logPosition } from './log-position.js'
 import { setRateHeaders } from './rate-headers.js'
 import { RequestCounts } from './request-counts.js'
 
@@ -52,6 +53,8 @@ export function isOverlayPath(path: string): boolean {
 export interface GatesOptions {
   limits: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead' | 'maxClientReads'>
   index: () => IndexStatus
+  /** How far this gateway knows a log that others write, too. */
+  position?: (() => number) | undefined
 }
 
 /** What a request passes before a route: each gate is a single handler, as Express takes as long to find a handler. */
@@ -76,7 +79,7 @@ export interface Gates {
  *
  * A client is what {@link clientKey} returns. A program on this machine that connects without a proxy is not limited.
  */
-export function createGates({ limits, index }: GatesOptions): Gates {
+export function createGates({ limits, index, position }: GatesOptions): Gates {
   const { readRate, submissionRate, transactionsPerRead, maxClientReads } = limits
   const rate = limiter({ identifier: 'reads', rate: readRate, transactionsPerRead })
   const concurrency = clientConcurrency(maxClientReads, clientKey)
@@ -87,7 +90,12 @@ export function createGates({ limits, index }: GatesOptions): Gates {
     })
   const submissions = limiter({ identifier: 'submissions', rate: submissionRate })
   const cors = crossOrigin()
-  const unlessRebuilding: RequestHandler = (_request, _response, next) => next(incompleteError(index()))
+  const wait = position && logPosition(position)
+  const unlessRebuilding: RequestHandler = (request, response, next) => {
+    const error = incompleteError(index())
+    if (error !== undefined || wait === undefined) next(error)
+    else wait(request, response, next)
+  }
   const limitedReads: RequestHandler = (request, response, next) => {
     if (isLocal(request)) {
       unlessRebuilding(request, response, next)

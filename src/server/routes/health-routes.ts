@@ -83,11 +83,18 @@ function healthShape(ready: boolean) {
     reasons: z.record(z.string(), z.string()).describe('Why it is not ready, by the part of the host.'),
     index: z
       .strictObject({
-        state: z.enum(['comparing', 'rebuilding', 'equal', 'unequal'] satisfies IndexStatus['state'][]),
+        state: z.enum([
+          'comparing',
+          'rebuilding',
+          'equal',
+          'unequal',
+          'behind',
+          'stale',
+        ] satisfies IndexStatus['state'][]),
         done: z.number().min(0).max(1).describe('How much of it is done.'),
       })
       .describe(
-        'Whether the index is known to match the admitted set. While it is `rebuilding`, nothing else is answered.',
+        'Whether the index is known to match the admitted set. While it is `rebuilding` or `stale`, nothing else is answered.',
       ),
     service: z
       .strictObject({

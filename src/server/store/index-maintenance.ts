@@ -10,8 +10,11 @@ import { NotReadyError } from '../../gateway/http/errors.js'
 
 /** What is known of the index compared with the admitted set. */
 export interface IndexStatus {
-  /** Being compared, being rebuilt, known to match, or known to differ. */
-  state: 'comparing' | 'rebuilding' | 'equal' | 'unequal'
+  /**
+   * Being compared, being rebuilt, known to match, or known to differ; of a log that others write, too: not heard of for a while, or
+   * for long.
+   */
+  state: 'comparing' | 'rebuilding' | 'equal' | 'unequal' | 'behind' | 'stale'
   /** The share of the comparison or the rebuild that is done, from 0 to 1. */
   done: number
 }
@@ -278,10 +281,11 @@ export function assertComplete(status: IndexStatus): void {
   if (error !== undefined) throw error
 }
 
-/** The answer while the index is rebuilt; undefined at any other time. */
+/** The answer while the index is rebuilt, or may lack what others have written; undefined at any other time. */
 export function incompleteError(status: IndexStatus): NotReadyError | undefined {
   const reason = notReadyReason(status)
-  return status.state === 'rebuilding' && reason !== undefined ? new NotReadyError(reason) : undefined
+  const isWrong = status.state === 'rebuilding' || status.state === 'stale'
+  return isWrong && reason !== undefined ? new NotReadyError(reason) : undefined
 }
 
 /** Why a host is not ready, if its index is not known to be equal to the admitted set. */
@@ -290,5 +294,6 @@ export function notReadyReason({ state, done }: IndexStatus): string | undefined
   if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
   if (state === 'rebuilding') return `rebuilding the index: ${left}`
   if (state === 'unequal') return 'the index does not match the admitted set; will retry'
+  if (state === 'behind' || state === 'stale') return 'the log cannot be read'
   return undefined
 }

@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs'
+import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
@@ -19,6 +20,10 @@ import { NoLock } from './write-lock.js'
 /** The exit code of a process whose store cannot be opened: `docs/cli.md`. */
 const ENDED = 5
 
+const CURSOR = "select value from meta where name = 'cursor'"
+/** Where in `DATA_DIR` a gateway keeps its copy of a log that others share, and its index. */
+const GATEWAY = 'gateway'
+
 export interface FactStoreOptions {
   onReorg: (transactions: number) => void
   logger: Logger
@@ -34,10 +39,12 @@ export interface FactStoreOptions {
  * @throws as `lockFolder`, and what SQLite throws.
  */
 export async function openFacts(
-  { dataDir }: Pick<Config, 'dataDir'>,
+  { dataDir, knexUrl, mongoUrl }: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl'>,
   { onReorg, logger, writerThread, writerPort }: FactStoreOptions,
 ): Promise<Stores> {
-  const unlock = writerPort === undefined ? await lockFolder(dataDir) : (): void => {}
+  const shared = (knexUrl ?? mongoUrl) === undefined ? undefined : { knexUrl, mongoUrl }
+  const folder = shared ? join(dataDir, GATEWAY) : dataDir
+  const unlock = writerPort === undefined ? await lockFolder(folder) : (): void => {}
   let started: StartedWriter | undefined
   let reader: Reader | undefined
   const close = async (): Promise<void> => {
@@ -55,12 +62,12 @@ export async function openFacts(
     process.exit(ENDED)
   }
   try {
-    if (writerPort === undefined) removeDamaged(storeFiles(dataDir).index, logger)
+    if (writerPort === undefined) removeDamaged(storeFiles(folder).index, logger)
     started = writerPort
       ? throughPort(writerPort)
-      : await startWriter({ folder: dataDir, worker: writerThread, onEnd })
+      : await startWriter({ folder, shared, worker: writerThread, onEnd })
     const { writer, deriveBy, share } = started
-    const reading = new Reader(storeFiles(dataDir), () => writer.commits.value)
+    const reading = new Reader(storeFiles(folder), () => writer.commits.value)
     reader = reading
     const graph = new FactStore({ reader, writer, onReorg })
     const { held, ancestors } = graph
@@ -71,6 +78,7 @@ export async function openFacts(
       ...{ graph, held, ancestors, shareWriter: share, close },
       writeLock: new NoLock(),
       isShared: false,
+      position: shared && (() => Number(reading.single((sql) => sql.get(CURSOR))?.value ?? 0)),
       async forNode({ maxBytes }) {
         const answers = new Responses(reading, maxBytes / 2)
         const bodies = new Bodies(maxBytes / 2)

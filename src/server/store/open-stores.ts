@@ -27,13 +27,13 @@ export async function openStores(
     writerPort?: MessagePort | undefined
   },
 ): Promise<Stores> {
-  const { knexUrl, mongoUrl } = config
+  const { knexUrl, mongoUrl, sharesFacts } = config
   // Loaded lazily: drivers take a while, and most hosts do not use them.
-  if (mongoUrl !== undefined) {
+  if (mongoUrl !== undefined && !sharesFacts) {
     const { openMongo } = await import('./open-mongo.js')
     return await openMongo({ url: mongoUrl, onReorg, isWatched: !isSecond })
   }
-  if (knexUrl !== undefined) {
+  if (knexUrl !== undefined && !sharesFacts) {
     const { openMysqlStores } = await import('./open-mysql.js')
     return openMysqlStores({ url: knexUrl, onReorg })
   }

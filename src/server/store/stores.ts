@@ -28,6 +28,8 @@ export interface Stores {
   writeLock: WriteLock
   /** Whether other processes may write to it, too. */
   isShared: boolean
+  /** How far the index has come in a log that several gateways share. */
+  position?: (() => number) | undefined
   /** Opens it for the main thread of a node, which keeps answers in memory and makes the index complete. */
   forNode(options: { maxBytes: number; logger: Logger }): Promise<NodeStore>
   /**

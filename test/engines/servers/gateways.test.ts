@@ -55,4 +55,20 @@ onEachSharedEngine('gateways over a log in', (databases) => {
       expect(answers.map(({ status }) => status).sort()).toEqual([200, 409, 409])
     }
   })
+
+  test('a read that knows a position of the log waits for it', async () => {
+    const chain = new FakeChain()
+    const env = await settings(chain)
+    const [one, two] = await Promise.all([start(env), start(env)])
+    expect((await one.submit(beefOf(chain.genesis))).status).toBe(200)
+    for (let count = 0; count < 5; count++) {
+      const note = chain.inscribe({ contentType: 'text/plain', body: utf8(`note ${count}`) })
+      const { status, headers } = await one.submit(beefOf(note), ['tm_ordinals'])
+      expect([status, headers['x-log-position']]).toEqual([200, expect.stringMatching(/^\d+$/)])
+      const position = { 'X-Log-Position': String(headers['x-log-position']) }
+      const read = await two.ask(`/content/${note.outpoint(0)}`, { headers: position })
+      expect([read.status, read.body.toString()]).toEqual([200, `note ${count}`])
+      expect(Number(read.headers['x-log-position'])).toBeGreaterThanOrEqual(Number(headers['x-log-position']))
+    }
+  })
 })

@@ -168,15 +168,21 @@ test('gateways derive everything again where an earlier backup of the log was re
   await expectEqual()
 })
 
-describe.each([1, 2, 3, 4, 5, 6])('random histories of three gateways at once, %d', (seed) => {
-  test('give one index, and exactly one of those that spend a coin is answered 200', async () => {
-    const random = new Random(seed)
-    const all = [await open(), await open(), await open()]
-    for (const { log } of all)
-      log.onTheWay = async () => {
-        for (let turns = random.below(4); turns > 0; turns--) await nextTurn()
-      }
-    await raceFor(25, { gateways, random })
-    await expectEqual()
-  })
-})
+/** How many random histories, and the number of the first. */
+const [RUNS, SEED] = [Number(process.env.RUNS ?? 6), Number(process.env.SEED ?? 1)]
+
+describe.each(Array.from({ length: RUNS }, (_, run) => SEED + run))(
+  'random histories of three gateways at once, %d',
+  (seed) => {
+    test('give one index, and exactly one of those that spend a coin is answered 200', async () => {
+      const random = new Random(seed)
+      const all = [await open(), await open(), await open()]
+      for (const { log } of all)
+        log.onTheWay = async () => {
+          for (let turns = random.below(4); turns > 0; turns--) await nextTurn()
+        }
+      await raceFor(25, { gateways, random })
+      await expectEqual()
+    })
+  },
+)

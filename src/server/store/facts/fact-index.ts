@@ -1,10 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { steadyTime } from '../../../../backend/src/protocol/monotonic.js'
 import type { Writer } from '../../../../backend/src/writer/writer.js'
 import type { IndexStatus, NodeIndex } from '../index-maintenance.js'
 
 /** How long a start waits, in milliseconds, before the server listens and says how far the index is. */
 const PATIENCE = 2000
+/**
+ * For how many milliseconds a log that others write may not be heard of until this host is not ready, and until it answers nothing:
+ * something may have been blocked.
+ */
+const BEHIND = 10_000
+const STALE = 60_000
 /** How often the progress of a rebuild is logged, in milliseconds. */
 const LOG_INTERVAL = 5000
 
@@ -38,7 +45,10 @@ export class FactIndex implements NodeIndex {
   }
 
   get status(): IndexStatus {
-    return this.options.writer.status
+    const { state, done, heardAt = Number.POSITIVE_INFINITY } = this.options.writer.status
+    const age = steadyTime() - heardAt
+    if (state === 'rebuilding' || age < BEHIND) return { state, done }
+    return { state: age < STALE ? 'behind' : 'stale', done }
   }
 
   async lag(): Promise<number> {
