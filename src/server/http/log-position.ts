@@ -12,7 +12,7 @@ const INTERVAL = 20
 
 /**
  * Has a read wait until this gateway knows as much of the log as the header of the request says, though not for long: clients of
- * several gateways behind one balancer then read what they have written. Whoever writes, or sends the header, is told the position.
+ * several gateways behind one balancer then read what they have written. The answer to a write, or to a request with the header, has the position.
  *
  * @param position How far the index has come.
  */

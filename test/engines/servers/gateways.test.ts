@@ -1,16 +1,31 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
-import { type Environment, treeOf, useServers } from '../../support/server/test-server.js'
+import {
+  type Environment,
+  posted,
+  type TestServer,
+  treeOf,
+  useServers,
+} from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
 import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
 
 // Several servers over one log, each with an index of its own.
+
+const ADMIN = 'an-operator-of-many-gateways'
 
 onEachSharedEngine('gateways over a log in', (databases) => {
   const { start } = useServers()
 
   async function settings({ deployment }: FakeChain): Promise<Environment> {
     return { ...treeOf(deployment), ...(await databases.settings()), SHARED_FACTS: '1' }
+  }
+
+  const asOperator = (server: TestServer, path: string, body: unknown) => {
+    const question = posted(body)
+    const headers = { ...question.headers, Authorization: `Bearer ${ADMIN}` }
+    return server.ask(path, { ...question, headers })
   }
 
   test('what one admits, all answer, and a new one too', async () => {
@@ -70,5 +85,40 @@ onEachSharedEngine('gateways over a log in', (databases) => {
       expect([read.status, read.body.toString()]).toEqual([200, `note ${count}`])
       expect(Number(read.headers['x-log-position'])).toBeGreaterThanOrEqual(Number(headers['x-log-position']))
     }
+  })
+
+  test('what is blocked through one, no other serves', async () => {
+    const chain = new FakeChain()
+    const env = { ...(await settings(chain)), ADMIN_TOKEN: ADMIN }
+    const [one, two] = await Promise.all([start(env), start(env)])
+    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('to be blocked') })
+    expect((await one.submit(beefOf(note), ['tm_ordinals'])).status).toBe(200)
+    const content = `/content/${note.outpoint(0)}`
+    await eventually(async () => expect((await two.ask(content)).status).toBe(200))
+    const subject = { outpoint: note.outpoint(0) }
+    expect((await asOperator(one, '/admin/block', { ...subject, reason: 'a test' })).status).toBe(200)
+    expect((await one.ask(content)).status).toBe(451)
+    await eventually(async () => expect((await two.ask(content)).status).toBe(451))
+    expect((await asOperator(two, '/admin/unblock', subject)).status).toBe(200)
+    await eventually(async () => expect((await one.ask(content)).status).toBe(200))
+  })
+
+  test('while the log cannot be reached, what is known is answered, and what is written gets 503', async () => {
+    const chain = new FakeChain()
+    const env = await settings(chain)
+    const proxy = await startTcpProxy(databases.port())
+    const [one, two] = [await start(databases.through(env, proxy.port)), await start(env)]
+    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('a note') })
+    const [known, refused] = [`/content/${note.outpoint(0)}`, beefOf(chain.genesis)]
+    expect((await one.submit(beefOf(note), ['tm_ordinals'])).status).toBe(200)
+    proxy.cut()
+    expect((await one.submit(refused)).status).toBe(503)
+    expect((await one.ask(known)).body.toString()).toBe('a note')
+    expect((await two.submit(refused)).status).toBe(200)
+    proxy.mend()
+    const mint = chain.mint('a')
+    await eventually(async () => expect((await one.submit(beefOf(mint))).status).toBe(200))
+    expect((await one.ask('/svc/names/origin/a')).json).toMatchObject({ name: 'a' })
+    await proxy.stop()
   })
 })

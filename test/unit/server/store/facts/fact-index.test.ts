@@ -6,7 +6,7 @@ import { SILENT } from '../../../../support/server/test-server.js'
 
 function statusOf(status: WriterStatus) {
   const writer = { status, opened: Promise.resolve() }
-  return new FactIndex({ writer, facts: () => 0, onComplete: async () => {}, logger: SILENT }).status
+  return new FactIndex({ writer, facts: () => 0, logger: SILENT }).status
 }
 
 const heard = (seconds: number): WriterStatus => ({
