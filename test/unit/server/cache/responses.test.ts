@@ -180,6 +180,15 @@ test('answers take as much memory as they may, and none takes much of it', async
   expect(kept('large')).toEqual([])
 })
 
+test('a store that cannot be asked has no answer in memory, and says so where it is read', async () => {
+  await ask('a', [])
+  await files.writer.record([recordOf(inscribed('one'))])
+  reader.close()
+  expect(kept('a')).toEqual([])
+  await expect(ask('a', [])).rejects.toThrow()
+  openReader()
+})
+
 test('what is used and what is read is counted', async () => {
   await ask('a', [])
   await ask('a', [])
