@@ -27,6 +27,7 @@ export interface GatewayReady {
   files: string[]
   /** Outpoints of ordinals that have lived as many steps. */
   young: string
+  middle: string
   old: string
   flat: string
   deep: string
@@ -154,6 +155,7 @@ const ready: GatewayReady = {
   files: Array.from({ length: 100 }, (_, index) => files.outpoint(index)),
   forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,
   young: await lived(10),
+  middle: await lived(1000),
   old: await lived(Number(process.env.OLD ?? 10_000)),
   flat: `${tree.outpoint(7)}/a.txt`,
   names,

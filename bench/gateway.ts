@@ -24,7 +24,8 @@ const ADMITTED = 50
  */
 export async function* gateway(): AsyncGenerator<string> {
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
-    const { url, forgetful, files, young, old, flat, deep, names, bodies, hostless, named, site } = ready
+    const { url, forgetful, files, young, middle, old, flat, deep, names, bodies, hostless, named, site } =
+      ready
     const at = (...paths: string[]): Target => ({ origin: url, server, paths })
     const unkept = (...paths: string[]): Target => ({ origin: forgetful, server, paths })
     const each = (from: string[], path: (one: string) => string): Target => at(...from.map(path))
@@ -61,6 +62,11 @@ export async function* gateway(): AsyncGenerator<string> {
         wanted: 0.4,
       },
     })
+    for (const [steps, outpoint] of Object.entries({ 10: young, 1000: middle })) {
+      const path = `/svc/gateway/metadata/${outpoint}:-1`
+      const asked = await roundsByTurns({ without: at(path), with: at(`${path}?map=true`) }, PAIRS)
+      yield `metadata at step ${steps} with ?map=true, which changes nothing: ${speedRatio(asked.with, asked.without).toFixed(2)} times as fast as without by speed, ${cpuRatio(asked.with, asked.without).toFixed(2)} by CPU time (wanted: 0.95)`
+    }
     const missing = (from: string[], path: (one: string) => string): Target => unkept(...from.map(path))
     yield* compareWithBare('express', {
       'outpoint, not in memory': { target: missing(files, (file) => `/content/${file}`), wanted: 0.85 },

@@ -23,6 +23,8 @@ export interface ListsReady {
   url: string
   /** The same over the same store, with nothing kept in memory. */
   forgetful: string
+  /** All of them. */
+  names: string[]
   /** Nodes with the most children. */
   nodes: string[]
   /** An ordinal that was passed on a thousand times. */
@@ -62,6 +64,8 @@ async function write(): Promise<void> {
   waiting = []
 }
 
+const names: string[] = []
+
 /** Names of one character, then of two, and so on: nodes have as many children as they can. */
 async function mintAll(): Promise<void> {
   await admit(chain.genesis)
@@ -71,6 +75,7 @@ async function mintAll(): Promise<void> {
     for (const prefix of shorter)
       for (const character of NAME_CHARACTERS) {
         if (left-- <= 0) return
+        names.push(prefix + character)
         await admit(chain.mint(prefix + character))
         longer.push(prefix + character)
       }
@@ -136,6 +141,7 @@ answerCpuTime()
 process.send?.({
   url: server.url,
   forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,
+  names,
   nodes: [...NAME_CHARACTERS].slice(0, 10),
   old: old.outpoint(0),
   txid: last.txid,

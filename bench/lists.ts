@@ -3,7 +3,7 @@ import { toHex } from '../backend/src/protocol/bytes.js'
 import { p2pkh } from '../test/support/protocol/fake-chain.js'
 import { compareWithBare } from './gateway.js'
 import type { ListsReady } from './lists-server.js'
-import { type Target, withProcess } from './load.js'
+import { cpuRatio, roundsByTurns, shown, speedRatio, type Target, withProcess } from './load.js'
 
 /** How fast a list is to be, as a multiple of a bare Express handler. */
 const WANTED = 0.25
@@ -11,11 +11,20 @@ const WANTED = 0.25
 /**
  * What lists cost over 14,000 names and 20,000 inscriptions: the routes behind the pages of an explorer, each read from the
  * store, against a bare Express handler that sends the same bytes, in processes of their own. By turns. Then those that are
- * answered from memory between two writes.
+ * answered from memory between two writes; and any name of all, from memory, against any of a hundred.
  */
 export async function* lists(): AsyncGenerator<string> {
   yield* withProcess('./lists-server.js', [], async function* (ready: ListsReady, server) {
-    const { url, forgetful, nodes, old, txid } = ready
+    const { url, forgetful, names, nodes, old, txid } = ready
+    const paths = names.map((name) => `/svc/names/${name}`)
+    for (const path of paths) await (await fetch(url + path)).arrayBuffer()
+    const named = (count: number): Target => ({
+      ...{ origin: url, server, isShuffled: true },
+      paths: paths.slice(0, count),
+    })
+    const all = await roundsByTurns({ some: named(100), all: named(paths.length) })
+    yield shown(all)
+    yield `names from memory: of ${paths.length} ${speedRatio(all.all, all.some).toFixed(2)} times as fast as of 100 by speed, ${cpuRatio(all.all, all.some).toFixed(2)} by CPU time (wanted: 0.95)`
     const comparedAt = (origin: string, paths: string[]): { target: Target; wanted: number } => ({
       target: { origin, server, paths: paths.map((path) => `/svc/gateway/${path}`) },
       wanted: WANTED,

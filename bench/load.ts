@@ -17,6 +17,8 @@ export interface Target {
   /** `http://host:port` */
   origin: string
   paths: string[]
+  /** Whether each request is for any of the paths. */
+  isShuffled?: boolean
   method?: 'GET' | 'POST'
   body?: string
   /** The `Host` of the requests; by default that of the origin. */
@@ -115,13 +117,16 @@ async function load(
     admitted = 0,
     length,
     headers = {},
+    isShuffled = false,
   }: Target,
   options: { workers?: number; connections?: number; duration?: number } = {},
 ): Promise<Round> {
   if (length !== undefined) return await loadLong({ origin, paths, server, length, headers })
-  const requests = paths.map((path) => ({
+  const any = (): string => paths[Math.floor(Math.random() * paths.length)] ?? ''
+  const requests = (isShuffled ? paths.slice(0, 1) : paths).map((path) => ({
     path,
     method,
+    ...(isShuffled && { setupRequest: (request: object) => ({ ...request, path: any() }) }),
     ...(body !== undefined && { body, headers: { 'content-type': 'application/json' } }),
     ...(host !== undefined && { headers: { host } }),
   }))

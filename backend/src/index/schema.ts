@@ -95,6 +95,6 @@ create unique index admission_score on admission (topic, score);
 create table missing (tid integer not null, vout integer not null, seq integer not null, primary key (tid, vout)) without rowid;
 create index missing_seq on missing (seq);
 
--- What answers depend on and a write changed (dependencies.ts), a row a write: a list in JSON, or '*' for everything; the last 10,000.
+-- What answers depend on and a write changed (dependencies.ts), a row a write: a list in JSON, or '*' for everything; the last 1,000.
 create table changes (id integer primary key, keys text not null);
 `

@@ -30,7 +30,7 @@ export function contentIn(reader: Reader): FactContent {
 
 /** Where a body is; the body itself, too, if its transaction is short. */
 const BODY = `select coff, clen, txid, substr(log.body, coff + 1, clen) as bytes
-  from out cross join tx on tx.id = tid cross join log.log as log on log.kind = ${FACT.transaction} and log.key = tx.txid
+  from out cross join tx on tx.id = tid cross join log.log as log on log.seq = tx.seq
   where sha = ? limit 1`
 const OWN_BODY = `select body as bytes from log.log where kind = ${FACT.body} and key = ?`
 

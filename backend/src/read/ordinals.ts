@@ -35,8 +35,7 @@ export interface Place {
 }
 
 /** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
-export const OUTPUT = `txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen,
-  (select before.txid from tx as before where before.id = ptid) as ptxid, pvout`
+export const OUTPUT = 'txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen'
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
 const AT_STEP = 'from out cross join tx on tx.id = tid'
 
@@ -44,11 +43,19 @@ const PLACE = `select oid, tid, sats, carrier, lin, step, origin ${AT_OUTPOINT} 
 const OUTPUT_AT = `select ${OUTPUT} ${AT_OUTPOINT} where txid = ? and vout = ? and out.active = 1`
 const FIRST_CONTENT = `select ${OUTPUT} ${AT_OUTPOINT}
   where txid = ? and sha is not null and out.active = 1 order by vout limit 1`
-const OUTPUT_OF = `select ${OUTPUT} ${AT_STEP} where oid = ?`
+const OUTPUT_OF = `select ${OUTPUT}, step ${AT_STEP} where oid = ?`
 const OUTPOINT_OF = `select txid, vout ${AT_STEP} where oid = ?`
 const CLAIM_OF = 'select step, parent from out where oid = ?'
 
 const STEP = 'oid, step, origin, latest, latestparent'
+/** The tip of the lineage of an output, which is `asked`: a statement takes longer to begin than to find one more row. */
+const TIP_AT = `select asked.sats as asked_sats, asked.carrier as asked_carrier, asked.origin as asked_origin, tx.txid,
+    out.vout, out.sats, out.carrier, out.sha, out.ctype, out.clen, out.owner, out.parent, out.pok, out.mlen,
+    out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent
+  from tx as own cross join out as asked on asked.tid = own.id cross join out on out.oid = (
+    select last.oid from out as last cross join tx on tx.id = last.tid
+    where last.lin = asked.lin and last.active = 1 order by last.step desc, ${BY_RANK} limit 1)
+  cross join tx on tx.id = out.tid where own.txid = ? and asked.vout = ? and asked.active = 1`
 const TIP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
   where lin = ? and out.active = 1 order by step desc, ${BY_RANK} limit 1`
 const STEP_OF = `select ${OUTPUT}, ${STEP} ${AT_STEP}
@@ -71,7 +78,6 @@ export function outputOf(row: Row): OutputRecord {
     ...(row.owner !== null && { owner: hexOf(row.owner) }),
     ...(row.parent !== null && { [row.pok ? 'parent' : 'claimedParent']: parentIn(row.parent) }),
     ...(row.mlen !== null && { mapLength: row.mlen }),
-    ...(row.ptxid && { previous: { txid: hexOf(row.ptxid), vout: row.pvout } }),
     ...(row.carrier && { carrier: true }),
   }
 }
@@ -115,25 +121,31 @@ function admittedOutput(sql: Sql, { txid, vout }: Outpoint): OutputRecord | unde
 
 /** See `OrdinalsReader.at`. */
 export function ordinalAt(sql: Sql, outpoint: Outpoint, sequence: number): OrdinalStep | undefined {
-  const place = placeOf(sql, outpoint)
-  if (place === undefined || place.carrier) return undefined
-  if (place.sats !== 1) return singleStep(admittedOutput(sql, outpoint), sequence)
-  const { lin } = place
-  const tip = lin === null ? undefined : tipOf(sql, lin)
-  if (lin === null || tip === undefined) return undefined
-  const origin: number | null = place.origin ?? tip.origin
-  if (origin === null) return undefined
+  const tip = sql.get(TIP_AT, blobOf(outpoint.txid), outpoint.vout)
+  if (tip?.asked_sats !== 1) {
+    const alone = admittedOutput(sql, outpoint)
+    return alone?.satoshis === 1 ? undefined : singleStep(alone, sequence)
+  }
+  const origin: number | null = tip.asked_origin ?? tip.origin
+  if (tip.asked_carrier || origin === null) return undefined
   const step = stepAt(sequence, { origin, last: tip.step })
   if (step < origin || step > tip.step) return undefined
-  const row = step === tip.step ? tip : sql.get(STEP_OF, lin, step)
-  const first = origin === row?.step ? outpointOf(row) : outpointAt(sql, lin, origin)
-  if (row === undefined || first === undefined || row.latest === null) return undefined
+  const row = step === tip.step ? tip : sql.get(STEP_OF, tip.lin, step)
+  if (row === undefined || row.latest === null) return undefined
+  const saying = row.latest === row.oid ? row : sql.get(OUTPUT_OF, row.latest)
+  // Most ordinals show what they began with.
+  const begin = [row, saying].find((each) => each?.step === origin)
+  const first = begin === undefined ? outpointAt(sql, tip.lin, origin) : outpointOf(begin)
+  if (saying === undefined || first === undefined) return undefined
   const output = outputOf(row)
-  const content = row.latest === row.oid ? output : outputByOid(sql, row.latest)
-  if (content === undefined) return undefined
   const parent = row.latestparent === null ? undefined : parentSince(sql, row.latestparent, origin)
   return {
-    ...{ output, content, sequence: step - origin, origin: first },
+    ...{
+      output,
+      content: saying === row ? output : outputOf(saying),
+      sequence: step - origin,
+      origin: first,
+    },
     ...(parent && { parent }),
     tip: step === tip.step,
   }
