@@ -11,7 +11,7 @@ import {
 } from '../../../support/protocol/fake-chain.js'
 import { varint } from '../../../support/protocol/raw-transaction.js'
 import { ANYONE, bareTransaction, pick, proofOf } from '../../../support/protocol/transactions.js'
-import { type Attack, type HostileRequest, submitting } from '../attack.js'
+import { type Attack, type HostileRequest, type RequestOf, submitting } from '../attack.js'
 
 const MiB = 1024 * 1024
 
@@ -229,6 +229,55 @@ export function graphAttacks({
       statuses: [200, 429, 503],
     },
     {
+      name: 'losers',
+      title: 'double spends of one coin, of which the first counts',
+      async prepare({ chain, submit }) {
+        const coin = openCoin(chain)
+        const spending = (n: number) => beefOf(openNote(coin, n), { proven: false, with: [coin] })
+        await submit(spending(0))
+        return (index) => submitting(spending(index + 1))
+      },
+      allowance: { requests: 600, connections: 100 },
+      statuses: [200, 409, 429, 503],
+    },
+    {
+      name: 'loser-chain',
+      title: `a chain of ${depth} transactions on a double spend that lost, one after the other`,
+      async prepare({ chain, submit }) {
+        const coin = openCoin(chain)
+        await submit(beefOf(openNote(coin, 0), { proven: false, with: [coin] }))
+        return growing(coin, depth)
+      },
+      allowance: { requests: 600, connections: 20 },
+      statuses: [409, 429, 503],
+    },
+    {
+      name: 'payment-chain',
+      title: `a chain of ${depth} unproven payments, one after the other`,
+      prepare: ({ chain }) => growing(openCoin(chain), depth),
+      allowance: { requests: 600, connections: 20 },
+      statuses: [200, 429, 503],
+    },
+    {
+      name: 'wrong-work',
+      title: 'mints whose work is wrong',
+      async prepare({ chain, admit }) {
+        await admit(chain.genesis)
+        const from = chain.node('')
+        return (index) => {
+          const mint = chain.mint(`${String.fromCharCode(97 + (index % 26))}${index}`, {
+            from,
+            badWork: true,
+          })
+          return submitting(beefOf(mint, { proven: false, with: [chain.genesis] }), {
+            'X-Topics': '["tm_names"]',
+          })
+        }
+      },
+      allowance: { requests: 600, connections: 100 },
+      statuses: [200, 400, 429, 503],
+    },
+    {
       name: 'reinscribed-tip-first',
       title: `an ordinal that says something at each of ${steps} steps, each submitted before the one that it received`,
       async prepare({ chain, admit }) {
@@ -410,6 +459,31 @@ function openSpend(coins: readonly { txid: string; vout: number }[], outputs: nu
     inputs: coins.map((outpoint) => ({ outpoint, unlockingScript })),
     outputs: Array.from({ length: outputs }, () => ({ satoshis: 1, lockingScript: OPEN_LOCK })),
   })
+}
+
+/** Spends a coin for a note that nobody else makes. */
+function openNote({ txid }: FakeTransaction, n: number): FakeTransaction {
+  const lockingScript = inscriptionScript({
+    lock: OPEN_LOCK,
+    contentType: 'text/plain',
+    body: utf8(`note ${n}`),
+  })
+  const inputs = [{ outpoint: { txid, vout: 0 }, unlockingScript: Uint8Array.of(0x51) }]
+  return bareTransaction({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+}
+
+/** Submits a chain behind a coin, one transaction after the other, and the last one again and again. */
+function growing(coin: FakeTransaction, depth: number): RequestOf {
+  const members = [coin]
+  while (members.length <= depth)
+    members.push(openSpend([{ txid: pick(members, members.length - 1).txid, vout: 0 }], 1))
+  return (index) => {
+    const at = 1 + Math.min(index, depth - 1)
+    const ancestors = members.slice(0, at)
+    return submitting(
+      beefOf(pick(members, at), { proven: false, with: ancestors, unproven: ancestors.slice(1) }),
+    )
+  }
 }
 
 /** A BEEF of one transaction whose merkle path lists a whole block: all of its transactions, and nothing above them. */
