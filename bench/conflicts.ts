@@ -42,7 +42,7 @@ const FLOODS: Record<string, Flood> = {
     let last = coin
     return {
       async decide(_, [first]) {
-        await store.writer.sightings([{ txid: first?.txid ?? '', status: 'seen' }])
+        await store.writer.change('sightings', [{ txid: first?.txid ?? '', status: 'seen' }])
       },
       submission: (n) => {
         last = store.chain.spend({
@@ -91,7 +91,7 @@ function nameOf(n: number): string {
 }
 
 async function rejected(store: OpenedWriter, transaction: FakeTransaction | undefined): Promise<void> {
-  await store.writer.sightings([{ txid: transaction?.txid ?? '', status: 'rejected' }])
+  await store.writer.change('sightings', [{ txid: transaction?.txid ?? '', status: 'rejected' }])
 }
 
 /** How many submissions a flood has. */

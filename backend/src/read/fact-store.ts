@@ -109,14 +109,14 @@ export class FactStore implements HostStore {
     }
     this.interactions = {
       ...interactionsIn(reader),
-      setLast: (host, topic, since) => this.after(writer.interaction(host, topic, since)),
+      setLast: (host, topic, since) => this.after(writer.note('interaction', host, topic, since)),
     }
     this.headers = {
       ...headersIn(reader),
-      replaceFrom: async (change) => (await this.after(writer.replaceHeaders(change))).done,
-      addBelow: async (change) => (await this.after(writer.addHeadersBelow(change))).done,
+      replaceFrom: async (change) => (await this.after(writer.change('replaceHeaders', change))).result,
+      addBelow: async (change) => (await this.after(writer.change('addHeadersBelow', change))).result,
       clear: async () => {
-        await this.after(writer.clearHeaders())
+        await this.after(writer.change('clearHeaders'))
       },
     }
     this.sightings = this.sightingsRole()
@@ -128,13 +128,13 @@ export class FactStore implements HostStore {
         const { hole, tries, fetched } = entry
         // Whatever waits in line was there before it.
         const attempt = { hole, due, place: steadyTime(), tries, ...fetched }
-        await this.after(writer.postpone(await sharingEntries(reader, entry), attempt))
+        await this.after(writer.note('postpone', await sharingEntries(reader, entry), attempt))
       },
     }
     this.held = {
       ...heldIn(reader),
-      hold: (submission, limits) => this.after(writer.hold(submission, limits)),
-      release: (txid) => this.after(writer.release(txid)),
+      hold: (submission, limits) => this.after(writer.note('hold', submission, limits)),
+      release: (txid) => this.after(writer.note('release', txid)),
     }
   }
 
@@ -180,11 +180,11 @@ export class FactStore implements HostStore {
   }
 
   async disprove(block: Block): Promise<number> {
-    return (await this.after(this.options.writer.disprove(block))).count
+    return (await this.after(this.options.writer.change('disprove', block))).result
   }
 
   async evict(outpoint: Outpoint): Promise<void> {
-    await this.after(this.options.writer.evict(outpoint))
+    await this.after(this.options.writer.change('evict', outpoint, steadyTime()))
   }
 
   /**
@@ -230,7 +230,7 @@ export class FactStore implements HostStore {
     const { reader, writer } = this.options
     return {
       ...sightingsIn(reader),
-      record: async (records) => (await this.after(writer.sightings(records))).recorded,
+      record: async (records) => (await this.after(writer.change('sightings', records))).result,
     }
   }
 
@@ -241,8 +241,8 @@ export class FactStore implements HostStore {
       list: () => this.listBlocked(),
       // Each read of it looks for changes.
       refresh: async () => {},
-      add: async (record) => (await this.after(writer.block(record))).record,
-      remove: async (subject) => (await this.after(writer.unblock(subject))).wasBlocked,
+      add: async (record) => (await this.after(writer.change('block', record))).result,
+      remove: async (subject) => (await this.after(writer.change('unblock', subject))).result,
     }
   }
 

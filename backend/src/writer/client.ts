@@ -24,13 +24,6 @@ export interface WriterClient extends Writer {
   connect(port: Port): void
 }
 
-/** What is passed on as it is called. */
-const PASSED_ON = [
-  ...['disprove', 'sightings', 'block', 'unblock', 'evict', 'setting'],
-  ...['replaceHeaders', 'addHeadersBelow', 'clearHeaders', 'interaction', 'hold', 'release'],
-  ...['postpone', 'close'],
-] as Exclude<WriterMethod, 'record'>[]
-
 interface Promised<Result = unknown> {
   promise: Promise<Result>
   resolve: (result: Result) => void
@@ -76,9 +69,11 @@ export function connectWriter(first: Port): WriterClient {
     }
   }
   port.on('message', onMessage)
-  const passedOn = PASSED_ON.map((method) => [method, (...args: unknown[]) => call(method, args)])
   return {
-    ...(Object.fromEntries(passedOn) as Pick<Writer, (typeof PASSED_ON)[number]>),
+    change: (...args) => call('change', args) as Promise<never>,
+    note: (...args) => call('note', args) as Promise<never>,
+    setting: (...args) => call('setting', args) as Promise<never>,
+    close: () => call('close', []) as Promise<never>,
     get opened() {
       return opened.promise
     },
@@ -100,7 +95,7 @@ export function connectWriter(first: Port): WriterClient {
         patience === undefined
           ? call('record', args)
           : withPatience(({ buffer }) => call('record', args, buffer), { patience, since })
-      return answer as ReturnType<Writer['record']>
+      return answer as Promise<never>
     },
     share() {
       const { port1, port2 } = new MessageChannel()

@@ -4,25 +4,23 @@ import { Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
 import { makeLog } from '../facts/log-file.js'
 import { isRegisteredSetting, nextOf, register } from '../facts/registers.js'
-import { type AncestorTry, Pending, State } from '../facts/state.js'
+import { Pending, State } from '../facts/state.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
-import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
-import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
-import type { HeaderChain } from '../graph/header-chain.js'
-import type { HeldSubmission } from '../graph/host-store.js'
-import type { Block, TransactionRecord } from '../graph/records.js'
+import type { TransactionRecord } from '../graph/records.js'
 import type { Index } from '../index/apply.js'
 import { INDEX_VERSION } from '../index/schema.js'
 import { fromHex } from '../protocol/bytes.js'
-import { steadyTime } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { applyNext, catchUp, makeIndex, openIndex, trackerOf } from './catch-up.js'
 import { Door } from './door.js'
 import { BusySince, CommitCount, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
 import {
+  type Changed,
+  type DoorMethod,
   type Place,
   type Recorded,
   type RecordTransactions,
+  type StateMethod,
   submittedBytes,
   type Writer,
   type WriterStatus,
@@ -155,28 +153,21 @@ export class LocalWriter implements Writer {
     return { ...written, ...result }
   }
 
-  async disprove(block: Block): Promise<Written & { count: number }> {
-    const { result: count, ...written } = await this.atDoor((door) => door.disprove(block))
-    return { ...written, count }
+  async change<Method extends DoorMethod>(
+    method: Method,
+    ...args: Parameters<Door[Method]>
+  ): Promise<Changed<Method>> {
+    const run = (door: Door): unknown => (door[method] as (...args: unknown[]) => unknown)(...args)
+    const { result, reorganised } = await this.atDoor(run)
+    return { reorganised, result: result as ReturnType<Door[Method]> }
   }
 
-  async sightings(records: readonly SightingRecord[]): Promise<Written & { recorded: RecordedSightings }> {
-    const { result: recorded, ...written } = await this.atDoor((door) => door.sightings(records))
-    return { ...written, recorded }
-  }
-
-  async block(record: BlockedRecord): Promise<Written & { record: BlockedRecord }> {
-    const { result, ...written } = await this.atDoor((door) => door.block(record))
-    return { ...written, record: result }
-  }
-
-  async unblock(subject: BlockedSubject): Promise<Written & { wasBlocked: boolean }> {
-    const { result: wasBlocked, ...written } = await this.atDoor((door) => door.unblock(subject))
-    return { ...written, wasBlocked }
-  }
-
-  async evict(outpoint: Outpoint): Promise<Written> {
-    return await this.atDoor((door) => door.evict(outpoint, steadyTime()))
+  async note<Method extends StateMethod>(method: Method, ...args: Parameters<State[Method]>): Promise<void> {
+    await this.beside(() => {
+      ;(this.state[method] as (...args: unknown[]) => void)(...args)
+      if (method === 'postpone' && this.current !== undefined)
+        this.state.forgetFound((each) => this.isMissing(each))
+    })
   }
 
   async setting(name: string, value: string): Promise<Written> {
@@ -188,43 +179,6 @@ export class LocalWriter implements Writer {
       if (next !== undefined) this.log.insert(next)
     })
     return { reorganised: 0 }
-  }
-
-  async replaceHeaders(
-    change: Parameters<HeaderChain['replaceFrom']>[0],
-  ): Promise<Written & { done: boolean }> {
-    const { result: done, ...written } = await this.atDoor((door) => door.replaceHeaders(change))
-    return { ...written, done }
-  }
-
-  async addHeadersBelow(
-    change: Parameters<HeaderChain['addBelow']>[0],
-  ): Promise<Written & { done: boolean }> {
-    const { result: done, ...written } = await this.atDoor((door) => door.addHeadersBelow(change))
-    return { ...written, done }
-  }
-
-  async clearHeaders(): Promise<Written> {
-    return await this.atDoor((door) => door.clearHeaders())
-  }
-
-  async interaction(host: string, topic: string, since: number): Promise<void> {
-    await this.beside(() => this.state.interaction(host, topic, since))
-  }
-
-  async hold(submission: HeldSubmission, limits: { maxCount: number }): Promise<void> {
-    await this.beside(() => this.state.hold(submission, limits))
-  }
-
-  async release(txid: string): Promise<void> {
-    await this.beside(() => this.state.release(txid))
-  }
-
-  async postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): Promise<void> {
-    await this.beside(() => {
-      this.state.postpone(outpoints, attempt)
-      if (this.current !== undefined) this.state.forgetFound((each) => this.isMissing(each))
-    })
   }
 
   /** Ends what is running, and closes the files. What waits for rules is refused. */

@@ -1,19 +1,31 @@
-import type { AncestorTry } from '../facts/state.js'
+import type { State } from '../facts/state.js'
 import type { TopicRefusal } from '../graph/admission-rules.js'
-import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
 import type { Reason } from '../graph/errors.js'
-import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
-import type { HeaderChain } from '../graph/header-chain.js'
-import type { HeldSubmission } from '../graph/host-store.js'
-import type { AdmissionRecord, Block, TransactionRecord } from '../graph/records.js'
+import type { AdmissionRecord, TransactionRecord } from '../graph/records.js'
 import { CodedError } from '../protocol/coded-error.js'
-import type { Outpoint } from '../protocol/outpoint.js'
+import type { Door } from './door.js'
 
 /** What a write changed. */
 export interface Written {
   /** How many transactions that were there before became active or inactive. */
   reorganised: number
 }
+
+/** What a method of the door did. */
+export interface Changed<Method extends DoorMethod> extends Written {
+  result: ReturnType<Door[Method]>
+}
+
+export type DoorMethod =
+  | 'disprove'
+  | 'sightings'
+  | 'block'
+  | 'unblock'
+  | 'evict'
+  | 'replaceHeaders'
+  | 'addHeadersBelow'
+  | 'clearHeaders'
+export type StateMethod = 'interaction' | 'hold' | 'release' | 'postpone'
 
 /** What became of transactions. */
 export interface Recorded extends Written {
@@ -72,23 +84,14 @@ export interface Writer {
     options?: RecordTransactions,
     place?: Place,
   ): Promise<Recorded>
-  /** The chain does not have a block: what it proves is unproven. @returns How many transactions lost their proof. */
-  disprove(block: Block): Promise<Written & { count: number }>
-  sightings(records: readonly SightingRecord[]): Promise<Written & { recorded: RecordedSightings }>
-  /** @returns The entry as stored: blocking again changes the reason and keeps the time. */
-  block(record: BlockedRecord): Promise<Written & { record: BlockedRecord }>
-  unblock(subject: BlockedSubject): Promise<Written & { wasBlocked: boolean }>
-  /** Blocks an output, unless it is blocked already. */
-  evict(outpoint: Outpoint): Promise<Written>
+  /** Changes facts by a method of the door. */
+  change<Method extends DoorMethod>(
+    method: Method,
+    ...args: Parameters<Door[Method]>
+  ): Promise<Changed<Method>>
+  /** Writes beside the facts, by a method of the state. */
+  note<Method extends StateMethod>(method: Method, ...args: Parameters<State[Method]>): Promise<void>
   setting(name: string, value: string): Promise<Written>
-  /** See {@link HeaderChain}. A chain of less work than the stored one replaces nothing. */
-  replaceHeaders(change: Parameters<HeaderChain['replaceFrom']>[0]): Promise<Written & { done: boolean }>
-  addHeadersBelow(change: Parameters<HeaderChain['addBelow']>[0]): Promise<Written & { done: boolean }>
-  clearHeaders(): Promise<Written>
-  interaction(host: string, topic: string, since: number): Promise<void>
-  hold(submission: HeldSubmission, limits: { maxCount: number }): Promise<void>
-  release(txid: string): Promise<void>
-  postpone(outpoints: readonly Outpoint[], attempt: AncestorTry): Promise<void>
   readonly status: WriterStatus
   /** Why nothing can be written any more: the thread of the writer has ended. */
   readonly failure?: Error | undefined

@@ -85,7 +85,10 @@ export async function raceFor(
     }
     if (random.below(4) === 0) {
       const subject = { kind: 'content', value: 'ab'.repeat(32), reason: `${round}`, since: round } as const
-      happening.push(any().writer.block(subject), any().writer.block({ ...subject, reason: 'b' }))
+      happening.push(
+        any().writer.change('block', subject),
+        any().writer.change('block', { ...subject, reason: 'b' }),
+      )
     }
     await Promise.all(happening)
     for (const { spenders, answers } of answered) {
@@ -99,7 +102,7 @@ export async function raceFor(
     }
     if (random.below(3) === 0) {
       const status = random.below(3) === 0 ? 'rejected' : 'seen'
-      await any().writer.sightings([{ txid: races.take().txid, status }])
+      await any().writer.change('sightings', [{ txid: races.take().txid, status }])
     }
   }
 }

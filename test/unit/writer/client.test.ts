@@ -49,27 +49,37 @@ test('every method of a writer answers as the writer itself, once it has rules',
   expect(client.status).toEqual({ state: 'equal', done: 1 })
   const { proof } = recordOf(ordinal, 100)
   if (proof === undefined) throw new Error('it has a proof')
-  expect(await client.disprove(proof)).toMatchObject({ count: 1 })
+  expect(await client.change('disprove', proof)).toMatchObject({ result: 1 })
   const seen = { txid: ordinal.txid, status: 'seen' } as const
-  expect(await client.sightings([seen])).toMatchObject({ recorded: { changed: [seen] } })
+  expect(await client.change('sightings', [seen])).toMatchObject({ result: { changed: [seen] } })
   const record = { kind: 'name', value: 'x', reason: 'r', since: 5 } as const
-  expect(await client.block(record)).toMatchObject({ record })
-  expect(await client.unblock(record)).toMatchObject({ wasBlocked: true })
+  expect(await client.change('block', record)).toMatchObject({ result: record })
+  expect(await client.change('unblock', record)).toMatchObject({ result: true })
   const outpoint = { txid: ordinal.txid, vout: 0 }
-  await client.evict(outpoint)
+  await client.change('evict', outpoint, 1)
   expect(await client.setting('genesis', 'v')).toMatchObject({ reorganised: 0 })
   expect(
-    await client.replaceHeaders({ height: 5, headers: new Uint8Array(0), tip: undefined }),
-  ).toMatchObject({ done: true })
-  expect(await client.addHeadersBelow({ to: 5, headers: new Uint8Array(0) })).toMatchObject({ done: false })
-  await client.clearHeaders()
-  await client.interaction('https://host', 'tm_names', 1)
-  await client.hold(
+    await client.change('replaceHeaders', { height: 5, headers: new Uint8Array(0), tip: undefined }),
+  ).toMatchObject({ result: true })
+  expect(await client.change('addHeadersBelow', { to: 5, headers: new Uint8Array(0) })).toMatchObject({
+    result: false,
+  })
+  await client.change('clearHeaders')
+  await client.note('interaction', 'https://host', 'tm_names', 1)
+  await client.note(
+    'hold',
     { txid: ordinal.txid, lock: { height: 1, time: 0 }, beef: Uint8Array.of(1) },
     { maxCount: 5 },
   )
-  await client.release(ordinal.txid)
-  await client.postpone([outpoint], { hole: true, tries: 1, due: 2, place: 3, transactions: 4, bytes: 5 })
+  await client.note('release', ordinal.txid)
+  await client.note('postpone', [outpoint], {
+    hole: true,
+    tries: 1,
+    due: 2,
+    place: 3,
+    transactions: 4,
+    bytes: 5,
+  })
   const rows = ['interaction', 'held', 'ancestor'].map((table) => store.log(`select * from ${table}`).length)
   expect(rows).toEqual([1, 0, 1])
   await client.close()

@@ -69,7 +69,7 @@ function waiting(): number {
 }
 
 async function say(status: 'seen' | 'rejected', { txid }: FakeTransaction): Promise<number> {
-  return await statements(() => store.writer.sightings([{ txid, status }]))
+  return await statements(() => store.writer.change('sightings', [{ txid, status }]))
 }
 
 test('one more that loses a coin costs as much as the first, also where one of them wins', async () => {
@@ -161,7 +161,7 @@ test('what counts by the word of the network alone gives way when that is taken 
   const { proof } = recordOf(second, 101)
   await store.know(second, 101)
   expect(counting()).toEqual(['second'])
-  if (proof !== undefined) await store.writer.disprove(proof)
+  if (proof !== undefined) await store.writer.change('disprove', proof)
   expect(counting()).toEqual(['first'])
 })
 

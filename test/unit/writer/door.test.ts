@@ -101,17 +101,21 @@ describe('what becomes a fact', () => {
   test('what is blocked or said of a transaction is a register, written when it changes', async () => {
     const { writer, ...store } = open()
     const record = { kind: 'name', value: 'x', reason: 'one', since: 5 } as const
-    expect(await writer.block(record)).toMatchObject({ record })
-    expect(await writer.block({ ...record, reason: 'two', since: 6 })).toMatchObject({
-      record: { reason: 'two', since: 5 },
+    expect(await writer.change('block', record)).toMatchObject({ result: record })
+    expect(await writer.change('block', { ...record, reason: 'two', since: 6 })).toMatchObject({
+      result: { reason: 'two', since: 5 },
     })
-    expect(await writer.unblock(record)).toMatchObject({ wasBlocked: true })
-    expect(await writer.unblock(record)).toMatchObject({ wasBlocked: false })
-    await writer.evict({ txid: 'ab'.repeat(32), vout: 1 })
-    await writer.evict({ txid: 'ab'.repeat(32), vout: 1 })
+    expect(await writer.change('unblock', record)).toMatchObject({ result: true })
+    expect(await writer.change('unblock', record)).toMatchObject({ result: false })
+    await writer.change('evict', { txid: 'ab'.repeat(32), vout: 1 }, 1)
+    await writer.change('evict', { txid: 'ab'.repeat(32), vout: 1 }, 1)
     const said = { txid: 'cd'.repeat(32), status: 'seen' } as const
     for (const changed of [[said], []])
-      expect((await writer.sightings([said])).recorded).toEqual({ changed, restored: [], deactivated: [] })
+      expect((await writer.change('sightings', [said])).result).toEqual({
+        changed,
+        restored: [],
+        deactivated: [],
+      })
     for (const value of ['v', 'v']) await writer.setting('genesis', value)
     await writer.setting('checked_tip', '7')
     const subjects = opened[0]
@@ -221,7 +225,9 @@ describe('a submission that loses', () => {
     expect(await store.submit([further, honest])).toEqual(lost)
     expect(await store.submit([further])).toEqual(lost)
     expect([store.count(), store.pending(all), store.names()]).toEqual([before, ['honest', 'further'], ['s']])
-    const { recorded, reorganised } = await store.writer.sightings([{ txid: further.txid, status: 'seen' }])
+    const { result: recorded, reorganised } = await store.writer.change('sightings', [
+      { txid: further.txid, status: 'seen' },
+    ])
     expect(recorded).toMatchObject({ deactivated: [squat.txid] })
     expect([reorganised, store.changes().at(-1)]).toEqual([1, '*'])
     expect([store.facts(all), store.pending(all), store.names()]).toEqual([Object.keys(all), [], ['h', 'ho']])
@@ -244,8 +250,8 @@ describe('a submission that loses', () => {
     expect([store.names(), store.pending(all)]).toEqual([['h'], []])
     const { proof } = recordOf(honest, 101)
     if (proof === undefined) throw new Error('it has a proof')
-    expect(await store.writer.disprove(proof)).toMatchObject({ count: 1, reorganised: 2 })
-    expect(await store.writer.disprove(proof)).toMatchObject({ count: 0, reorganised: 0 })
+    expect(await store.writer.change('disprove', proof)).toMatchObject({ result: 1, reorganised: 2 })
+    expect(await store.writer.change('disprove', proof)).toMatchObject({ result: 0, reorganised: 0 })
     expect(store.names()).toEqual(['s'])
     // The chain has that block again.
     await store.know(honest, 101)
@@ -256,12 +262,12 @@ describe('a submission that loses', () => {
     const { store, squat, honest } = await squatted()
     await store.submit([squat])
     await store.submit([honest])
-    await store.writer.sightings([{ txid: squat.txid, status: 'rejected' }])
+    await store.writer.change('sightings', [{ txid: squat.txid, status: 'rejected' }])
     expect(store.names()).toEqual(['h'])
     await store.know(squat, 101)
     expect(store.names()).toEqual(['s'])
     const { proof } = recordOf(squat, 101)
-    if (proof !== undefined) await store.writer.disprove(proof)
+    if (proof !== undefined) await store.writer.change('disprove', proof)
     expect(store.names()).toEqual(['h'])
   })
 
@@ -295,10 +301,10 @@ describe('a submission that loses', () => {
 
   test('that the network rejected waits, until it is seen', async () => {
     const { store, honest, all } = await squatted()
-    await store.writer.sightings([{ txid: honest.txid, status: 'rejected' }])
+    await store.writer.change('sightings', [{ txid: honest.txid, status: 'rejected' }])
     expect(await store.submit([honest])).toEqual({ txid: honest.txid, tier: 'rejected' })
     expect([store.names(), store.pending(all)]).toEqual([[], ['honest']])
-    await store.writer.sightings([{ txid: honest.txid, status: 'seen' }])
+    await store.writer.change('sightings', [{ txid: honest.txid, status: 'seen' }])
     expect([store.names(), store.pending(all)]).toEqual([['h'], []])
   })
 
@@ -312,7 +318,7 @@ describe('a submission that loses', () => {
     expect(store.pending(all)).toEqual(['3', '4', '5', 'honest'])
     await store.submit([further, honest], { client: 'bb' })
     expect(store.pending(all)).toEqual(['4', '5', 'honest', 'further'])
-    await store.writer.sightings([{ txid: further.txid, status: 'seen' }])
+    await store.writer.change('sightings', [{ txid: further.txid, status: 'seen' }])
     expect([store.names(), store.pending(all)]).toEqual([
       ['h', 'ho'],
       ['4', '5'],

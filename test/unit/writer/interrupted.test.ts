@@ -72,7 +72,7 @@ test('a proof that has what waits win over what stood', async () => {
   }
   expect(failed).toBeGreaterThan(100)
   // What the log has, the next write brings into the index.
-  await store.writer.block({ kind: 'name', value: 'x', reason: '', since: 1 })
+  await store.writer.change('block', { kind: 'name', value: 'x', reason: '', since: 1 })
   expect([store.names(), store.pending({ squat, honest, further })]).toEqual([['h', 'ho'], []])
   const after = contents()
   await store.reopen(({ index }) => rmSync(index))

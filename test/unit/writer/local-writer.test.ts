@@ -61,11 +61,11 @@ test('attempts to find what is missing are forgotten once it is not missing any 
     store
       .log('select txid, hole from ancestor order by hole')
       .map(({ txid, hole }) => [txid.toString('hex'), hole])
-  await store.writer.postpone([{ txid: note.txid, vout: 0 }], { ...attempt, hole: false, due: 5 })
-  await store.writer.postpone([other], { ...attempt, hole: true, due: 9 })
+  await store.writer.note('postpone', [{ txid: note.txid, vout: 0 }], { ...attempt, hole: false, due: 5 })
+  await store.writer.note('postpone', [other], { ...attempt, hole: true, due: 9 })
   expect(attempts()).toEqual([[note.txid, 0]])
   await store.know(coin, 100)
-  await store.writer.postpone([other], { ...attempt, hole: true, due: 9 })
+  await store.writer.note('postpone', [other], { ...attempt, hole: true, due: 9 })
   expect(attempts()).toEqual([])
 })
 

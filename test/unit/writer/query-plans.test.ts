@@ -80,22 +80,22 @@ async function history(store: OpenedWriter): Promise<void> {
   headers.grow(5)
   const bytes = [...headers.branch.blocks()].reverse().map(({ header }) => header.bytes)
   const part = (from: number, to: number): Uint8Array => Buffer.concat(bytes.slice(from, to))
-  await writer.replaceHeaders({ height: 102, headers: part(2, 4), tip: undefined })
-  await writer.replaceHeaders({ height: 104, headers: part(4, 6), tip: bytes[3] })
-  await writer.addHeadersBelow({ to: 101, headers: part(0, 2) })
-  await writer.sightings([
+  await writer.change('replaceHeaders', { height: 102, headers: part(2, 4), tip: undefined })
+  await writer.change('replaceHeaders', { height: 104, headers: part(4, 6), tip: bytes[3] })
+  await writer.change('addHeadersBelow', { to: 101, headers: part(0, 2) })
+  await writer.change('sightings', [
     { txid: rival.txid, status: 'rejected' },
     { txid: first.txid, status: 'seen' },
   ])
   const { proof } = recordOf(moved, 104)
-  if (proof !== undefined) await writer.disprove(proof)
+  if (proof !== undefined) await writer.change('disprove', proof)
   for (const subject of [
     { kind: 'outpoint', value: `${origin.txid}_0` },
     { kind: 'name', value: 'ab' },
   ] as const) {
-    await writer.block({ ...subject, reason: 'reason', since: 1 })
-    await writer.unblock(subject)
+    await writer.change('block', { ...subject, reason: 'reason', since: 1 })
+    await writer.change('unblock', subject)
   }
-  await writer.evict({ txid: first.txid, vout: 2 })
-  await writer.clearHeaders()
+  await writer.change('evict', { txid: first.txid, vout: 2 }, 1)
+  await writer.change('clearHeaders')
 }

@@ -41,13 +41,17 @@ async function live(gateway: Gateway, other: Gateway, answered: (name: string) =
   await submit(other, [chain.genesis])
   await submit(gateway, [money])
   answered('money')
-  await writer.hold({ txid: 'cd'.repeat(32), lock: { height: 5, time: 6 }, beef: utf8('b') }, { maxCount: 9 })
+  await writer.note(
+    'hold',
+    { txid: 'cd'.repeat(32), lock: { height: 5, time: 6 }, beef: utf8('b') },
+    { maxCount: 9 },
+  )
   answered('held')
   await submit(gateway, [moved])
   answered('moved')
   await submit(gateway, [rival])
   await submit(other, [rival])
-  await writer.release('cd'.repeat(32))
+  await writer.note('release', 'cd'.repeat(32))
   answered('released')
   await writer.record([recordOf(rival, 100)])
   answered('rival')

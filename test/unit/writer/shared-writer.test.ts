@@ -48,7 +48,8 @@ test('what one gateway writes, another one has once it follows', async () => {
   const [ordinal, money] = [inscribe([], 'text'), spend([])]
   await one.writer.record([recordOf(ordinal, 100)])
   await one.writer.record([recordOf(money)])
-  await one.writer.hold(
+  await one.writer.note(
+    'hold',
     { txid: 'cd'.repeat(32), lock: { height: 5, time: 6 }, beef: utf8('beef') },
     { maxCount: 9 },
   )
@@ -56,7 +57,7 @@ test('what one gateway writes, another one has once it follows', async () => {
   const built = inscribe([[ordinal], [money]], 'more')
   expect((await two.writer.record([recordOf(built)])).admitted).toHaveLength(1)
   expect(facts()).toEqual([ordinal, money, built].map(({ txid }) => txid))
-  await two.writer.release('cd'.repeat(32))
+  await two.writer.note('release', 'cd'.repeat(32))
   await expectEqual()
   expect(read(one.folder, 'select txid from pending')).toEqual([])
   expect(read(one.folder, 'select txid from held')).toEqual([])
@@ -92,7 +93,7 @@ test('what was refused at one gateway counts there once another one has recorded
   expect(await submit(two, [winner])).toBe(true)
   expect(await submit(one, [loser])).toBe(false)
   expect(facts()).not.toContain(loser.txid)
-  await two.writer.sightings([{ txid: winner.txid, status: 'rejected' }])
+  await two.writer.change('sightings', [{ txid: winner.txid, status: 'rejected' }])
   await one.writer.follow()
   await one.writer.follow()
   expect(facts()).toContain(loser.txid)

@@ -79,11 +79,11 @@ test('a reorganisation and the blocklist leave nothing, and blocked content is r
   const served = new BlocklistFilter(store)
   const outpoint = { txid: one.txid, vout: 0 }
   await ask('nothing', [])
-  await files.writer.block({ kind: 'outpoint', value: `${one.txid}_0`, reason: 'a test', since: 1 })
+  await files.writer.change('block', { kind: 'outpoint', value: `${one.txid}_0`, reason: 'a test', since: 1 })
   expect(kept('nothing')).toEqual([])
   await expect(served.ordinals.output(outpoint)).rejects.toBeInstanceOf(BlockedError)
   await ask('nothing', [])
-  await files.writer.unblock({ kind: 'outpoint', value: `${one.txid}_0` })
+  await files.writer.change('unblock', { kind: 'outpoint', value: `${one.txid}_0` })
   expect(kept('nothing')).toEqual([])
   expect(await served.ordinals.output(outpoint)).toBeDefined()
 })
@@ -142,7 +142,8 @@ test('without the counter of the writer, SQLite says whether anything was commit
 
 test('whoever is too far behind has nothing left', async () => {
   const sight = async (from: number, to: number): Promise<void> => {
-    for (let at = from; at < to; at++) await files.writer.sightings([{ txid: idOf(at), status: 'seen' }])
+    for (let at = from; at < to; at++)
+      await files.writer.change('sightings', [{ txid: idOf(at), status: 'seen' }])
   }
   await ask('nothing', [])
   await sight(0, 900)
