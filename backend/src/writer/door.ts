@@ -43,7 +43,6 @@ import {
   relatedTo,
 } from './pending-graph.js'
 import { UnprovenLines } from './unproven-lines.js'
-import type { RecordTransactions } from './writer.js'
 
 /** How much may wait because it lost a conflict. */
 const WAITING: PendingLimits = { maxTransactions: 1000, maxBytes: 100 * 1024 * 1024 }
@@ -57,6 +56,16 @@ export interface DoorOptions {
   pending: Pending
   admission: AdmissionOptions
   tracker: ProofTracker
+}
+
+export interface RecordTransactions {
+  /** Transactions that are refused if they do not count, unless they are mined. */
+  subjects?: readonly string[]
+  /** Subjects that lose wait, unless to a mined one. */
+  keepLost?: {
+    /** Who submits them, as up to 8 bytes in hex. */
+    client?: string | undefined
+  }
 }
 
 /** What a task at the door has changed. */

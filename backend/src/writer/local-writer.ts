@@ -12,14 +12,13 @@ import { INDEX_VERSION } from '../index/schema.js'
 import { fromHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { applyNext, catchUp, makeIndex, openIndex, trackerOf } from './catch-up.js'
-import { Door } from './door.js'
+import { Door, type RecordTransactions } from './door.js'
 import { BusySince, CommitCount, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
 import {
   type Changed,
   type DoorMethod,
   type Place,
   type Recorded,
-  type RecordTransactions,
   type StateMethod,
   submittedBytes,
   type Writer,

@@ -3,7 +3,7 @@ import type { TopicRefusal } from '../graph/admission-rules.js'
 import type { Reason } from '../graph/errors.js'
 import type { AdmissionRecord, TransactionRecord } from '../graph/records.js'
 import { CodedError } from '../protocol/coded-error.js'
-import type { Door } from './door.js'
+import type { Door, RecordTransactions } from './door.js'
 
 /** What a write changed. */
 export interface Written {
@@ -47,16 +47,6 @@ export interface Place {
   patience?: number
   /** Set by what withdraws it once its patience is over. */
   claim?: { begin(): boolean }
-}
-
-export interface RecordTransactions {
-  /** Transactions that are refused if they do not count, unless they are mined. */
-  subjects?: readonly string[]
-  /** Subjects that lose wait, unless to a mined one. */
-  keepLost?: {
-    /** Who submits them, as up to 8 bytes in hex. */
-    client?: string | undefined
-  }
 }
 
 /** How the writer stands to the log. */
