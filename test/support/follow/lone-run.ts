@@ -118,7 +118,7 @@ export async function loneProcess(
   return {
     url,
     isStored: async (txid) =>
-      storedRows(env.DATA_DIR).graph_transactions?.some((row) => row.includes(txid)) ?? false,
+      storedRows(env.DATA_DIR).transactions?.some((row) => row.includes(txid)) ?? false,
     end: async () => void (await kill('SIGKILL')),
   }
 }

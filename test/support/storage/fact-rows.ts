@@ -4,12 +4,12 @@ import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 
 /** What follows from the order in which facts came, and what counts writes. */
 const OF_ORDER = new Set(['seq', 'ord', 'recency', 'n', 'at', 'arrived', 'place'])
-/** The tables of the store of tables that tests ask for by name, with what they say here. */
+/** What tests ask for by name, of tables in which only rows of transactions that count are meant. */
 const NAMES: Record<string, string> = {
-  graph_names: 'name',
-  graph_nodes: 'node',
-  graph_admissions: 'admission',
-  graph_outputs: 'out',
+  names: 'name',
+  nodes: 'node',
+  admissions: 'admission',
+  outputs: 'out',
 }
 
 /** What the store in a folder holds, read past its server, as text: the index without its own numbers, the keys of all facts, and the state. */
@@ -35,12 +35,10 @@ export function storedRows(dataDir: string): Record<string, string[]> {
     rows.pending = state('pending', 'txid, height, waiting')
     rows.held = state('held', 'txid, lock_height, lock_time')
     rows.interaction = state('interaction', '*')
-    rows.graph_transactions = [
+    rows.transactions = [
       ...log.all('select key as txid from log where kind = 1').map(textOf),
       ...log.all('select txid from pending').map(textOf),
     ].sort()
-    rows.graph_pending = rows.pending
-    rows.graph_interactions = rows.interaction
     return rows
   } finally {
     index.close()

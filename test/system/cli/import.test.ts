@@ -138,7 +138,7 @@ test('raw transactions are accepted only with --trust, and the reason is shown',
     summary({ admitted: [0, 3, 0], refused: all.map(({ txid }) => `${txid}: ${why}`) }),
   )
   expect(refused).toMatchObject({ code: 4, stderr: 'minetree: 3 of 3 transactions refused\n' })
-  expect(storedRows(env.DATA_DIR ?? '').graph_transactions).toEqual([])
+  expect(storedRows(env.DATA_DIR ?? '').transactions).toEqual([])
   const trusted = await cli.run(['import', '--trust', path], env)
   expect(trusted.stdout).toBe(summary({ admitted: [3, 3, 9] }))
   await expectNames(env, mints)

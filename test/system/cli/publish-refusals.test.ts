@@ -95,11 +95,11 @@ test('content that the server does not take', async () => {
 test('a chunk that the server does not take, after one that it has', async () => {
   const { url, dataDir } = server
   const path = join(await folderOf({ 'a.txt': 'xy' }), 'a.txt')
-  const before = storedRows(dataDir).graph_transactions?.length ?? 0
+  const before = storedRows(dataDir).transactions?.length ?? 0
   expect(await failure([path, '--chunk-size', '1', '--url', url])).toBe(
     `${url} refuses 1 of 1 outputs of chunk 1 of ${path}: its log says why`,
   )
-  expect(storedRows(dataDir).graph_transactions?.length).toBeGreaterThan(before)
+  expect(storedRows(dataDir).transactions?.length).toBeGreaterThan(before)
 })
 
 test('a server that does not answer, and what is no URL of one', async () => {
@@ -136,7 +136,7 @@ test('a server that follows the live network, though it would believe anything',
   expect(await failure([small, '--url', live.url])).toBe(
     `${live.url} follows the live network: publish to a server of a local network, which accepts fake funding`,
   )
-  expect(storedRows(live.dataDir).graph_transactions).toEqual([])
+  expect(storedRows(live.dataDir).transactions).toEqual([])
 })
 
 test('a server that checks proofs', async () => {
@@ -151,7 +151,7 @@ test('a server that checks proofs', async () => {
   expect(await failure([small, '--url', checking.url])).toMatch(
     new RegExp(`^${checking.url} refuses ${small} \\(400 BAD_BODY\\): the transaction could not be verified`),
   )
-  expect(storedRows(checking.dataDir).graph_transactions).toEqual([])
+  expect(storedRows(checking.dataDir).transactions).toEqual([])
   await tracker.close()
 })
 

@@ -234,5 +234,5 @@ test('a host that is asked to stop finishes what it admits', async () => {
   await stopped(host)
   expect((await admitted).status).toBe(200)
   const rows = storedRows(host.dataDir)
-  expect(rows.graph_outputs?.some((row) => row.includes(transaction.txid))).toBe(true)
+  expect(rows.outputs?.some((row) => row.includes(transaction.txid))).toBe(true)
 })

@@ -143,8 +143,8 @@ test('where another mint is mined than the one that was seen unproven, it is fou
   const { report, failures } = await crawl(dataDir)
   expect(report).toMatchObject({ mints: 1 })
   expect(failures).toEqual([])
-  const { graph_names: names } = storedRows(dataDir)
-  expect(names).toEqual((await imported()).graph_names)
+  const { names } = storedRows(dataDir)
+  expect(names).toEqual((await imported()).names)
   expect(names?.join()).toContain(competing.txid)
 })
 
@@ -161,12 +161,12 @@ test('wherever the node stands among the inputs of the one that was seen', async
   service.know(tree.record(purse), tree.record(seen))
   const dataDir = await folder()
   await crawl(dataDir)
-  expect(storedRows(dataDir).graph_names?.join()).toContain(seen.txid)
+  expect(storedRows(dataDir).names?.join()).toContain(seen.txid)
   headers.mine([competing])
   service.forget(seen.txid)
   service.know(tree.record(competing))
   expect(await crawl(dataDir)).toMatchObject({ failures: [] })
-  const names = storedRows(dataDir).graph_names?.join() ?? ''
+  const names = storedRows(dataDir).names?.join() ?? ''
   expect([names.includes(competing.txid), names.includes(seen.txid)]).toEqual([true, false])
 })
 
@@ -208,7 +208,7 @@ test.each([
     service.know(...[...coins, mint, next].map((each) => tree.record(each)))
     const dataDir = await folder()
     expect(await crawl(dataDir, { limits })).toMatchObject({ failures: [] })
-    const names = storedRows(dataDir).graph_names?.join() ?? ''
+    const names = storedRows(dataDir).names?.join() ?? ''
     expect([names.includes(mint.txid), names.includes(next.txid)]).toEqual([true, true])
   },
 )
@@ -265,7 +265,7 @@ describe('a source that lies', () => {
     const dataDir = await folder()
     const { failures } = await all.crawl(dataDir)
     expect(failures).toEqual([expect.stringContaining(why)])
-    const names = storedRows(dataDir).graph_names?.join() ?? ''
+    const names = storedRows(dataDir).names?.join() ?? ''
     expect(names).toContain(all.tree.mintOf('bab').txid)
     expect(names).not.toContain(all.tree.mintOf('ab').txid)
     // And when it tells the truth, the rest comes.

@@ -262,14 +262,14 @@ describe('a coinbase', () => {
 
   test.each([1, 99])('cannot be spent when it has %d', async (confirmations) => {
     const { server, beef } = await spentAfter(confirmations)
-    const { graph_transactions: before } = server.rows()
+    const { transactions: before } = server.rows()
     expectError(await server.submit(beef, ['tm_ordinals']), {
       status: 400,
       code: 'BAD_BODY',
       overlay: true,
       error: expect.stringMatching(new RegExp(`has ${confirmations} confirmations`)),
     })
-    expect(server.rows().graph_transactions).toEqual(before)
+    expect(server.rows().transactions).toEqual(before)
   })
 
   test.each([1, 300])('with %d confirmations is in its block', async (confirmations) => {

@@ -112,8 +112,8 @@ describe('a BEEF that repeats what is known', () => {
     const before = server.rows()
     expect((await world.submit(payment, [coin])).status).toBe(200)
     const after = server.rows()
-    expect(after.graph_admissions).toEqual(before.graph_admissions)
-    expect(after.graph_pending).toHaveLength(2)
+    expect(after.admissions).toEqual(before.admissions)
+    expect(after.pending).toHaveLength(2)
   })
 })
 

@@ -187,7 +187,7 @@ test('a proof that the chain does not have brings nothing of its graph into the 
   await until(() => front.nodes.filter((txid) => txid === ab.txid).length > 2, 'the names were tried again')
   const held = JSON.stringify(heldRows(server.rows()))
   for (const { txid } of [a, ab]) expect(held).not.toContain(txid)
-  expect(heldRows(server.rows()).graph_names).toEqual(before.graph_names)
+  expect(heldRows(server.rows()).names).toEqual(before.names)
   // In the end the chain has it, and the same peer is believed.
   headers.mine([a, ab])
   await submitAll(full, [headers.branch.beef(a), headers.branch.beef(ab), headers.branch.beef(b)])
@@ -211,7 +211,7 @@ test('what a peer offers to a topic that does not take it is not admitted, and i
   const late = await host(world, { SYNC_PEERS: front.url }, { logger })
   await inStep(await admittedOn(full), full, late)
   await until(() => front.lists > 10, 'some more rounds')
-  expect(JSON.stringify(late.rows().graph_admissions)).not.toContain(plain.txid)
+  expect(JSON.stringify(late.rows().admissions)).not.toContain(plain.txid)
   expect(front.nodes.filter((txid) => txid === plain.txid)).toHaveLength(2)
   expect(
     records.filter(
@@ -286,7 +286,7 @@ test('what is blocked here is not brought back, and what it leads to is', async 
   }
   front.host = full
   await until(
-    async () => (await admittedOn(late)) === (rows.graph_admissions?.length ?? 0) - 1,
+    async () => (await admittedOn(late)) === (rows.admissions?.length ?? 0) - 1,
     'the others are here',
   )
   await until(() => front.lists > 8, 'some more rounds')

@@ -47,7 +47,7 @@ test('hosts that have grown apart hold the same again, and so does one that know
     await submitAll(server, mints.slice(1))
     await submitAll(server, [...world.inscribe(3, side), ...world.transfer(8, side)], ORDINALS)
   }
-  const all = new Set([left, right].flatMap((server) => heldRows(server.rows()).graph_admissions ?? [])).size
+  const all = new Set([left, right].flatMap((server) => heldRows(server.rows()).admissions ?? [])).size
   doors[0].host = left
   doors[1].host = right
   await inStep(all, left, right)

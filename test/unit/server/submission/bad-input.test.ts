@@ -39,8 +39,8 @@ async function expectRefused(path: string, question: Question, expected: Expecte
 const BAD_BODY = { status: 400, code: 'BAD_BODY', overlay: true }
 
 test('the store holds the genesis alone to begin with', () => {
-  expect(empty.graph_nodes).toHaveLength(1)
-  expect(empty.graph_names).toEqual([])
+  expect(empty.nodes).toHaveLength(1)
+  expect(empty.names).toEqual([])
 })
 
 describe('/submit with topics that are none', () => {
@@ -336,8 +336,8 @@ describe('methods and paths that no route answers', () => {
 })
 
 test('after all that, the mint is admitted', async () => {
-  const { graph_nodes, graph_names } = server.rows()
-  expect({ graph_nodes, graph_names }).toEqual({ graph_nodes: empty.graph_nodes, graph_names: [] })
+  const { nodes, names } = server.rows()
+  expect({ nodes, names }).toEqual({ nodes: empty.nodes, names: [] })
   expect((await server.submit(good)).json).toMatchObject({ tm_names: { outputsToAdmit: [0, 1, 2] } })
   expect((await server.ask('/svc/names/origin/a')).json).toEqual({ name: 'a', outpoint: a.outpoint(2) })
   expect((await server.ask('/health')).json).toMatchObject({ status: 'ok', live: true, ready: true })

@@ -65,8 +65,7 @@ test.each([
     expect(answer.json).toMatchObject({ tm_ordinals: { outputsToAdmit: [] } })
   }
   const after = storedRows(config.dataDir)
-  for (const table of ['graph_admissions', 'graph_outputs', 'graph_traits'])
-    expect(after[table]).toEqual(before[table])
+  for (const table of ['admissions', 'outputs', 'found']) expect(after[table]).toEqual(before[table])
   expect((await contentOf(refused)).status).toBe(404)
   const refusal = {
     topic: 'tm_ordinals',

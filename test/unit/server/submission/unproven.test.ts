@@ -51,7 +51,7 @@ describe('a chain of unproven mints', () => {
       proven: false,
       seen: false,
     })
-    expect(server.rows().graph_transactions).toHaveLength(mints.length + 2)
+    expect(server.rows().transactions).toHaveLength(mints.length + 2)
   })
 
   test('is answered with a BEEF that holds every ancestor down to proven ones, and verifies', async () => {
