@@ -344,7 +344,7 @@ test('after all that, the mint is admitted', async () => {
 })
 
 test('/submit with a transaction of more outputs than one submission may cost is over the limit', async () => {
-  const outputs = Array.from({ length: 10_001 }, () => ({ satoshis: 0, lockingScript: new Uint8Array() }))
+  const outputs = Array.from({ length: 30_001 }, () => ({ satoshis: 0, lockingScript: new Uint8Array() }))
   const wide = beefOf(chain.spend({ inputs: [], outputs }))
   await expectRefused('/submit', submission(wide), { status: 413, code: 'TOO_LARGE', overlay: true })
 })
