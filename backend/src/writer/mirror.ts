@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import type { Row, Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
 import { FACT, type FactKind, type NewFact, readUint32, uint32 } from '../facts/log.js'
-import { register, registerFact } from '../facts/registers.js'
 import { CHANGE, type LogRow, type NewRow, type Place, type SharedLog, START } from '../facts/shared-log.js'
 import type { Pending, PendingOutline, State } from '../facts/state.js'
 import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
@@ -250,11 +249,6 @@ export class Mirror {
     if (last === undefined) return { n: 0, isThere: false }
     return { n: readUint32(last.key, last.key.length - NUMBER_BYTES), isThere: last.body.length > 0 }
   }
-}
-
-/** The first fact of a log that has none. @param base Milliseconds since 1970. */
-export function firstFact(base: number): NewFact {
-  return registerFact(register.setting('base'), 1, String(base))
 }
 
 const EMPTY = new Uint8Array(0)

@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import { makeMirror } from '../facts/log-file.js'
+import { latestOf, nextOf, register } from '../facts/registers.js'
 import { OtherLogError, type SharedLog } from '../facts/shared-log.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { StoreUnavailableError } from '../graph/errors.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { LocalWriter } from './local-writer.js'
-import { firstFact, Mirror } from './mirror.js'
+import { Mirror } from './mirror.js'
 import type { Outcome, Task } from './queue.js'
 import type { WriterStatus } from './writer.js'
 
@@ -14,6 +15,8 @@ import type { WriterStatus } from './writer.js'
 const POLL = 200
 /** How often it is reported that the log is heard, in milliseconds. */
 const REPORT = 1000
+/** How far scores are raised above those that were given, in milliseconds. */
+const MARGIN = 10_000
 /** For how long after a write of others one expects more of them, in milliseconds. */
 const COMPANY = 5000
 
@@ -164,24 +167,44 @@ export class SharedWriter extends LocalWriter {
     if (own.length > 0) this.queue.add(() => this.current?.door.retryPending(own)).catch(() => {})
   }
 
-  /** Brings the copy of the log up to date; the index is not open. */
-  private async fill(): Promise<void> {
+  /**
+   * Brings the copy of the log up to date; the index is not open. What a log without facts has first, and one that an earlier backup
+   * has replaced has next, is what its scores are counted from: peers may have passed those that were given.
+   *
+   * @param given Above all scores that were given by what is lost, in milliseconds since 1970.
+   */
+  private async fill(given = 0): Promise<void> {
+    const { logFile, log, mirror } = this
+    let above = given
     for (let isLast = false; !isLast; ) {
       const read = await this.read().catch((error: unknown) => {
         if (!(error instanceof OtherLogError)) throw error
-        this.startOver()
+        above = this.nextScore() + MARGIN
+        mirror.clear()
+        this.indexFile.run("update meta set value = '' where name = 'log'")
         return { rows: [], isLast: false }
       })
       isLast = read.isLast
-      this.mirror.store(read.rows)
+      mirror.store(read.rows)
     }
-    if (this.mirror.place.seq > 0) return
-    const { logFile, log, mirror } = this
+    if (mirror.place.seq > 0 && this.nextScore() >= above) return
     logFile.exec('begin immediate')
-    log.insert(firstFact(Date.now()))
-    const isFirst = await mirror.append()
-    logFile.exec(isFirst ? 'commit' : 'rollback')
-    if (!isFirst) await this.fill()
+    try {
+      const base = nextOf(log, register.setting('base'), String(Math.max(above, Date.now())))
+      if (base !== undefined) log.insert(base)
+      if (await mirror.append()) {
+        logFile.exec('commit')
+        return
+      }
+    } finally {
+      if (logFile.inTransaction) logFile.exec('rollback')
+    }
+    await this.fill(above)
+  }
+
+  /** About what the next fact gets, in milliseconds since 1970: each takes one, and one with many outputs a few more. */
+  private nextScore(): number {
+    return Number(latestOf(this.log, register.setting('base'))?.value ?? 0) + this.mirror.place.seq
   }
 
   private async read(): ReturnType<Mirror['read']> {
@@ -206,11 +229,6 @@ export class SharedWriter extends LocalWriter {
   protected override report({ state, done }: WriterStatus): void {
     this.reportedAt = this.heardAt
     super.report({ state, done, heardAt: this.heardAt })
-  }
-
-  private startOver(): void {
-    this.mirror.clear()
-    this.indexFile.run("update meta set value = '' where name = 'log'")
   }
 
   private get hasCompany(): boolean {

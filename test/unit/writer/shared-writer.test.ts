@@ -158,8 +158,7 @@ test('gateways derive everything again where an earlier backup of the log was re
   await submit(one, [kept])
   await two.writer.follow()
   const backup = [...rows.rows]
-  await submit(one, [lost])
-  await one.writer.follow()
+  const { admitted: scores } = await one.writer.record([recordOf(lost)])
   rows.rows = backup
   const other = inscribe([], 'other')
   expect(await submit(two, [other])).toBe(true)
@@ -167,6 +166,10 @@ test('gateways derive everything again where an earlier backup of the log was re
   expect(await submit(one, [inscribe([], 'y')])).toBe(true)
   expect(facts()).not.toContain(lost.txid)
   await expectEqual()
+  // What is admitted from now on is offered to peers behind what they may have heard of.
+  const { admitted } = await one.writer.record([recordOf(inscribe([], 'z'))])
+  expect(admitted[0]?.score).toBeGreaterThan(scores[0]?.score ?? 0)
+  expect(read(one.folder, 'select seq from log where kind = 5')).toHaveLength(2)
 })
 
 /** How many random histories, and the number of the first. */
