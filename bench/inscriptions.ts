@@ -9,7 +9,7 @@ import { encodeBeef } from '../backend/src/graph/write-beef.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { runImport } from '../src/cli/import.js'
 import type { CommandOutput } from '../src/cli/output.js'
-import { type Node, openNode } from '../src/server/node.js'
+import { type Node, openNode, WRITER_THREAD } from '../src/server/node.js'
 import { FakeChain, inscriptionScript, OPEN_LOCK } from '../test/support/protocol/fake-chain.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
 import { configFor, SILENT, type Spent, spent, withFolder } from './support.js'
@@ -52,6 +52,7 @@ export async function* inscriptions(): AsyncGenerator<string> {
     openNode({
       config: configFor(chain, folder, { CHAIN_TRACKER: `http://127.0.0.1:${port}` }),
       logger: SILENT,
+      writerThread: WRITER_THREAD,
     })
   const ways: Way[] = [
     {
