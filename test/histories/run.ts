@@ -433,9 +433,12 @@ export class Run<At extends Host = Host> {
 
   private async block({ what, at }: Extract<Happening, { kind: 'block' }>): Promise<void> {
     const outputs = this.history.subjects.flatMap(({ said, outpoint, mint }) =>
-      said.map(({ content }, vout) => ({ outpoint: outpoint(vout), content, name: mint?.name })),
+      said.map(({ content, map }, vout) => ({ outpoint: outpoint(vout), content, map, name: mint?.name })),
     )
-    const one = outputs[at % outputs.length]
+    // What blocked outputs say is left out of the MAP of the outputs behind them.
+    const saying = outputs.filter(({ map }) => what === 'outpoint' && at % 2 === 0 && map !== undefined)
+    const among = saying.length > 0 ? saying : outputs
+    const one = among[at % among.length]
     const values = {
       outpoint: one?.outpoint,
       sha256: one?.content && sha256(one.content.body),

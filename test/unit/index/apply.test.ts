@@ -73,7 +73,10 @@ describe('a lineage', () => {
     index.transactions(...all)
     const tip = all.at(-1) as FakeTransaction
     expect(index.output(tip, 0, 'step, origin, run')).toMatchObject({ step: 89, origin: 0, run: null })
-    expect(index.sql.get('select count(*) as n from snap')?.n).toBeGreaterThan(2)
+    const kept = index.sql.get('select count(*) as count, sum(length(bytes)) as bytes from snap')
+    const said = index.sql.get('select sum(mlen) as bytes from out')
+    expect(kept?.count).toBeGreaterThan(2)
+    expect(kept?.bytes).toBeLessThan(4 * said?.bytes)
   })
 
   test.each([
