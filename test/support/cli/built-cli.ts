@@ -24,9 +24,9 @@ export interface Running {
 
 /**
  * The command as it is installed, for the tests of one file: compiled from the sources as they are, and run as a process
- * of its own. What still runs when the tests are done is killed.
+ * of its own, or that in another folder. What still runs when the tests are done is killed.
  */
-export function useBuiltCli(): {
+export function useBuiltCli(options: { folder?: () => string } = {}): {
   /** Runs to the end. */
   run(args: string[], env?: Environment): Promise<Ended>
   start(args: string[], env?: Environment): Running
@@ -38,7 +38,7 @@ export function useBuiltCli(): {
   /** What commands keep for the next one (`--no-cache`), for these tests alone. */
   let cache = ''
   beforeAll(async () => {
-    folder = await builtPackage()
+    folder = options.folder?.() ?? (await builtPackage())
     cache = await mkdtemp(join(tmpdir(), 'minetree-cache-'))
   }, 300_000)
   afterAll(async () => {
