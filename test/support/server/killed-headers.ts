@@ -124,14 +124,15 @@ interface Stored {
 
 /** What a store has, opened as the next process opens it. */
 async function storedIn(env: Environment): Promise<Stored> {
-  const { graph, close } = await openStores(readConfig(env), { onReorg: () => {} })
+  const stores = await openStores(readConfig(env), { onReorg: () => {} })
+  const { graph } = stores
   try {
     await graph.open()
     const { from, to } = (await graph.headers.range()) ?? { from: CHECKPOINT, to: CHECKPOINT }
     const headers = await graph.headers.read({ from, count: to - from + 1 })
     return { from, to, headers }
   } finally {
-    await close()
+    await stores.close()
   }
 }
 
