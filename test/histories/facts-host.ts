@@ -12,6 +12,7 @@ import { FactStore } from '../../backend/src/read/fact-store.js'
 import { Reader } from '../../backend/src/read/reader.js'
 import { applyNext, openIndex } from '../../backend/src/writer/catch-up.js'
 import { LocalWriter, storeFiles } from '../../backend/src/writer/local-writer.js'
+import { SharedWriter } from '../../backend/src/writer/shared-writer.js'
 import { createApp } from '../../src/server/app.js'
 import { Bodies } from '../../src/server/cache/bodies.js'
 import { Responses } from '../../src/server/cache/responses.js'
@@ -55,6 +56,7 @@ export class FactsHost extends Host {
   constructor(
     private readonly shape: Shape,
     private readonly tracker: 'tracker' | 'headers' = 'tracker',
+    private readonly openWriter = async (folder: string): Promise<LocalWriter> => new LocalWriter({ folder }),
   ) {
     super()
   }
@@ -123,6 +125,12 @@ export class FactsHost extends Host {
     const kept: string[] = []
     for (const txid of txids) if ((await transactions.get(txid)) !== undefined) kept.push(txid)
     return kept
+  }
+
+  /** Has a gateway learn what others have written. */
+  override async untilIdle(): Promise<void> {
+    const { writer } = this.parts
+    if (writer instanceof SharedWriter) await writer.follow()
   }
 
   override async restart(): Promise<void> {
@@ -224,7 +232,7 @@ export class FactsHost extends Host {
   private async start(beforeIndex?: () => Promise<void>): Promise<void> {
     const { headers } = this
     const config = configOf(this.shape, this.folder)
-    const writer = new LocalWriter({ folder: this.folder })
+    const writer = await this.openWriter(this.folder)
     await writer.setting('tracker', this.tracker)
     const reader = new Reader(storeFiles(this.folder), () => writer.commits.value)
     const [answers, bodies] = [new Responses(reader, MAX_CACHED), new Bodies(MAX_CACHED)]

@@ -173,7 +173,7 @@ test('gateways derive everything again where an earlier backup of the log was re
 })
 
 /** How many random histories, and the number of the first. */
-const [RUNS, SEED] = [Number(process.env.RUNS ?? 6), Number(process.env.SEED ?? 1)]
+const [RUNS, SEED] = [Number(process.env.RUNS ?? 3), Number(process.env.SEED ?? 1)]
 
 describe.each(Array.from({ length: RUNS }, (_, run) => SEED + run))(
   'random histories of three gateways at once, %d',
