@@ -111,6 +111,21 @@ export interface HistoryStep {
   blocked?: true
 }
 
+/** A step, but for its place, of what an output says. @param height Of the block that its transaction is proven to be in. */
+export function historyStep(
+  { outpoint, owner, content, parent, mapLength }: OutputRecord,
+  height: number | undefined,
+): Omit<HistoryStep, 'sequence'> {
+  return {
+    outpoint,
+    ...(height !== undefined && { height }),
+    ...(owner !== undefined && { owner }),
+    ...(content && { content }),
+    ...(parent && { parent }),
+    hasMap: mapLength !== undefined,
+  }
+}
+
 /** An ordinal where it is now. */
 export interface ListedOrdinal {
   outpoint: Outpoint

@@ -153,3 +153,10 @@ function isMinimalNumber(bytes: Uint8Array): boolean {
   if (top === undefined || top >= 0x80) return false
   return top !== 0 || bytes.length === 1 || (bytes.at(-2) ?? 0) >= 0x80
 }
+
+/** The longest prefix that two names or domains share. */
+export function sharedPrefix(a: string, b: string): string {
+  let length = 0
+  while (length < a.length && a[length] === b[length]) length++
+  return a.slice(0, length)
+}

@@ -4,6 +4,7 @@ import { TIP } from '../graph/graph-store.js'
 import {
   type HistoryStep,
   heightIn,
+  historyStep,
   type ListedOrdinal,
   type ListedTransaction,
   type ListingsReader,
@@ -159,7 +160,7 @@ function historyOf(
     if (alone === undefined) return undefined
     const isAsked = from === undefined || from === 0 || (!isForward && from > 0)
     const own = sql.get(OWN_HEIGHT, blobOf(outpoint.txid))?.own ?? null
-    const step: HistoryStep = { sequence: 0, ...stepOf(alone.output, own) }
+    const step: HistoryStep = { sequence: 0, ...historyStep(alone.output, own ?? undefined) }
     return { origin: outpoint, last: 0, steps: isAsked ? [step] : [] }
   }
   const { lin } = place
@@ -177,25 +178,14 @@ function historyOf(
   const steps = rows.filter((row, at) => row.step !== rows[at - 1]?.step)
   return {
     ...{ origin: begin, last },
-    steps: steps.map((row) => ({ sequence: row.step - origin, ...stepOf(outputOf(row), row.own) })),
+    steps: steps.map((row) => ({
+      sequence: row.step - origin,
+      ...historyStep(outputOf(row), row.own ?? undefined),
+    })),
   }
 }
 
 const OWN_HEIGHT = 'select own from tx where txid = ?'
-
-function stepOf(
-  { outpoint, owner, content, parent, mapLength }: ReturnType<typeof outputOf>,
-  height: number | null,
-): Omit<HistoryStep, 'sequence'> {
-  return {
-    outpoint,
-    ...(height !== null && { height }),
-    ...(owner !== undefined && { owner }),
-    ...(content && { content }),
-    ...(parent && { parent }),
-    hasMap: mapLength !== undefined,
-  }
-}
 
 /** How many ordinals are counted for an attribute to find the rarest. */
 const COUNTED = 1000

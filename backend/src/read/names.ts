@@ -1,6 +1,7 @@
 import type { Sql } from '../facts/connection.js'
 import type { NamesReader, NodeFilter } from '../graph/graph-store.js'
 import type { NodeRecord } from '../graph/records.js'
+import { sharedPrefix } from '../protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { blobOf, outpointOf, type Reader } from './reader.js'
 
@@ -105,12 +106,6 @@ function longestSeenNode(sql: Sql, name: string): NodeRecord | undefined {
     } else most = length - 1
   }
   return longest
-}
-
-function sharedPrefix(a: string, b: string): string {
-  let length = 0
-  while (length < a.length && a[length] === b[length]) length++
-  return a.slice(0, length)
 }
 
 function distinct(outpoints: Outpoint[]): Outpoint[] {

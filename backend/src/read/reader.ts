@@ -34,7 +34,7 @@ export class Reader {
    */
   answer<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
     const { sql, log } = this
-    if (sql.inTransaction) return read(sql, log)
+    if (this.held !== undefined || sql.inTransaction) return read(sql, log)
     sql.run('begin')
     try {
       return read(sql, log)

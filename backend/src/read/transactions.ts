@@ -21,7 +21,11 @@ export function transactionsIn(reader: Reader): TransactionsReader {
     get: async (txid) => reader.answer((sql, log) => transactionRecord(sql, log, txid)),
     raw: async (txid) => rawTransaction(reader, txid),
     has: async (txid) => reader.answer((sql) => isStored(sql, blobOf(txid))),
-    heightOf: async (txid) => reader.answer((sql) => heightOf(sql, txid)),
+    heightOf: async (txid) => {
+      // Of what is in the index, one statement says it.
+      const row = reader.single((sql) => sql.get(HEIGHT, blobOf(txid)))
+      return row === undefined ? reader.answer((sql) => heightOf(sql, txid)) : (row.own ?? undefined)
+    },
     spenderOf: async (outpoint) => reader.single((sql) => spenderOf(sql, outpoint)),
     reasonAgainst: async (txid) => reader.answer((sql) => reasonIn(sql, txid)),
     tiers: async (txids) =>
@@ -35,6 +39,7 @@ export function transactionsIn(reader: Reader): TransactionsReader {
 }
 
 const IN_INDEX = 'select id, own, mined, seen from tx where txid = ? and seq is not null'
+const HEIGHT = 'select own from tx where txid = ? and seq is not null'
 const SIGHTED = 'select said from tx where txid = ?'
 const IN_LOG = `select 1 from log.log where kind = ${FACT.transaction} and key = ?`
 const PENDING = 'select raw, height, root, merkle_path, waiting from log.pending where txid = ?'

@@ -1,7 +1,7 @@
 import { type OrdinalsReader, TIP } from '../../graph/graph-store.js'
 import {
-  type HistoryStep,
   heightIn,
+  historyStep,
   type ListedOrdinal,
   type ListedTransaction,
   type ListingsReader,
@@ -157,7 +157,7 @@ async function historyOf(
     if (alone === undefined) return undefined
     const isAsked = from === undefined || from === 0 || (order === 'newest' && from > 0)
     const { txid } = outpoint
-    const step = async () => stepOf(alone.output, (await heightsOf(rows, [txid])).get(txid))
+    const step = async () => historyStep(alone.output, (await heightsOf(rows, [txid])).get(txid))
     return { origin: outpoint, last: 0, steps: isAsked ? [{ sequence: 0, ...(await step()) }] : [] }
   }
   const { lineage, isComplete, origin, last } = summary
@@ -174,7 +174,7 @@ async function historyOf(
   if (begin === undefined) return undefined
   const steps = page.map((row) => ({
     sequence: Number(row.step) - origin,
-    ...stepOf(outputOf(row), numberIn(row.height)),
+    ...historyStep(outputOf(row), numberIn(row.height)),
   }))
   return { origin: begin, last: last - origin, steps }
 }
@@ -187,20 +187,6 @@ async function outpointAt(
   const [txid, vout] = lineage
   if (step === 0) return outpointOf({ txid, vout })
   return (await lineages.outputsAt({ lineage, steps: [step] })).get(step)?.outpoint
-}
-
-function stepOf(
-  { outpoint, owner, content, parent, mapLength }: OutputRecord,
-  height: number | undefined,
-): Omit<HistoryStep, 'sequence'> {
-  return {
-    outpoint,
-    ...(height !== undefined && { height }),
-    ...(owner !== undefined && { owner }),
-    ...(content && { content }),
-    ...(parent && { parent }),
-    hasMap: mapLength !== undefined,
-  }
 }
 
 function heightAt(heights: Map<string, number>, { txid }: Outpoint): { height?: number } {

@@ -1,6 +1,7 @@
 import type { NamesReader } from '../../graph/graph-store.js'
 import type { NameRecord, NodeRecord } from '../../graph/records.js'
 import { TimeSlice } from '../../graph/yield-to-event-loop.js'
+import { sharedPrefix } from '../../protocol/mine-node.js'
 import { formatOutpoint, type Outpoint } from '../../protocol/outpoint.js'
 import { inParts, outpointOf, parts, ROWS_A_STATEMENT, unique } from '../rows/columns.js'
 import { anyOutpoint, type Row, type RowReader } from '../rows/rows.js'
@@ -74,12 +75,6 @@ async function longestSeenNode(
     } else most = length - 1
   }
   return longest
-}
-
-function sharedPrefix(a: string, b: string): string {
-  let length = 0
-  while (length < a.length && a[length] === b[length]) length++
-  return a.slice(0, length)
 }
 
 /** Those of the outpoints that are origins of names. */
