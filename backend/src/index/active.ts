@@ -1,4 +1,4 @@
-import type { Sql } from '../facts/connection.js'
+import type { Row, Sql } from '../facts/connection.js'
 import { compareRanks, isRejected, type TransactionStatus, tierOf } from '../graph/conflict-resolution.js'
 import type { Reason } from '../graph/errors.js'
 import { Heap } from './heap.js'
@@ -13,70 +13,91 @@ export interface RankedTransaction extends TransactionStatus {
   id: number
 }
 
-/** What a decision reads. Transactions that are only referred to have no status, and count as active. */
-export interface ActiveView {
-  status(id: number): RankedTransaction | undefined
-  /** The transactions that one spends from. */
-  parents(id: number): number[]
-  /** The transactions that spend from one. */
-  children(id: number): number[]
-  /** The other transactions that spend the same; over a node, only mints. */
-  conflicts(id: number): number[]
+/** An outpoint that a transaction spends, and over which it may conflict with others. */
+interface Coin {
+  pid: number
+  vout: number
+  /** Whether it is a node: then only mints conflict, as nothing else can spend one (`spec/overlay.md`, gap 11). */
+  node: 0 | 1
+}
+
+/** All that conflict over a coin, and those of them that are active. */
+interface Contest {
+  all: RankedTransaction[]
+  active: Set<RankedTransaction>
 }
 
 /**
  * Decides again which transactions are active. Looks no further than the changes reach, best rank first: what was decided stays
- * so, as every transaction ranks below all that it depends on.
+ * so, as every transaction ranks below all that it depends on. Each coin is read once, however many spend it.
  *
- * @param ids Those that are new or changed, and those that conflict with one whose rank changed.
+ * @param ids Those that are new or changed, and those that conflict with one whose rank got worse.
  * @returns Those that became active or inactive, in the order of their ranks.
  */
-export function decide(ids: Iterable<number>, view: ActiveView): RankedTransaction[] {
+export function decide(ids: Iterable<number>, sql: Sql): RankedTransaction[] {
   const statuses = new Map<number, RankedTransaction | undefined>()
   const statusOf = (id: number): RankedTransaction | undefined => {
-    if (!statuses.has(id)) statuses.set(id, view.status(id))
+    if (!statuses.has(id)) statuses.set(id, statusIn(sql, { id }))
     return statuses.get(id)
+  }
+  const contests = new Map<string, Contest>()
+  const contestOf = (coin: Coin): Contest => {
+    const key = `${coin.pid} ${coin.vout} ${coin.node}`
+    let contest = contests.get(key)
+    if (contest === undefined) {
+      const all = sql.all(SPENDERS, coin.pid, coin.vout, coin.node).map((row) => {
+        const status = statuses.get(row.id) ?? statusOfRow(row)
+        statuses.set(status.id, status)
+        return status
+      })
+      contest = { all, active: new Set(all.filter(({ isInactive }) => !isInactive)) }
+      contests.set(key, contest)
+    }
+    return contest
   }
   const queue = new Heap<RankedTransaction>((one, other) => compareRanks(one, other) < 0)
   const queued = new Set<number>()
-  const add = (id: number, than?: RankedTransaction): void => {
-    const status = statusOf(id)
-    if (status === undefined || queued.has(id) || (than && compareRanks(status, than) < 0)) return
-    queued.add(id)
+  const add = (status: RankedTransaction | undefined, than?: RankedTransaction): void => {
+    if (status === undefined || queued.has(status.id) || (than && compareRanks(status, than) <= 0)) return
+    queued.add(status.id)
     queue.push(status)
   }
-  for (const id of ids) add(id)
+  for (const id of ids) add(statusOf(id))
   const changed: RankedTransaction[] = []
   for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
     queued.delete(next.id)
-    const conflicts = view.conflicts(next.id).flatMap((id) => statusOf(id) ?? [])
-    const isInactive = reasonAgainst(next, { conflicts, parents: () => parentsOf(next.id) }) !== undefined
+    const { id } = next
+    const ownContests = coinsOf(sql, id).map(contestOf)
+    const opponents = ownContests.flatMap(({ active }) => [...active])
+    const parents = (): RankedTransaction[] => parentsOf(sql, id).flatMap((each) => statusOf(each) ?? [])
+    const isInactive = reasonAgainst(next, { opponents, parents }) !== undefined
     const isChanged = isInactive !== next.isInactive
     if (isChanged) {
       next.isInactive = isInactive
       changed.push(next)
-      for (const child of view.children(next.id)) add(child, next)
+      for (const child of childrenOf(sql, id)) add(statusOf(child), next)
     }
-    for (const other of conflicts) if (isChanged || !(isInactive || other.isInactive)) add(other.id, next)
+    for (const { all, active } of ownContests) {
+      if (isInactive) active.delete(next)
+      else active.add(next)
+      // What counts leaves no other one on its coins; what does so no longer leaves room for one.
+      if (!isInactive) for (const other of active) add(other, next)
+      else if (isChanged) for (const other of all) add(other, next)
+    }
   }
   return changed
-
-  function parentsOf(id: number): RankedTransaction[] {
-    return view.parents(id).flatMap((each) => statusOf(each) ?? [])
-  }
 }
 
 /** What makes a transaction inactive: itself, if it was rejected; an inactive parent; or the best active double spend that ranks above it. */
 function reasonAgainst(
   status: RankedTransaction,
-  { conflicts, parents }: { conflicts: RankedTransaction[]; parents: () => RankedTransaction[] },
+  { opponents, parents }: { opponents: Iterable<RankedTransaction>; parents: () => RankedTransaction[] },
 ): RankedTransaction | undefined {
   if (isRejected(status)) return status
   const lost = parents().find(({ isInactive }) => isInactive)
   if (lost !== undefined) return lost
   let best: RankedTransaction | undefined
-  for (const other of conflicts)
-    if (!other.isInactive && compareRanks(other, best ?? status) < 0) best = other
+  for (const other of opponents) if (compareRanks(other, best ?? status) < 0) best = other
   return best
 }
 
@@ -87,7 +108,10 @@ export function statusIn(sql: Sql, by: { id: number } | { txid: string }): Ranke
     'id' in by
       ? sql.get(`${columns} where id = ? and seq is not null`, by.id)
       : sql.get(`${columns} where txid = ? and seq is not null`, Buffer.from(by.txid, 'hex'))
-  if (row === undefined) return undefined
+  return row && statusOfRow(row)
+}
+
+function statusOfRow(row: Row): RankedTransaction {
   return {
     id: row.id,
     txid: row.txid.toString('hex'),
@@ -105,46 +129,43 @@ export function statusIn(sql: Sql, by: { id: number } | { txid: string }): Ranke
  */
 export const BY_RANK = 'tx.mined is null, tx.mined, tx.seen desc, tx.ord, tx.txid'
 
-/** What decisions read of an index. */
-export function activeView(sql: Sql): ActiveView {
-  const ids = (statement: string, id: number): number[] => sql.all(statement, id).map((row) => row.id)
-  return {
-    status: (id) => statusIn(sql, { id }),
-    parents: (id) => ids('select distinct pid as id from spend where sid = ?', id),
-    children: (id) => ids('select distinct sid as id from spend where pid = ?', id),
-    conflicts: (id) => conflictsIn(sql, id),
-  }
+const SPENDERS = `select t.id, t.txid, t.ord, t.mined, t.seen, t.said, t.active from spend s join tx t on t.id = s.sid
+  where s.pid = ? and s.vout = ? and (t.mint = 1 or ? = 0)`
+const COINS = `select s.pid, s.vout, t.mint, exists (select 1 from node n where n.tid = s.pid and n.vout = s.vout) as node
+  from spend s join tx t on t.id = s.sid where s.sid = ?`
+
+/** The coins over which a transaction may conflict with others. */
+function coinsOf(sql: Sql, id: number): Coin[] {
+  return sql.all(COINS, id).filter(({ node, mint }) => node === 0 || mint === 1) as Coin[]
 }
 
-/**
- * The other transactions that spend the same. Over a node, only mints conflict, as nothing else can spend one
- * (`spec/overlay.md`, gap 11).
- */
+/** The transactions that one spends from. Those that are only referred to have no status, and count as active. */
+function parentsOf(sql: Sql, id: number): number[] {
+  return sql.all('select distinct pid as id from spend where sid = ?', id).map((row) => row.id)
+}
+
+function childrenOf(sql: Sql, id: number): number[] {
+  return sql.all('select distinct sid as id from spend where pid = ?', id).map((row) => row.id)
+}
+
+/** The other transactions that spend the same, and so conflict. */
 export function conflictsIn(sql: Sql, id: number): number[] {
-  const shared = sql.all(
-    `select o.sid as id, t.mint, (select 1 from node n where n.tid = o.pid and n.vout = o.vout) as node
-      from spend m join spend o on o.pid = m.pid and o.vout = m.vout and o.sid <> m.sid join tx t on t.id = o.sid
-      where m.sid = ?`,
-    id,
+  const found = coinsOf(sql, id).flatMap(({ pid, vout, node }) =>
+    sql.all(SPENDERS, pid, vout, node).map((row): number => row.id),
   )
-  if (shared.length === 0) return []
-  const isMint =
-    shared.some(({ node }) => node === 1) && sql.get('select mint from tx where id = ?', id)?.mint === 1
-  const found = shared.filter(({ node, mint }) => node !== 1 || (isMint && mint === 1))
-  return [...new Set(found.map((row): number => row.id))]
+  return [...new Set(found)].filter((other) => other !== id)
 }
 
 /** See `TransactionsReader.reasonAgainst`. For readers as well. */
 export function reasonIn(sql: Sql, txid: string): Reason | undefined {
-  const view = activeView(sql)
-  const statuses = (ids: number[]): RankedTransaction[] => ids.flatMap((id) => view.status(id) ?? [])
+  const statuses = (ids: number[]): RankedTransaction[] => ids.flatMap((id) => statusIn(sql, { id }) ?? [])
   const visited = new Set<number>()
   for (let loser = statusIn(sql, { txid }); loser?.isInactive && !visited.has(loser.id); ) {
     visited.add(loser.id)
     const { id } = loser
     const reason = reasonAgainst(loser, {
-      conflicts: statuses(view.conflicts(id)),
-      parents: () => statuses(view.parents(id)),
+      opponents: statuses(conflictsIn(sql, id)).filter(({ isInactive }) => !isInactive),
+      parents: () => statuses(parentsOf(sql, id)),
     })
     if (reason === undefined) return undefined
     if (!reason.isInactive || reason.id === id)

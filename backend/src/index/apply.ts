@@ -9,7 +9,7 @@ import type { AdmissionRecord } from '../graph/records.js'
 import { equalBytes } from '../protocol/bytes.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
-import { activeView, decide, reasonIn, statusIn } from './active.js'
+import { decide, reasonIn, statusIn } from './active.js'
 import { Admissions, firstScore } from './admissions.js'
 import { Agenda } from './agenda.js'
 import { Attributes } from './attributes.js'
@@ -383,7 +383,7 @@ export class Index {
     const { sql, agenda, journal } = this
     const restored: number[] = []
     const deactivated: number[] = []
-    for (const { id, txid, isInactive } of decide(agenda.toDecide, activeView(sql))) {
+    for (const { id, txid, isInactive } of decide(agenda.toDecide, sql)) {
       const active = isInactive ? 0 : 1
       sql.run('update tx set active = ? where id = ?', active, id)
       sql.run('update node set active = ? where tid = ?', active, id)

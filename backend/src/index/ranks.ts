@@ -110,7 +110,8 @@ export class Ranks {
       journal.change(dependency.tier(txid))
     }
     const conflicts = conflictsIn(this.sql, id)
-    for (const each of conflicts) agenda.toDecide.add(each)
+    // What a better rank changes for others follows from whether it counts.
+    if (!isBetter(rank, row)) for (const each of conflicts) agenda.toDecide.add(each)
     if (conflicts.length > 0 || (row.said === 0 && seen !== row.seen)) agenda.toDecide.add(id)
     return ord !== row.ord || mined !== row.mined || seen !== row.seen
   }

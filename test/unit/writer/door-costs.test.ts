@@ -140,6 +140,23 @@ test('a chain of losers that counts at last costs in proportion to its length', 
   expect(long).toBeLessThan(2.5 * short)
 })
 
+test('one of many mined double spends that turns out to be first costs no more statements than one of a few', async () => {
+  const costs: number[] = []
+  for (const count of [10, 40]) {
+    const coin = pay()
+    const all = Array.from({ length: count }, (_, n) => inscribe(coin, `mined ${count} ${n}`))
+    for (const [n, each] of all.entries()) await store.know(each, 200 + n)
+    const last = inscribe(coin, `the first block of ${count}`)
+    costs.push(await statements(() => store.know(last, 100)))
+    expect(store.index('select hex(txid) as txid from tx where active = 1 and mined = 100')).toEqual(
+      expect.arrayContaining([{ txid: last.txid.toUpperCase() }]),
+    )
+  }
+  const [few = 0, many = 0] = costs
+  // Each is decided again, and all of them are read once.
+  expect(many - few).toBeLessThan(30 * 8)
+})
+
 test('what counts by the word of the network alone gives way when that is taken back', async () => {
   const coin = pay()
   const [first, second] = [pay(coin), pay(coin)]
