@@ -413,17 +413,20 @@ export class Door {
     const found = new Map<string, string>()
     if (pending.total('waiting').transactions === 0) return found
     const own = new Set(candidates.map(({ txid }) => txid))
+    // What may raise its own rank may raise that of what it is built on.
+    const raising = new Set<string>()
+    for (const each of candidates.toReversed())
+      if (raising.has(each.txid) || this.mayRaise(each))
+        for (const { txid } of [each, ...each.spends]) raising.add(txid)
     for (const each of candidates) {
       const parent = each.spends.find(
         ({ txid }) => found.has(txid) || (!own.has(txid) && pending.outline(txid)?.isWaiting),
       )
-      if (parent !== undefined && !this.mayRaise(each))
+      if (parent !== undefined && !raising.has(each.txid))
         found.set(each.txid, found.get(parent.txid) ?? parent.txid)
     }
     // What raises its rank may decide about any other.
-    return candidates.some((each) => !found.has(each.txid) && this.mayRaise(each) && this.isContested(each))
-      ? new Map()
-      : found
+    return candidates.some((each) => raising.has(each.txid) && this.isContested(each)) ? new Map() : found
   }
 
   /** Why a subject does not count that is built on something that waits. */

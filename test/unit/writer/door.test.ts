@@ -242,6 +242,15 @@ describe('a submission that loses', () => {
     expect([store.names(), store.pending(all)]).toEqual([['h', 'ho'], []])
   })
 
+  test('wins by a proof that comes with something between', async () => {
+    const { store, squat, honest, further } = await squatted()
+    const last = store.chain.mint('hon')
+    await store.submit([squat])
+    await store.submit([honest])
+    await store.writer.record([recordOf(further), recordOf(last, 101)])
+    expect([store.names(), store.pending({ honest, further, last })]).toEqual([['h', 'ho', 'hon'], []])
+  })
+
   test('wins by a proof of its own, and loses with its block', async () => {
     const { store, squat, honest, all } = await squatted()
     await store.submit([squat])
