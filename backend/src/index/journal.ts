@@ -5,7 +5,7 @@ import type { AdmissionRecord } from '../graph/records.js'
 import { toHex } from '../protocol/bytes.js'
 
 /** How many dependencies one commit may name: beyond that, readers drop everything that they cached. A step of a rebuild names more. */
-const MAX_KEYS = 1000
+const MAX_KEYS = 300
 /** How many commits readers may be behind. */
 const MAX_CHANGES = 1000
 /** Old ones are deleted so many at a time. */

@@ -155,12 +155,12 @@ test('whoever is too far behind has nothing left', async () => {
 test('an answer that was not asked for while 10,000 things changed is read again', async () => {
   const purse = files.chain.spend({
     inputs: [],
-    outputs: Array.from({ length: 950 * 11 }, () => ({ satoshis: 9, lockingScript: p2pkh(1) })),
+    outputs: Array.from({ length: 280 * 38 }, () => ({ satoshis: 9, lockingScript: p2pkh(1) })),
   })
   await ask('asked for', [dependency.lineages])
   await ask('not asked for', [dependency.lineages])
-  for (let at = 0; at < 11; at++) {
-    const inputs = Array.from({ length: 950 }, (_, vout) => ({ transaction: purse, vout: at * 950 + vout }))
+  for (let at = 0; at < 38; at++) {
+    const inputs = Array.from({ length: 280 }, (_, vout) => ({ transaction: purse, vout: at * 280 + vout }))
     const lockingScript = inscriptionScript({ contentType: 'a/b', body: utf8(`${at}`) })
     const outputs = [{ satoshis: 1, lockingScript }]
     await files.writer.record([recordOf(files.chain.spend({ inputs, outputs }))])
