@@ -1,3 +1,4 @@
+import { FACT } from '../facts/log.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { Blocklist, BlocklistStore } from '../graph/blocklist.js'
@@ -271,7 +272,8 @@ export class FactStore implements HostStore {
   }
 }
 
-const ANY_STORED = "select 1 from meta where name = 'transactions' and value > 0"
+// Of the log: the index may have to be derived first.
+const ANY_STORED = `select 1 from log.log where kind = ${FACT.transaction} limit 1`
 const ANY_PENDING = 'select 1 from log.pending limit 1'
 
 /** Every write is done when it is answered: there is none to do later. */

@@ -1,4 +1,6 @@
+import { rm } from 'node:fs/promises'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../../src/server/config/config.js'
 import { openNode } from '../../../../src/server/node.js'
 import type { Deploy } from '../../../../src/server/store/pinned-genesis.js'
@@ -39,6 +41,16 @@ test('an empty store gets a tree, and keeps it', async () => {
   const folder = await servers.folder()
   expect(await opened(folder, {}, { deploy })).toEqual({ genesis, root: true })
   expect(await opened(folder)).toEqual({ genesis, root: true })
+  const another: Deploy = () => {
+    throw new Error('there is a tree already')
+  }
+  expect(await opened(folder, {}, { deploy: another })).toEqual({ genesis, root: true })
+})
+
+test('a store whose index is gone, as of a copy, gets no other tree', async () => {
+  const folder = await servers.folder()
+  await opened(folder, {}, { deploy })
+  for (const end of ['', '-wal', '-shm']) await rm(storeFiles(folder).index + end, { force: true })
   const another: Deploy = () => {
     throw new Error('there is a tree already')
   }
