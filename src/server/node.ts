@@ -1,13 +1,15 @@
+import { existsSync } from 'node:fs'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
-import { isDamage, StoreUnavailableError } from '../../backend/src/graph/errors.js'
+import { isDamage, isDamagedFile, StoreUnavailableError } from '../../backend/src/graph/errors.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
+import { storeFiles } from '../../backend/src/writer/local-writer.js'
 import type { Config } from './config/config.js'
 import { ConfigError, reasonOf, StartError } from './config/errors.js'
 import { placeOf } from './config/place.js'
-import { RESTORE } from './store/facts/folder.js'
+import { RESTORE, removeIndexes } from './store/facts/folder.js'
 import { assertComplete, type NodeIndex } from './store/index-maintenance.js'
 import { openStores } from './store/open-stores.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
@@ -43,19 +45,30 @@ export const WRITER_THREAD = new URL('./writer-worker.js', import.meta.url)
  *
  * @throws StartError if the store cannot be opened; ConfigError if it holds another tree than the settings name.
  */
-export async function openNode({
-  config: settings,
-  logger,
-  deploy,
-  writerThread,
-}: {
+export async function openNode(options: NodeOptions): Promise<Node> {
+  const { config, logger } = options
+  try {
+    return await open(options)
+  } catch (error) {
+    const { index } = storeFiles(config.dataDir)
+    // Which file it is, SQLite does not say: an index can be derived again.
+    if (!isDamagedFile(error) || !existsSync(index)) throw error
+    logger.warn({ index, err: error }, 'the index may be damaged: it is derived again')
+    removeIndexes(config.dataDir)
+    return await open(options)
+  }
+}
+
+interface NodeOptions {
   config: Config
   logger: Logger
   /** Makes a tree for an empty store if the settings name none. */
   deploy?: Deploy
   /** The compiled `writer-worker` of a store of facts; without it, this thread writes. */
   writerThread?: URL | undefined
-}): Promise<Node> {
+}
+
+async function open({ config: settings, logger, deploy, writerThread }: NodeOptions): Promise<Node> {
   let stores: Stores | undefined
   let overlay: Overlay | undefined
   let maintenance: NodeIndex | undefined

@@ -15,13 +15,29 @@ create unique index if not exists chunk_key on chunk (kind, key, position);
 create table if not exists log_meta (name text primary key, value) without rowid;
 `
 
+/** Of these tables, with those of `state`. There is no release with another one: a log of another version is refused. */
+const VERSION = 2
+
+/** @throws Error if the tables of a file are of another version. */
+export function assertVersion(sql: Sql): void {
+  if (sql.get("select 1 as one from sqlite_master where name = 'log_meta'") === undefined) return
+  const version = sql.get("select value from log_meta where name = 'version'")?.value
+  const hasLog = sql.get("select 1 as one from log_meta where name = 'id'") !== undefined
+  if (hasLog && version !== VERSION)
+    throw new Error(
+      `${sql.filename} is of another version of minetree: choose another DATA_DIR, and import or follow again`,
+    )
+}
+
 /**
  * Makes the tables of a copy of another log, with the id of that, which it must have if it is there. Places are taken one after another:
  * none is skipped.
  */
 export function makeMirror(sql: Sql, id: string): void {
+  assertVersion(sql)
   sql.exec(SCHEMA.replace(' autoincrement', ''))
   sql.exec(STATE_SCHEMA)
+  sql.run("insert into log_meta values ('version', ?) on conflict do nothing", VERSION)
   sql.run("insert into log_meta values ('id', ?) on conflict (name) do update set value = excluded.value", id)
 }
 
@@ -31,11 +47,12 @@ export function makeMirror(sql: Sql, id: string): void {
  * @param options.base What scores are counted from: milliseconds since 1970.
  */
 export function makeLog(sql: Sql, { base = Date.now() }: { base?: number } = {}): void {
+  assertVersion(sql)
   sql.exec(SCHEMA)
   sql.exec(STATE_SCHEMA)
   if (sql.get("select value from log_meta where name = 'id'") !== undefined) return
   sql.exec('begin')
-  sql.run("insert into log_meta values ('id', ?)", randomBytes(16).toString('hex'))
+  sql.run("insert into log_meta values ('id', ?), ('version', ?)", randomBytes(16).toString('hex'), VERSION)
   new LocalLog(sql).insert(registerFact(register.setting('base'), 1, String(base)))
   sql.exec('commit')
 }

@@ -83,8 +83,9 @@ const STORE_FULL_CODES = new Set([
 /** How many causes of an error are followed. */
 const MAX_CAUSES = 5
 
-/** Bytes that are not those that were stored, and a file that is no database, or has pages that are none of one. */
-const DAMAGE_CODES = new Set(['DAMAGED', 'SQLITE_CORRUPT', 'SQLITE_CORRUPT_INDEX', 'SQLITE_NOTADB'])
+/** A file that is no database, or has pages that are none of one. */
+const FILE_CODES = new Set(['SQLITE_CORRUPT', 'SQLITE_CORRUPT_INDEX', 'SQLITE_NOTADB'])
+const DAMAGE_CODES = new Set(['DAMAGED', ...FILE_CODES])
 
 /** Whether an error, or one of its causes, says that the store has no space left. It may be of another realm. */
 export function isStoreFull(error: unknown): boolean {
@@ -94,6 +95,11 @@ export function isStoreFull(error: unknown): boolean {
 /** Whether an error, or one of its causes, says that the store is damaged. */
 export function isDamage(error: unknown): boolean {
   return hasCode(error, DAMAGE_CODES)
+}
+
+/** The same, and that SQLite found it in one of its files. */
+export function isDamagedFile(error: unknown): boolean {
+  return hasCode(error, FILE_CODES)
 }
 
 function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {

@@ -30,8 +30,6 @@ interface Promised<Result = unknown> {
   reject: (error: unknown) => void
 }
 
-const CLOSED: WriterStatus = { state: 'rebuilding', done: 0 }
-
 /** @param first The thread of the writer, or a port that it serves. */
 export function connectWriter(first: Port): WriterClient {
   const calls = new Map<number, Promised>()
@@ -39,7 +37,7 @@ export function connectWriter(first: Port): WriterClient {
   let [opened, ready] = [promised<void>(), promised<void>()]
   let nextId = 0
   let failure: Error | undefined
-  let status = CLOSED
+  let status: WriterStatus = { state: 'rebuilding', done: 0 }
   let since = new BusySince()
   let commits = new CommitCount()
   const post = (request: WriterRequest, transfer?: MessagePort[]): void => port.postMessage(request, transfer)
@@ -105,7 +103,7 @@ export function connectWriter(first: Port): WriterClient {
     deriveBy: (plain) => post({ deriveBy: plain }),
     end(cause) {
       failure = new StoreUnavailableError(cause)
-      status = CLOSED
+      status = { state: 'rebuilding', done: status.done }
       for (const { reject } of [...calls.values(), opened, ready]) reject(failure)
       calls.clear()
     },

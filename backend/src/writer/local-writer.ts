@@ -1,11 +1,13 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
 import { makeLog } from '../facts/log-file.js'
 import { isRegisteredSetting, nextOf, register } from '../facts/registers.js'
 import { Pending, State } from '../facts/state.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
+import { isDamage } from '../graph/errors.js'
 import type { TransactionRecord } from '../graph/records.js'
 import type { Index } from '../index/apply.js'
 import { INDEX_VERSION } from '../index/schema.js'
@@ -43,6 +45,9 @@ pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 const INDEX_PRAGMAS = `
 pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000; pragma cache_size = -16384;
 pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
+
+/** How long until it is tried again to bring the index up to date, in milliseconds. */
+const RETRY_DELAY = 2000
 
 /** What a task did, beside its result, once it is committed. */
 interface Done<Result> extends Written {
@@ -87,7 +92,7 @@ export class LocalWriter implements Writer {
   private progress: WriterStatus = { state: 'rebuilding', done: 0 }
   private readonly listeners: ((status: WriterStatus) => void)[] = []
   private deriving: Promise<void> = Promise.resolve()
-  protected isClosing = false
+  protected readonly closing = new AbortController()
   private reportOpened: (() => void) | undefined
   private reportFailure: ((error: unknown) => void) | undefined
 
@@ -123,12 +128,17 @@ export class LocalWriter implements Writer {
     this.queue.hold()
     this.deriving = this.deriving.then(async () => {
       await this.queue.idle()
-      if (this.isClosing) return
-      try {
-        await this.open(admission)
-        this.reportOpened?.()
-      } catch (error) {
-        this.reportFailure?.(error)
+      while (!this.closing.signal.aborted) {
+        try {
+          await this.open(admission)
+          this.reportOpened?.()
+          return
+        } catch (error) {
+          this.reportFailure?.(error)
+          // A disk that is full may have room again; what is damaged stays so.
+          if (isDamage(error)) return
+          await sleep(RETRY_DELAY, undefined, { signal: this.closing.signal }).catch(() => {})
+        }
       }
     })
   }
@@ -182,7 +192,7 @@ export class LocalWriter implements Writer {
 
   /** Ends what is running, and closes the files. What waits for rules is refused. */
   async close(): Promise<void> {
-    this.isClosing = true
+    this.closing.abort()
     await this.deriving
     await this.queue.idle()
     await this.early.idle()
@@ -208,9 +218,9 @@ export class LocalWriter implements Writer {
     await catchUp(this.files, {
       index,
       onProgress: (done) => this.report({ state: 'rebuilding', done }),
-      isAborted: () => this.isClosing,
+      isAborted: () => this.closing.signal.aborted,
     })
-    if (this.isClosing) return
+    if (this.closing.signal.aborted) return
     const tracker = trackerOf(log)
     const door = new Door({ log, logFile, indexFile, index, pending, admission, tracker })
     this.current = { index, door }

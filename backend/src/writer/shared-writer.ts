@@ -85,7 +85,7 @@ export class SharedWriter extends LocalWriter {
   }
 
   override async close(): Promise<void> {
-    this.isClosing = true
+    this.closing.abort()
     clearTimeout(this.polling)
     await super.close()
     await this.mutex.runExclusive(() => this.shared.close())
@@ -242,7 +242,7 @@ export class SharedWriter extends LocalWriter {
   }
 
   private schedule(): void {
-    if (this.isClosing) return
+    if (this.closing.signal.aborted) return
     this.polling = setTimeout(async () => {
       await this.follow().catch(() => {})
       this.schedule()

@@ -47,6 +47,7 @@ export async function openFacts(
   const unlock = writerPort === undefined ? await lockFolder(folder) : (): void => {}
   let started: StartedWriter | undefined
   let reader: Reader | undefined
+  let index: FactIndex | undefined
   const close = async (): Promise<void> => {
     if (writerPort === undefined) await started?.writer.close()
     else writerPort.close()
@@ -56,6 +57,7 @@ export async function openFacts(
   const onEnd = (cause: unknown, { isFinal }: { isFinal: boolean }): void => {
     if (!isFinal) {
       logger.error({ err: cause }, 'the thread that writes has ended: it is started again')
+      index?.start()
       return
     }
     logger.fatal({ err: cause }, 'the thread that writes ended again within a minute: the process ends')
@@ -73,7 +75,8 @@ export async function openFacts(
     const { held, ancestors } = graph
     const facts = (): number =>
       Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
-    const index = new FactIndex({ writer, facts, logger })
+    const opened = new FactIndex({ writer, facts, logger })
+    index = opened
     return {
       ...{ graph, held, ancestors, shareWriter: share, close },
       writeLock: new NoLock(),
@@ -84,12 +87,12 @@ export async function openFacts(
         const bodies = new Bodies(maxBytes / 2)
         const contentOf = bodies.of.bind(bodies)
         const cached = new FactStore({ reader: reading, writer, answers, contentOf, onReorg })
-        return { graph: cached, caches: { answers: cached.answersUse, bodies: bodies.use }, index }
+        return { graph: cached, caches: { answers: cached.answersUse, bodies: bodies.use }, index: opened }
       },
       async deriveBy(admission, config) {
         await pinTracker(graph.settings, config)
         deriveBy(admission, config)
-        await index.open()
+        await opened.open()
       },
     }
   } catch (error) {

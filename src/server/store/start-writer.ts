@@ -55,11 +55,12 @@ export async function startWriter(
       // It ends so when it was closed; and without settings it has not begun.
       if (code === 0 || settings === undefined) return
       const isFinal = monotonic() - startedAt < LASTING
+      if (!isFinal) {
+        startedAt = monotonic()
+        writer.connect(start())
+        writer.deriveBy(settings)
+      }
       onEnd(cause, { isFinal })
-      if (isFinal) return
-      startedAt = monotonic()
-      writer.connect(start())
-      writer.deriveBy(settings)
     })
     return thread
   }

@@ -170,6 +170,17 @@ const DAMAGES: [string, (file: string) => void][] = [
   ['is no database', (file) => writeFileSync(file, 'no database'.repeat(999))],
   ['is cut off', (file) => truncateSync(file, statSync(file).size / 2)],
   [
+    'has a damaged page',
+    (file) => {
+      const sql = new Sql(file)
+      const page = sql.get("select rootpage from sqlite_master where name = 'meta'")?.rootpage
+      sql.close()
+      const bytes = readFileSync(file)
+      bytes.fill(0xee, (page - 1) * 4096, page * 4096)
+      writeFileSync(file, bytes)
+    },
+  ],
+  [
     'lacks a table',
     (file) => {
       const sql = new Sql(file)
@@ -210,7 +221,7 @@ describe.each(DAMAGES)('an index that %s', (_, damage) => {
       Buffer.from(NOTE).toString(),
     )
     child.kill('SIGTERM')
-    expect((await ended).stdout).toContain('the index is damaged: it is derived again')
+    expect((await ended).stdout).toMatch(/the index (?:is|may be) damaged: it is derived again/)
   }, 60_000)
 })
 

@@ -89,6 +89,7 @@ test('the index of a new version is built beside a service that writes, which th
   const env = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only', DATA_DIR, PORT: '0' }
   await stopped(await started(old, env))
   fill(DATA_DIR, chain)
+  expect((await old.run(['build-index', '--again'], env)).code).toBe(0)
   const index = (version: number): string => join(DATA_DIR, `index-${version}.db`)
 
   const first = old.start(['serve'], env)

@@ -5,7 +5,7 @@ import { LocalLog } from '../../../backend/src/facts/local-log.js'
 import { transactionFact } from '../../../backend/src/facts/log.js'
 import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { LocalWriter, storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { type FakeTransaction, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 import { OpenedWriter } from '../../support/writer/opened-writer.js'
@@ -175,7 +175,6 @@ describe('at the start', () => {
     await store.reopen(({ index }) => rmSync(index))
     await store.writer.close()
     rmSync(storeFiles(store.folder).index)
-    const { LocalWriter } = await import('../../../backend/src/writer/local-writer.js')
     store.writer = new LocalWriter(store)
     expect(store.writer.status).toEqual({ state: 'rebuilding', done: 0 })
     const recorded = store.writer.record([recordOf(late)])
@@ -243,11 +242,41 @@ describe('a full disk', () => {
 })
 
 test('a writer that is closed refuses what still waits for rules', async () => {
-  const { LocalWriter } = await import('../../../backend/src/writer/local-writer.js')
   const other = new LocalWriter({ folder: join(store.folder, 'other') })
   const recorded = other.record([recordOf(inscription('a'))])
   await other.close()
   await expect(recorded).rejects.toThrow('the writer is closed')
+})
+
+test('an index that could not be brought up to date is once that is possible', async () => {
+  await store.know(inscription('a'))
+  await store.writer.close()
+  change(storeFiles(store.folder).index, 'delete from meta')
+  const writer = new LocalWriter({ folder: store.folder })
+  const { indexFile } = writer as unknown as { indexFile: Sql }
+  const exec = indexFile.exec.bind(indexFile)
+  indexFile.exec = (sql) => {
+    if (sql.startsWith('begin')) throw Object.assign(new Error('disk full'), { code: 'SQLITE_FULL' })
+    exec(sql)
+  }
+  writer.deriveBy(store.admission)
+  await expect(writer.opened).rejects.toMatchObject({ code: 'SQLITE_FULL' })
+  indexFile.exec = exec
+  await new Promise<void>((resolve) => writer.onStatus(({ state }) => state === 'equal' && resolve()))
+  expect(indexRows().out).toHaveLength(1)
+  await writer.close()
+})
+
+test('a log with tables of another version is refused, and so is one without a version', async () => {
+  await store.writer.close()
+  const { log } = storeFiles(store.folder)
+  for (const statement of [
+    "update log_meta set value = 1 where name = 'version'",
+    "delete from log_meta where name = 'version'",
+  ]) {
+    change(log, statement)
+    expect(() => new LocalWriter({ folder: store.folder })).toThrow(/of another version of minetree/)
+  }
 })
 
 function change(filename: string, statement: string): void {

@@ -3,6 +3,7 @@ import { Sql } from '../../../../backend/src/facts/connection.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
+import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { catchUp, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
@@ -91,12 +92,16 @@ export async function completeIndex(
   )
 }
 
-async function isIndex(file: string, folder: string): Promise<boolean> {
+/** Whether a file is an index of the log in a folder, as far as a look at it says. */
+export async function isIndex(file: string, folder: string): Promise<boolean> {
   if (damageOf(file) !== undefined) return false
   return await readLog(folder, async (log) => {
     const indexFile = new Sql(file)
     try {
       return isIndexOf({ log, indexFile })
+    } catch (error) {
+      if (isDamage(error)) return false
+      throw error
     } finally {
       indexFile.close()
     }

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { access, constants, mkdir, rename } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
@@ -33,7 +33,8 @@ const COPIED_FROM = 'copied from'
 /**
  * Copies a log with its state and its registers, beside a running service: a snapshot of one moment. Each fact is verified on the
  * way. The copy has an id of its own, so that a gateway derives its index again, and higher scores than the log has by now: peers
- * may have passed those that it gives from here on. An interrupted copy is continued by the same command.
+ * may have passed those that it gives from here on. An interrupted copy is continued by the same
+ * command, and begun again if something was purged or pruned since.
  *
  * @throws BackupError if there is no log, or the target holds one, or is the store itself; what {@link readLog} throws; the reason of the signal.
  */
@@ -46,6 +47,7 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<{ 
   return await readLog(from, async (log, source) => {
     await makeWritable(to)
     const part = join(to, 'log.db.part')
+    removeOutdated(part, source)
     const sql = new Sql(part)
     try {
       // No other process reads the part, and a copy that ends with the power begins again where it was last synced.
@@ -126,6 +128,24 @@ export function raiseScores(log: LocalLog): void {
 /** In milliseconds. */
 const MARGIN = 10_000
 const LOG_TABLES = new Set(['log', 'chunk', 'log_meta'])
+
+/** Removes a part that was made before something was removed from its source for good. */
+function removeOutdated(part: string, source: Sql): void {
+  if (!existsSync(part)) return
+  const sql = new Sql(part)
+  try {
+    const isBegun = sql.get("select 1 as one from sqlite_master where name = 'log_meta'") !== undefined
+    if (!isBegun || cleanedAt(sql) === cleanedAt(source)) return
+  } finally {
+    sql.close()
+  }
+  rmSync(part)
+}
+
+/** Another value after each `purge` and `prune`. */
+function cleanedAt(sql: Sql): unknown {
+  return sql.get("select value from log_meta where name = 'cleaned'")?.value
+}
 
 /** Makes the tables of the source, unless an interrupted copy of the same log has made them. */
 function begin(sql: Sql, source: Sql, sourceId: string): void {

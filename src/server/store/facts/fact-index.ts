@@ -58,8 +58,10 @@ export class FactIndex implements NodeIndex {
 
   async workedOff(): Promise<void> {}
 
+  /** Logs how far it is, until it is complete; also once the thread of the writer was started again. */
   start(): void {
     const { writer, logger } = this.options
+    clearInterval(this.timer)
     if (this.status.state === 'equal') return
     this.timer = setInterval(() => {
       logger.info({ done: Math.round(this.status.done * 100) / 100 }, 'rebuilding the index')

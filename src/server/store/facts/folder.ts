@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
+import { assertVersion } from '../../../../backend/src/facts/log-file.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { SCHEMA } from '../../../../backend/src/index/schema.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
@@ -50,6 +52,8 @@ export async function changeLog<Result>(
     return await withFile(folder, async (sql) => {
       sql.exec('pragma synchronous = full; begin immediate;')
       const result = change(new LocalLog(sql), sql)
+      if (cleans?.())
+        sql.run("insert or replace into log_meta values ('cleaned', ?)", randomBytes(8).toString('hex'))
       sql.exec('commit')
       if (cleans?.()) clean(sql)
       return result
@@ -106,6 +110,7 @@ async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Resu
   let sql: Sql | undefined
   try {
     sql = new Sql(filename)
+    assertVersion(sql)
     return await work(sql)
   } catch (error) {
     if (isDamage(error))
@@ -139,7 +144,7 @@ export function notOpened(folder: string, error: unknown): StartError {
   return new StartError(`cannot open the store in ${folder}: ${reason}`, { cause: error })
 }
 
-/** Whether SQLite could not open a file, or may not write to it. */
+/** Whether SQLite could not open a file, or cannot write to it. */
 function isUnusable(error: unknown): boolean {
-  return /^SQLITE_(CANTOPEN|READONLY|PERM|BUSY)/.test(String((error as { code?: unknown }).code))
+  return /^SQLITE_(CANTOPEN|READONLY|PERM|BUSY|FULL|IOERR)/.test(String((error as { code?: unknown }).code))
 }

@@ -1,12 +1,12 @@
-import { rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { FACT } from '../../../../backend/src/facts/log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
-import { completeIndex, type DeriveOptions, lockBuild } from './build-index.js'
-import { changeLog, damageOf, removeIndexes, requireLog } from './folder.js'
+import { completeIndex, type DeriveOptions, isIndex, lockBuild } from './build-index.js'
+import { changeLog, removeIndexes, requireLog } from './folder.js'
 
 /** What was dropped. */
 export interface Pruned {
@@ -45,7 +45,7 @@ export async function prune({ keepsNames, now = Date.now(), ...options }: PruneO
   const unlockBuild = lockBuild(dataDir)
   let dropped: Candidate[] = []
   const prepare = async (): Promise<void> => {
-    if (damageOf(index) !== undefined) rmSync(index)
+    if (existsSync(index) && !(await isIndex(index, dataDir))) removeIndexes(dataDir)
     await completeIndex(index, options)
     dropped = unneeded({ index, log: logFile }, { before: now - UNSEEN_FOR, keepsNames })
     // First of all: an index that knows more than the log would be taken for one of it.

@@ -1,11 +1,14 @@
+import { join } from 'node:path'
 import { pino } from 'pino'
 import { FACT } from '../../../../../backend/src/facts/log.js'
+import { register, registerFact } from '../../../../../backend/src/facts/registers.js'
 import { Pending, State } from '../../../../../backend/src/facts/state.js'
 import { CHUNK_BYTES } from '../../../../../backend/src/graph/graph-store.js'
 import { concatBytes, utf8 } from '../../../../../backend/src/protocol/bytes.js'
 import { encodePush, OP } from '../../../../../backend/src/protocol/script-walk.js'
 import { storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { completeIndex } from '../../../../../src/server/store/facts/build-index.js'
+import { copyLog } from '../../../../../src/server/store/facts/copy-log.js'
 import { removeIndexes } from '../../../../../src/server/store/facts/folder.js'
 import { purge } from '../../../../../src/server/store/facts/purge.js'
 import { expectError } from '../../../../support/gateway/expect-error.js'
@@ -193,4 +196,24 @@ test('what was purged is 451 for good, also once it is not blocked any more', as
   await server.stop()
   expect(filesWith(env.DATA_DIR, encodePush(NOTE))).toEqual([])
   expect(lines.filter((line) => /damaged/.test(line))).toEqual([])
+})
+
+test('a copy that was begun before is begun again', async () => {
+  const { env, note } = await world()
+  // More than one page.
+  inLog(env.DATA_DIR, (sql, log) => {
+    sql.exec('begin')
+    for (let n = 1; n <= 1500; n++) log.insert(registerFact(register.sighting('ab'.repeat(32)), n, 'seen'))
+    sql.exec('commit')
+  })
+  const to = join(await servers.folder(), 'copy')
+  const stop = new AbortController()
+  const copy = (onProgress: () => void) =>
+    copyLog({ from: env.DATA_DIR, to, signal: stop.signal, onProgress })
+  await expect(copy(() => stop.abort(new Error('stopped')))).rejects.toThrow('stopped')
+  expect(filesWith(to, encodePush(NOTE))).toEqual(['log.db.part'])
+  await purge(env.DATA_DIR, [{ txid: note.txid, vout: 0 }], 'an order')
+  await copyLog({ from: env.DATA_DIR, to, signal: new AbortController().signal, onProgress: () => {} })
+  expect(filesWith(to, encodePush(NOTE))).toEqual([])
+  expect(await checkedFacts({ ...env, DATA_DIR: to })).toMatchObject({ damaged: [] })
 })
