@@ -165,6 +165,30 @@ describe('a claimed parent', () => {
     expect(index.output(child, 1, 'pok')).toMatchObject({ pok: 1 })
   })
 
+  test('does not count if it is a coin in front of the ordinal', () => {
+    const plain = { satoshis: 1, lockingScript: p2pkh(1) }
+    const coin = chain.spend({
+      inputs: [{ transaction: ordinal[0] as FakeTransaction, vout: 0 }],
+      outputs: [plain],
+    })
+    const begun = chain.spend({
+      inputs: [{ transaction: coin, vout: 0 }],
+      outputs: [{ satoshis: 1, lockingScript: inscriptionScript(text('begun')) }],
+    })
+    const claims = (of: FakeTransaction) => ({
+      satoshis: 1,
+      lockingScript: inscriptionScript({ ...text('child'), parent: { txid: of.txid, vout: 0 } }),
+    })
+    const both = chain.spend({
+      inputs: [{ transaction: begun, vout: 0 }],
+      outputs: [plain, claims(coin), claims(begun)],
+    })
+    const index = open(chain)
+    index.transactions(ordinal[0] as FakeTransaction, coin, begun, both)
+    expect(index.output(coin, 0, 'carrier')).toMatchObject({ carrier: 1 })
+    expect([1, 2].map((vout) => index.output(both, vout, 'pok'))).toMatchObject([{ pok: 0 }, { pok: 1 }])
+  })
+
   test('does not count where a step between is missing', () => {
     const index = open(chain)
     index.transactions(...ordinal.toSpliced(20, 1), child)
