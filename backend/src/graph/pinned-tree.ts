@@ -14,7 +14,7 @@ const GENESIS = 'genesis'
 type TreeRules = Pick<DeploymentTerms, 'difficulty' | 'nameContentType' | 'marker' | 'tld'>
 
 /** The genesis of a store's tree, as `<txid>_<vout>`; undefined if none is pinned yet. */
-export async function pinnedGenesis(settings: Settings): Promise<string | undefined> {
+export async function pinnedGenesis(settings: Pick<Settings, 'get'>): Promise<string | undefined> {
   return await settings.get(GENESIS)
 }
 
@@ -35,7 +35,7 @@ export async function pinTree(
  * @param tree.place What holds the tree, for the message: `this database`.
  */
 export async function treeDifference(
-  settings: Settings,
+  settings: Pick<Settings, 'get'>,
   { genesis, place, ...rules }: TreeRules & { genesis?: Outpoint | undefined; place: string },
 ): Promise<string | undefined> {
   const pinned = await pinnedGenesis(settings)

@@ -4,10 +4,11 @@ import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
+import { treeDifference } from '../../../../backend/src/graph/pinned-tree.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { catchUp, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
-import type { Config } from '../../config/config.js'
+import { type Config, ConfigError } from '../../config/config.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { lockFile } from '../folder-lock.js'
 import { damageOf, lockStore, notOpened, readLog, requireLog } from './folder.js'
@@ -80,7 +81,7 @@ export async function completeIndex(
       const indexFile = new Sql(file)
       try {
         indexFile.exec('pragma synchronous = normal')
-        const { rules } = admission(treeIn(log, config))
+        const { rules } = admission(await treeIn(log, config))
         const index = openIndex({ log, indexFile }, { rules })
         await catchUp({ log, indexFile }, { index, onProgress, isAborted: () => signal.aborted })
         signal.throwIfAborted()
@@ -108,10 +109,23 @@ export async function isIndex(file: string, folder: string): Promise<boolean> {
   })
 }
 
-/** The settings with the tree of a log. */
-export function treeIn(log: LocalLog, config: Config): Config {
-  const genesis = latestOf(log, register.setting('genesis'))?.value
-  return typeof genesis === 'string'
-    ? { ...config, deployment: { ...config.terms, genesis: parseOutpoint(genesis) } }
-    : config
+/**
+ * The settings with the tree of a log.
+ *
+ * @throws ConfigError if the log holds another tree than the settings name, or with other rules.
+ */
+export async function treeIn(log: LocalLog, config: Config): Promise<Config> {
+  const get = async (name: string): Promise<string | undefined> => {
+    const value = latestOf(log, register.setting(name))?.value
+    return value === undefined ? undefined : String(value)
+  }
+  const genesis = await get('genesis')
+  if (genesis === undefined) return config
+  const place = `the store in ${config.dataDir}`
+  const difference = await treeDifference(
+    { get },
+    { ...config.terms, genesis: config.deployment?.genesis, place },
+  )
+  if (difference !== undefined) throw new ConfigError(difference)
+  return { ...config, deployment: { ...config.terms, genesis: parseOutpoint(genesis) } }
 }

@@ -155,7 +155,7 @@ async function derive(
   indexFile: Sql,
   { log, config, admission, to, signal }: DeriveOptions & { log: LocalLog; to: number },
 ): Promise<void> {
-  const { rules } = admission(treeIn(log, config))
+  const { rules } = admission(await treeIn(log, config))
   const index = openIndex({ log, indexFile }, { rules })
   while (index.cursor < to) {
     signal.throwIfAborted()

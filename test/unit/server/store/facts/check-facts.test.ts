@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { Sql } from '../../../../../backend/src/facts/connection.js'
 import { storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../../../src/server/config/config.js'
+import { buildIndex } from '../../../../../src/server/store/facts/build-index.js'
 import { checkFacts, type FactDamage } from '../../../../../src/server/store/facts/check-facts.js'
 import { admissionOptions } from '../../../../../src/server/submission/admission-options.js'
 import { beefOf, FakeChain } from '../../../../support/protocol/fake-chain.js'
@@ -69,4 +70,14 @@ test('a log without an index is verified, and none is made', async () => {
   for (const each of ['', '-wal', '-shm']) await rm(index + each, { force: true })
   expect(await check(env)).toMatchObject({ damaged: [], isCompared: false })
   expect(await check(env)).toMatchObject({ damaged: [], isCompared: false })
+})
+
+test('an index is derived by the rules of its log alone', async () => {
+  const env = await filled()
+  const other = { ...env, DIFFICULTY: '23' }
+  const options = { admission: admissionOptions, signal: new AbortController().signal }
+  const expected = /^DIFFICULTY: the store in \S+ holds a tree with "\d+", not "23"$/
+  await expect(check(other)).rejects.toThrow(expected)
+  await expect(buildIndex({ config: readConfig(other), again: true, ...options })).rejects.toThrow(expected)
+  expect((await check(env)).damaged).toEqual([])
 })

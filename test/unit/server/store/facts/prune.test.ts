@@ -4,6 +4,7 @@ import { proofFact, transactionFact } from '../../../../../backend/src/facts/log
 import { makeLog } from '../../../../../backend/src/facts/log-file.js'
 import { register, registerFact } from '../../../../../backend/src/facts/registers.js'
 import { Pending } from '../../../../../backend/src/facts/state.js'
+import { pinTree } from '../../../../../backend/src/graph/pinned-tree.js'
 import { utf8 } from '../../../../../backend/src/protocol/bytes.js'
 import { prune } from '../../../../../src/server/store/facts/prune.js'
 import { recordOf } from '../../../../support/protocol/block.js'
@@ -28,11 +29,15 @@ beforeEach(async () => {
   const DATA_DIR = join(await servers.folder(), 'store')
   mkdirSync(DATA_DIR)
   env = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only', DATA_DIR }
+  const settings = new Map([['tracker', 'scripts-only']])
+  await pinTree(
+    { get: async (name) => settings.get(name), set: async (name, value) => void settings.set(name, value) },
+    chain.deployment,
+  )
   inLog(DATA_DIR, (sql, log) => {
     sql.exec('pragma journal_mode = wal')
     makeLog(sql)
-    log.insert(registerFact(register.setting('genesis'), 1, chain.genesis.outpoint(0)))
-    log.insert(registerFact(register.setting('tracker'), 1, 'scripts-only'))
+    for (const [name, value] of settings) log.insert(registerFact(register.setting(name), 1, value))
   })
   stored(chain.genesis)
 })
