@@ -320,20 +320,19 @@ export class Pending {
     return row && toHex(row.txid)
   }
 
-  /** Of the client that has the most of what waits, the oldest; of some that stay, none. */
+  /** Of the client that has the most of what waits, the oldest; undefined if all of his are among some that stay. */
   oldestWaiting(most: keyof PendingTotal, staying: ReadonlySet<string>): string | undefined {
     const share = most === 'bytes' ? 'sum(bytes)' : 'count(*)'
-    for (const { client } of this.sql.all(
-      `select client from pending where waiting = 1 group by client order by ${share} desc, min(arrived)`,
-    ))
-      for (const row of this.sql.all(
+    const row = this.sql.get(
+      `select client from pending where waiting = 1 group by client order by ${share} desc, min(arrived) limit 1`,
+    )
+    return this.sql
+      .all(
         'select txid from pending where waiting = 1 and client is ? order by arrived limit ?',
-        ...[client, staying.size + 1],
-      )) {
-        const txid = toHex(row.txid)
-        if (!staying.has(txid)) return txid
-      }
-    return undefined
+        ...[row?.client ?? null, staying.size + 1],
+      )
+      .map(({ txid }) => toHex(txid))
+      .find((txid) => !staying.has(txid))
   }
 
   private sum(waiting: 0 | 1): PendingTotal {

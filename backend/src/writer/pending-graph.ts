@@ -242,16 +242,18 @@ export function makeRoom(pending: Pending, limits: PendingLimits): string[] {
 
 /**
  * Deletes what waits until there is room: of the client that has the most, the oldest with all that is built on it. What is new
- * stays, with what it is built on. None of them counted, so nothing else counts because they are gone.
+ * stays, with what it is built on, unless that client has nothing else: nobody else makes room for it. None of them counted, so nothing else counts because they are gone.
  */
 export function makeRoomToWait(pending: Pending, limits: PendingLimits, fresh: readonly string[]): void {
   if (!isOver(pending.total('waiting'), limits)) return
   const staying = new Set(fresh.flatMap((txid) => pending.lineOf(txid, 'waiting')))
+  // Parents come first: what is built on others goes before them.
+  const own = [...fresh]
   while (isOver(pending.total('waiting'), limits)) {
     const isByCount = pending.total('waiting').transactions > limits.maxTransactions
-    const oldest = pending.oldestWaiting(isByCount ? 'transactions' : 'bytes', staying)
-    if (oldest === undefined) break
-    const line = new Set([oldest])
+    const leaving = pending.oldestWaiting(isByCount ? 'transactions' : 'bytes', staying) ?? own.pop()
+    if (leaving === undefined) break
+    const line = new Set([leaving])
     for (const txid of line) {
       if (pending.outline(txid)?.isWaiting !== true) continue
       for (const child of pending.childrenOf(txid)) line.add(child)

@@ -4,33 +4,37 @@ import type { Pending } from '../facts/state.js'
 import type { TransactionRecord } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 import { CodedError } from '../protocol/coded-error.js'
-import type { Outpoint } from '../protocol/outpoint.js'
-import { type Candidate, candidateOf } from './pending-graph.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { type Candidate, candidateOf, IndexedSpends } from './pending-graph.js'
 
-/** How many transactions may be built on an unproven one: a proof, a sighting or a late value may decide about all of them. */
+/** How many transactions may be built on the unproven coins behind one: a proof, a sighting or a late value may decide about all. */
 const MAX_UNPROVEN_DESCENDANTS = 5000
-/** Of how many transactions it is remembered what is built on them. It is counted again for any other. */
+/** Of how many coins it is remembered how much is built on them. It is counted again for any other. */
 const REMEMBERED = 1000
 
-/** Too much is built on one unproven transaction: once it is mined, more may be. */
+/** Too much is built on the unproven coins that a submission stands on: once they are mined, more may be. */
 export class TooManyDescendantsError extends CodedError {
   override readonly name = 'TooManyDescendantsError'
   readonly code = 'TOO_MANY_DESCENDANTS'
 
-  constructor(txid: string, most: number) {
-    super(`${most} transactions are built on ${txid}, which is unproven; submit it again once that is mined`)
+  constructor(coin: string, most: number) {
+    super(`${most} transactions are built on ${coin}, which is unproven; submit it again once that is mined`)
   }
 }
 
 /**
- * Bounds what is built on unproven transactions. What is built on them by spending nodes is left out: a tree of names has one root, and
- * each mint costs work.
+ * Bounds what is built on unproven transactions, by the coin of the topmost one that a submission stands on: so whoever receives one
+ * of many outputs fills up his own, and nobody else's. What is built on them by spending nodes is left out: a tree of names has one
+ * root, and each mint costs work.
  */
 export class UnprovenLines {
-  /** How much is built on a transaction, by txid. What was deleted since is counted, too. */
+  /** How much is built on a coin, by its outpoint, at most: what was deleted since is counted, too, until that would matter. */
   private readonly counts = new LRUCache<string, number>({ max: REMEMBERED })
+  private readonly indexed: IndexedSpends
 
-  constructor(private readonly options: { indexFile: Sql; pending: Pending; most?: number | undefined }) {}
+  constructor(private readonly options: { indexFile: Sql; pending: Pending; most?: number | undefined }) {
+    this.indexed = new IndexedSpends(options.indexFile)
+  }
 
   /**
    * @param records The transactions of a submission, with all unproven ones that it is built on.
@@ -43,34 +47,39 @@ export class UnprovenLines {
     fresh: ReadonlyMap<string, Candidate>,
   ): () => void {
     const { most = MAX_UNPROVEN_DESCENDANTS } = this.options
-    const counts = [...this.rootsOf(records, fresh)].map((root): [string, number] => {
-      const count = (this.counts.get(root) ?? this.descendantsOf(root, most)) + fresh.size
-      if (count > most) throw new TooManyDescendantsError(root, most)
-      return [root, count]
-    })
+    const coins = this.coinsOf(records, fresh)
+    if (coins.length === 0) return () => {}
+    const known = coins.map((coin) => this.counts.get(formatOutpoint(coin)) ?? Number.POSITIVE_INFINITY)
+    let all = known.reduce((sum, count) => sum + count, fresh.size)
+    if (all > most) {
+      all = this.countBehind(coins, most) + fresh.size
+      if (all > most) throw new TooManyDescendantsError(formatOutpoint(coins[0] as Outpoint), most)
+    }
     return () => {
-      for (const [root, count] of counts) this.counts.set(root, count)
+      for (const [at, coin] of coins.entries())
+        this.counts.set(formatOutpoint(coin), Math.min((known[at] as number) + fresh.size, all))
     }
   }
 
-  /** The stored unproven transactions that new ones are built on, and that are built on none. */
-  private rootsOf(
+  /** The coins of stored unproven transactions that are built on none, from which new ones come. */
+  private coinsOf(
     records: ReadonlyMap<string, TransactionRecord>,
     fresh: ReadonlyMap<string, Candidate>,
-  ): Set<string> {
-    const roots = new Set<string>()
+  ): Outpoint[] {
+    /** By a transaction on the way, the unproven coins that it spends. */
+    const spent = new Map<string, Outpoint[]>()
     const line = new Set(fresh.keys())
     for (const txid of line) {
       const record = records.get(txid)
       if (record === undefined) continue
       const { spends } = fresh.get(txid) ?? candidateOf(record)
-      const parents = spends.filter(
-        (spent) => this.isUnproven(records.get(spent.txid)) && !this.isNode(spent),
-      )
-      if (parents.length === 0 && !fresh.has(txid)) roots.add(txid)
-      for (const parent of parents) line.add(parent.txid)
+      const coins = spends.filter((coin) => this.isUnproven(records.get(coin.txid)) && !this.isNode(coin))
+      spent.set(txid, coins)
+      for (const coin of coins) line.add(coin.txid)
     }
-    return roots
+    return [...spent.values()]
+      .flat()
+      .filter(({ txid }) => !fresh.has(txid) && (spent.get(txid)?.length ?? 0) === 0)
   }
 
   private isUnproven(record: TransactionRecord | undefined): boolean {
@@ -90,15 +99,22 @@ export class UnprovenLines {
     return row !== undefined
   }
 
-  private descendantsOf(root: string, most: number): number {
+  /** How many stored transactions are built on some coins together. Stops counting at one more than a number. */
+  private countBehind(coins: readonly Outpoint[], most: number): number {
     const { indexFile, pending } = this.options
-    const found = new Set([root])
+    const found = new Set<string>()
+    for (const coin of coins) {
+      if (found.size > most) break
+      for (const spender of this.indexed.spendersOf(coin)) found.add(spender)
+      for (const isWaiting of [false, true])
+        for (const spender of pending.spendersOf(coin, { isWaiting })) found.add(spender)
+    }
     for (const txid of found) {
       if (found.size > most) break
       for (const child of indexFile.all(CHILDREN, fromHex(txid))) found.add(toHex(child.txid))
       for (const child of pending.childrenOf(txid)) found.add(child)
     }
-    return found.size - 1
+    return found.size
   }
 }
 

@@ -195,34 +195,62 @@ describe('what is built on an unproven transaction', () => {
   const take = (...line: FakeTransaction[]): Promise<unknown> => bounded.submit([...line].reverse())
   const refused = { code: 'TOO_MANY_DESCENDANTS' }
 
-  test('is bounded in all, and not once that is mined', async () => {
-    const root = chainFrom(pay(), 1)[0] as FakeTransaction
-    const line = chainFrom(root, 3)
-    const side = [1, 2, 3].map(() =>
-      store.chain.spend({
-        inputs: [{ transaction: root, vout: 1 }],
-        outputs: [money, { satoshis: ++paid, lockingScript: p2pkh(3) }],
-      }),
-    )
+  /** A payment to three, none of whom knows the others. */
+  const payout = (): FakeTransaction =>
+    store.chain.spend({
+      inputs: [{ transaction: pay(), vout: 0 }],
+      outputs: [1, 2, 3].map((key) => ({ satoshis: 1000 + ++paid, lockingScript: p2pkh(key) })),
+    })
+  const spending = (transaction: FakeTransaction, vout: number): FakeTransaction =>
+    store.chain.spend({
+      inputs: [{ transaction, vout }],
+      outputs: [money, { satoshis: ++paid, lockingScript: p2pkh(3) }],
+    })
+
+  test('is bounded by the coin that it comes from, and not once that is mined', async () => {
+    const root = payout()
+    const line = chainFrom(root, MOST)
     await take(root, ...line)
     await expect(take(root, ...line)).resolves.toBeUndefined()
-    await take(root, side[0] as FakeTransaction)
-    await take(root, side[1] as FakeTransaction)
-    const further = [side[2], pay(line[2] as FakeTransaction)] as [FakeTransaction, FakeTransaction]
-    await expect(take(root, further[0])).rejects.toMatchObject({
-      ...refused,
-      message: expect.stringContaining(root.txid),
-    })
-    await expect(take(root, ...line, further[1])).rejects.toMatchObject(refused)
+    const further = pay(line.at(-1) as FakeTransaction)
+    const message = expect.stringContaining(root.outpoint(0))
+    await expect(take(root, ...line, further)).rejects.toMatchObject({ ...refused, message })
     // Another process counts the same.
     await bounded.reopen()
-    await expect(take(root, further[0])).rejects.toMatchObject(refused)
-    expect(bounded.pending({ first: further[0], second: further[1] })).toEqual([])
-    // Other lines go on.
+    await expect(take(root, ...line, further)).rejects.toMatchObject(refused)
+    expect(bounded.pending({ further })).toEqual([])
+    // Whoever got another output is not concerned, and neither is another line.
+    const other = spending(root, 1)
+    await take(root, other)
     await take(...chainFrom(pay(), 1))
+    expect(bounded.pending({ other })).toEqual(['other'])
     await bounded.know(root, 100)
-    await bounded.submit([further[1], ...line, root])
-    expect(bounded.pending({ further: further[1] })).toEqual(['further'])
+    await bounded.submit([further, ...[...line].reverse(), root])
+    expect(bounded.pending({ further })).toEqual(['further'])
+  })
+
+  test('is bounded for all coins together that one comes from, and counted anew where that would refuse it', async () => {
+    const roots = [payout(), payout()] as const
+    const lines = roots.map((root) => chainFrom(root, 3))
+    for (const [at, root] of roots.entries()) await take(root, ...(lines[at] as FakeTransaction[]))
+    const joined = pay(...lines.map((line) => line.at(-1) as FakeTransaction))
+    const all = [...roots, ...lines.flat()]
+    await expect(take(...all, joined)).rejects.toMatchObject(refused)
+    // What lost and was deleted is not counted.
+    const root = payout()
+    await take(root)
+    const last = spending(root, 0)
+    const losers = [...Array(MOST)].map(() => spending(root, 0))
+    for (const each of losers) await take(root, each)
+    await expect(take(root, last)).rejects.toMatchObject(refused)
+    for (const { txid } of losers)
+      for (const [table, column] of [
+        ['pending', 'txid'],
+        ['pending_spend', 'spender'],
+      ])
+        bounded.log(`delete from ${table} where hex(${column}) = '${txid.toUpperCase()}'`)
+    await take(root, last)
+    expect(bounded.pending({ last })).toEqual(['last'])
   })
 
   test('counts no mints behind a node that others mint, too', async () => {

@@ -334,6 +334,22 @@ describe('a submission that loses', () => {
     ])
   })
 
+  test('takes no place of others, however many come at once', async () => {
+    const { store, squat, honest } = await squatted(4)
+    await store.submit([squat])
+    await store.submit([honest], { client: 'bb' })
+    await store.submit([inscribe(store, [[squat, 2]], 'rival'), squat])
+    const flood: FakeTransaction[] = []
+    while (flood.length < 4)
+      flood.push(spend(store, [flood.length > 0 ? [flood.at(-1) as FakeTransaction] : [squat, 2]]))
+    expect(await store.submit([...flood].reverse(), { client: 'cc' })).toMatchObject({ tier: 'unseen' })
+    const all = { ...Object.fromEntries(flood.map((each, at) => [`${at}`, each])), honest }
+    // Of those that are new, what is built on the others goes first.
+    expect(store.pending(all)).toEqual(['0', '1', '2', 'honest'])
+    await store.writer.change('sightings', [{ txid: honest.txid, status: 'seen' }])
+    expect(store.names()).toEqual(['h'])
+  })
+
   test('keeps the ancestors that came along and are needed', async () => {
     const { store, squat, honest } = await squatted()
     await store.submit([squat])
