@@ -135,6 +135,7 @@ export class LocalWriter implements Writer {
           return
         } catch (error) {
           this.reportFailure?.(error)
+          this.queue.refuse(error)
           // A disk that is full may have room again; what is damaged stays so.
           if (isDamage(error)) return
           await sleep(RETRY_DELAY, undefined, { signal: this.closing.signal }).catch(() => {})

@@ -88,6 +88,7 @@ function healthShape(ready: boolean) {
           'rebuilding',
           'equal',
           'unequal',
+          'resuming',
           'behind',
           'stale',
         ] satisfies IndexStatus['state'][]),

@@ -14,7 +14,7 @@ export interface IndexStatus {
    * Being compared, being rebuilt, known to match, or known to differ; of a log that others write, too: not heard of for a while, or
    * for long.
    */
-  state: 'comparing' | 'rebuilding' | 'equal' | 'unequal' | 'behind' | 'stale'
+  state: 'comparing' | 'rebuilding' | 'equal' | 'unequal' | 'resuming' | 'behind' | 'stale'
   /** The share of the comparison or the rebuild that is done, from 0 to 1. */
   done: number
 }
@@ -275,9 +275,10 @@ function shareBefore(txid: string | undefined): number {
   return txid === undefined ? 0 : Number.parseInt(txid.slice(0, 8), 16) / 2 ** 32
 }
 
-/** @throws NotReadyError during a rebuild, or after one that was interrupted: half an index gives wrong answers. */
+/** @throws NotReadyError if nothing can be written: during a rebuild, or until the thread that writes was started again. */
 export function assertComplete(status: IndexStatus): void {
-  const error = incompleteError(status)
+  const reason = status.state === 'resuming' ? notReadyReason(status) : undefined
+  const error = reason === undefined ? incompleteError(status) : new NotReadyError(reason)
   if (error !== undefined) throw error
 }
 
@@ -293,6 +294,7 @@ export function notReadyReason({ state, done }: IndexStatus): string | undefined
   const left = `${Math.ceil((1 - done) * 100)} % left`
   if (state === 'comparing') return `comparing the index with the admitted set: ${left}`
   if (state === 'rebuilding') return `rebuilding the index: ${left}`
+  if (state === 'resuming') return 'the thread that writes is started again'
   if (state === 'unequal') return 'the index does not match the admitted set; will retry'
   if (state === 'behind' || state === 'stale') return 'the log cannot be read'
   return undefined

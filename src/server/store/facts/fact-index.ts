@@ -20,6 +20,8 @@ export class FactIndex implements NodeIndex {
   /** Each write is whole in itself. */
   readonly isBusy = false
   private timer: NodeJS.Timeout | undefined
+  /** Then readers may go on with it, whatever the writer does. */
+  private wasComplete = false
 
   constructor(
     private readonly options: {
@@ -38,7 +40,12 @@ export class FactIndex implements NodeIndex {
   async open(): Promise<void> {
     // A rebuild that fails later is logged by `start`.
     const complete = this.options.writer.opened
-    complete.catch(() => {})
+    complete.then(
+      () => {
+        this.wasComplete = true
+      },
+      () => {},
+    )
     const over = new AbortController()
     const moment = sleep(PATIENCE, undefined, { ref: false, signal: over.signal }).catch(() => {})
     await Promise.race([complete, moment]).finally(() => over.abort())
@@ -47,6 +54,7 @@ export class FactIndex implements NodeIndex {
   get status(): IndexStatus {
     const { state, done, heardAt = Number.POSITIVE_INFINITY } = this.options.writer.status
     const age = steadyTime() - heardAt
+    if (state === 'rebuilding' && this.wasComplete) return { state: 'resuming', done }
     if (state === 'rebuilding' || age < BEHIND) return { state, done }
     return { state: age < STALE ? 'behind' : 'stale', done }
   }
