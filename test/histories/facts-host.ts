@@ -168,7 +168,10 @@ export class FactsHost extends Host {
         return 'refused'
       // What is pending has one proof.
       const pending = sql.get('select root from log.pending where txid = ?', fromHex(txid))
-      return pending === undefined || (pending.root && toHex(pending.root) === root) ? 'held' : 'gone'
+      if (pending !== undefined) return pending.root && toHex(pending.root) === root ? 'held' : 'gone'
+      // What entered the log after its block was refused has none there.
+      const held = 'select 1 from proof join tx on tx.id = tid where txid = ? and height = ? and root = ?'
+      return sql.get(held, fromHex(txid), ...block) ? 'held' : 'gone'
     })
   }
 
