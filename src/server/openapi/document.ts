@@ -246,7 +246,7 @@ class DocumentWriter {
       ...own,
     }
     const kept = headers.filter((name) => !OF_BODY.includes(name))
-    const saysWhen = !isWatched && RETRIED.some((code) => code in own)
+    const saysWhen = RETRIED.some((code) => code in all)
     const further: Record<string, readonly HeaderName[]> = {
       401: ['WWW-Authenticate'],
       404: [
