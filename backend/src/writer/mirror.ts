@@ -229,8 +229,8 @@ export class Mirror {
     })
     if (row === undefined) {
       const replaces = Array.from({ length: n }, (_, index) => changeKey(subject, index + 1))
-      // A fact says as much.
-      const isSaid = !isThere || log.has(FACT.transaction, key)
+      // A fact says as much of what was pending.
+      const isSaid = !isThere || (table === 'pending' && log.has(FACT.transaction, key))
       return { txid: key, replaces, ...(!isSaid && change(EMPTY)) }
     }
     if (table === 'held') return { replaces: [], ...change(writeChange(heldHead(row), row.beef)) }

@@ -48,16 +48,15 @@ test('what one gateway writes, another one has once it follows', async () => {
   const [ordinal, money] = [inscribe([], 'text'), spend([])]
   await one.writer.record([recordOf(ordinal, 100)])
   await one.writer.record([recordOf(money)])
-  await one.writer.note(
-    'hold',
-    { txid: 'cd'.repeat(32), lock: { height: 5, time: 6 }, beef: utf8('beef') },
-    { maxCount: 9 },
-  )
+  const hold = (txid: string) =>
+    one.writer.note('hold', { txid, lock: { height: 5, time: 6 }, beef: utf8('beef') }, { maxCount: 9 })
+  // The second has come along with another submission since.
+  for (const txid of ['cd'.repeat(32), ordinal.txid]) await hold(txid)
   await expectEqual()
   const built = inscribe([[ordinal], [money]], 'more')
   expect((await two.writer.record([recordOf(built)])).admitted).toHaveLength(1)
   expect(facts()).toEqual([ordinal, money, built].map(({ txid }) => txid))
-  await two.writer.note('release', 'cd'.repeat(32))
+  for (const txid of ['cd'.repeat(32), ordinal.txid]) await two.writer.note('release', txid)
   await expectEqual()
   expect(read(one.folder, 'select txid from pending')).toEqual([])
   expect(read(one.folder, 'select txid from held')).toEqual([])

@@ -316,7 +316,10 @@ describe('unproven ancestors', () => {
       const lockingScript = at < 9998 ? OPEN_LOCK : INSCRIBED.lockingScript
       all.push(chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }))
     }
-    const server = await servers.start({ MAX_BEEF_DEPTH: '10000', MAX_BEEF_TRANSACTIONS: '10000' })
+    const most = '10000'
+    const server = await servers.start({
+      ...{ MAX_BEEF_DEPTH: most, MAX_BEEF_TRANSACTIONS: most, MAX_UNPROVEN_PARTS: most },
+    })
     await taken(server, beefOfAll(all))
   })
 })
