@@ -20,7 +20,6 @@ test.each(['tracker', 'headers'] as const)(
       plan: wide,
       runs: 12,
       // They find faults that nothing else does (`faults.ts`).
-      seed: 1,
       least: HAPPENS_WIDE,
       async run(plan, index) {
         const run = await runWide(plan, async ({ headers }) => {
