@@ -35,7 +35,8 @@ export interface Place {
 }
 
 /** The columns that {@link outputOf} reads. Listed, because decoding a column takes the driver longer than finding the row. */
-export const OUTPUT = 'txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen'
+export const OUTPUT = `txid, vout, sats, carrier, sha, ctype, clen, owner, parent, pok, mlen,
+  (select before.txid from tx as before where before.id = ptid) as ptxid, pvout`
 const AT_OUTPOINT = 'from tx cross join out on tid = tx.id'
 const AT_STEP = 'from out cross join tx on tx.id = tid'
 
@@ -51,7 +52,7 @@ const STEP = 'oid, step, origin, latest, latestparent'
 /** The tip of the lineage of an output, which is `asked`: a statement takes longer to begin than to find one more row. */
 const TIP_AT = `select asked.sats as asked_sats, asked.carrier as asked_carrier, asked.origin as asked_origin, tx.txid,
     out.vout, out.sats, out.carrier, out.sha, out.ctype, out.clen, out.owner, out.parent, out.pok, out.mlen,
-    out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent
+    (select before.txid from tx as before where before.id = out.ptid) as ptxid, out.pvout, out.lin, out.oid, out.step, out.origin, out.latest, out.latestparent
   from tx as own cross join out as asked on asked.tid = own.id cross join out on out.oid = (
     select last.oid from out as last cross join tx on tx.id = last.tid
     where last.lin = asked.lin and last.active = 1 order by last.step desc, ${BY_RANK} limit 1)
@@ -78,6 +79,7 @@ export function outputOf(row: Row): OutputRecord {
     ...(row.owner !== null && { owner: hexOf(row.owner) }),
     ...(row.parent !== null && { [row.pok ? 'parent' : 'claimedParent']: parentIn(row.parent) }),
     ...(row.mlen !== null && { mapLength: row.mlen }),
+    ...(row.ptxid && { previous: { txid: hexOf(row.ptxid), vout: row.pvout } }),
     ...(row.carrier && { carrier: true }),
   }
 }
