@@ -129,7 +129,7 @@ describe('a server that cannot start says why in one line', () => {
   test('a store that is garbage', async () => {
     const env = await settings()
     await writeFile(join(env.DATA_DIR ?? '', 'log.db'), 'garbage '.repeat(2000))
-    expectOneLine(await cli.run(['serve'], env), /cannot open the store in .*log\.db is damaged/, 5)
+    expectOneLine(await cli.run(['serve'], env), /the store in .* is damaged, [^\n]+: minetree check/, 5)
   })
 
   test('a store of an earlier kind', async () => {
