@@ -329,7 +329,7 @@ describe('what waits', () => {
     const paths = ['/svc/names/origin/a', `/content/${early.outpoint(2)}`]
     expect(await statuses(world, ...paths)).toEqual([404, 404])
     // What came with it and is in a block is known all the same.
-    expect(server.rows().graph_transactions?.join()).toContain(purse.txid)
+    expect(server.rows().transactions?.join()).toContain(purse.txid)
     expect((await server.ask('/svc/names/mine/ab')).json).toMatchObject({ domain: '' })
     headers.grow(5)
     // A host that starts looks at once; one that runs, every half a minute.
