@@ -2,7 +2,7 @@ import { FACT } from '../facts/log.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { Blocklist, BlocklistStore } from '../graph/blocklist.js'
-import type { Dependency } from '../graph/dependencies.js'
+import { type Dependency, dependency } from '../graph/dependencies.js'
 import { LostConflictError } from '../graph/errors.js'
 import type {
   Backlog,
@@ -11,13 +11,16 @@ import type {
   Interactions,
   RecordOptions,
   SightingsStore,
+  StreamQuery,
+  StreamSummary,
+  StreamsReader,
 } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
 import type { HeldSubmissions, HostStore, Settings } from '../graph/host-store.js'
 import { optimisticRead } from '../graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
 import { steadyTime } from '../protocol/monotonic.js'
-import type { Outpoint } from '../protocol/outpoint.js'
+import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { Writer, Written } from '../writer/writer.js'
 import { admissionsIn } from './admissions.js'
 import { ancestorsIn, sharingEntries } from './ancestors.js'
@@ -99,7 +102,8 @@ export class FactStore implements HostStore {
     this.metadata = metadataIn(reader)
     this.attributes = attributesIn(reader)
     this.content = contentOf(contentIn(reader))
-    this.streams = streamsIn(reader)
+    const streams = streamsIn(reader)
+    this.streams = { ...streams, summary: (query: StreamQuery) => this.summaryOf(streams, query) }
     this.listings = listingsIn(reader)
     this.admissions = admissionsIn(reader)
     this.settings = {
@@ -227,6 +231,15 @@ export class FactStore implements HostStore {
     return value
   }
 
+  /** Each request for a range of a stream asks for it, and each of its chunks is a row. */
+  private async summaryOf(streams: StreamsReader, query: StreamQuery): Promise<StreamSummary | undefined> {
+    return await this.consistent(() => streams.summary(query), {
+      key: `stream ${query.chunkTypes} ${formatOutpoint(query.outpoint)}`,
+      dependsOn: () => [dependency.all],
+      weightOf: (stream) => SEGMENT_WEIGHT * (stream?.segments.length ?? 0),
+    })
+  }
+
   private sightingsRole(): SightingsStore {
     const { reader, writer } = this.options
     return {
@@ -273,6 +286,9 @@ export class FactStore implements HostStore {
 }
 
 // Of the log: the index may have to be derived first.
+/** What a segment of a stream takes in memory, about, in bytes. */
+const SEGMENT_WEIGHT = 256
+
 const ANY_STORED = `select 1 from log.log where kind = ${FACT.transaction} limit 1`
 const ANY_PENDING = 'select 1 from log.pending limit 1'
 
