@@ -242,7 +242,8 @@ export function makeRoom(pending: Pending, limits: PendingLimits): string[] {
 
 /**
  * Deletes what waits until there is room: of the client that has the most, the oldest with all that is built on it. What is new
- * stays, with what it is built on, unless that client has nothing else: nobody else makes room for it. None of them counted, so nothing else counts because they are gone.
+ * stays, with what it is built on, unless that client has nothing else: nobody else makes room for it. None of them counted, so
+ * nothing else counts because they are gone.
  */
 export function makeRoomToWait(pending: Pending, limits: PendingLimits, fresh: readonly string[]): void {
   if (!isOver(pending.total('waiting'), limits)) return

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
@@ -10,7 +9,7 @@ import { Bodies } from '../cache/bodies.js'
 import { Responses } from '../cache/responses.js'
 import type { Config } from '../config/config.js'
 import { FactIndex } from './facts/fact-index.js'
-import { damageOf } from './facts/folder.js'
+import { damageOf, removeIndex } from './facts/folder.js'
 import { lockFolder } from './folder-lock.js'
 import { pinTracker } from './pinned-genesis.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
@@ -106,7 +105,7 @@ function removeDamaged(index: string, logger: Logger): void {
   const damage = damageOf(index)
   if (damage === undefined) return
   logger.warn({ index, damage }, 'the index is damaged: it is derived again')
-  for (const end of ['', '-wal', '-shm']) rmSync(index + end, { force: true })
+  removeIndex(index)
 }
 
 /** The writer of the first thread, which has given it its rules. */

@@ -1,23 +1,14 @@
 import fc from 'fast-check'
-import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { deed, historyOf } from '../../support/graph/history.js'
-import {
-  FakeChain,
-  type FakeTransaction,
-  inscriptionScript,
-  mapTail,
-  p2pkh,
-} from '../../support/protocol/fake-chain.js'
+import { FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
-import { record, rowsOf, workOff } from '../../support/storage/arrival.js'
+import { rowsOf } from '../../support/storage/arrival.js'
 import type { DerivingStore } from '../../support/storage/engine.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
+import { fill, type Kind, lineage } from '../../support/storage/long-lineages.js'
 import { onEachEngine } from '../../support/storage/stores.js'
 
 // Long ordinals that arrive in any order: what writes do to link them, and that it comes to the same.
-
-/** The block that each transaction is in, where it does not matter. */
-const HEIGHT = 100
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -28,45 +19,16 @@ beforeAll(async () => {
   admission = node.overlay.admission
 })
 
-type Kind = 'plain' | 'inscribed' | 'map'
-
-/** The coin that pays for it, its origin and its further steps. */
-function lineage(kinds: Kind[]): FakeTransaction[] {
-  const steps = [chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })]
-  for (const [step, kind] of (['inscribed', ...kinds] as Kind[]).entries()) {
-    const inputs = [{ transaction: steps[step] as FakeTransaction, vout: 0 }]
-    steps.push(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: scriptOf(kind, step) }] }))
-  }
-  return steps
-}
-
-function scriptOf(kind: Kind, step: number): Uint8Array {
-  const owned = p2pkh(step % 5)
-  if (kind === 'inscribed')
-    return inscriptionScript({ contentType: 'text/plain', body: utf8(`step ${step}`) })
-  return kind === 'map' ? concatBytes(owned, mapTail({ [`key ${step % 3}`]: 'x'.repeat(700) })) : owned
-}
-
 const kind = fc.constantFrom<Kind>('plain', 'plain', 'inscribed', 'map')
-
-async function fill(
-  opened: DerivingStore,
-  transactions: FakeTransaction[],
-  reevaluations?: number,
-): Promise<DerivingStore> {
-  opened.store.deriveBy({ ...admission, ...(reevaluations !== undefined && { reevaluations }) })
-  for (const transaction of transactions) {
-    await record(opened, { transaction, height: HEIGHT })
-    await workOff(opened)
-  }
-  return opened
-}
 
 onEachEngine(({ openStore, closeStores, runs }) => {
   afterEach(closeStores)
 
   async function filled(transactions: FakeTransaction[], reevaluations?: number): Promise<DerivingStore> {
-    return await fill(await openStore(), transactions, reevaluations)
+    return await fill(await openStore(), transactions, {
+      ...admission,
+      ...(reevaluations !== undefined && { reevaluations }),
+    })
   }
 
   test('whatever the order in which its steps arrive, and however few outputs a write moves, rows are the same', async () => {
@@ -77,7 +39,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         fc.nat({ max: 2 }),
         fc.integer({ min: 1, max: 4 }),
         async (kinds, seed, missing, reevaluations) => {
-          const all = lineage(kinds)
+          const all = lineage(chain, kinds)
           // The coin that pays for it, or its origin, too, may never arrive.
           const known = all.slice(missing)
           const inOrder = await filled(known)

@@ -1,23 +1,13 @@
-import fc from 'fast-check'
 import { TIP } from '../../../backend/src/graph/graph-store.js'
-import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { recordOf } from '../../support/protocol/block.js'
-import {
-  FakeChain,
-  type FakeTransaction,
-  inscriptionScript,
-  mapTail,
-  p2pkh,
-} from '../../support/protocol/fake-chain.js'
+import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
 import { record, workOff } from '../../support/storage/arrival.js'
 import type { DerivingStore } from '../../support/storage/engine.js'
+import { fill, HEIGHT, lineage, scriptOf } from '../../support/storage/long-lineages.js'
 import { onEachSqlEngine, onEachTableEngine } from '../../support/storage/stores.js'
 
 // Long ordinals that arrive in any order: what writes do to link them, and that it comes to the same.
-
-/** The block that each transaction is in, where it does not matter. */
-const HEIGHT = 100
 
 const servers = useServers()
 const chain = new FakeChain()
@@ -28,46 +18,15 @@ beforeAll(async () => {
   admission = node.overlay.admission
 })
 
-type Kind = 'plain' | 'inscribed' | 'map'
-
-/** The coin that pays for it, its origin and its further steps. */
-function lineage(kinds: Kind[]): FakeTransaction[] {
-  const steps = [chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })]
-  for (const [step, kind] of (['inscribed', ...kinds] as Kind[]).entries()) {
-    const inputs = [{ transaction: steps[step] as FakeTransaction, vout: 0 }]
-    steps.push(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: scriptOf(kind, step) }] }))
-  }
-  return steps
-}
-
-function scriptOf(kind: Kind, step: number): Uint8Array {
-  const owned = p2pkh(step % 5)
-  if (kind === 'inscribed')
-    return inscriptionScript({ contentType: 'text/plain', body: utf8(`step ${step}`) })
-  return kind === 'map' ? concatBytes(owned, mapTail({ [`key ${step % 3}`]: 'x'.repeat(700) })) : owned
-}
-
-const _kind = fc.constantFrom<Kind>('plain', 'plain', 'inscribed', 'map')
-
-async function fill(
-  opened: DerivingStore,
-  transactions: FakeTransaction[],
-  reevaluations?: number,
-): Promise<DerivingStore> {
-  opened.store.deriveBy({ ...admission, ...(reevaluations !== undefined && { reevaluations }) })
-  for (const transaction of transactions) {
-    await record(opened, { transaction, height: HEIGHT })
-    await workOff(opened)
-  }
-  return opened
-}
-
 // What tables do in parts, and with rows of what does not count: facts have neither.
 onEachTableEngine(({ openStore, closeStores }) => {
   afterEach(closeStores)
 
   async function filled(transactions: FakeTransaction[], reevaluations?: number): Promise<DerivingStore> {
-    return await fill(await openStore(), transactions, reevaluations)
+    return await fill(await openStore(), transactions, {
+      ...admission,
+      ...(reevaluations !== undefined && { reevaluations }),
+    })
   }
 
   describe('the coins before an ordinal that received them in a double spend', () => {
@@ -116,7 +75,10 @@ onEachTableEngine(({ openStore, closeStores }) => {
   })
 
   test('an origin that arrives last is followed by as many outputs as one write moves', async () => {
-    const [coin, ...steps] = lineage(Array.from({ length: 20 }, () => 'inscribed' as const))
+    const [coin, ...steps] = lineage(
+      chain,
+      Array.from({ length: 20 }, () => 'inscribed' as const),
+    )
     const [origin] = steps
     const opened = await filled(steps.toReversed(), 6)
     if (coin === undefined || origin === undefined) throw new Error('no lineage')
@@ -160,7 +122,10 @@ onEachSqlEngine(({ name, openStore, closeStores }) => {
   }
 
   test('a lineage that arrives tip first moves each output about twice, and in any order some more times', async () => {
-    const steps = lineage(Array.from({ length: 150 }, () => 'inscribed' as const))
+    const steps = lineage(
+      chain,
+      Array.from({ length: 150 }, () => 'inscribed' as const),
+    )
     const tipFirst = await moved(steps.toReversed())
     expect(tipFirst).toBeLessThanOrEqual(2 * steps.length)
     const halves = steps.filter((_, step) => step % 2 === 0)

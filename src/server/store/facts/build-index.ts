@@ -1,4 +1,4 @@
-import { existsSync, renameSync, rmSync } from 'node:fs'
+import { existsSync, renameSync } from 'node:fs'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
@@ -11,7 +11,7 @@ import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { lockFile } from '../folder-lock.js'
-import { damageOf, lockStore, notOpened, readLog, requireLog } from './folder.js'
+import { damageOf, lockStore, notOpened, readLog, removeIndex, requireLog } from './folder.js'
 
 export interface DeriveOptions {
   config: Config
@@ -46,12 +46,12 @@ export async function buildIndex({ again, ...options }: BuildOptions): Promise<b
       unlock = await lockStore(dataDir)
     }
     const part = `${index}.part`
-    if (damageOf(part) !== undefined) rmSync(part)
+    if (damageOf(part) !== undefined) removeIndex(part)
     await completeIndex(part, options)
     if (unlock === undefined && existsSync(index))
       throw new BackupError('a service of this version was started, and derives its index itself')
     // Also what a service that was killed has left beside it.
-    for (const end of ['', '-wal', '-shm']) rmSync(index + end, { force: true })
+    removeIndex(index)
     renameSync(part, index)
     return true
   } finally {
