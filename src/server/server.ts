@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import type { Logger } from 'pino'
+import type { OWN_STATE } from '../../backend/src/facts/state.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { createApp } from './app.js'
@@ -35,7 +36,7 @@ export interface RunningServer {
 }
 
 /** The setting in the store that is written to find out whether it has space. */
-const PROBE = 'space probed'
+const PROBE: (typeof OWN_STATE)[number] = 'space probed'
 
 /**
  * Opens the store and listens.

@@ -24,9 +24,11 @@ export class GatewaysHost extends Host {
     this.gateways = Array.from(
       { length: GATEWAYS },
       () =>
-        new FactsHost(shape, tracker, (folder) =>
-          SharedWriter.open({ folder, shared: new MemoryLog(this.rows), poll: NEVER }),
-        ),
+        new FactsHost(shape, tracker, async (folder) => {
+          const writer = SharedWriter.open({ folder, shared: new MemoryLog(this.rows), poll: NEVER })
+          await writer.logRead
+          return writer
+        }),
     )
   }
 

@@ -12,6 +12,7 @@ import {
   grouped,
   type LogRow,
   layOut,
+  type Note,
   OtherLogError,
   type Place,
   type RowKind,
@@ -46,7 +47,8 @@ interface ChunkDocument {
   checksum: Buffer
 }
 
-interface MetaDocument {
+/** Of the log itself, or a note. */
+interface TextDocument {
   _id: string
   value: string
 }
@@ -67,6 +69,7 @@ export class MongoLog implements SharedLog {
   private constructor(
     private readonly batches: Collection<BatchDocument>,
     private readonly chunks: Collection<ChunkDocument>,
+    private readonly texts: Collection<TextDocument>,
     readonly id: string,
     private readonly options: SharedLogOptions,
   ) {}
@@ -77,7 +80,7 @@ export class MongoLog implements SharedLog {
    * @throws What the driver throws.
    */
   static async open(db: Db, options: SharedLogOptions = {}): Promise<MongoLog> {
-    const meta = db.collection<MetaDocument>('minetree_log_meta', OPTIONS)
+    const meta = db.collection<TextDocument>('minetree_log_meta', OPTIONS)
     const batches = db.collection<BatchDocument>('minetree_log', OPTIONS)
     const idOf = async (): Promise<string | undefined> => (await meta.findOne({ _id: 'id' }))?.value
     let id = await idOf()
@@ -87,7 +90,9 @@ export class MongoLog implements SharedLog {
       await unlessThere(() => meta.insertOne({ _id: 'id', value: random }))
       id = (await idOf()) ?? random
     }
-    return new MongoLog(batches, db.collection('minetree_chunk', OPTIONS), id, options)
+    const collection = <Document extends object>(name: string): Collection<Document> =>
+      db.collection<Document>(name, OPTIONS)
+    return new MongoLog(batches, collection('minetree_chunk'), collection('minetree_note'), id, options)
   }
 
   async insert({ first, id, at, rows }: Batch): Promise<boolean> {
@@ -154,6 +159,34 @@ export class MongoLog implements SharedLog {
         .flatMap(chunkIds)
       if (ids.length > 0) await this.asked(() => this.chunks.deleteMany({ _id: { $in: ids } }))
     }
+  }
+
+  async last(): Promise<number> {
+    const find = this.batches.find({}, { projection: { last: 1 } })
+    const [document] = await this.asked(() => find.sort({ _id: -1 }).limit(1).toArray())
+    return document?.last ?? 0
+  }
+
+  async notes(after: string, limit: number): Promise<Note[]> {
+    const find = this.texts.find({ _id: { $gt: after } }).sort({ _id: 1 })
+    const found = await this.asked(() => find.limit(limit).toArray())
+    return found.map(({ _id: name, value }) => ({ name, value }))
+  }
+
+  async note(notes: readonly Note[]): Promise<void> {
+    for (const { name, value } of notes)
+      await this.asked(async () => {
+        if (value === undefined) await this.texts.deleteOne({ _id: name })
+        else await this.texts.updateOne({ _id: name }, { $set: { value } }, { upsert: true })
+      })
+  }
+
+  async replaceNote(name: string, { from, to }: { from: string | undefined; to: string }): Promise<boolean> {
+    return await this.asked(async () => {
+      if (from === undefined) return await unlessThere(() => this.texts.insertOne({ _id: name, value: to }))
+      const { matchedCount } = await this.texts.updateOne({ _id: name, value: from }, { $set: { value: to } })
+      return matchedCount > 0
+    })
   }
 
   async close(): Promise<void> {

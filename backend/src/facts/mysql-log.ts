@@ -11,6 +11,7 @@ import {
   grouped,
   type LogRow,
   layOut,
+  type Note,
   OtherLogError,
   type Place,
   type RowKind,
@@ -32,6 +33,7 @@ const TABLES = [
     bytes mediumblob not null, checksum binary(32) not null, primary key (owner, position)) engine = InnoDB`,
   `create table if not exists minetree_log_meta (name varchar(32) not null primary key, value varchar(255) not null)
     engine = InnoDB`,
+  `create table if not exists minetree_note (name varbinary(1024) not null primary key, value longblob not null) engine = InnoDB`,
 ]
 const COLUMNS = 'seq, kind, fact_key, at, first, batch, length, chunks'
 
@@ -130,6 +132,45 @@ export class MysqlLog implements SharedLog {
     }
   }
 
+  async last(): Promise<number> {
+    const [row] = await this.all('select max(seq) as seq from minetree_log', [])
+    return Number(row?.seq ?? 0)
+  }
+
+  async notes(after: string, limit: number): Promise<Note[]> {
+    const rows = await this.all(
+      'select name, value from minetree_note where name > ? order by name limit ?',
+      [Buffer.from(after), limit],
+    )
+    return rows.map(({ name, value }) => ({ name: String(name), value: String(value) }))
+  }
+
+  async note(notes: readonly Note[]): Promise<void> {
+    const [written, deleted] = [notes.filter(isWritten), notes.filter((note) => !isWritten(note))]
+    if (written.length > 0)
+      await this.all(
+        `insert into minetree_note (name, value) values ${tuples(written, 2)} on duplicate key update value = values(value)`,
+        written.flatMap(({ name, value }) => [Buffer.from(name), Buffer.from(value)]),
+      )
+    if (deleted.length > 0)
+      await this.all(
+        `delete from minetree_note where name in (${deleted.map(() => '?')})`,
+        deleted.map(({ name }) => Buffer.from(name)),
+      )
+  }
+
+  async replaceNote(name: string, { from, to }: { from: string | undefined; to: string }): Promise<boolean> {
+    const values = [to, name].map((text) => Buffer.from(text))
+    const answer =
+      from === undefined
+        ? await this.ask('insert ignore into minetree_note (value, name) values (?, ?)', values)
+        : await this.ask('update minetree_note set value = ? where name = ? and value = ?', [
+            ...values,
+            Buffer.from(from),
+          ])
+    return (answer as [{ affectedRows: number }])[0].affectedRows > 0
+  }
+
   async close(): Promise<void> {
     await this.options.close?.()
   }
@@ -171,11 +212,19 @@ export class MysqlLog implements SharedLog {
   }
 
   private async all(sql: string, values: unknown[]): Promise<Row[]> {
-    return rowsIn(await asked(async () => await this.query(sql, values), this.options))
+    return rowsIn(await this.ask(sql, values))
+  }
+
+  private async ask(sql: string, values: unknown[]): Promise<unknown> {
+    return await asked(async () => await this.query(sql, values), this.options)
   }
 }
 
 const DISCARDED_AT_ONCE = 100
+
+function isWritten(note: Note): note is { name: string; value: string } {
+  return note.value !== undefined
+}
 
 function rowsIn(answer: unknown): Row[] {
   return (answer as [Row[]])[0]

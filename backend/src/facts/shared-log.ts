@@ -31,9 +31,29 @@ export interface SharedLog {
   after(place: Place, page: { limit: number; maxBytes: number }): Promise<LogRow[]>
   /** The row of that kind and key that came last. */
   get(kind: RowKind, key: Uint8Array): Promise<LogRow | undefined>
+  /** The last place; 0 if there is no row. */
+  last(): Promise<number>
   /** Forgets the bodies of changes that other ones have replaced. Their rows stay. */
   discard(keys: readonly Uint8Array[]): Promise<void>
+  /** The notes after a name, in the order of names: about so many. */
+  notes(after: string, limit: number): Promise<Note[]>
+  /** Writes notes over what they said; deletes those without a value. */
+  note(notes: readonly Note[]): Promise<void>
+  /**
+   * Writes a note if it says what is expected: of several gateways that try, one succeeds.
+   *
+   * @param change.from Undefined: there is no such note.
+   * @returns Whether it was written.
+   */
+  replaceNote(name: string, change: { from: string | undefined; to: string }): Promise<boolean>
   close(): Promise<void>
+}
+
+/** A text beside the log: who does a job, and how far it has come. Nothing is derived from it. */
+export interface Note {
+  /** Up to 1,024 bytes. */
+  name: string
+  value: string | undefined
 }
 
 /** A change of what is pending or held: no fact, as nothing is derived from it. It has a place, as what comes first counts. */

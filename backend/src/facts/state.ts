@@ -37,6 +37,9 @@ create table if not exists ancestor (txid blob not null, vout integer not null, 
 create index if not exists ancestor_due on ancestor (hole, due, place);
 `
 
+/** What a host notes of its own disk and of what it verified itself. Of a log that others share, it shares the rest with them. */
+export const OWN_STATE = ['space probed', 'checked_tip'] as const
+
 /** The outcome of attempts to find what is missing in front of an ordinal (`AncestorEntry`). */
 export interface AncestorTry {
   hole: boolean

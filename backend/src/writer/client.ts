@@ -34,7 +34,8 @@ interface Promised<Result = unknown> {
 export function connectWriter(first: Port): WriterClient {
   const calls = new Map<number, Promised>()
   let port = first
-  let [opened, ready] = [promised<void>(), promised<void>()]
+  let [opened, ready, logRead] = [promised<void>(), promised<void>(), promised<void>()]
+  let jobs: readonly string[] | undefined
   let nextId = 0
   let failure: Error | undefined
   let status: WriterStatus = { state: 'rebuilding', done: 0 }
@@ -56,10 +57,13 @@ export function connectWriter(first: Port): WriterClient {
       commits = new CommitCount(report.commits)
       ready.resolve()
     } else if ('status' in report) {
-      status = report.status
+      // A thread that has just begun has not heard of the log; this process has.
+      status = { ...(status.heardAt !== undefined && { heardAt: status.heardAt }), ...report.status }
+      if (status.state !== 'reading') logRead.resolve()
       if (status.state === 'equal') opened.resolve()
-    } else if ('notOpened' in report) opened.reject(revivedError(report.notOpened))
-    else {
+    } else if ('notOpened' in report) {
+      for (const each of [opened, logRead]) each.reject(revivedError(report.notOpened))
+    } else {
       const answer = calls.get(report.id)
       calls.delete(report.id)
       if ('done' in report) answer?.resolve(report.done)
@@ -71,9 +75,16 @@ export function connectWriter(first: Port): WriterClient {
     change: (...args) => call('change', args) as Promise<never>,
     note: (...args) => call('note', args) as Promise<never>,
     setting: (...args) => call('setting', args) as Promise<never>,
+    async seekJobs(sought) {
+      jobs = sought
+      await call('seekJobs', [sought])
+    },
     close: () => call('close', []) as Promise<never>,
     get opened() {
       return opened.promise
+    },
+    get logRead() {
+      return logRead.promise
     },
     get ready() {
       return ready.promise
@@ -103,15 +114,17 @@ export function connectWriter(first: Port): WriterClient {
     deriveBy: (plain) => post({ deriveBy: plain }),
     end(cause) {
       failure = new StoreUnavailableError(cause)
-      status = { state: 'rebuilding', done: status.done }
-      for (const { reject } of [...calls.values(), opened, ready]) reject(failure)
+      const { heardAt } = status
+      status = { state: 'ended', done: status.done, ...(heardAt !== undefined && { heardAt }) }
+      for (const { reject } of [...calls.values(), opened, ready, logRead]) reject(failure)
       calls.clear()
     },
     connect(next) {
       port = next
       failure = undefined
-      ;[opened, ready] = [promised<void>(), promised<void>()]
+      ;[opened, ready, logRead] = [promised<void>(), promised<void>(), promised<void>()]
       port.on('message', onMessage)
+      if (jobs !== undefined) void call('seekJobs', [jobs]).catch(() => {})
     },
   }
 }

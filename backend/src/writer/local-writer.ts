@@ -47,7 +47,7 @@ pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 50
 pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 
 /** How long until it is tried again to bring the index up to date, in milliseconds. */
-const RETRY_DELAY = 2000
+export const RETRY_DELAY = 2000
 
 /** What a task did, beside its result, once it is committed. */
 interface Done<Result> extends Written {
@@ -74,6 +74,7 @@ interface Opened {
  */
 export class LocalWriter implements Writer {
   readonly opened: Promise<void>
+  readonly logRead: Promise<void> = Promise.resolve()
   readonly since = new BusySince()
   readonly commits = new CommitCount()
   private readonly folder: string
@@ -94,7 +95,7 @@ export class LocalWriter implements Writer {
   private deriving: Promise<void> = Promise.resolve()
   protected readonly closing = new AbortController()
   private reportOpened: (() => void) | undefined
-  private reportFailure: ((error: unknown) => void) | undefined
+  protected reportFailure: ((error: unknown) => void) | undefined
 
   /**
    * Opens the files in a folder, or makes them.
@@ -190,6 +191,9 @@ export class LocalWriter implements Writer {
     })
     return { reorganised: 0 }
   }
+
+  /** All jobs are its own. */
+  async seekJobs(_jobs: readonly string[]): Promise<void> {}
 
   /** Ends what is running, and closes the files. What waits for rules is refused. */
   async close(): Promise<void> {

@@ -4,11 +4,13 @@ import { makeMirror } from '../facts/log-file.js'
 import { latestOf, nextOf, register } from '../facts/registers.js'
 import { OtherLogError, type SharedLog } from '../facts/shared-log.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
-import { StoreUnavailableError } from '../graph/errors.js'
+import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import { steadyTime } from '../protocol/monotonic.js'
-import { LocalWriter } from './local-writer.js'
+import { BEAT, Leases } from './leases.js'
+import { LocalWriter, RETRY_DELAY } from './local-writer.js'
 import { Mirror } from './mirror.js'
 import type { Outcome, Task } from './queue.js'
+import { SharedState, WITHOUT_ANCESTORS } from './shared-state.js'
 import type { WriterStatus } from './writer.js'
 
 /** How often a gateway that writes nothing asks what others have written, in milliseconds. */
@@ -34,12 +36,18 @@ export interface SharedWriterOptions {
  * the other, and the index of each is that of one gateway that got all writes in the order of the log.
  */
 export class SharedWriter extends LocalWriter {
+  override readonly logRead: Promise<void>
   private readonly mirror: Mirror
+  private readonly told: SharedState
+  private readonly leases: Leases
   private readonly shared: SharedLog
   private readonly mutex = new Mutex()
   private readonly poll: number
   private polling: NodeJS.Timeout | undefined
+  private beating: Promise<void> | undefined
+  private jobs: readonly string[] = []
   private admission: AdmissionOptions | undefined
+  private isEmptied = false
   /** When the log was read to its end for the last time, when that was reported, and when others wrote. */
   private heardAt = 0
   private reportedAt = 0
@@ -55,28 +63,39 @@ export class SharedWriter extends LocalWriter {
     this.shared = shared
     this.poll = poll
     this.mirror = new Mirror({ shared, logFile, log, pending, state })
+    this.told = new SharedState({ log: shared, logFile })
+    this.leases = new Leases({ log: shared })
+    this.report({ state: 'reading', done: 0 })
+    this.logRead = this.readLog()
+    // Callers that wait for it get the error; none has to wait.
+    this.logRead.catch(() => {})
+    this.schedule()
   }
 
-  /**
-   * Opens a folder, and brings the copy of the log in it up to date.
-   *
-   * @throws StoreUnavailableError if the log cannot be reached.
-   */
-  static async open(options: SharedWriterOptions): Promise<SharedWriter> {
-    const writer = new SharedWriter(options)
-    try {
-      await writer.mutex.runExclusive(() => writer.fill())
-    } catch (error) {
-      await writer.close()
-      throw error
-    }
-    writer.schedule()
-    return writer
+  /** Opens a folder. The copy of the log in it is brought up to date in the background: see {@link logRead}. */
+  static open(options: SharedWriterOptions): SharedWriter {
+    return new SharedWriter(options)
   }
 
   /** Applies what others have written by now. */
   async follow(): Promise<void> {
     if (this.current !== undefined) await this.queue.add(() => {})
+  }
+
+  override async seekJobs(jobs: readonly string[]): Promise<void> {
+    for (const job of jobs) this.leases.seek(job)
+    this.beating ??= this.beatOn()
+  }
+
+  /** Looks which jobs are its own, and how far others have come by now. */
+  async beat(): Promise<void> {
+    await this.leases.beat().catch(() => {})
+    const { held } = this.leases
+    const kept = this.jobs.filter((job) => held.includes(job))
+    this.setJobs(kept)
+    const isNew = held.length > kept.length
+    await this.hearState(isNew ? '' : WITHOUT_ANCESTORS)
+    this.setJobs(held)
   }
 
   override deriveBy(admission: AdmissionOptions): void {
@@ -87,11 +106,15 @@ export class SharedWriter extends LocalWriter {
   override async close(): Promise<void> {
     this.closing.abort()
     clearTimeout(this.polling)
+    await Promise.allSettled([this.logRead, this.beating])
+    await this.told.tell().catch(() => {})
     await super.close()
+    await this.leases.release().catch(() => {})
     await this.mutex.runExclusive(() => this.shared.close())
   }
 
   protected override async open(admission: AdmissionOptions): Promise<void> {
+    await this.logRead
     await this.mutex.runExclusive(() => this.fill())
     await super.open(admission)
   }
@@ -121,6 +144,7 @@ export class SharedWriter extends LocalWriter {
           const outcomes = tasks.map(({ run }) => ({ done: run() }))
           if (await this.mirror.append()) {
             logFile.exec('commit')
+            void this.told.tell()
             return outcomes
           }
         } finally {
@@ -145,6 +169,7 @@ export class SharedWriter extends LocalWriter {
       return undefined
     }
     const outcomes = this.keep(trial)
+    void this.told.tell()
     void this.mirror.tidy()
     return outcomes
   }
@@ -168,6 +193,27 @@ export class SharedWriter extends LocalWriter {
   }
 
   /**
+   * Reads the log for the first time, for as long as it cannot be reached, and what others have told beside it.
+   *
+   * @throws DamagedError
+   */
+  private async readLog(): Promise<void> {
+    while (!this.closing.signal.aborted)
+      try {
+        await this.mutex.runExclusive(() => this.fill())
+        await this.hearState('')
+        this.report({ state: 'rebuilding', done: 0 })
+        return
+      } catch (error) {
+        if (isDamage(error)) {
+          this.reportFailure?.(error)
+          throw error
+        }
+        await sleep(RETRY_DELAY, undefined, { signal: this.closing.signal }).catch(() => {})
+      }
+  }
+
+  /**
    * Brings the copy of the log up to date; the index is not open. What a log without facts has first, and one that an earlier backup
    * has replaced has next, is what its scores are counted from: peers may have passed those that were given.
    *
@@ -176,16 +222,20 @@ export class SharedWriter extends LocalWriter {
   private async fill(given = 0): Promise<void> {
     const { logFile, log, mirror } = this
     let above = given
+    const last = await this.shared.last()
     for (let isLast = false; !isLast; ) {
+      this.closing.signal.throwIfAborted()
       const read = await this.read().catch((error: unknown) => {
         if (!(error instanceof OtherLogError)) throw error
         above = this.nextScore() + MARGIN
+        this.isEmptied = true
         mirror.clear()
         this.indexFile.run("update meta set value = '' where name = 'log'")
         return { rows: [], isLast: false }
       })
       isLast = read.isLast
       mirror.store(read.rows)
+      if (!isLast) this.report({ state: 'reading', done: Math.min(1, mirror.place.seq / last) })
     }
     if (mirror.place.seq > 0 && this.nextScore() >= above) return
     logFile.exec('begin immediate')
@@ -223,12 +273,41 @@ export class SharedWriter extends LocalWriter {
 
   private hear(): void {
     this.heardAt = steadyTime()
-    if (this.heardAt - this.reportedAt >= REPORT) this.report(this.status)
+    if (this.heardAt - this.reportedAt >= REPORT) this.reportAgain()
   }
 
+  private reportAgain(): void {
+    if (this.status.state === 'equal') this.report(this.status)
+  }
+
+  /** To read the log is half of the work of a start, and to derive the index the other. */
   protected override report({ state, done }: WriterStatus): void {
-    this.reportedAt = this.heardAt
-    super.report({ state, done, heardAt: this.heardAt })
+    const { heardAt, jobs } = this
+    this.reportedAt = heardAt
+    if (state === 'equal') this.isEmptied = false
+    super.report({
+      ...{ state, done: state === 'equal' ? done : (done + Number(state === 'rebuilding')) / 2, jobs },
+      ...(heardAt > 0 && { heardAt }),
+      ...(this.isEmptied && { isEmptied: true }),
+    })
+  }
+
+  private async beatOn(): Promise<void> {
+    const { signal } = this.closing
+    while (!signal.aborted) {
+      await this.beat().catch(() => {})
+      await sleep(BEAT, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+
+  private setJobs(jobs: readonly string[]): void {
+    if (jobs.length === this.jobs.length) return
+    this.jobs = jobs
+    this.reportAgain()
+  }
+
+  private async hearState(after: string): Promise<void> {
+    await this.mutex.runExclusive(async () => this.told.take(await this.told.read(after)))
   }
 
   private get hasCompany(): boolean {

@@ -4,7 +4,7 @@ import { Claim } from './queue.js'
 import type { Place, Writer, WriterStatus } from './writer.js'
 
 /** What may be asked of a writer in another thread. */
-export type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened' | 'commits'>
+export type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened' | 'logRead' | 'commits'>
 
 /** The messages to the thread of a writer. */
 export type WriterRequest =

@@ -51,12 +51,21 @@ export interface Place {
 
 /** How the writer stands to the log. */
 export interface WriterStatus {
-  /** `rebuilding`: the index does not have all facts of the log yet; writes wait. */
-  state: 'rebuilding' | 'equal'
-  /** How much of the log the index has: 0 to 1. */
+  /**
+   * `reading`: the copy of a log that others write is not complete yet. `rebuilding`: the index does not have all facts of the log
+   * yet. Writes wait. `ended`: the thread of the writer was started again, and has not opened its files yet.
+   */
+  state: 'reading' | 'rebuilding' | 'equal' | 'ended'
+  /** How much the copy, or the index, has of the log: 0 to 1. */
   done: number
+  /** Whether the index was emptied, so that readers have nothing until it is equal. */
+  isEmptied?: boolean
   /** Of a log that others write, too: when it was last read to its end (`steadyTime`). */
   heardAt?: number
+  /** Of such a log: which jobs this gateway does for all of them. */
+  jobs?: readonly string[]
+  /** Of such a log: what its operator should know. */
+  warning?: string
 }
 
 /**
@@ -82,7 +91,14 @@ export interface Writer {
   /** Writes beside the facts, by a method of the state. */
   note<Method extends StateMethod>(method: Method, ...args: Parameters<State[Method]>): Promise<void>
   setting(name: string, value: string): Promise<Written>
+  /**
+   * Of a log that others write, too: has this gateway do jobs when no other one does (`WriterStatus.jobs`), and know how far others
+   * have come with them.
+   */
+  seekJobs(jobs: readonly string[]): Promise<void>
   readonly status: WriterStatus
+  /** Resolves when the copy of a log that others write is complete: then its settings are known. */
+  readonly logRead: Promise<void>
   /** Why nothing can be written any more: the thread of the writer has ended. */
   readonly failure?: Error | undefined
   /** Raised after each commit, before the writes in it are answered. */

@@ -20,5 +20,5 @@ export async function openWriter({ folder, shared }: WriterPlace): Promise<Local
     import('./open-shared-log.js'),
     import('../../../backend/src/writer/shared-writer.js'),
   ])
-  return await SharedWriter.open({ folder, shared: await openSharedLog(shared) })
+  return SharedWriter.open({ folder, shared: await openSharedLog(shared) })
 }

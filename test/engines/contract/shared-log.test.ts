@@ -156,6 +156,51 @@ onEachSharedLog('a log', (logs) => {
     await log.close()
   })
 
+  test('has notes beside it, in the order of their names, which are written over and deleted', async () => {
+    const tested = await logs.create()
+    const [one, other] = [await tested.open(), await tested.open()]
+    expect(await one.notes('', 10)).toEqual([])
+    await one.note([
+      { name: 'b 2', value: 'é' },
+      { name: 'b 1', value: '1' },
+      { name: 'a', value: '' },
+      { name: 'B', value: 'x' },
+    ])
+    await other.note([
+      { name: 'b 1', value: '2' },
+      { name: 'a', value: undefined },
+      { name: 'none', value: undefined },
+    ])
+    const all = [
+      { name: 'B', value: 'x' },
+      { name: 'b 1', value: '2' },
+      { name: 'b 2', value: 'é' },
+    ]
+    expect(await one.notes('', 10)).toEqual(all)
+    expect(await one.notes('', 2)).toEqual(all.slice(0, 2))
+    expect(await one.notes('b 1', 10)).toEqual(all.slice(2))
+    expect(await one.last()).toBe(0)
+    await add(one, fact('a'), fact('b'))
+    expect(await other.last()).toBe(2)
+    for (const each of [one, other]) await each.close()
+  })
+
+  test('replaces a note for one of those that try at once', async () => {
+    const tested = await logs.create()
+    const all = await Promise.all([tested.open(), tested.open(), tested.open()])
+    let from: string | undefined
+    for (let round = 0; round < 5; round++) {
+      const tries = all.map((log, at) => log.replaceNote('job', { from, to: `${round} ${at}` }))
+      const taken = await Promise.all(tries)
+      expect(taken.filter(Boolean)).toHaveLength(1)
+      from = `${round} ${taken.indexOf(true)}`
+      expect(await all[0]?.notes('', 10)).toEqual([{ name: 'job', value: from }])
+    }
+    expect(await all[0]?.replaceNote('job', { from: undefined, to: 'x' })).toBe(false)
+    expect(await all[0]?.replaceNote('job', { from: 'other', to: 'x' })).toBe(false)
+    for (const each of all) await each.close()
+  })
+
   test('says that it is another one where an earlier backup was restored', async () => {
     const tested = await logs.create()
     const log = await tested.open()

@@ -2,6 +2,7 @@ import {
   type Batch,
   CHANGE,
   type LogRow,
+  type Note,
   OtherLogError,
   type Place,
   type SharedLog,
@@ -13,17 +14,20 @@ import { equalBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 export interface MemoryRows {
   id: string
   rows: LogRow[]
+  notes?: Map<string, string>
 }
 
 /** What happens to a call on its way: it may wait, or throw. */
-export type OnTheWay = (call: 'insert' | 'after', when: 'before' | 'behind') => Promise<void> | void
+export type OnTheWay = (call: 'insert' | 'after' | 'note', when: 'before' | 'behind') => Promise<void> | void
 
 /** A shared log in memory, as a gateway has it: what a database does, in the fewest words. */
 export class MemoryLog implements SharedLog {
   /** Set by tests: the call that throws is answered as that of a database that cannot be reached. */
   onTheWay: OnTheWay = () => {}
 
-  constructor(private readonly shared: MemoryRows) {}
+  constructor(private readonly shared: MemoryRows) {
+    shared.notes ??= new Map()
+  }
 
   get id(): string {
     return this.shared.id
@@ -63,16 +67,50 @@ export class MemoryLog implements SharedLog {
       if (row.kind === CHANGE && keys.some((key) => equalBytes(row.key, key))) row.body = undefined
   }
 
+  async last(): Promise<number> {
+    return this.shared.rows.length
+  }
+
+  async notes(after: string, limit: number): Promise<Note[]> {
+    return await this.call('note', () =>
+      [...this.texts]
+        .map(([name, value]) => ({ name, value }))
+        .filter(({ name }) => name > after)
+        .sort((one, other) => (one.name < other.name ? -1 : 1))
+        .slice(0, limit),
+    )
+  }
+
+  async note(notes: readonly Note[]): Promise<void> {
+    await this.call('note', () => {
+      for (const { name, value } of notes)
+        if (value === undefined) this.texts.delete(name)
+        else this.texts.set(name, value)
+    })
+  }
+
+  async replaceNote(name: string, { from, to }: { from: string | undefined; to: string }): Promise<boolean> {
+    return await this.call('note', () => {
+      if (this.texts.get(name) !== from) return false
+      this.texts.set(name, to)
+      return true
+    })
+  }
+
   async close(): Promise<void> {}
 
-  private async call<Answer>(name: 'insert' | 'after', answer: () => Answer): Promise<Answer> {
+  private get texts(): Map<string, string> {
+    return this.shared.notes as Map<string, string>
+  }
+
+  private async call<Answer>(name: Parameters<OnTheWay>[0], answer: () => Answer): Promise<Answer> {
     await this.reach(name, 'before')
     const given = answer()
     await this.reach(name, 'behind')
     return given
   }
 
-  private async reach(name: 'insert' | 'after', when: 'before' | 'behind'): Promise<void> {
+  private async reach(name: Parameters<OnTheWay>[0], when: 'before' | 'behind'): Promise<void> {
     try {
       await this.onTheWay(name, when)
     } catch (error) {

@@ -42,7 +42,7 @@ export class Gateways {
   }
 
   async add(shared: SharedLog, folder = mkdtempSync(join(tmpdir(), 'gateway-'))): Promise<Gateway> {
-    const writer = await SharedWriter.open({ folder, shared, poll: NEVER })
+    const writer = SharedWriter.open({ folder, shared, poll: NEVER })
     writer.deriveBy(this.admission)
     await writer.opened
     const gateway = { writer, folder }

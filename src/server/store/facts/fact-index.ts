@@ -52,11 +52,12 @@ export class FactIndex implements NodeIndex {
   }
 
   get status(): IndexStatus {
-    const { state, done, heardAt = Number.POSITIVE_INFINITY } = this.options.writer.status
+    const { state, done, isEmptied = false, heardAt = Number.POSITIVE_INFINITY } = this.options.writer.status
     const age = steadyTime() - heardAt
-    if (state === 'rebuilding' && this.wasComplete) return { state: 'resuming', done }
-    if (state === 'rebuilding' || age < BEHIND) return { state, done }
-    return { state: age < STALE ? 'behind' : 'stale', done }
+    if (state !== 'equal' && (isEmptied || !this.wasComplete)) return { state: 'rebuilding', done }
+    if (age >= STALE) return { state: 'stale', done }
+    if (state !== 'equal') return { state: 'resuming', done }
+    return { state: age < BEHIND ? 'equal' : 'behind', done }
   }
 
   async lag(): Promise<number> {

@@ -1,0 +1,130 @@
+import type { Sql } from '../facts/connection.js'
+import type { Note, SharedLog } from '../facts/shared-log.js'
+import { OWN_STATE } from '../facts/state.js'
+import { fromHex, toHex } from '../protocol/bytes.js'
+
+/**
+ * How far the jobs in the background have come: the tables `state`, `interaction` and `ancestor` of the copy, whose rows are notes
+ * beside the shared log, so that another gateway goes on with a job. `ancestor` sorts before the others: only who takes over reads it.
+ */
+const ANCESTORS = 'ancestor '
+const INTERACTIONS = 'interaction '
+const STATE = 'state '
+/** The first name behind those of ancestors. */
+export const WITHOUT_ANCESTORS = 'ancestor~'
+
+/** How many notes are read or written at once. */
+const PAGE = 500
+
+const ANCESTOR_NAME = "'ancestor ' || lower(hex(each.txid)) || ' ' || each.vout"
+const INTERACTION_NAME = "'interaction ' || each.host || ' ' || each.topic"
+const own = OWN_STATE.map((name) => `'${name}'`).join(', ')
+const capture = (table: string, name: string, where = ''): string =>
+  ['insert', 'update', 'delete']
+    .map((event) => {
+      const row = event === 'delete' ? 'old' : 'new'
+      return `create temp trigger if not exists ${table}_${event} after ${event} on main.${table} ${where.replaceAll('each', row)}
+        begin insert into noted (name) values (${name.replaceAll('each', row)}); end;`
+    })
+    .join('\n')
+const CAPTURE = `
+create temp table if not exists noted (place integer primary key, name text not null);
+${capture('state', "'state ' || each.name", `when each.name not in (${own})`)}
+${capture('interaction', INTERACTION_NAME)}
+${capture('ancestor', ANCESTOR_NAME)}`
+
+/** Shares how far the jobs of gateways have come. */
+export class SharedState {
+  /** What others are to be told, by its name. */
+  private readonly due = new Map<string, string | undefined>()
+  private telling: Promise<void> = Promise.resolve()
+
+  constructor(private readonly options: { log: Pick<SharedLog, 'notes' | 'note'>; logFile: Sql }) {
+    options.logFile.exec(CAPTURE)
+  }
+
+  /** Tells others what was committed. What cannot be told now is told with what comes next. */
+  async tell(): Promise<void> {
+    const { logFile } = this.options
+    const changed = logFile.all('select distinct name from noted')
+    if (changed.length > 0) logFile.run('delete from noted')
+    for (const { name } of changed) this.due.set(name, this.valueOf(name))
+    if (this.due.size === 0) return
+    this.telling = this.telling.then(() => this.tellAll()).catch(() => {})
+    await this.telling
+  }
+
+  /**
+   * What others have told.
+   *
+   * @param after Of the notes after this name.
+   * @throws StoreUnavailableError
+   */
+  async read(after: string): Promise<Note[]> {
+    const found: Note[] = []
+    for (let from = after; ; ) {
+      const page = await this.options.log.notes(from, PAGE)
+      found.push(...page)
+      if (page.length < PAGE) return found
+      from = page.at(-1)?.name ?? from
+    }
+  }
+
+  /** Takes what others have told, in a transaction of its own. What this gateway is to tell stays. */
+  take(notes: readonly Note[]): void {
+    const { logFile } = this.options
+    const news = notes.filter(
+      ({ name, value = '' }) => !this.due.has(name) && value !== this.valueOf(name) && isState(name),
+    )
+    if (news.length === 0) return
+    logFile.exec('begin immediate')
+    try {
+      for (const { name, value = '' } of news) this.write(name, value)
+      logFile.run('delete from noted')
+      logFile.exec('commit')
+    } finally {
+      if (logFile.inTransaction) logFile.exec('rollback')
+    }
+  }
+
+  private async tellAll(): Promise<void> {
+    while (this.due.size > 0) {
+      const some = [...this.due].slice(0, PAGE)
+      await this.options.log.note(some.map(([name, value]) => ({ name, value })))
+      // What has changed meanwhile is told again.
+      for (const [name, value] of some) if (this.due.get(name) === value) this.due.delete(name)
+    }
+  }
+
+  private valueOf(name: string): string | undefined {
+    const { logFile } = this.options
+    const [, one = '', two = ''] = name.split(' ')
+    if (name.startsWith(STATE))
+      return logFile.get('select value from state where name = ?', name.slice(STATE.length))?.value
+    if (name.startsWith(INTERACTIONS)) {
+      const row = logFile.get('select since from interaction where host = ? and topic = ?', one, two)
+      return row && String(row.since)
+    }
+    if (!name.startsWith(ANCESTORS)) return undefined
+    const row = logFile.get('select * from ancestor where txid = ? and vout = ?', fromHex(one), Number(two))
+    return row && JSON.stringify(Object.values({ ...row, txid: toHex(row.txid) }).slice(2))
+  }
+
+  private write(name: string, value: string): void {
+    const { logFile } = this.options
+    const [, one = '', two = ''] = name.split(' ')
+    if (name.startsWith(STATE))
+      logFile.run('insert or replace into state values (?, ?)', name.slice(STATE.length), value)
+    else if (name.startsWith(INTERACTIONS))
+      logFile.run('insert or replace into interaction values (?, ?, ?)', one, two, Number(value))
+    else
+      logFile.run(
+        'insert or replace into ancestor values (?, ?, ?, ?, ?, ?, ?, ?)',
+        ...[fromHex(one), Number(two), ...(JSON.parse(value) as number[])],
+      )
+  }
+}
+
+function isState(name: string): boolean {
+  return [ANCESTORS, INTERACTIONS, STATE].some((start) => name.startsWith(start))
+}
