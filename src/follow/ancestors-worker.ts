@@ -10,6 +10,7 @@ import { type GatherLimits, gather } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
 import { FollowError, isOfBranch, isTooLarge, type LastError } from './errors.js'
 import { BoundedSource, type MissingAncestor, missingAncestors, SharedSource } from './missing-ancestors.js'
+import { type IsMine, untilMine } from './turn.js'
 
 export interface AncestorsWorkerOptions {
   queue: AncestorQueue
@@ -22,6 +23,8 @@ export interface AncestorsWorkerOptions {
   /** The limits of a submission. */
   limits: GatherLimits
   logger: Logger
+  /** Whether it is this process that fetches them; by default, it always is. */
+  isMine?: IsMine | undefined
   /** The longest transaction that is fetched beside others, in bytes; 16 MiB by default. A longer one is fetched alone. */
   small?: number
   /** The least time between two looks at a queue in which nothing is due, in milliseconds; 1000 by default. */
@@ -58,7 +61,7 @@ const MAX_OUTAGE_DELAY = 600_000
 /** What is due again while earlier writes leave work behind, in milliseconds. */
 const BEHIND_DELAY = 1000
 /** The longest time between two looks at the queue, which other processes may fill, in milliseconds. */
-const MAX_IDLE = 60_000
+const MAX_IDLE = 5000
 /** Entries are counted up to here. */
 const MAX_COUNTED = 10_000
 
@@ -113,6 +116,7 @@ export class AncestorsWorker {
     const { queue, logger, rest = 30_000, pause = 1000 } = this.options
     const { signal } = this.stopping
     while (!signal.aborted) {
+      await untilMine(this.options.isMine, signal)
       this.isNotified = false
       let idle = rest
       try {

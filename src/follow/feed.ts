@@ -8,6 +8,7 @@ import { unlessAborted } from '../client/bounded-fetch.js'
 import { type ChainSource, parseSourced, parseSourcedProof } from './chain-source.js'
 import { ChainSourceError, isOutage, type LastError } from './errors.js'
 import type { FeedEntry, FeedPosition, JungleBusSource } from './junglebus.js'
+import { type IsMine, untilMine } from './turn.js'
 
 export interface FeedOptions {
   junglebus: Pick<JungleBusSource, 'transactionsAfter' | 'height'>
@@ -28,6 +29,8 @@ export interface FeedOptions {
   maxBytes: number
   /** From the end of one reading to the next if no new block starts it earlier, in milliseconds. */
   interval: number
+  /** Whether it is this process that reads; by default, it always is. */
+  isMine?: IsMine | undefined
   logger?: Pick<Logger, 'warn'>
 }
 
@@ -107,6 +110,7 @@ export class Feed {
 
   private async run(): Promise<void> {
     while (!this.stopping.signal.aborted) {
+      await untilMine(this.options.isMine, this.stopping.signal)
       this.wake = new AbortController()
       await this.read().catch((error: unknown) => this.note(error))
       await setTimeout(this.options.interval, undefined, { signal: this.wake.signal }).catch(() => undefined)

@@ -10,6 +10,7 @@ import type { ChainTip } from './chain-source.js'
 import { FollowError, isOfBranch, isOutage, type LastError } from './errors.js'
 import { MAX_FAILING, Retries } from './retries.js'
 import { type FollowedOrdinals, Sweep, type SweptStore } from './sweep.js'
+import { type IsMine, untilMine } from './turn.js'
 import { WorkQueue } from './work-queue.js'
 
 export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowed'> {
@@ -20,6 +21,8 @@ export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowe
   pollInterval: number
   /** Called with each unproven transaction that is asked about, of which nothing was found in a block. */
   onUnproven?(txid: string): void
+  /** Whether it is this process that follows; by default, it always is. */
+  isMine?: IsMine | undefined
   logger: Logger
   /**
    * Called after each sweep that found what spends every node, with the tip of the chain when it began, if that is known. A
@@ -237,6 +240,7 @@ export class Follower {
 
   private async run(): Promise<void> {
     const { signal } = this.stopping
+    await untilMine(this.options.isMine, signal)
     await this.unlessFailed(() => this.sweeping.resume())
     while (!signal.aborted) {
       const isDone =
@@ -245,7 +249,7 @@ export class Follower {
       if (isDone) await this.rest()
       else await this.pauseIsOver()
     }
-    await this.unlessFailed(() => this.sweeping.save())
+    if (this.options.isMine?.() !== false) await this.unlessFailed(() => this.sweeping.save())
   }
 
   /** Waits until the next sweep is due; meanwhile follows what a feed shows. */
@@ -330,6 +334,7 @@ export class Follower {
   private async perform(task: Task): Promise<void> {
     const key = keyOf(task)
     await this.pauseIsOver()
+    await untilMine(this.options.isMine, this.stopping.signal)
     if (this.stopping.signal.aborted || this.asked.has(key) || this.retries.isWaiting(key)) return
     if (this.asked.size >= MAX_ASKED) this.asked.clear()
     this.asked.add(key)

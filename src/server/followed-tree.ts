@@ -2,6 +2,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
+import type { IsMine } from '../follow/turn.js'
 import { asOf, catchUpProgress } from '../gateway/http/schemas.js'
 import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/tree-progress.js'
 
@@ -37,6 +38,8 @@ export interface FollowedTreeOptions {
   follower?: TreeFollower | undefined
   /** Whether other processes share the database: one of them may follow. */
   isShared: boolean
+  /** Whether this process follows now, and not another one; by default, it always does. */
+  isMine?: IsMine | undefined
   logger: Logger
   /** The clock: milliseconds that never go back. */
   now?: () => number
@@ -51,7 +54,8 @@ export class FollowedTree implements TreeProgress {
   /** What was last read or written, as text. */
   private text: string | undefined
   private readonly now: () => number
-  private readonly startedAt: number
+  /** When it began to follow. */
+  private startedAt: number | undefined
   /** Where another process follows: when its state last changed. */
   private changedAt: number
   /** When a peer last had something to tell. */
@@ -63,8 +67,7 @@ export class FollowedTree implements TreeProgress {
   constructor(private readonly options: FollowedTreeOptions) {
     const { now = monotonic } = options
     this.now = now
-    this.startedAt = now()
-    this.changedAt = this.startedAt
+    this.changedAt = now()
   }
 
   get asOf(): AsOf | undefined {
@@ -82,7 +85,7 @@ export class FollowedTree implements TreeProgress {
   }
 
   progress(): CatchUpProgress {
-    return this.options.follower?.progress() ?? this.state.progress ?? {}
+    return this.follower?.progress() ?? this.state.progress ?? {}
   }
 
   /** Reads the state. @param isOwn Whether the tree was deployed into this store: then nobody else had any of it. */
@@ -109,7 +112,7 @@ export class FollowedTree implements TreeProgress {
     const isNew = block !== undefined && (block.height !== before?.height || block.hash !== before.hash)
     const asOf = isNew ? block : before
     this.state = { complete: true, ...(asOf && { asOf }) }
-    this.working = this.working.then(() => this.work())
+    this.working = this.working.then(() => this.attempt(() => this.write()))
   }
 
   /**
@@ -131,17 +134,27 @@ export class FollowedTree implements TreeProgress {
 
   /** For how long nobody has answered who may know more. */
   private get unanswered(): number {
-    const { follower } = this.options
+    const { follower } = this
     if (follower === undefined) return Math.max(this.state.unanswered ?? 0, this.now() - this.changedAt)
+    this.startedAt ??= this.now()
     const answeredAt = Math.max(follower.answeredAt() ?? -Infinity, this.heardAt ?? -Infinity)
     if (answeredAt !== -Infinity) return this.now() - answeredAt
     return (this.state.unanswered ?? 0) + this.now() - this.startedAt
   }
 
+  /** What follows the tree, if it is this process that does. */
+  private get follower(): TreeFollower | undefined {
+    const { follower, isMine } = this.options
+    return isMine?.() === false ? undefined : follower
+  }
+
   private async work(): Promise<void> {
+    await this.attempt(() => (this.follower === undefined ? this.read() : this.write()))
+  }
+
+  private async attempt(work: () => Promise<void>): Promise<void> {
     try {
-      if (this.options.follower === undefined) await this.read()
-      else await this.write()
+      await work()
       this.hasFailed = false
     } catch (error) {
       // A store that stays away is reported once.
@@ -152,6 +165,7 @@ export class FollowedTree implements TreeProgress {
   }
 
   private async read(): Promise<void> {
+    this.startedAt = undefined
     const text = await this.options.settings.get(FOLLOWED)
     if (text === this.text) return
     this.text = text

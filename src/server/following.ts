@@ -7,6 +7,7 @@ import { Feed } from '../follow/feed.js'
 import { Follower } from '../follow/follower.js'
 import { openSources } from '../follow/open-sources.js'
 import { Sightings } from '../follow/sightings.js'
+import type { IsMine } from '../follow/turn.js'
 import type { Node } from './node.js'
 import { admitBeef } from './submission/admit.js'
 import { recordSightings } from './submission/sighted-submissions.js'
@@ -26,6 +27,8 @@ export interface FollowingOptions {
   submit?: Submit | undefined
   /** See `FollowerOptions`. */
   onSwept(tip: ChainTip | undefined): void
+  /** Whether it is this process that follows; by default, it always is. */
+  isMine?: IsMine | undefined
 }
 
 /**
@@ -39,7 +42,8 @@ export class Following {
   readonly sightings: Sightings
   readonly feed: Feed | undefined
 
-  constructor({ node, logger, submit, onSwept }: FollowingOptions, genesis: Follower['genesis']) {
+  constructor(options: FollowingOptions, genesis: Follower['genesis']) {
+    const { node, logger, submit, onSwept, isMine } = options
     const { config, graph, overlay } = node
     const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
     const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
@@ -75,13 +79,13 @@ export class Following {
       limits,
       maxUnproven: MAX_UNPROVEN,
       pollInterval: config.followPollMs,
-      ...{ logger, onSwept },
+      ...{ logger, onSwept, isMine },
     })
     this.ancestors = new AncestorsWorker({
-      ...{ queue: node.ancestors, store: node.store, source: this.sources, admit, limits, logger },
+      ...{ queue: node.ancestors, store: node.store, source: this.sources, admit, limits, logger, isMine },
       perOrdinal: { maxTransactions: maxAncestors, maxBytes: maxAncestorBytes },
     })
-    this.feed = this.feedOf(node, logger)
+    this.feed = this.feedOf(options)
   }
 
   start(): void {
@@ -103,7 +107,8 @@ export class Following {
     await Promise.all(stopped)
   }
 
-  private feedOf({ config, graph, overlay }: Node, logger: Logger): Feed | undefined {
+  private feedOf({ node, logger, isMine }: FollowingOptions): Feed | undefined {
+    const { config, graph, overlay } = node
     const { sources, follower } = this
     const { junglebus } = sources
     const { junglebusSubscription: subscription, maxBodyBytes: maxBytes } = config
@@ -113,7 +118,7 @@ export class Following {
     const tip = headers && (() => headers.currentHeight())
     const { txid } = follower.genesis
     return new Feed({
-      ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger },
+      ...{ junglebus, subscription, source: sources, settings: graph.settings, maxBytes, logger, isMine },
       interval: config.followPollMs,
       ...(tip && { tip }),
       async firstHeight() {

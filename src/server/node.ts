@@ -13,7 +13,7 @@ import { RESTORE, removeIndexes } from './store/facts/folder.js'
 import { assertComplete, type NodeIndex } from './store/index-maintenance.js'
 import { openStores } from './store/open-stores.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
-import type { NodeStore, Stores } from './store/stores.js'
+import type { Jobs, NodeStore, Stores } from './store/stores.js'
 import { admissionOptions } from './submission/admission-options.js'
 import { createOverlay, type Overlay } from './submission/overlay.js'
 
@@ -32,6 +32,8 @@ export interface Node extends Pick<NodeStore, 'graph' | 'caches' | 'writing'> {
   shareWriter(): MessagePort | undefined
   /** Whether other processes may write to the database. */
   isShared: boolean
+  /** Of a log that several gateways share: who does what for all of them. */
+  jobs: Jobs | undefined
   /** How far the index has come in a log that several gateways share. */
   position: (() => number) | undefined
   close(): Promise<void>
@@ -97,7 +99,7 @@ async function open({ config: settings, logger, deploy, writerThread }: NodeOpti
     return {
       ...opened,
       ...{ config, store: stores.graph, overlay, maintenance: index, ancestors, shareWriter, isShared },
-      position: stores.position,
+      ...{ position: stores.position, jobs: stores.jobs },
       close,
     }
   } catch (error) {

@@ -17,6 +17,7 @@ import { type Node, openNode } from './node.js'
 import { type PageFiles, readPageFiles } from './routes/page-files.js'
 import { type Deploy, isDeployedHere } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
+import type { Job } from './store/stores.js'
 import { LargeSubmissions } from './submission/large-submissions.js'
 import { NonFinalPoller } from './submission/non-final-submissions.js'
 import { mayWin } from './submission/sighted-submissions.js'
@@ -78,8 +79,10 @@ export async function startServer({
   if (large) node.overlay.engine.runScripts = large.runScripts
   const reorgMonitor = reorgMonitorOf(node, logger)
   const { engine } = node.overlay
+  const isMine = (job: Job): boolean => node.jobs?.isMine(job) ?? true
   const peersSync = openPeersSync({
     ...{ config, graph: node.graph, overlay: node.overlay, logger },
+    isMine: () => isMine('sync'),
     async onRound(topic, { isComplete, peer }) {
       // Two that catch up from each other would wait for ever.
       if (topic !== TOPICS.names || peer.isCatchingUp) return
@@ -95,6 +98,7 @@ export async function startServer({
   })
   const following = openFollowing({
     ...{ node, logger, submit: large?.submitInWorker },
+    isMine: () => isMine('follow'),
     onSwept(tip) {
       const scope = following?.sources.scope
       if (scope !== undefined) progress.completed(scope === 'chain' ? tip : undefined)
@@ -109,10 +113,15 @@ export async function startServer({
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   const { headers } = node.overlay.proofs
   const { follower, ancestors, sources } = following ?? {}
-  const chain: ChainParts = { headers, follower, ancestors, sources }
+  const ofHolder = <Status>(part: { status(): Status } | undefined) =>
+    part && { status: () => (isMine('follow') ? part.status() : undefined) }
+  const chain: ChainParts = {
+    ...{ headers, follower: ofHolder(follower), ancestors: ofHolder(ancestors), sources },
+  }
   const follows = following !== undefined || (peersSync !== undefined && config.deployment !== undefined)
   const progress = new FollowedTree({
     ...{ settings: node.graph.settings, isShared: node.isShared, logger },
+    isMine: () => isMine(following === undefined ? 'sync' : 'follow'),
     follower: follows
       ? { progress: () => catchUpProgress(chain), answeredAt: () => sources?.answeredAt }
       : undefined,
@@ -162,6 +171,7 @@ export async function startServer({
   })
   port = (server.address() as AddressInfo).port
   node.maintenance.start()
+  node.jobs?.seek([...(following ? ['follow' as const] : []), ...(peersSync ? ['sync' as const] : [])])
   reorgMonitor?.start()
   peersSync?.start()
   if (following !== undefined) {

@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
+import { type IsMine, untilMine } from '../../follow/turn.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
 import { ChainTrackerError } from '../chain/chain-tracker.js'
 import type { Config } from '../config/config.js'
@@ -19,6 +20,8 @@ export interface PeersSyncOptions {
   interval: number
   /** Called after each round that was not interrupted. */
   onRound(topic: string, result: SyncResult): Promise<void>
+  /** Whether it is this process that syncs; by default, it always is. */
+  isMine?: IsMine | undefined
   logger: Logger
 }
 
@@ -40,10 +43,11 @@ export class PeersSync {
   }
 
   private async poll(peer: string, topics: TopicSync[]): Promise<void> {
-    const { interval, logger, onRound } = this.options
+    const { interval, logger, onRound, isMine } = this.options
     const { signal } = this.stopping
     while (!signal.aborted) {
       for (const topic of topics) {
+        await untilMine(isMine, signal)
         try {
           await onRound(topic.topic, await topic.round(signal))
         } catch (err) {
@@ -68,12 +72,14 @@ export function openPeersSync({
   overlay,
   logger,
   onRound,
+  isMine,
 }: {
   config: Config
   graph: GraphStore
   overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit'>
   logger: Logger
   onRound: PeersSyncOptions['onRound']
+  isMine?: IsMine | undefined
 }): PeersSync | undefined {
   const { syncPeers, syncIntervalMs: interval, limits, deployment, maxBodyBytes } = config
   if (syncPeers.length === 0) return undefined
@@ -92,5 +98,5 @@ export function openPeersSync({
     )
     return [url, syncs]
   })
-  return new PeersSync({ peers: new Map(peers), interval, logger, onRound })
+  return new PeersSync({ peers: new Map(peers), interval, logger, onRound, isMine })
 }

@@ -79,7 +79,11 @@ export async function openFacts(
     return {
       ...{ graph, held, ancestors, shareWriter: share, close },
       writeLock: new NoLock(),
-      isShared: false,
+      isShared: shared !== undefined,
+      jobs: shared && {
+        seek: (jobs) => void writer.seekJobs(jobs).catch(() => {}),
+        isMine: (job) => writer.status.jobs?.includes(job) === true,
+      },
       position: shared && (() => Number(reading.single((sql) => sql.get(CURSOR))?.value ?? 0)),
       async forNode({ maxBytes }) {
         const answers = new Responses(reading, maxBytes / 2)

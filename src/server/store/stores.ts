@@ -8,6 +8,16 @@ import type { CachingStore } from './caching-store.js'
 import type { NodeIndex } from './index-maintenance.js'
 import type { WriteLock } from './write-lock.js'
 
+/** What gateways that share a log do for all of them: one at a time follows the chain, and one syncs with peers. */
+export type Job = 'follow' | 'sync'
+
+/** Who of several gateways does a job. */
+export interface Jobs {
+  /** Has this gateway do jobs when no other one does. */
+  seek(jobs: readonly Job[]): void
+  isMine(job: Job): boolean
+}
+
 /** A store as the main thread of a node has it. */
 export interface NodeStore {
   /** With answers and bodies in memory. */
@@ -28,6 +38,8 @@ export interface Stores {
   writeLock: WriteLock
   /** Whether other processes may write to it, too. */
   isShared: boolean
+  /** Of a log that several gateways share. */
+  jobs?: Jobs | undefined
   /** How far the index has come in a log that several gateways share. */
   position?: (() => number) | undefined
   /** Opens it for the main thread of a node, which keeps answers in memory and makes the index complete. */

@@ -9,11 +9,11 @@ interface Reporting<Status> {
   status(): Status
 }
 
-/** The parts of a host that know the chain and follow it. One that is not configured is missing. */
+/** The parts of a host that know the chain and follow it. One that is not configured is missing; what another process does has no status. */
 export interface ChainParts {
   headers?: Reporting<HeadersStatus>
-  follower?: Reporting<FollowStatus>
-  ancestors?: Reporting<AncestorsStatus>
+  follower?: Reporting<FollowStatus | undefined>
+  ancestors?: Reporting<AncestorsStatus | undefined>
   sources?: Reporting<SourceStatus[]> & { readonly contradictions: number }
 }
 
