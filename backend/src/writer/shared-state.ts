@@ -35,27 +35,27 @@ ${capture('ancestor', ANCESTOR_NAME)}`
 
 /** Shares how far the jobs of gateways have come. */
 export class SharedState {
-  /** What others are to be told, by its name. */
+  /** What others are to know, by its name. */
   private readonly due = new Map<string, string | undefined>()
-  private telling: Promise<void> = Promise.resolve()
+  private publishing: Promise<void> = Promise.resolve()
 
   constructor(private readonly options: { log: Pick<SharedLog, 'notes' | 'note'>; logFile: Sql }) {
     options.logFile.exec(CAPTURE)
   }
 
-  /** Tells others what was committed. What cannot be told now is told with what comes next. */
-  async tell(): Promise<void> {
+  /** Publishes what was committed. What cannot be published now is published with what comes next. */
+  async publish(): Promise<void> {
     const { logFile } = this.options
     const changed = logFile.all('select distinct name from noted')
     if (changed.length > 0) logFile.run('delete from noted')
     for (const { name } of changed) this.due.set(name, this.valueOf(name))
     if (this.due.size === 0) return
-    this.telling = this.telling.then(() => this.tellAll()).catch(() => {})
-    await this.telling
+    this.publishing = this.publishing.then(() => this.publishAll()).catch(() => {})
+    await this.publishing
   }
 
   /**
-   * What others have told.
+   * What others have published.
    *
    * @param after Of the notes after this name.
    * @throws StoreUnavailableError
@@ -70,7 +70,7 @@ export class SharedState {
     }
   }
 
-  /** Takes what others have told, in a transaction of its own. What this gateway is to tell stays. */
+  /** Takes what others have published, in a transaction of its own. What this gateway is to publish stays. */
   take(notes: readonly Note[]): void {
     const { logFile } = this.options
     const news = notes.filter(
@@ -87,11 +87,11 @@ export class SharedState {
     }
   }
 
-  private async tellAll(): Promise<void> {
+  private async publishAll(): Promise<void> {
     while (this.due.size > 0) {
       const some = [...this.due].slice(0, PAGE)
       await this.options.log.note(some.map(([name, value]) => ({ name, value })))
-      // What has changed meanwhile is told again.
+      // What has changed meanwhile is published again.
       for (const [name, value] of some) if (this.due.get(name) === value) this.due.delete(name)
     }
   }

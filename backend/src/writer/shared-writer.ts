@@ -38,7 +38,7 @@ export interface SharedWriterOptions {
 export class SharedWriter extends LocalWriter {
   override readonly logRead: Promise<void>
   private readonly mirror: Mirror
-  private readonly told: SharedState
+  private readonly sharedState: SharedState
   private readonly leases: Leases
   private readonly shared: SharedLog
   private readonly mutex = new Mutex()
@@ -63,7 +63,7 @@ export class SharedWriter extends LocalWriter {
     this.shared = shared
     this.poll = poll
     this.mirror = new Mirror({ shared, logFile, log, pending, state })
-    this.told = new SharedState({ log: shared, logFile })
+    this.sharedState = new SharedState({ log: shared, logFile })
     this.leases = new Leases({ log: shared })
     this.report({ state: 'reading', done: 0 })
     this.logRead = this.readLog()
@@ -107,7 +107,7 @@ export class SharedWriter extends LocalWriter {
     this.closing.abort()
     clearTimeout(this.polling)
     await Promise.allSettled([this.logRead, this.beating])
-    await this.told.tell().catch(() => {})
+    await this.sharedState.publish().catch(() => {})
     await super.close()
     await this.leases.release().catch(() => {})
     await this.mutex.runExclusive(() => this.shared.close())
@@ -144,7 +144,7 @@ export class SharedWriter extends LocalWriter {
           const outcomes = tasks.map(({ run }) => ({ done: run() }))
           if (await this.mirror.append()) {
             logFile.exec('commit')
-            void this.told.tell()
+            void this.sharedState.publish()
             return outcomes
           }
         } finally {
@@ -169,7 +169,7 @@ export class SharedWriter extends LocalWriter {
       return undefined
     }
     const outcomes = this.keep(trial)
-    void this.told.tell()
+    void this.sharedState.publish()
     void this.mirror.tidy()
     return outcomes
   }
@@ -193,7 +193,7 @@ export class SharedWriter extends LocalWriter {
   }
 
   /**
-   * Reads the log for the first time, for as long as it cannot be reached, and what others have told beside it.
+   * Reads the log for the first time, for as long as it cannot be reached, and what others have published beside it.
    *
    * @throws DamagedError
    */
@@ -307,7 +307,7 @@ export class SharedWriter extends LocalWriter {
   }
 
   private async hearState(after: string): Promise<void> {
-    await this.mutex.runExclusive(async () => this.told.take(await this.told.read(after)))
+    await this.mutex.runExclusive(async () => this.sharedState.take(await this.sharedState.read(after)))
   }
 
   private get hasCompany(): boolean {

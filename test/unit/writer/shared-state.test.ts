@@ -36,7 +36,7 @@ test('who takes a job over goes on where the other one was', async () => {
   })
   await submit(one, [moved])
   await one.writer.note('postpone', [{ txid: moved.txid, vout: 0 }], TRY)
-  // What cannot be told is told later.
+  // What cannot be published is published later.
   if (first !== undefined)
     first.onTheWay = (call) => {
       if (call === 'note') throw new Error('the network is down')
