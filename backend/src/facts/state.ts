@@ -163,7 +163,7 @@ export class Pending {
 
   /** What is in memory, to return to when a savepoint is rolled back. */
   mark(): Totals {
-    return structuredClone(this.totals)
+    return this.totals && { pending: { ...this.totals.pending }, waiting: { ...this.totals.waiting } }
   }
 
   restore(totals: Totals): void {
@@ -171,11 +171,11 @@ export class Pending {
   }
 
   has(txid: string): boolean {
-    return this.sql.get('select 1 from pending where txid = ?', fromHex(txid)) !== undefined
+    return !this.isEmpty && this.sql.get('select 1 from pending where txid = ?', fromHex(txid)) !== undefined
   }
 
   get(txid: string): (TransactionRecord & PendingOutline) | undefined {
-    const row = this.sql.get('select * from pending where txid = ?', fromHex(txid))
+    const row = this.isEmpty ? undefined : this.sql.get('select * from pending where txid = ?', fromHex(txid))
     return row && pendingOf(row)
   }
 
@@ -260,6 +260,7 @@ export class Pending {
 
   /** The pending transactions that spend an outpoint: those that count, or those that wait. */
   spendersOf({ txid, vout }: Outpoint, { isWaiting }: { isWaiting: boolean }): string[] {
+    if (this.total(isWaiting ? 'waiting' : 'pending').transactions === 0) return []
     const rows = this.sql.all(
       'select spender from pending_spend where txid = ? and vout = ? and waiting = ?',
       ...[fromHex(txid), vout, Number(isWaiting)],
@@ -269,6 +270,7 @@ export class Pending {
 
   /** The pending transactions that spend outputs of a transaction. */
   childrenOf(txid: string): string[] {
+    if (this.isEmpty) return []
     const rows = this.sql.all('select distinct spender from pending_spend where txid = ?', fromHex(txid))
     return rows.map(({ spender }) => toHex(spender))
   }
@@ -308,6 +310,7 @@ export class Pending {
   }
 
   outline(txid: string): PendingOutline | undefined {
+    if (this.isEmpty) return undefined
     const row = this.sql.get(
       'select txid, arrived, waiting, raised, mint, height from pending where txid = ?',
       fromHex(txid),

@@ -62,6 +62,8 @@ export class Index {
   private readonly lineages: Lineages
   private readonly admissions: Admissions
   private readonly judge: Judge
+  /** What scores are counted from, once it was read. */
+  private base: number | undefined
 
   constructor(
     private readonly sql: Sql,
@@ -113,6 +115,7 @@ export class Index {
     this.transactions.lastId = transactions
     this.lineages.lastId = outputs
     this.attributes.lastId = attributes
+    this.base = undefined
     this.journal.restore(journal)
     this.agenda.clear()
   }
@@ -131,8 +134,25 @@ export class Index {
   takeAdmitted(): AdmissionRecord[] {
     const taken = this.journal.admitted.splice(0)
     if (taken.length === 0) return []
-    const base = Number(this.sql.get("select value from setting where name = 'base'")?.value ?? 0)
-    return taken.map((each) => ({ ...each, score: firstScore(base) + each.score }))
+    this.base ??= Number(this.sql.get("select value from setting where name = 'base'")?.value ?? 0)
+    const first = firstScore(this.base)
+    return taken.map((each) => ({ ...each, score: first + each.score }))
+  }
+
+  /** The topics that hold outputs of transactions since {@link takeAdmitted}, by txid. */
+  topicsAdmitted(): Map<string, Set<string>> {
+    const found = new Map<string, Set<string>>()
+    for (const { topic, outpoint } of this.journal.admitted) {
+      const topics = found.get(outpoint.txid)
+      if (topics === undefined) found.set(outpoint.txid, new Set([topic]))
+      else topics.add(topic)
+    }
+    return found
+  }
+
+  /** Whether the last verdict on a block is that the chain does not have it. */
+  isBlockRefused(block: { height: number; root: string }): boolean {
+    return this.proofs.isRefused(block.height, Buffer.from(block.root, 'hex'))
   }
 
   /** What became of transactions since the last call. One that is new since then is neither restored nor deactivated. */
@@ -332,9 +352,11 @@ export class Index {
         this.agenda.toDecide.add(change.id)
         break
       case 'verdict':
+        this.proofs.hasVerdicts = true
         this.judgeProofs([{ from: change.height, to: change.height }])
         break
       case 'setting':
+        this.base = undefined
         if (change.name === 'anchor') this.judgeProofs(applyAnchor(this.sql))
         break
     }

@@ -60,13 +60,14 @@ export class Attributes {
   /** Of an ordinal that moved and did nothing else, the owner is another one. */
   setOwner(lin: number, before: Uint8Array | null, after: Uint8Array | null): void {
     if (before && after && Buffer.compare(before, after) === 0) return
-    if (before)
-      this.sql.run(
-        'delete from found where lin = ? and attribute = ?',
-        lin,
-        this.idOf(ownerAttribute(before)),
-      )
-    if (after) this.add(lin, this.placeOf(lin), this.idOf(ownerAttribute(after)))
+    const [old, now] = [before, after].map((owner) => owner && this.idOf(ownerAttribute(owner)))
+    const isReplaced =
+      old &&
+      now &&
+      this.sql.run('update or replace found set attribute = ? where lin = ? and attribute = ?', now, lin, old)
+    if (isReplaced) return
+    if (old) this.sql.run('delete from found where lin = ? and attribute = ?', lin, old)
+    if (now) this.add(lin, this.placeOf(lin), now)
   }
 
   /** Of an output that begins a lineage or a run, and that nothing spends, all follows from that. */

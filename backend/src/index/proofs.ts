@@ -12,10 +12,15 @@ export type ProofTracker = 'headers' | 'tracker' | 'scripts-only'
 
 /** The proofs of transactions. All are kept; which ones count changes with headers and verdicts. */
 export class Proofs {
+  /** Whether anything was said of any block. */
+  hasVerdicts: boolean
+
   constructor(
     private readonly sql: Sql,
     private readonly tracker: ProofTracker,
-  ) {}
+  ) {
+    this.hasVerdicts = sql.get('select 1 as one from verdict limit 1') !== undefined
+  }
 
   add(id: number, fact: Fact): void {
     this.insert(id, fact)
@@ -70,17 +75,14 @@ export class Proofs {
   }
 
   private isValid(height: number, root: Buffer): boolean {
-    if (this.tracker !== 'headers') return !isBlockRefused(this.sql, { height, root })
+    if (this.tracker !== 'headers') return !this.isRefused(height, root)
     const known = rootAt(this.sql, height)
     return known !== undefined && equalBytes(known, root)
   }
-}
 
-/** Whether the last verdict on a block is that the chain does not have it. */
-export function isBlockRefused(
-  sql: Sql,
-  { height, root }: { height: number; root: Uint8Array | string },
-): boolean {
-  const bytes = typeof root === 'string' ? Buffer.from(root, 'hex') : root
-  return sql.get('select ok from verdict where height = ? and root = ?', height, bytes)?.ok === 0
+  /** Whether the last verdict on a block is that the chain does not have it. */
+  isRefused(height: number, root: Uint8Array): boolean {
+    if (!this.hasVerdicts) return false
+    return this.sql.get('select ok from verdict where height = ? and root = ?', height, root)?.ok === 0
+  }
 }

@@ -22,7 +22,7 @@ import { inscriptionOf, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-recor
 import { decodeTopic } from '../index/admissions.js'
 import type { Index } from '../index/apply.js'
 import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
-import { isBlockRefused, type ProofTracker } from '../index/proofs.js'
+import type { ProofTracker } from '../index/proofs.js'
 import { shareView } from '../index/transactions.js'
 import { HEADER_BYTES, headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
@@ -95,6 +95,15 @@ interface Entering {
   /** Whether subjects that lose may wait, and by whom. */
   keepLost?: RecordTransactions['keepLost']
   mayWait?: () => boolean
+}
+
+/** A subject whose refusals are reported. */
+interface Explained {
+  /** Missing if it is in the log already. */
+  candidate: Candidate | undefined
+  /** Those that hold outputs of it; by default, they are read. */
+  topics: ReadonlySet<string> | undefined
+  onRefusal: OnRefusal
 }
 
 /**
@@ -304,7 +313,7 @@ export class Door {
   private confirm(records: Iterable<TransactionRecord>): void {
     if (this.options.tracker === 'headers') return
     for (const { proof } of records) {
-      if (proof === undefined || !isBlockRefused(this.options.indexFile, proof)) continue
+      if (proof === undefined || !this.options.index.isBlockRefused(proof)) continue
       const next = nextOf(this.options.log, register.verdict(proof), true)
       if (next !== undefined) this.options.index.apply(this.insert([next]))
     }
@@ -362,15 +371,18 @@ export class Door {
       ...this.lossesOf(subjects.filter((txid) => !counting.has(txid) && !behind.has(txid))),
     ]
     const isLost = lost.length > 0
+    const topics = index.topicsAdmitted()
     if (isLost && !mayKeep(lost)) {
       trial.rollback()
       return { subjects: lost, isRefused: true }
     }
     if (onRefusal !== undefined && !isLost)
-      for (const subject of subjects)
-        this.explain(subject, { candidate: all.find(({ txid }) => txid === subject), onRefusal })
+      for (const subject of subjects) {
+        const candidate = all.find(({ txid }) => txid === subject)
+        this.explain(subject, { candidate, topics: candidate && topics.get(subject), onRefusal })
+      }
     const needed = neededOf(all, {
-      isNeeded: (txid) => index.isNeeded(txid),
+      isNeeded: (txid) => topics.has(txid) || index.isNeeded(txid),
       isEligible: (each) => counting.has(each.txid) || !(each.pending?.isWaiting ?? isLost),
       ...{ indexed: this.indexed, pending },
     })
@@ -511,6 +523,7 @@ export class Door {
   /** Tries pending transactions in the order in which they came, until nothing changes any more. */
   private drain(): void {
     const { pending, admission } = this.options
+    if (this.queue.size === 0) return
     const rules = admission.rules(() => {})
     while (this.queue.size > 0) {
       const next = [...this.queue].flatMap((txid) => pending.outline(txid) ?? [])
@@ -559,27 +572,27 @@ export class Door {
   }
 
   /** Reports why topics admit nothing of a stored transaction. */
-  private explain(
-    txid: string,
-    { candidate, onRefusal }: { candidate: Candidate | undefined; onRefusal: OnRefusal },
-  ): void {
+  private explain(txid: string, { candidate, topics = this.topicsOf(txid), onRefusal }: Explained): void {
     const { index, indexFile, admission } = this.options
-    const key = fromHex(txid)
-    const held = indexFile.all(
-      'select distinct topic from admission join tx on tx.id = admission.tid where tx.txid = ?',
-      key,
-    )
-    const topics = new Set(held.map(({ topic }) => decodeTopic(topic)))
     if (topics.has(TOPICS.names) && topics.has(TOPICS.ordinals)) return
-    const node = indexFile.get(
-      `select 1 as one from tx join spend on spend.sid = tx.id join node on node.tid = spend.pid and node.vout = spend.vout
-        where tx.txid = ?`,
-      key,
-    )
+    const spendsNode = (): boolean =>
+      indexFile.get(
+        `select 1 as one from tx join spend on spend.sid = tx.id
+          join node on node.tid = spend.pid and node.vout = spend.vout where tx.txid = ?`,
+        fromHex(txid),
+      ) !== undefined
     // Most are ordinals that spend no node: nothing has to be looked up to say that.
-    if (candidate !== undefined && topics.has(TOPICS.ordinals) && node === undefined)
+    if (candidate !== undefined && topics.has(TOPICS.ordinals) && !spendsNode())
       admission.rules(onRefusal).names(viewOf(candidate), [])
     else index.explain(txid, onRefusal)
+  }
+
+  private topicsOf(txid: string): Set<string> {
+    const held = this.options.indexFile.all(
+      'select distinct topic from admission join tx on tx.id = admission.tid where tx.txid = ?',
+      fromHex(txid),
+    )
+    return new Set(held.map(({ topic }) => decodeTopic(topic)))
   }
 
   private insert(facts: readonly NewFact[]): Fact[] {

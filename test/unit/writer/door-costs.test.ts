@@ -95,7 +95,9 @@ test('mints that lost a node are not tried while another mint of it counts', asy
   const mints = Array.from({ length: 40 }, (_, n) =>
     store.chain.mint('abcdefghijklmnopqrst'.slice(n % 20, (n % 20) + 1 + n / 20), { from: root }),
   )
-  expectNoGrowth(await costsOf(mints))
+  // The first takes the node from nobody.
+  const [, ...losing] = await costsOf(mints)
+  expectNoGrowth(losing)
   const [first, second] = mints as [FakeTransaction, FakeTransaction]
   expect([store.names(), waiting()]).toEqual([['a'], mints.length - 1])
   expect(await say('rejected', first)).toBeLessThan(100 + mints.length * 12)
