@@ -16,6 +16,7 @@ export default {
   testEnvironment: 'node',
   globalSetup: '<rootDir>/test/support/services/start-on-demand.mjs',
   globalTeardown: '<rootDir>/test/support/services/stop.mjs',
+  setupFilesAfterEnv: ['<rootDir>/test/support/clock.mjs'],
   testSequencer: '<rootDir>/test/support/longest-first.mjs',
   // Machines that run this may be slow, or busy with other tests.
   testTimeout: 300_000,
