@@ -1,4 +1,4 @@
-import Libsql from 'libsql'
+import { createRequire } from 'node:module'
 import { LRUCache } from 'lru-cache'
 
 /** What a statement takes. */
@@ -8,15 +8,15 @@ export type SqlValue = string | number | Uint8Array | null
 // biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; the author of the statement knows them.
 export type Row = Record<string, any>
 
+/** A prepared statement, whose rows are lists. */
 interface Statement {
-  all(values: SqlValue[]): Row[]
-  /** A row as a list, of a statement that is {@link raw}. */
+  columns(): string[]
+  all(values: SqlValue[]): unknown[][]
   get(values: SqlValue[]): unknown[] | undefined
-  raw(): Statement
-  columns(): { name: string }[]
   run(values: SqlValue[]): { changes: number; lastInsertRowid: number | bigint }
 }
 
+/** An open file. Its errors have the code that SQLite gives them, such as `SQLITE_BUSY`. */
 interface Driver {
   prepare(sql: string): Statement
   exec(sql: string): void
@@ -24,61 +24,47 @@ interface Driver {
   readonly inTransaction: boolean
 }
 
-const Driver = Libsql as unknown as new (filename: string) => Driver
-
 /** Many more than there are distinct statements. */
 const STATEMENTS = 1000
 
-/**
- * One SQLite file, asked synchronously. Statements are prepared once.
- *
- * The driver returns blobs of `all` as `ArrayBuffer` and those of `get` as `Buffer`, and `get` after `all` on one statement
- * returns an old row (libsql 0.5.29): hence two caches, and one kind of blob. It takes 10 µs to make an object of 16 columns, and
- * 7 µs if it only makes a list, and we the object.
- */
+/** One SQLite file, asked synchronously. Statements are prepared once. */
 export class Sql {
   private driver: Driver
-  private readonly lists = new LRUCache<string, Statement>({
+  private readonly statements = new LRUCache<string, { statement: Statement; columns?: string[] }>({
     max: STATEMENTS,
-    memoMethod: (sql) => this.driver.prepare(sql),
-  })
-  private readonly firsts = new LRUCache<string, { statement: Statement; columns: string[] }>({
-    max: STATEMENTS,
-    memoMethod: (sql) => {
-      const statement = this.driver.prepare(sql).raw()
-      return { statement, columns: statement.columns().map(({ name }) => name) }
-    },
+    memoMethod: (sql) => ({ statement: this.driver.prepare(sql) }),
   })
 
   /** @param filename `:memory:` for none. */
   constructor(readonly filename: string) {
-    this.driver = new Driver(filename)
+    this.driver = open(filename)
   }
 
   all(sql: string, ...values: SqlValue[]): Row[] {
-    const rows = this.lists.memo(sql).all(values)
-    for (const row of rows)
-      for (const column in row) if (row[column] instanceof ArrayBuffer) row[column] = Buffer.from(row[column])
-    return rows
+    const prepared = this.statements.memo(sql)
+    const lists = prepared.statement.all(values)
+    if (lists.length === 0) return []
+    prepared.columns ??= prepared.statement.columns()
+    const { columns } = prepared
+    return lists.map((list) => rowOf(columns, list))
   }
 
   get(sql: string, ...values: SqlValue[]): Row | undefined {
-    const { statement, columns } = this.firsts.memo(sql)
-    const found = statement.get(values)
-    if (found === undefined) return undefined
-    const row: Row = {}
-    for (let index = 0; index < columns.length; index++) row[columns[index] as string] = found[index]
-    return row
+    const prepared = this.statements.memo(sql)
+    const list = prepared.statement.get(values)
+    if (list === undefined) return undefined
+    prepared.columns ??= prepared.statement.columns()
+    return rowOf(prepared.columns, list)
   }
 
   /** @returns How many rows changed. */
   run(sql: string, ...values: SqlValue[]): number {
-    return this.lists.memo(sql).run(values).changes
+    return this.statements.memo(sql).statement.run(values).changes
   }
 
   /** @returns The id of the row that was inserted; undefined if none was. */
   insert(sql: string, ...values: SqlValue[]): number | undefined {
-    const { changes, lastInsertRowid } = this.lists.memo(sql).run(values)
+    const { changes, lastInsertRowid } = this.statements.memo(sql).statement.run(values)
     return changes === 0 ? undefined : Number(lastInsertRowid)
   }
 
@@ -91,18 +77,179 @@ export class Sql {
     return this.driver.inTransaction
   }
 
-  /** What asks it afterwards gets an error: the driver would abort the process. */
+  /** What asks it afterwards gets an error: a driver would abort the process. */
   close(): void {
-    // The driver closes the file only when its statements are collected, and a transaction would last until then.
+    // libsql closes the file only when its statements are collected, and a transaction would last until then.
     if (this.driver.inTransaction) this.driver.exec('rollback')
     this.driver.close()
     this.driver = CLOSED
-    this.lists.clear()
-    this.firsts.clear()
+    this.statements.clear()
   }
+}
+
+/** Both drivers make an object of 16 columns in more time than it takes them to make a list, and us the object. */
+function rowOf(columns: string[], list: unknown[]): Row {
+  const row: Row = {}
+  for (let index = 0; index < columns.length; index++) {
+    const value = list[index]
+    row[columns[index] as string] =
+      typeof value === 'object' && value !== null ? bufferOf(value as Uint8Array) : value
+  }
+  return row
+}
+
+/** `node:sqlite` returns a blob as `Uint8Array`, libsql as `Buffer`. */
+function bufferOf(blob: Uint8Array): Buffer {
+  return Buffer.isBuffer(blob) ? blob : Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength)
 }
 
 const refuse = (): never => {
   throw new Error('the file is closed')
 }
 const CLOSED: Driver = { prepare: refuse, exec: refuse, close() {}, inTransaction: false }
+
+/** What is used of `node:sqlite`. */
+interface NodeSqlite {
+  StatementSync: { prototype: object }
+  DatabaseSync: new (
+    filename: string,
+    options: { enableForeignKeyConstraints: boolean; defensive: boolean },
+  ) => {
+    prepare(sql: string): {
+      setReturnArrays(enabled: boolean): void
+      columns(): { name: string }[]
+      all(...values: SqlValue[]): unknown[][]
+      get(...values: SqlValue[]): unknown[] | undefined
+      run(...values: SqlValue[]): { changes: number; lastInsertRowid: number }
+    }
+    exec(sql: string): void
+    close(): void
+    readonly isTransaction: boolean
+  }
+}
+
+/** What is used of `libsql`. */
+type Libsql = new (
+  filename: string,
+) => {
+  prepare(sql: string): LibsqlStatement
+  exec(sql: string): void
+  close(): void
+  readonly inTransaction: boolean
+}
+interface LibsqlStatement extends Omit<Statement, 'columns'> {
+  raw(): LibsqlStatement
+  columns(): { name: string }[]
+}
+
+const require = createRequire(import.meta.url)
+
+/** Opens a file with what the runtime has. @throws Error with the code `SQLITE_CANTOPEN` if it cannot. */
+function open(filename: string): Driver {
+  const sqlite = nodeSqlite()
+  try {
+    return sqlite === undefined ? openWithLibsql(filename) : openWithNode(sqlite, filename)
+  } catch (cause) {
+    if (!isUnopened(cause)) throw cause
+    const message = `SQLite cannot open or create ${filename}: is the folder writable?`
+    throw Object.assign(new Error(message, { cause }), { code: CODES[CANTOPEN] })
+  }
+}
+
+/** libsql only says the number of the error. */
+function isUnopened(error: unknown): boolean {
+  const { errcode, message } = error as { errcode?: number; message: string }
+  return errcode === CANTOPEN || /ConnectionFailed\(.*: 14\b/s.test(message)
+}
+
+/** `node:sqlite` of Node 22.16 or later; before that it lacks rows as lists, and `isTransaction`. */
+function nodeSqlite(): NodeSqlite | undefined {
+  const { emitWarning } = process
+  // It says that it is experimental.
+  process.emitWarning = () => {}
+  try {
+    const sqlite = process.getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined
+    return sqlite !== undefined && 'setReturnArrays' in sqlite.StatementSync.prototype ? sqlite : undefined
+  } finally {
+    process.emitWarning = emitWarning
+  }
+}
+
+function openWithNode({ DatabaseSync }: NodeSqlite, filename: string): Driver {
+  // No schema has foreign keys, and a file that is checked may be damaged.
+  const options = { enableForeignKeyConstraints: false, defensive: false }
+  const database = new DatabaseSync(filename, options)
+  return {
+    prepare: (sql) => {
+      const statement = coded(() => database.prepare(sql))
+      statement.setReturnArrays(true)
+      return {
+        columns: () => statement.columns().map(({ name }) => name),
+        all: (values) => coded(() => statement.all(...values)),
+        get: (values) => coded(() => statement.get(...values)),
+        run: (values) => coded(() => statement.run(...values)),
+      }
+    },
+    exec: (sql) => coded(() => database.exec(sql)),
+    close: () => database.close(),
+    get inTransaction() {
+      return database.isTransaction
+    },
+  }
+}
+
+const CANTOPEN = 14
+/** The results of SQLite that are told apart, by their numbers (https://sqlite.org/rescode.html). */
+const CODES: Record<number, string> = {
+  3: 'SQLITE_PERM',
+  5: 'SQLITE_BUSY',
+  8: 'SQLITE_READONLY',
+  10: 'SQLITE_IOERR',
+  11: 'SQLITE_CORRUPT',
+  13: 'SQLITE_FULL',
+  [CANTOPEN]: 'SQLITE_CANTOPEN',
+  19: 'SQLITE_CONSTRAINT',
+  26: 'SQLITE_NOTADB',
+  4874: 'SQLITE_IOERR_SHMSIZE',
+}
+
+/** Gives an error of `node:sqlite` the code that libsql gives it. */
+function coded<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    const { errcode } = error as { errcode?: number }
+    if (errcode !== undefined)
+      Object.assign(error as Error, { code: CODES[errcode] ?? CODES[errcode % 256] ?? 'SQLITE_ERROR' })
+    throw error
+  }
+}
+
+function openWithLibsql(filename: string): Driver {
+  const database = new (require('libsql') as Libsql)(filename)
+  const prepared = (sql: string): LibsqlStatement => {
+    const statement = database.prepare(sql)
+    return statement.columns().length > 0 ? statement.raw() : statement
+  }
+  return {
+    prepare: (sql) => {
+      const statement = prepared(sql)
+      // `get` after `all` on one statement returns an old row (libsql 0.5.29).
+      let first: LibsqlStatement | undefined
+      return {
+        columns: () => statement.columns().map(({ name }) => name),
+        all: (values) => statement.all(values),
+        get: (values) => {
+          first ??= prepared(sql)
+          return first.get(values)
+        },
+        run: (values) => statement.run(values),
+      }
+    },
+    exec: (sql) => database.exec(sql),
+    close: () => database.close(),
+    get inTransaction() {
+      return database.inTransaction
+    },
+  }
+}

@@ -1,7 +1,6 @@
 import { access, constants, mkdir } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
-import Libsql from 'libsql'
-import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { Sql } from '../../../backend/src/facts/connection.js'
 
 /** The file of a store before November 2026, when it was made of tables. */
 export const OLD_STORE = 'minetree.sqlite'
@@ -56,7 +55,7 @@ async function exists(path: string): Promise<boolean> {
  * file keeps a second process out, and ends with the process that holds it, however that ends.
  */
 export function lockFile(folder: string, name = 'minetree.lock'): () => void {
-  const connection = openFile(join(folder, name))
+  const connection = new Sql(join(folder, name))
   try {
     connection.exec('pragma busy_timeout = 0; begin exclusive;')
   } catch (cause) {
@@ -69,14 +68,4 @@ export function lockFile(folder: string, name = 'minetree.lock'): () => void {
 
 function isBusy(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'SQLITE_BUSY'
-}
-
-/** @throws Error with a readable message: libsql gives only the number of the error. */
-function openFile(filename: string): Libsql.Database {
-  try {
-    return new Libsql(filename)
-  } catch (cause) {
-    if (!/ConnectionFailed\(.*: 14\)?/s.test(messageOf(cause))) throw cause
-    throw new Error(`SQLite cannot open or create ${filename}: is the folder writable?`, { cause })
-  }
 }

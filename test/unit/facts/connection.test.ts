@@ -1,4 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
+
+// On Node 22.16 and later this asks `node:sqlite`, before that libsql.
 
 const opened: Sql[] = []
 const open = (): Sql => {
@@ -38,4 +43,63 @@ test('what came after a savepoint can be taken back', () => {
   expect(sql.inTransaction).toBe(true)
   sql.exec('commit')
   expect(sql.all('select id from t')).toEqual([{ id: 1 }])
+})
+
+test('asks the SQLite of the runtime where it has one', () => {
+  const version = open().get('select sqlite_version() as version')?.version
+  // Node 20 has none.
+  expect(version).toEqual(process.versions.sqlite ?? expect.stringMatching(/^3\.\d+\.\d+$/))
+})
+
+test('an empty blob is an empty Buffer, and a double is the number that it was', () => {
+  const sql = open()
+  sql.run('insert into t values (?, ?, ?)', 2 ** 53 - 1, new Uint8Array(), 'one')
+  expect(sql.all('select * from t')).toEqual([{ id: 2 ** 53 - 1, bytes: Buffer.of(), text: 'one' }])
+  expect(sql.get('select 0.5 as half, max(id) as most from t')).toEqual({ half: 0.5, most: 2 ** 53 - 1 })
+})
+
+test('an insert gives the id of its row, and none if it inserted nothing', () => {
+  const sql = open()
+  expect(sql.insert('insert into t values (7, null, null)')).toBe(7)
+  expect(sql.insert('insert or ignore into t values (7, null, null)')).toBeUndefined()
+})
+
+describe('an error has the code of SQLite', () => {
+  let folder: string
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'connection-'))
+  })
+  afterEach(() => rmSync(folder, { recursive: true }))
+  const inFile = (name: string): Sql => {
+    const sql = new Sql(join(folder, name))
+    opened.push(sql)
+    return sql
+  }
+
+  test('for a file that another connection holds', () => {
+    const [one, other] = [inFile('busy.db'), inFile('busy.db')]
+    one.exec('create table t (id integer); begin exclusive')
+    other.exec('pragma busy_timeout = 0')
+    expect(() => other.exec('begin immediate')).toThrow(expect.objectContaining({ code: 'SQLITE_BUSY' }))
+    expect(() => other.all('select * from t')).toThrow(expect.objectContaining({ code: 'SQLITE_BUSY' }))
+  })
+
+  test('for one that is no database, one that is full, and one that cannot be opened', () => {
+    writeFileSync(join(folder, 'text.db'), 'text '.repeat(1000))
+    const text = inFile('text.db')
+    expect(() => text.all('select * from t')).toThrow(expect.objectContaining({ code: 'SQLITE_NOTADB' }))
+    const full = inFile('full.db')
+    full.exec('create table t (bytes blob); pragma max_page_count = 4')
+    const insert = (): number => full.run('insert into t values (?)', new Uint8Array(100_000))
+    expect(insert).toThrow(expect.objectContaining({ code: 'SQLITE_FULL' }))
+    const nowhere = join(folder, 'no-folder', 'file.db')
+    expect(() => new Sql(nowhere)).toThrow(expect.objectContaining({ code: 'SQLITE_CANTOPEN' }))
+  })
+})
+
+test('a file that is closed refuses what it is asked', () => {
+  const sql = new Sql(':memory:')
+  sql.exec('create table t (id integer); begin')
+  sql.close()
+  expect(() => sql.all('select * from t')).toThrow('the file is closed')
 })
