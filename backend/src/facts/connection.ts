@@ -199,7 +199,7 @@ function openWithNode({ DatabaseSync }: NodeSqlite, filename: string): Driver {
 }
 
 const CANTOPEN = 14
-/** The results of SQLite that are told apart, by their numbers (https://sqlite.org/rescode.html). */
+/** The results of SQLite that matter here, by their numbers (https://sqlite.org/rescode.html). */
 const CODES: Record<number, string> = {
   3: 'SQLITE_PERM',
   5: 'SQLITE_BUSY',

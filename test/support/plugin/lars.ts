@@ -87,33 +87,67 @@ export type Installed = { modules: string } | { missing: string }
  * of which stands {@link OverlayExpress} on Express 4. Installed once for as long as all of that stays the same.
  */
 export async function installContainer(): Promise<Installed> {
-  const backend = JSON.parse(await readFile(join(ROOT, 'backend/package.json'), 'utf8')) as {
-    dependencies: Record<string, string>
-  }
-  // As LARS has it: nothing of the package but what it depends on, `overrides` left out.
-  const container = {
-    name: 'overlay-express-dev',
-    version: '1.0.0',
-    main: 'index.ts',
-    dependencies: {
-      ...backend.dependencies,
-      '@bsv/overlay-express': 'file:./overlay-express',
-      mysql2: '^3.11.5',
-      tsx: '^4.19.2',
-    },
-    devDependencies: { '@types/node': '^22.10.1' },
-  }
   // What OverlayExpress 0.8 brings along, which LARS 1.5 installs.
   const host = await hostPackage({ versions: { '@bsv/sdk': '^1.9.24', mongodb: '^6.20.0' } })
+  const dependencies = {
+    ...(await backendDependencies()),
+    '@bsv/overlay-express': 'file:./overlay-express',
+    ...BESIDE_HOST,
+  }
+  return await installContainerOf(dependencies, host)
+}
+
+/** What LARS installs beside a host and what a deployment depends on. */
+const BESIDE_HOST = { mysql2: '^3.11.5', tsx: '^4.19.2' }
+
+/** What `npm install` makes of such dependencies: once with what OverlayExpress 0.8 depends on alone, once with the plugin's. */
+export async function installHostAlone(): Promise<{ alone: Installed; withPlugin: Installed }> {
+  // Without `@bsv/overlay-discovery-services`, `body-parser`, `chalk` and `uuid`, of which the plugin has nothing.
+  const ours = await ownVersions()
+  const host = {
+    ...{ '@bsv/overlay': ours['@bsv/overlay'] ?? '', '@bsv/sdk': '^1.9.24' },
+    ...{ express: '^4.21.0', knex: '^3.1.0', mongodb: '^6.20.0' },
+    ...BESIDE_HOST,
+  }
+  const alone = await installContainerOf(host)
+  return { alone, withPlugin: await installContainerOf({ ...(await backendDependencies()), ...host }) }
+}
+
+async function backendDependencies(): Promise<Record<string, string>> {
+  const { dependencies } = JSON.parse(await readFile(join(ROOT, 'backend/package.json'), 'utf8')) as {
+    dependencies: Record<string, string>
+  }
+  return dependencies
+}
+
+/** @param host The files of the host, where it is a folder. */
+async function installContainerOf(
+  dependencies: Record<string, string>,
+  host?: Record<string, string>,
+): Promise<Installed> {
+  // As LARS has it: nothing of the package but what it depends on; peers and `overrides` left out.
+  const container = {
+    ...{ name: 'overlay-express-dev', version: '1.0.0', main: 'index.ts' },
+    dependencies,
+    devDependencies: { '@types/node': '^22.10.1' },
+  }
   const make = async (made: string): Promise<void> => {
-    await mkdir(join(made, 'overlay-express'))
     await writeFile(join(made, 'package.json'), JSON.stringify(container))
-    for (const [file, text] of Object.entries(host))
+    if (host !== undefined) await mkdir(join(made, 'overlay-express'))
+    for (const [file, text] of Object.entries(host ?? {}))
       await writeFile(join(made, 'overlay-express', file), text)
     await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund'], { cwd: made })
   }
   const installed = await installedOnce({ kind: 'containers', key: JSON.stringify([container, host]), make })
   return 'missing' in installed ? installed : { modules: join(installed.folder, 'node_modules') }
+}
+
+/** The packages that npm has installed, by where they stand, such as `node_modules/@bsv/sdk`. */
+export async function packagesIn({ modules }: { modules: string }): Promise<string[]> {
+  const lock = JSON.parse(await readFile(join(modules, '.package-lock.json'), 'utf8')) as {
+    packages: Record<string, unknown>
+  }
+  return Object.keys(lock.packages)
 }
 
 /**
@@ -130,11 +164,7 @@ export async function hostPackage({
   versions: Record<string, string>
 }): Promise<Record<string, string>> {
   const read = async (file: string): Promise<string> => await readFile(file, 'utf8')
-  const { dependencies, devDependencies } = JSON.parse(await read(join(ROOT, 'package.json'))) as Record<
-    'dependencies' | 'devDependencies',
-    Record<string, string>
-  >
-  const ours = { ...devDependencies, ...dependencies }
+  const ours = await ownVersions()
   const used = ['@bsv/overlay', '@bsv/sdk', 'knex', 'libsql', 'lru-cache', 'mongodb']
   const host = {
     name: '@bsv/overlay-express',
@@ -154,6 +184,14 @@ export async function hostPackage({
     'index.d.ts': await read(join(import.meta.dirname, 'overlay-express-api.d.ts')),
     'engine-2.d.ts': await read(join(import.meta.dirname, 'engine-2.ts')),
   }
+}
+
+/** The versions that this package depends on. */
+async function ownVersions(): Promise<Record<string, string>> {
+  const { dependencies, devDependencies } = JSON.parse(
+    await readFile(join(ROOT, 'package.json'), 'utf8'),
+  ) as Record<'dependencies' | 'devDependencies', Record<string, string>>
+  return { ...devDependencies, ...dependencies }
 }
 
 async function hostCode(format: 'esm' | 'cjs'): Promise<string> {

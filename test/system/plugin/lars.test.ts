@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, writeFile } from 'node:fs/promises'
+import { cp, readdir, stat, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { MongoClient } from 'mongodb'
@@ -13,8 +13,10 @@ import {
   deploymentInfo,
   fillContainer,
   installContainer,
+  installHostAlone,
   larsProgram,
   onKnex,
+  packagesIn,
 } from '../../support/plugin/lars.js'
 import { untilListening } from '../../support/plugin/until-listening.js'
 import { beefOf, FakeChain, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -26,7 +28,7 @@ import { MISSING_FOR_MONGO, mongoUrl } from '../../support/services/mongo.js'
 import { freshDatabaseName, portOfShared } from '../../support/services/shared.js'
 
 // The plugin as LARS runs it: `backend/src` and its dependencies alone, the program that LARS writes, a host that is none of
-// ours, and two copies of the SDK, as npm leaves them there.
+// ours, and the one copy of the SDK that it brings along.
 
 const { folder } = useServers()
 /** For a test, in milliseconds: a program is compiled as it starts, and what it needs may have to be installed. */
@@ -61,6 +63,16 @@ async function filled(): Promise<string> {
   const path = await folder()
   await fillContainer(path, container)
   return path
+}
+
+/** The bytes of all files in a folder. */
+async function bytesIn(folder: string): Promise<number> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  const sizes = await Promise.all(
+    files.map(async ({ parentPath, name }) => (await stat(join(parentPath, name))).size),
+  )
+  return sizes.reduce((sum, size) => sum + size, 0)
 }
 
 const submitted = (url: string, beef: Uint8Array, topics: string[]): Promise<Answer> =>
@@ -241,6 +253,29 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
       await promisify(execFile)(process.execPath, [TYPESCRIPT, ...options, '--ignoreConfig', ...sources], {
         cwd,
       })
+    },
+    PATIENCE,
+  )
+
+  test('the only copy of the SDK is that of the host', async () => {
+    if ('missing' in container) throw new Error(container.missing)
+    const packages = await packagesIn(container)
+    expect(packages.filter((path) => path.endsWith('/@bsv/sdk'))).toEqual(['node_modules/@bsv/sdk'])
+  })
+
+  test(
+    'the plugin adds at most 25 packages and 30 MB to a host',
+    async () => {
+      const { alone, withPlugin } = await installHostAlone()
+      if ('missing' in alone || 'missing' in withPlugin) throw new Error('nothing could be installed')
+      const [before, after] = [await packagesIn(alone), await packagesIn(withPlugin)]
+      const added = after.filter((path) => !before.includes(path))
+      expect(added.length).toBeLessThanOrEqual(25)
+      let bytes = 0
+      for (const path of added) bytes += await bytesIn(join(withPlugin.modules, '..', path))
+      expect(bytes).toBeLessThanOrEqual(30e6)
+      // Nothing that the host has is there a second time.
+      expect(added.filter((path) => before.some((own) => path.endsWith(`/${own}`)))).toEqual([])
     },
     PATIENCE,
   )

@@ -14,6 +14,7 @@ const packageOf = (path: string) =>
     engines: { node: string }
     dependencies: Record<string, string>
     devDependencies: Record<string, string>
+    peerDependencies: Record<string, string>
   }
 
 interface Import {
@@ -30,7 +31,9 @@ function sources(folder: string): string[] {
 }
 
 function importsOf(file: string): Import[] {
-  const found = read(file).matchAll(/(?:^|\s)(?:import|export)\s[^'"]*?from\s+'([^']+)'|import\('([^']+)'\)/g)
+  const found = read(file).matchAll(
+    /(?:^|\s)(?:import|export)\s[^'"]*?from\s+'([^']+)'|(?:import|require)\('([^']+)'\)/g,
+  )
   return [...found].map(([text, from, lazily]) => ({
     file,
     from: from ?? lazily ?? '',
@@ -273,14 +276,21 @@ describe('the plugin as LARS takes it', () => {
       .filter((each) => !isRelative(each) && each.file.startsWith('backend/src/'))
       .filter(({ from }) => !from.startsWith('node:') && !builtinModules.includes(from))
     const namesOf = (some: Import[]) => [...new Set(some.map(({ from }) => nameOf(from)))].sort()
-    const { dependencies, devDependencies, version } = packageOf('backend/package.json')
-    expect(Object.keys(dependencies).sort()).toEqual(namesOf(used.filter(({ isType }) => !isType)))
-    // The host brings its own copies: LARS does not install these.
+    const { dependencies, devDependencies, peerDependencies, version } = packageOf('backend/package.json')
+    // LARS and CARS install the dependencies and nothing else. The host brings its own copies of the rest; of `libsql`, only a
+    // program on a Node without `node:sqlite` has one.
+    expect(Object.keys(peerDependencies)).toEqual(['@bsv/sdk', 'libsql'])
+    const ours = namesOf(used.filter(({ isType }) => !isType)).filter((name) => !(name in peerDependencies))
+    expect(Object.keys(dependencies).sort()).toEqual(ours)
     expect(Object.keys(devDependencies).sort()).toEqual(
-      namesOf(used).filter((name) => dependencies[name] === undefined),
+      namesOf(used).filter((name) => !(name in dependencies) && !(name in peerDependencies)),
     )
     const root = packageOf('package.json')
     expect(root.dependencies).toMatchObject({ ...dependencies, ...devDependencies })
+    for (const [name, range] of Object.entries(peerDependencies))
+      expect(range.split(' || ').map((each) => each.split('.')[0])).toContain(
+        root.dependencies[name]?.split('.')[0],
+      )
     expect([version, VERSION]).toEqual([root.version, root.version])
   })
 
