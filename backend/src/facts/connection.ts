@@ -8,63 +8,68 @@ export type SqlValue = string | number | Uint8Array | null
 // biome-ignore lint/suspicious/noExplicitAny: a row has the columns that its statement names; the author of the statement knows them.
 export type Row = Record<string, any>
 
-/** A prepared statement, whose rows are lists. */
-interface Statement {
-  columns(): string[]
-  all(values: SqlValue[]): unknown[][]
-  get(values: SqlValue[]): unknown[] | undefined
-  run(values: SqlValue[]): { changes: number; lastInsertRowid: number | bigint }
-}
-
-/** An open file. Its errors have the code that SQLite gives them, such as `SQLITE_BUSY`. */
+/** What both drivers can do, in the form that libsql has. Its errors have a code such as `SQLITE_BUSY`. */
 interface Driver {
   prepare(sql: string): Statement
   exec(sql: string): void
   close(): void
   readonly inTransaction: boolean
 }
+interface Statement {
+  /** None where it returns no rows. */
+  columns(): { name: string }[]
+  /** The same statement, whose rows are lists; of one that returns rows. */
+  raw(): Statement
+  all(values: SqlValue[]): unknown[][]
+  get(values: SqlValue[]): unknown[] | undefined
+  run(values: SqlValue[]): { changes: number; lastInsertRowid: number | bigint }
+}
+interface Prepared {
+  statement: Statement
+  columns: string[]
+}
 
 /** Many more than there are distinct statements. */
 const STATEMENTS = 1000
 
-/** One SQLite file, asked synchronously. Statements are prepared once. */
+/**
+ * One SQLite file, asked synchronously. Statements are prepared once, and in two caches: `get` after `all` on one statement returns
+ * an old row (libsql 0.5.29). Both drivers take longer to make an object of 16 columns than to make a list, and us the object.
+ */
 export class Sql {
   private driver: Driver
-  private readonly statements = new LRUCache<string, { statement: Statement; columns?: string[] }>({
-    max: STATEMENTS,
-    memoMethod: (sql) => ({ statement: this.driver.prepare(sql) }),
-  })
+  private readonly firsts: LRUCache<string, Prepared>
+  private readonly others: LRUCache<string, Prepared>
 
   /** @param filename `:memory:` for none. */
   constructor(readonly filename: string) {
     this.driver = open(filename)
+    const options = { max: STATEMENTS, memoMethod: (sql: string) => prepared(this.driver, sql) }
+    this.firsts = new LRUCache(options)
+    this.others = new LRUCache(options)
   }
 
   all(sql: string, ...values: SqlValue[]): Row[] {
-    const prepared = this.statements.memo(sql)
-    const lists = prepared.statement.all(values)
-    if (lists.length === 0) return []
-    prepared.columns ??= prepared.statement.columns()
-    const { columns } = prepared
-    return lists.map((list) => rowOf(columns, list))
+    const { statement, columns } = this.others.memo(sql)
+    const rows: Row[] = []
+    for (const list of statement.all(values)) rows.push(rowOf(columns, list))
+    return rows
   }
 
   get(sql: string, ...values: SqlValue[]): Row | undefined {
-    const prepared = this.statements.memo(sql)
-    const list = prepared.statement.get(values)
-    if (list === undefined) return undefined
-    prepared.columns ??= prepared.statement.columns()
-    return rowOf(prepared.columns, list)
+    const { statement, columns } = this.firsts.memo(sql)
+    const list = statement.get(values)
+    return list && rowOf(columns, list)
   }
 
   /** @returns How many rows changed. */
   run(sql: string, ...values: SqlValue[]): number {
-    return this.statements.memo(sql).statement.run(values).changes
+    return this.others.memo(sql).statement.run(values).changes
   }
 
   /** @returns The id of the row that was inserted; undefined if none was. */
   insert(sql: string, ...values: SqlValue[]): number | undefined {
-    const { changes, lastInsertRowid } = this.statements.memo(sql).statement.run(values)
+    const { changes, lastInsertRowid } = this.others.memo(sql).statement.run(values)
     return changes === 0 ? undefined : Number(lastInsertRowid)
   }
 
@@ -83,24 +88,29 @@ export class Sql {
     if (this.driver.inTransaction) this.driver.exec('rollback')
     this.driver.close()
     this.driver = CLOSED
-    this.statements.clear()
+    this.firsts.clear()
+    this.others.clear()
   }
 }
 
-/** Both drivers make an object of 16 columns in more time than it takes them to make a list, and us the object. */
+function prepared(driver: Driver, sql: string): Prepared {
+  const statement = driver.prepare(sql)
+  const columns: string[] = []
+  for (const { name } of statement.columns()) columns.push(name)
+  return { statement: columns.length > 0 ? statement.raw() : statement, columns }
+}
+
+/** A blob comes as `Buffer` from libsql, and as `Uint8Array` from `node:sqlite`. */
 function rowOf(columns: string[], list: unknown[]): Row {
   const row: Row = {}
   for (let index = 0; index < columns.length; index++) {
     const value = list[index]
-    row[columns[index] as string] =
-      typeof value === 'object' && value !== null ? bufferOf(value as Uint8Array) : value
+    const isBytes = ArrayBuffer.isView(value) && !Buffer.isBuffer(value)
+    row[columns[index] as string] = isBytes
+      ? Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+      : value
   }
   return row
-}
-
-/** `node:sqlite` returns a blob as `Uint8Array`, libsql as `Buffer`. */
-function bufferOf(blob: Uint8Array): Buffer {
-  return Buffer.isBuffer(blob) ? blob : Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength)
 }
 
 const refuse = (): never => {
@@ -128,27 +138,14 @@ interface NodeSqlite {
   }
 }
 
-/** What is used of `libsql`. */
-type Libsql = new (
-  filename: string,
-) => {
-  prepare(sql: string): LibsqlStatement
-  exec(sql: string): void
-  close(): void
-  readonly inTransaction: boolean
-}
-interface LibsqlStatement extends Omit<Statement, 'columns'> {
-  raw(): LibsqlStatement
-  columns(): { name: string }[]
-}
-
+type Libsql = new (filename: string) => Driver
 const require = createRequire(import.meta.url)
 
 /** Opens a file with what the runtime has. @throws Error with the code `SQLITE_CANTOPEN` if it cannot. */
 function open(filename: string): Driver {
   const sqlite = nodeSqlite()
   try {
-    return sqlite === undefined ? openWithLibsql(filename) : openWithNode(sqlite, filename)
+    return sqlite === undefined ? new (require('libsql') as Libsql)(filename) : openWithNode(sqlite, filename)
   } catch (cause) {
     if (!isUnopened(cause)) throw cause
     const message = `SQLite cannot open or create ${filename}: is the folder writable?`
@@ -182,9 +179,12 @@ function openWithNode({ DatabaseSync }: NodeSqlite, filename: string): Driver {
   return {
     prepare: (sql) => {
       const statement = coded(() => database.prepare(sql))
-      statement.setReturnArrays(true)
       return {
-        columns: () => statement.columns().map(({ name }) => name),
+        columns: () => statement.columns(),
+        raw() {
+          statement.setReturnArrays(true)
+          return this
+        },
         all: (values) => coded(() => statement.all(...values)),
         get: (values) => coded(() => statement.get(...values)),
         run: (values) => coded(() => statement.run(...values)),
@@ -222,34 +222,5 @@ function coded<T>(work: () => T): T {
     if (errcode !== undefined)
       Object.assign(error as Error, { code: CODES[errcode] ?? CODES[errcode % 256] ?? 'SQLITE_ERROR' })
     throw error
-  }
-}
-
-function openWithLibsql(filename: string): Driver {
-  const database = new (require('libsql') as Libsql)(filename)
-  const prepared = (sql: string): LibsqlStatement => {
-    const statement = database.prepare(sql)
-    return statement.columns().length > 0 ? statement.raw() : statement
-  }
-  return {
-    prepare: (sql) => {
-      const statement = prepared(sql)
-      // `get` after `all` on one statement returns an old row (libsql 0.5.29).
-      let first: LibsqlStatement | undefined
-      return {
-        columns: () => statement.columns().map(({ name }) => name),
-        all: (values) => statement.all(values),
-        get: (values) => {
-          first ??= prepared(sql)
-          return first.get(values)
-        },
-        run: (values) => statement.run(values),
-      }
-    },
-    exec: (sql) => database.exec(sql),
-    close: () => database.close(),
-    get inTransaction() {
-      return database.inTransaction
-    },
   }
 }
