@@ -8,8 +8,12 @@ import {
 } from '../../backend/src/protocol/block-rules.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { runScripts, type ScriptSpender, TooCostlyError } from '../../backend/src/protocol/run-scripts.js'
-import { DEFAULT_SCRIPT_WORK } from '../../backend/src/protocol/script-cost.js'
+import {
+  DEFAULT_SCRIPT_WORK,
+  runScripts,
+  type ScriptSpender,
+  TooCostlyError,
+} from '../../backend/src/protocol/run-scripts.js'
 import type { ChainTracker } from '../../backend/src/protocol/sdk-types.js'
 import { isCoinbase, type TransactionView } from '../../backend/src/protocol/transaction.js'
 import { unlessAborted } from './bounded-fetch.js'

@@ -2,8 +2,7 @@ import { Hash } from '@bsv/sdk'
 import mime from 'mime'
 import { concatBytes, equalBytes, toHex } from '../../backend/src/protocol/bytes.js'
 import { MultiCodeError } from '../../backend/src/protocol/coded-error.js'
-import { encodeEnvelope } from '../../backend/src/protocol/envelope.js'
-import { readInscription } from '../../backend/src/protocol/inscription.js'
+import { encodeEnvelope, readInscription } from '../../backend/src/protocol/inscription.js'
 import { isMediaType, UNTYPED } from '../../backend/src/protocol/media-type.js'
 
 export type PublishErrorCode =

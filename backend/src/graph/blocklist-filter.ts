@@ -147,17 +147,22 @@ export class BlocklistFilter implements GraphReader {
 
   private filteredContent(): ContentReader {
     const { content } = this.store
-    const refuse = (sha256: string) => this.refuseContent(sha256)
+    /** Undefined if it is not blocked, as far as that is known without a read. */
+    const refused = (sha256: string): Promise<void> | undefined =>
+      this.knownList?.has('content', sha256) === false ? undefined : this.refuseContent(sha256)
     return {
       chunk: (sha256, position) => {
-        if (this.knownList?.has('content', sha256) === false) return content.chunk(sha256, position)
-        return refuse(sha256).then(() => content.chunk(sha256, position))
+        const refusal = refused(sha256)
+        const read = () => content.chunk(sha256, position)
+        return refusal === undefined ? read() : refusal.then(read)
       },
       // A body that is blocked while it is being sent ends there.
       async *chunks(sha256, range) {
-        await refuse(sha256)
+        const refusal = refused(sha256)
+        if (refusal !== undefined) await refusal
         for await (const chunk of content.chunks(sha256, range)) {
-          await refuse(sha256)
+          const refusal = refused(sha256)
+          if (refusal !== undefined) await refusal
           yield chunk
         }
       },

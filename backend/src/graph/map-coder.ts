@@ -1,7 +1,6 @@
 import type { MapCommand } from '../protocol/bitcom.js'
-import { ByteCursor } from '../protocol/byte-cursor.js'
+import { ByteCursor, encodeVarint } from '../protocol/byte-cursor.js'
 import { joinBytes, utf8 } from '../protocol/bytes.js'
-import { encodeVarint } from '../protocol/varint.js'
 import { boundedCommands, type MapChange, type MapState } from './map-merge.js'
 
 /**

@@ -11,15 +11,18 @@ type Queue = 'reading' | 'submitting'
 /** Two queues, so that no submission waits behind a line of readers. */
 const queues: Record<Queue, (() => void)[]> = { reading: [], submitting: [] }
 
+/** Waits for a later turn of the event loop ({@link inLaterTurn}). */
+export function yieldToEventLoop(queue: Queue = 'reading'): Promise<void> {
+  return new Promise((resume) => inLaterTurn(queue, resume))
+}
+
 /**
- * Waits for a later turn of the event loop. Each turn resumes one waiter per queue, first come first served: however much
+ * Goes on in a later turn of the event loop. Each turn resumes one waiter per queue, first come first served: however much
  * long work there is, a short request waits for at most two slices.
  */
-export async function yieldToEventLoop(queue: Queue = 'reading'): Promise<void> {
+export function inLaterTurn(queue: Queue, resume: () => void): void {
   const waiting = queues[queue]
-  await new Promise<void>((resume) => {
-    if (waiting.push(resume) === 1) setImmediate(resumeNext, waiting)
-  })
+  if (waiting.push(resume) === 1) setImmediate(resumeNext, waiting)
 }
 
 function resumeNext(waiting: (() => void)[]): void {

@@ -9,7 +9,7 @@ import type { AdmissionRecord } from '../graph/records.js'
 import { equalBytes } from '../protocol/bytes.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
-import { decide, reasonIn, statusIn } from './active.js'
+import { decide, improvedBy, Ranks, rankBy, reasonIn, statusIn } from './active.js'
 import { Admissions, firstScore } from './admissions.js'
 import { Agenda } from './agenda.js'
 import { Attributes } from './attributes.js'
@@ -18,11 +18,16 @@ import { Journal, type JournalMark } from './journal.js'
 import { Judge, type NewTransaction } from './judge.js'
 import { Lineages } from './lineages.js'
 import { outputAt } from './outputs.js'
-import { Proofs, type ProofTracker } from './proofs.js'
-import { improvedBy, Ranks, rankBy } from './ranks.js'
 import { type RegisterChange, Registers } from './registers.js'
 import { INDEX_VERSION, SCHEMA } from './schema.js'
-import { type Input, type TransactionRow, type TransactionSource, Transactions } from './transactions.js'
+import {
+  type Input,
+  Proofs,
+  type ProofTracker,
+  type TransactionRow,
+  type TransactionSource,
+  Transactions,
+} from './transactions.js'
 
 export interface IndexOptions {
   /** What the topics admit. The policy for ordinals is in the notes of transactions, and is not asked. */

@@ -20,11 +20,10 @@ import {
 } from '../protocol/transaction.js'
 import { type Admissions, encodeTopic } from './admissions.js'
 import type { Agenda } from './agenda.js'
-import { flowOf } from './flow.js'
 import { Heap } from './heap.js'
 import type { Journal } from './journal.js'
 import type { Lineages, Link } from './lineages.js'
-import { type OutputRow, outputAt, outputsOf, txidKey } from './outputs.js'
+import { flowOf, type OutputRow, outputAt, outputsOf, txidKey } from './outputs.js'
 import type { Input, ParsedTransaction, TransactionRow, Transactions } from './transactions.js'
 
 /** A transaction that the fact brings that is applied. */

@@ -6,7 +6,6 @@ import type { Predecessor } from '../protocol/ordinal-flow.js'
 import { isCoinbase, outputOf, type TransactionOutput } from '../protocol/transaction.js'
 import type { Agenda } from './agenda.js'
 import type { Attributes } from './attributes.js'
-import { flowOf } from './flow.js'
 import type { Journal } from './journal.js'
 import { afterMap, deleteSnapshot, writeSnapshot } from './map-snapshots.js'
 import {
@@ -14,6 +13,7 @@ import {
   claimsBehind,
   claimsOn,
   contentsOf,
+  flowOf,
   insertOutput,
   type NewOutput,
   type OutputRow,

@@ -1,7 +1,7 @@
-import { MAX_LEAVES, takeBump } from './bump.js'
 import { ByteCursor } from './byte-cursor.js'
 import { reversed, toHex } from './bytes.js'
 import { CodedError } from './coded-error.js'
+import { MAX_LEAVES, takeBump } from './merkle-path.js'
 import { readTransactionFields, type TransactionView } from './transaction.js'
 
 /** Bytes that are no BEEF (BRC-62, BRC-95, BRC-96). */

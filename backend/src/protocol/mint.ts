@@ -1,7 +1,7 @@
 import { concatBytes, equalBytes, readUtf8, utf8 } from './bytes.js'
 import type { CovenantLimits } from './covenant-limits.js'
 import { type CovenantVersion, versionOfCode } from './covenant-version.js'
-import { encodeEnvelope } from './envelope.js'
+import { encodeEnvelope } from './inscription.js'
 import {
   claim,
   decodeMineNode,

@@ -6,7 +6,6 @@ export type { LookupResolverConfig } from '@bsv/sdk/overlay-tools/LookupResolver
 export type { default as PrivateKey } from '@bsv/sdk/primitives/PrivateKey'
 export type { default as PublicKey } from '@bsv/sdk/primitives/PublicKey'
 export type { default as ScriptTemplateUnlock } from '@bsv/sdk/script/ScriptTemplateUnlock'
-export type { default as Spend } from '@bsv/sdk/script/Spend'
 export type { default as UnlockingScript } from '@bsv/sdk/script/UnlockingScript'
 export type { default as ChainTracker } from '@bsv/sdk/transaction/ChainTracker'
 export type { HttpClient, HttpClientResponse } from '@bsv/sdk/transaction/http/HttpClient'

@@ -3,7 +3,7 @@ import type { AdmissionOptions } from '../graph/admission-rules.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { Blocklist, BlocklistStore } from '../graph/blocklist.js'
 import { type Dependency, dependency } from '../graph/dependencies.js'
-import { LostConflictError } from '../graph/errors.js'
+import { LostConflictError, StoreUnavailableError } from '../graph/errors.js'
 import type {
   Backlog,
   CacheOptions,
@@ -17,7 +17,7 @@ import type {
 } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
 import type { HeldSubmissions, HostStore, Settings } from '../graph/host-store.js'
-import { optimisticRead } from '../graph/optimistic-read.js'
+import { UnstableReadError } from '../graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -33,7 +33,7 @@ import { attributesIn, listingsIn } from './listings.js'
 import { metadataIn } from './metadata.js'
 import { namesIn } from './names.js'
 import { ordinalsIn } from './ordinals.js'
-import { blobOf, type Reader, type Snapshot } from './reader.js'
+import { blobOf, type Reader } from './reader.js'
 import { heldIn, interactionsIn, settingsIn, sightingsIn } from './state.js'
 import { streamsIn } from './streams.js'
 import { transactionsIn } from './transactions.js'
@@ -211,24 +211,34 @@ export class FactStore implements HostStore {
   }
 
   private async read<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> {
-    const { reader, answers } = this.options
-    let snapshot: Snapshot | undefined
-    let isOvertaken = false
-    let times = 0
-    const value = await optimisticRead(read, async () => {
-      if (snapshot !== undefined) {
-        isOvertaken = !reader.letGo(snapshot) && !reader.isLatest(snapshot)
-        if (!isOvertaken || snapshot.reorgs === reader.reorgs) return times
+    const { reader } = this.options
+    for (let tried = 0; tried < TRIES; tried++) {
+      const snapshot = reader.hold()
+      let answer: Answer | undefined
+      let failed: { error: unknown } | undefined
+      try {
+        answer = await read()
+      } catch (error) {
+        // That nothing can be read is no matter of two states, and asking once more would take as long.
+        if (error instanceof StoreUnavailableError) throw error
+        failed = { error }
       }
-      snapshot = reader.hold()
-      return ++times
-    })
-    if (cache !== undefined && answers !== undefined && snapshot !== undefined && value !== undefined) {
-      const { key, dependsOn, weightOf } = cache
-      const commits = isOvertaken ? undefined : snapshot.commits
-      answers.keep(key, { value, commits, dependsOn: dependsOn(value), weight: weightOf(value) })
+      const isOvertaken = !reader.letGo(snapshot) && !reader.isLatest(snapshot)
+      // An error, too, may come from a mix of two states.
+      if (isOvertaken && snapshot.reorgs !== reader.reorgs) continue
+      if (failed !== undefined) throw failed.error
+      if (cache !== undefined && answer !== undefined)
+        this.keep(answer, cache, isOvertaken ? undefined : snapshot.commits)
+      return answer as Answer
     }
-    return value
+    throw new UnstableReadError(
+      `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
+    )
+  }
+
+  private keep<Answer>(value: Answer, cache: CacheOptions<Answer>, commits: number | undefined): void {
+    const { key, dependsOn, weightOf } = cache
+    this.options.answers?.keep(key, { value, commits, dependsOn: dependsOn(value), weight: weightOf(value) })
   }
 
   /** Each request for a range of a stream asks for it, and each of its chunks is a row. */
@@ -285,10 +295,13 @@ export class FactStore implements HostStore {
   }
 }
 
-// Of the log: the index may have to be derived first.
+/** How often a long answer is read again that reorganisations come between. */
+const TRIES = 20
+
 /** What a segment of a stream takes in memory, about, in bytes. */
 const SEGMENT_WEIGHT = 256
 
+// Of the log: the index may have to be derived first.
 const ANY_STORED = `select 1 from log.log where kind = ${FACT.transaction} limit 1`
 const ANY_PENDING = 'select 1 from log.pending limit 1'
 

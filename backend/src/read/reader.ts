@@ -1,6 +1,8 @@
 import { type Row, Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
+import type { Dependency } from '../graph/dependencies.js'
 import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import { EVERYTHING } from '../index/journal.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 
 /**
@@ -167,4 +169,39 @@ export function outpointOf({ txid, vout }: Row): Outpoint {
 /** The id of a transaction in the index; undefined if nothing refers to it. */
 export function idOf(sql: Sql, txid: string): number | undefined {
   return sql.get('select id from tx where txid = ?', blobOf(txid))?.id
+}
+
+/** How many changed keys are read: whoever is further behind drops everything. */
+const MAX_KEYS = 10_000
+/** How many commits are read at once, each of which may have changed a thousand keys. */
+const COMMITS = 100
+
+/** What commits have changed. */
+interface ChangesRead {
+  /** The last of these commits: where the next reading begins. */
+  cursor: number
+  /** Undefined if everything may have changed. */
+  keys: Dependency[] | undefined
+}
+
+// The one at the cursor shows that these commits are those that follow it.
+const CHANGES = 'select id, keys from changes where id >= ? order by id limit ?'
+const LAST = 'select max(id) as last from changes'
+
+/** What was changed after a commit, by its place in the table of changes. */
+export function changesAfter(sql: Sql, cursor: number): ChangesRead {
+  const everything = (): ChangesRead => ({ cursor: sql.get(LAST)?.last ?? 0, keys: undefined })
+  const keys: Dependency[] = []
+  for (let next = cursor; keys.length <= MAX_KEYS; ) {
+    const rows = sql.all(CHANGES, next, COMMITS)
+    if (next === cursor || rows.length > 0) if (rows[0]?.id !== next) return everything()
+    for (const row of rows) {
+      if (row.id === cursor) continue
+      if (row.keys === EVERYTHING) return everything()
+      for (const key of JSON.parse(row.keys)) keys.push(key)
+    }
+    next = (rows.at(-1)?.id ?? next - 1) + 1
+    if (rows.length < COMMITS) return { cursor: next - 1, keys }
+  }
+  return everything()
 }

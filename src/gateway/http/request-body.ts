@@ -94,13 +94,13 @@ export class RequestBodies {
         next()
         return
       }
-      this.read(request, { limit, place: response.locals.place as Place | undefined })
-        .then(async (bytes) => {
-          // A long body takes long to handle: those that arrived together are handled one after another.
-          if (bytes.length > SHORT_BODY) await yieldToEventLoop()
-          request.body = parse(bytes)
-        })
-        .then(() => next(), next)
+      const receive = async (): Promise<void> => {
+        const bytes = await this.read(request, { limit, place: response.locals.place as Place | undefined })
+        // A long body takes long to handle: those that arrived together are handled one after another.
+        if (bytes.length > SHORT_BODY) await yieldToEventLoop()
+        request.body = parse(bytes)
+      }
+      receive().then(() => next(), next)
     }
   }
 
@@ -115,7 +115,7 @@ export class RequestBodies {
       const announced = Number(request.headers['content-length']) || undefined
       place?.leave()
       const bytes = await gather(request, { limit, upload, announced })
-      await place?.enter()
+      if (place !== undefined) await place.enter()
       if (coding === 'identity') return bytes
       return await this.inflating(() => inflate(bytes, coding, { limit, upload }))
     } catch (error) {
@@ -213,11 +213,11 @@ interface Bounds {
  * @throws TooLargeError if there are more than the limit; BadRequestError if the stream ends early; the reason of the
  * upload's signal; errors of the stream.
  */
-async function gather(stream: Readable, { limit, upload, announced }: Bounds): Promise<Buffer> {
+function gather(stream: Readable, { limit, upload, announced }: Bounds): Promise<Buffer> {
   const { signal } = upload
-  signal.throwIfAborted()
-  if (stream.destroyed) throw endedEarly()
-  return await new Promise((resolve, reject) => {
+  return new Promise((resolve, reject) => {
+    signal.throwIfAborted()
+    if (stream.destroyed) throw endedEarly()
     const pages = new Pages((bytes) => upload.hold(bytes), announced)
     const finish = (error?: unknown): void => {
       stream.off('data', onData).off('end', onEnd).off('error', onError).off('close', onClose)

@@ -1,8 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import { changesAfter } from '../../../backend/src/read/changes.js'
 import type { AnswerMemory } from '../../../backend/src/read/fact-store.js'
-import type { Reader } from '../../../backend/src/read/reader.js'
+import { changesAfter, type Reader } from '../../../backend/src/read/reader.js'
 
 /** The largest part of the memory that one answer may take. */
 const MAX_SHARE = 1 / 32

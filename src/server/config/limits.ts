@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/script-cost.js'
+import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/run-scripts.js'
 import { GATEWAY_LIMITS } from '../../gateway/gateway-limits.js'
 import { ConfigError } from './errors.js'
 import { parseSettings, wholeNumber } from './settings.js'

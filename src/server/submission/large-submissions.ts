@@ -81,14 +81,10 @@ export class LargeSubmissions {
   }
 
   /** Submits small transactions in this thread, and large ones in the worker. */
-  readonly submit: Submit = async (submission) => {
+  readonly submit: Submit = (submission) => {
     const { overlay, graph } = this.options.node
-    if (submission.beef.length < LARGE) return await overlay.engine.submit(submission)
-    try {
-      return await this.submitInWorker(submission)
-    } finally {
-      await graph.blocklist.refresh()
-    }
+    if (submission.beef.length < LARGE) return overlay.engine.submit(submission)
+    return this.submitInWorker(submission).finally(() => graph.blocklist.refresh())
   }
 
   /** Submits in the worker, whatever the size: for those who follow the chain, not for clients, who wait for an answer. */

@@ -1,4 +1,4 @@
-import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { inLaterTurn } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import {
   runScripts,
@@ -65,26 +65,27 @@ export class ScriptScheduler {
    * @param limits.timeout In milliseconds.
    * @throws What a step throws; VerificationTimeoutError.
    */
-  async run(open: () => Steps, limits: { likelyWork: number; timeout: number }): Promise<void> {
+  run(open: () => Steps, limits: { likelyWork: number; timeout: number }): Promise<void> {
     const { likelyWork, timeout } = limits
-    return await new Promise<void>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       const deadline = monotonic() + timeout
       const run = { open, steps: open(), likelyWork, deadline, timeout, resolve, reject }
       this.runs.add({ ...run, units: 0, bytes: 0 })
-      if (!this.isWorking) void this.work()
+      if (!this.isWorking) this.goOn()
     })
   }
 
-  private async work(): Promise<void> {
-    this.isWorking = true
-    while (this.runs.size > 0) {
-      // First, so that a new run waits no longer than the others.
-      await yieldToEventLoop('submitting')
-      this.rejectLate()
-      const next = this.choose()
-      if (next !== undefined) this.runSlice(next)
-    }
-    this.isWorking = false
+  /** Works in a later turn: a new run waits no longer than the others. */
+  private goOn(): void {
+    this.isWorking = this.runs.size > 0
+    if (this.isWorking) inLaterTurn('submitting', this.work)
+  }
+
+  private readonly work = (): void => {
+    this.rejectLate()
+    const next = this.choose()
+    if (next !== undefined) this.runSlice(next)
+    this.goOn()
   }
 
   /** The run with the least work of those that have the memory for their next step, or may get it. */
@@ -177,9 +178,8 @@ const CHEAP = 1_000_000
 const scheduler = new ScriptScheduler()
 
 /** Runs scripts in this thread, scheduled with all others in it. */
-export const runScriptsHere: ScriptRunner = async ({ spenders, likelyWork, maxWork, timeout }) => {
-  await scheduler.run(() => runScripts(spenders, { maxWork }), { likelyWork, timeout })
-}
+export const runScriptsHere: ScriptRunner = ({ spenders, likelyWork, maxWork, timeout }) =>
+  scheduler.run(() => runScripts(spenders, { maxWork }), { likelyWork, timeout })
 
 /** Runs cheap scripts in this thread, as most are, and those that look or turn out expensive elsewhere. */
 export function offloadingExpensive(elsewhere: ScriptRunner): ScriptRunner {

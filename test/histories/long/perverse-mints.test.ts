@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
+import { encodeEnvelope } from '../../../backend/src/protocol/inscription.js'
 import {
   decodeMineNode,
   encodeMineNode,

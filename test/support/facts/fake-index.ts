@@ -4,7 +4,7 @@ import { type RegisterValue, registerFact } from '../../../backend/src/facts/reg
 import type { OnRefusal } from '../../../backend/src/graph/admission-rules.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { Index } from '../../../backend/src/index/apply.js'
-import type { ProofTracker } from '../../../backend/src/index/proofs.js'
+import type { ProofTracker } from '../../../backend/src/index/transactions.js'
 import type { FakeChain, FakeTransaction } from '../protocol/fake-chain.js'
 
 /** An index in memory, and a log of what it was given. */

@@ -2,7 +2,7 @@ import { MerklePath } from '@bsv/sdk'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { CovenantLimits } from '../../../backend/src/protocol/covenant-limits.js'
-import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
+import { encodeEnvelope } from '../../../backend/src/protocol/inscription.js'
 import {
   claim,
   decodeMineNode,

@@ -2,7 +2,6 @@ import { MerklePath } from '@bsv/sdk'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
-import { encodeBump, type PathNode } from '../../../backend/src/protocol/bump.js'
 import {
   concatBytes,
   fromHex,
@@ -11,6 +10,7 @@ import {
   toHex,
   utf8,
 } from '../../../backend/src/protocol/bytes.js'
+import { encodeBump, type PathNode } from '../../../backend/src/protocol/merkle-path.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { proofIn } from '../protocol/block.js'
 import { type FakeTransaction, OPEN_LOCK } from '../protocol/fake-chain.js'

@@ -24,9 +24,9 @@ const LARGE_ONLY = ['src/server/submission/submission-worker.ts']
  * event loop runs between.
  */
 const LONGEST = {
-  mint: { files: 100, functions: 688, promises: 130, statements: 89 },
-  path: { files: 42, functions: 226, promises: 80, statements: 11 },
-  lookup: { files: 53, functions: 303, promises: 315, statements: 44 },
+  mint: { files: 93, functions: 690, promises: 100, statements: 89 },
+  path: { files: 40, functions: 223, promises: 62, statements: 11 },
+  lookup: { files: 51, functions: 300, promises: 295, statements: 44 },
 }
 
 const STEPS = filesOfSection('How a BEEF gets in')

@@ -7,8 +7,7 @@ import {
   ownerCommitment,
   proofOfWork,
 } from '../../../backend/src/protocol/mint.js'
-import { runScripts } from '../../../backend/src/protocol/run-scripts.js'
-import { DEFAULT_SCRIPT_WORK } from '../../../backend/src/protocol/script-cost.js'
+import { DEFAULT_SCRIPT_WORK, runScripts } from '../../../backend/src/protocol/run-scripts.js'
 import {
   covenantChain,
   covenantMint,

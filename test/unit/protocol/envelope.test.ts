@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { ascii, concatBytes, fromHex, joinBytes, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { encodeEnvelope, readEnvelope } from '../../../backend/src/protocol/envelope.js'
+import { encodeEnvelope, readEnvelope } from '../../../backend/src/protocol/inscription.js'
 import { encodeOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { bytes, mutated, outpoint } from '../../support/protocol/arbitraries.js'

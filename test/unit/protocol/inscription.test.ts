@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { B_MARKER, MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, fromHex, joinBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
-import { readInscription } from '../../../backend/src/protocol/inscription.js'
+import { encodeEnvelope, readInscription } from '../../../backend/src/protocol/inscription.js'
 import { encodePush } from '../../../backend/src/protocol/script-walk.js'
 import { bytes, mutated } from '../../support/protocol/arbitraries.js'
 import {

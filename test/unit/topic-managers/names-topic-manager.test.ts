@@ -3,7 +3,7 @@ import { seenBeefs } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { namesRecords } from '../../../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
-import { encodeEnvelope } from '../../../backend/src/protocol/envelope.js'
+import { encodeEnvelope } from '../../../backend/src/protocol/inscription.js'
 import {
   claim,
   decodeMineNode,

@@ -17,7 +17,7 @@ import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { inscriptionOf } from '../../../../backend/src/graph/transaction-records.js'
 import { contentsOf } from '../../../../backend/src/index/outputs.js'
 import { fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
-import { readEnvelope } from '../../../../backend/src/protocol/envelope.js'
+import { readEnvelope } from '../../../../backend/src/protocol/inscription.js'
 import { formatOutpoint, type Outpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { OP, ScriptWalk } from '../../../../backend/src/protocol/script-walk.js'
 import {

@@ -1,5 +1,5 @@
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
-import { encodeEnvelope } from '../../../../backend/src/protocol/envelope.js'
+import { encodeEnvelope } from '../../../../backend/src/protocol/inscription.js'
 import {
   claim,
   decodeMineNode,
