@@ -68,9 +68,11 @@ interface NodeOptions {
   deploy?: Deploy
   /** The compiled `writer-worker` of a store of facts; without it, this thread writes. */
   writerThread?: URL | undefined
+  /** Gets what says how far the store is opened. */
+  onIndex?: (index: NodeIndex) => void
 }
 
-async function open({ config: settings, logger, deploy, writerThread }: NodeOptions): Promise<Node> {
+async function open({ config: settings, logger, deploy, writerThread, onIndex }: NodeOptions): Promise<Node> {
   let stores: Stores | undefined
   let overlay: Overlay | undefined
   let maintenance: NodeIndex | undefined
@@ -91,6 +93,8 @@ async function open({ config: settings, logger, deploy, writerThread }: NodeOpti
     const { index, ...opened } = await stores.forNode({ maxBytes: settings.limits.maxCachedBytes, logger })
     const { graph } = opened
     maintenance = index
+    onIndex?.(index)
+    await stores.logRead
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
     await stores.deriveBy(admissionOptions(config), config)
     overlay = createOverlay({ config, graph, held, writeLock, logger })

@@ -1,4 +1,6 @@
+import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import type { OWN_STATE } from '../../backend/src/facts/state.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
@@ -15,6 +17,8 @@ import { listen, openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
 import { type Node, openNode } from './node.js'
 import { type PageFiles, readPageFiles } from './routes/page-files.js'
+import { startingApp } from './starting-app.js'
+import type { NodeIndex } from './store/index-maintenance.js'
 import { type Deploy, isDeployedHere } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
 import type { Job } from './store/stores.js'
@@ -68,7 +72,8 @@ export async function startServer({
   ownsProcess?: boolean
 }): Promise<RunningServer> {
   const pageFiles = pageFolder && readFiles(pageFolder)
-  const node = await openNode({ config: settings, logger, writerThread, ...(deploy && { deploy }) })
+  const opening = { config: settings, logger, writerThread, ...(deploy && { deploy }) }
+  const { node, early } = await openListening(opening)
   const { config } = node
   // A worker of a store of facts needs the thread of the writer, which takes its writes.
   const hasWorker = !isEmbedded(config) || writerThread !== undefined
@@ -163,13 +168,16 @@ export async function startServer({
   }
   const log = config.logRequests ? { log: logger } : {}
   const server = openHttpServer({ app, limits: config.limits, onEnd, ...log })
-  await listen(server, config).catch(async (error: unknown) => {
+  const { port: listened = config.port } = early ?? {}
+  const left = early?.leave()
+  await listen(server, { ...config, port: listened }).catch(async (error: unknown) => {
     server.close()
     await large?.close()
     await node.close()
     throw error
   })
-  port = (server.address() as AddressInfo).port
+  port = portOf(server)
+  await left
   node.maintenance.start()
   node.jobs?.seek([...(following ? ['follow' as const] : []), ...(peersSync ? ['sync' as const] : [])])
   reorgMonitor?.start()
@@ -199,6 +207,52 @@ export async function startServer({
       await node.close()
     },
   }
+}
+
+/** How long a store may take to open until the server listens without it, in milliseconds. */
+const PATIENCE = 2000
+
+/** A server that listens before its store is open. */
+interface EarlyServer {
+  port: number
+  /** Leaves the port to another server; resolves when its last answer is sent. */
+  leave(): Promise<void>
+}
+
+/** Opens a node. If a log is read first, and that takes long, a server listens meanwhile and says so. */
+async function openListening(
+  options: Parameters<typeof openNode>[0],
+): Promise<{ node: Node; early?: EarlyServer }> {
+  const { config, logger } = options
+  if (isEmbedded(config)) return { node: await openNode(options) }
+  let index: NodeIndex | undefined
+  const opening = openNode({
+    ...options,
+    onIndex(found) {
+      index = found
+    },
+  })
+  const over = new AbortController()
+  const moment = sleep(PATIENCE, undefined, { ref: false, signal: over.signal }).catch(() => {})
+  const node = await Promise.race([opening, moment]).finally(() => over.abort())
+  if (node !== undefined) return { node }
+  const app = startingApp({ config, index: () => index?.status ?? { state: 'rebuilding', done: 0 }, logger })
+  const server = openHttpServer({ app, limits: config.limits, onEnd() {} })
+  try {
+    await listen(server, config)
+    const port = portOf(server)
+    logger.info({ host: config.host, port }, 'the store is opened; until then, requests are answered 503')
+    index?.start()
+    return { node: await opening, early: { port, leave: () => server.finish() } }
+  } catch (error) {
+    server.close()
+    void opening.then((node) => node.close()).catch(() => {})
+    throw error
+  }
+}
+
+function portOf(server: Server): number {
+  return (server.address() as AddressInfo).port
 }
 
 function metricsOf({ config: { profile }, caches, overlay, maintenance }: Node, chain: ChainParts): Metrics {

@@ -72,6 +72,7 @@ export const EXPOSED_HEADERS = [
   'X-As-Of',
   'X-Complete',
   'X-Content-Type-Options',
+  'X-Log-Position',
   'X-Map',
   'X-Name',
   'X-Ord-Seq',

@@ -80,6 +80,7 @@ export async function openFacts(
       ...{ graph, held, ancestors, shareWriter: share, close },
       writeLock: new NoLock(),
       isShared: shared !== undefined,
+      logRead: writer.logRead,
       jobs: shared && {
         seek: (jobs) => void writer.seekJobs(jobs).catch(() => {}),
         isMine: (job) => writer.status.jobs?.includes(job) === true,

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { SharedLogPlace } from './open-shared-log.js'
 
@@ -6,19 +7,30 @@ export interface WriterPlace {
   folder: string
   /** Where the log is that they are a copy of; undefined: they are the log. */
   shared?: SharedLogPlace | undefined
+  /** Whether it was open before: then a log that cannot be reached is waited for. */
+  isAgain?: boolean
 }
+
+/** Until a log that cannot be reached is asked for again, in milliseconds. */
+const RETRY_DELAY = 2000
 
 /**
  * Opens the writer of a store in this thread.
  *
- * @throws What SQLite throws, or the driver of the database if the log there cannot be reached.
+ * @throws What SQLite throws, or the driver of the database if the log there cannot be reached for the first time.
  */
-export async function openWriter({ folder, shared }: WriterPlace): Promise<LocalWriter> {
+export async function openWriter({ folder, shared, isAgain = false }: WriterPlace): Promise<LocalWriter> {
   if (shared === undefined) return new LocalWriter({ folder })
   // Loaded lazily: the drivers take a while, and most hosts do not use them.
   const [{ openSharedLog }, { SharedWriter }] = await Promise.all([
     import('./open-shared-log.js'),
     import('../../../backend/src/writer/shared-writer.js'),
   ])
-  return SharedWriter.open({ folder, shared: await openSharedLog(shared) })
+  for (;;) {
+    const log = await openSharedLog(shared).catch((error: unknown) => {
+      if (!isAgain) throw error
+    })
+    if (log !== undefined) return SharedWriter.open({ folder, shared: log })
+    await sleep(RETRY_DELAY)
+  }
 }

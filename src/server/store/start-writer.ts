@@ -43,7 +43,7 @@ export async function startWriter(
   let startedAt = Number.NEGATIVE_INFINITY
   const start = (): Worker => {
     const thread = new Worker(worker, {
-      workerData: { folder, shared } satisfies WriterPlace,
+      workerData: { folder, shared, isAgain: settings !== undefined } satisfies WriterPlace,
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
     })
     let cause: unknown = new Error('the thread of the writer has ended')

@@ -38,6 +38,8 @@ export interface Stores {
   writeLock: WriteLock
   /** Whether other processes may write to it, too. */
   isShared: boolean
+  /** Resolves when the store can be read: a log that several gateways share is copied first. */
+  logRead?: Promise<void>
   /** Of a log that several gateways share. */
   jobs?: Jobs | undefined
   /** How far the index has come in a log that several gateways share. */

@@ -70,8 +70,7 @@ export class FactIndex implements NodeIndex {
   /** Logs how far it is, until it is complete; also once the thread of the writer was started again. */
   start(): void {
     const { writer, logger } = this.options
-    clearInterval(this.timer)
-    if (this.status.state === 'equal') return
+    if (this.timer !== undefined || this.status.state === 'equal') return
     this.timer = setInterval(() => {
       logger.info({ done: Math.round(this.status.done * 100) / 100 }, 'rebuilding the index')
     }, LOG_INTERVAL).unref()
@@ -81,7 +80,10 @@ export class FactIndex implements NodeIndex {
       .catch((error: unknown) =>
         logger.error({ err: error }, 'the index cannot be derived: see `minetree check`'),
       )
-      .finally(() => clearInterval(this.timer))
+      .finally(() => {
+        clearInterval(this.timer)
+        this.timer = undefined
+      })
   }
 
   async run(): Promise<void> {

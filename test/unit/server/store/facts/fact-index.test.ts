@@ -9,6 +9,17 @@ function statusOf(status: WriterStatus) {
   return new FactIndex({ writer, facts: () => 0, logger: SILENT }).status
 }
 
+/** That of an index which was complete before. */
+async function statusAfter(status: WriterStatus) {
+  const index = new FactIndex({
+    writer: { status, opened: Promise.resolve() },
+    facts: () => 0,
+    logger: SILENT,
+  })
+  await index.open()
+  return index.status
+}
+
 const heard = (seconds: number): WriterStatus => ({
   ...{ state: 'equal', done: 1 },
   heardAt: steadyTime() - seconds * 1000,
@@ -26,4 +37,16 @@ test.each([
   expect(status.state).toBe(state)
   expect(notReadyReason(status) === undefined).toBe(state === 'equal')
   expect(incompleteError(status) === undefined).toBe(state === 'equal' || state === 'behind')
+})
+
+test.each([
+  ['whose writer has ended', { ...heard(5), state: 'ended' as const }, 'resuming'],
+  ['whose copy of the log is read again', { ...heard(5), state: 'reading' as const }, 'resuming'],
+  ['whose writer has ended long ago', { ...heard(65), state: 'ended' as const }, 'stale'],
+  ['that was emptied', { ...heard(5), state: 'reading' as const, isEmptied: true }, 'rebuilding'],
+])('an index that was complete, and %s', async (_, given, state) => {
+  const status = await statusAfter(given)
+  expect(status.state).toBe(state)
+  expect(notReadyReason(status)).toBeDefined()
+  expect(incompleteError(status) === undefined).toBe(state === 'resuming')
 })
