@@ -1,9 +1,6 @@
-import type { Knex } from 'knex'
-import type { Db } from 'mongodb'
 import type { HostDatabase } from '../../backend/src/graph/host-database.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
-import { sharedStore as sharedMongoStore } from '../../backend/src/storage/mongo/graph-store.js'
-import { sharedStore as sharedSqlStore } from '../../backend/src/storage/sql/graph-store.js'
+import { hostedIndex } from '../../backend/src/host/hosted-index.js'
 
 export type {
   HostDatabase,
@@ -39,6 +36,5 @@ export { attachHostListener, type HostListenerOptions } from './host-listener.js
 export function storesOf(database: HostDatabase | undefined): { graph: HostStore } {
   if (database === undefined)
     throw new TypeError('storesOf got no database: call configureKnex or configureMongo of the host first')
-  const isMongo = 'databaseName' in database
-  return { graph: isMongo ? sharedMongoStore(database as Db) : sharedSqlStore(database as Knex) }
+  return { graph: hostedIndex(database).store }
 }

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { utf8 } from '../../backend/src/protocol/bytes.js'
 import { decodeMineNode, encodeMineNode, isClaimed, UNCLAIMED } from '../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { ownerOf } from '../support/graph/life.js'
+import { ownerOf } from '../support/graph/owner-of.js'
 import {
   inscribing,
   outputOf,

@@ -1,14 +1,14 @@
 import { CodedError } from '../protocol/coded-error.js'
 import type { Deployment } from '../protocol/mint.js'
+import type { Outpoint } from '../protocol/outpoint.js'
 import type { OnRefusal } from './admission-rules.js'
 import type { GraphReader } from './graph-store.js'
-import type { HostStore, Settings } from './host-store.js'
+import type { Settings } from './host-store.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import type { OrdinalsPolicy } from './ordinals-policy.js'
 import type { SubmitMode } from './overlay-interfaces.js'
 import { pinnedGenesis, pinTree, treeDifference } from './pinned-tree.js'
 import type { BeefContents } from './read-beef.js'
-import { admissionRules } from './topic-rules.js'
 
 /**
  * What the topic managers and lookup services of one process share in the host of another engine. Hosts construct them one by
@@ -16,7 +16,26 @@ import { admissionRules } from './topic-rules.js'
  */
 
 /** What topic managers look up of the index. */
-export type IndexReader = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
+export type IndexReader = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'> & {
+  /** In the host of another engine: what topic managers see, before anybody has verified it. */
+  submissions?: SeenSubmissions
+}
+
+export interface SeenSubmissions {
+  see(beef: BeefContents, bytes: number[] | Uint8Array): void
+  /** The engine does not take it after all. */
+  refuse(txid: string): void
+}
+
+/** Where lookup services bring what an engine calls them with. Nothing is thrown: what cannot be recorded is kept, and tried again. */
+export interface HostHooks {
+  /** A BEEF whose subject the engine has verified. */
+  verified(beef: number[] | Uint8Array): Promise<void>
+  /** A transaction that the engine has verified, of which it passes on no more. */
+  spentBy(txid: string): Promise<void>
+  evicted(outpoint: Outpoint): Promise<void>
+  close(): Promise<void>
+}
 
 /** What a host is configured to admit. */
 interface HostRules {
@@ -27,27 +46,6 @@ interface HostRules {
 
 /** The rules of a store, completed by each topic manager and lookup service that is configured over it. */
 export const hostRules = memoizeByObject((_store: object): HostRules => ({}))
-
-/**
- * Pending transactions that a host's index holds: orphans, whose parents may still come. Over the limit, the oldest are
- * dropped.
- */
-const PENDING = { maxTransactions: 100_000, maxBytes: 256 * 1024 * 1024 }
-
-/**
- * Has a host's store derive admissions from all that its hooks bring, whatever the order. The engine is asked about one
- * transaction at a time, when it arrives; what it cannot judge then would be lost.
- */
-export function deriveInHost(store: HostStore): void {
-  const rules = hostRules(store)
-  store.deriveBy({
-    rules: (onRefusal) => {
-      const { deployment, policy } = rules
-      return { ...admissionRules({ deployment, ...(policy && { policy }), onRefusal }), assumesGenesis: true }
-    },
-    pending: PENDING,
-  })
-}
 
 let current: IndexReader | undefined
 
@@ -118,18 +116,6 @@ export async function pinHostTree(settings: Settings, deployment: Deployment | u
   if ((await pinnedGenesis(settings)) === undefined) return await pinTree(settings, deployment)
   const difference = await treeDifference(settings, { ...deployment, place: 'this database' })
   if (difference !== undefined) throw new OtherTreeError(`${difference}: give each tree its own database`)
-}
-
-/** Runs `work` once; again only after it failed. */
-export function once(work: () => Promise<void>): () => Promise<void> {
-  let done: Promise<void> | undefined
-  return () => {
-    done ??= work().catch((error: unknown) => {
-      done = undefined
-      throw error
-    })
-    return done
-  }
 }
 
 /** The same port, each call after `opening`. */

@@ -166,13 +166,9 @@ export class SeenBeefs {
     this.bytes += beef.length
   }
 
-  /**
-   * The BEEF with which its subject was submitted, if it is known; otherwise the BEEF itself.
-   *
-   * @throws BeefError if it cannot be read.
-   */
-  complete(beef: number[] | Uint8Array): number[] | Uint8Array {
-    return this.beefs.get(readBeef(beef).subject.txid) ?? beef
+  /** The BEEF with which a transaction was submitted last, if it is known. */
+  get(txid: string): number[] | Uint8Array | undefined {
+    return this.beefs.get(txid)
   }
 
   /**

@@ -1,5 +1,6 @@
 import { QueryError } from '../graph/errors.js'
-import { type GraphReader, type GraphStore, ORIGIN } from '../graph/graph-store.js'
+import { type GraphReader, ORIGIN } from '../graph/graph-store.js'
+import type { HostHooks } from '../graph/host-index.js'
 import type {
   LookupQuestion,
   LookupService,
@@ -7,36 +8,21 @@ import type {
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
 import { nameHistory, nodeHistory, originHistory, type Part, type PartOptions } from '../graph/provenance.js'
-import { mergeRecords, type NameRecord, type NodeRecord } from '../graph/records.js'
+import type { NameRecord, NodeRecord } from '../graph/records.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
-import { namesRecords, transactionRecords } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { LOOKUP_SERVICES, meansTopic, TOPICS } from '../protocol/profile.js'
+import { meansTopic, TOPICS } from '../protocol/profile.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
-import {
-  admittedBeef,
-  type EvictionWriter,
-  Hooks,
-  type RetryOptions,
-  recordAll,
-  recordBeef,
-  recordEviction,
-} from './hooks.js'
+import { admittedBeef } from './hooks.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
 import { MAX_ORIGINS, type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'names' | 'ordinals'>
-  writer: Pick<GraphStore, 'record'> & EvictionWriter
+  /** In the host of another engine: takes what its hooks bring. */
+  hooks?: HostHooks | undefined
   deployment: Deployment | undefined
-  /**
-   * Whether the store derives what the topics admit from all that hooks bring it; by default, it holds what an engine says is
-   * admitted.
-   */
-  derives?: boolean
-  /** How hooks that fail are retried; without it, they throw. */
-  retries?: RetryOptions
   /** Whether the host asks the network what it has: then `{mine}` is a node that is proven or seen, if there is one. */
   asksNetwork?: boolean
   /** How many outpoints `{origins}` may have; at most, and by default, 1,000. */
@@ -59,47 +45,20 @@ export class NamesLookupService implements LookupService {
   readonly admissionMode = 'whole-tx'
   /** Only an admitted mint spends a node, and its admission says so: notifications of spends add nothing. */
   readonly spendNotificationMode = 'none'
-  private readonly hooks: Hooks
 
-  constructor(private readonly options: NamesLookupServiceOptions) {
-    const { writer, retries } = options
-    this.hooks = new Hooks({
-      service: LOOKUP_SERVICES.names,
-      retries,
-      admit: (payload) => this.admit(payload),
-      evict: (outpoint) => recordEviction(writer, outpoint),
-    })
-  }
+  constructor(private readonly options: NamesLookupServiceOptions) {}
 
   async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
-    if (meansTopic(payload.topic, TOPICS.names)) await this.hooks.admitted(payload)
-  }
-
-  private async admit(payload: OutputAdmittedByTopic): Promise<void> {
-    const { deployment, writer, derives = false } = this.options
-    if (deployment === undefined) return
-    const beef = admittedBeef(payload)
-    if (derives) {
-      await recordBeef(writer, beef, deployment)
-      return
-    }
-    const { genesis } = deployment
-    await recordAll(
-      writer,
-      mergeRecords([
-        transactionRecords(beef),
-        namesRecords({ transaction: beef.subject, vout: payload.outputIndex, genesis }),
-      ]),
-    )
+    if (meansTopic(payload.topic, TOPICS.names)) await this.options.hooks?.verified(admittedBeef(payload))
   }
 
   async outputEvicted(txid: string, outputIndex: number): Promise<void> {
-    await this.hooks.evicted({ txid, vout: outputIndex })
+    await this.options.hooks?.evicted({ txid, vout: outputIndex })
   }
 
-  /** Stops retrying failed hooks. */
+  /** Stops following the engine. */
   async close(): Promise<void> {
-    await this.hooks.close()
+    await this.options.hooks?.close()
   }
 
   /** @throws QueryError for a question of no known form. */

@@ -1,4 +1,5 @@
-import type { GraphReader, GraphStore } from '../graph/graph-store.js'
+import type { GraphReader } from '../graph/graph-store.js'
+import type { HostHooks } from '../graph/host-index.js'
 import type {
   LookupFormula,
   LookupQuestion,
@@ -7,106 +8,45 @@ import type {
   OutputSpent,
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
-import { graphRecords, mergeRecords } from '../graph/records.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
-import { flowOf, ordinalsRecords, placingRecords, transactionRecords } from '../graph/transaction-records.js'
-import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { LOOKUP_SERVICES, meansTopic, TOPICS } from '../protocol/profile.js'
+import { meansTopic, TOPICS } from '../protocol/profile.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
-import {
-  admittedBeef,
-  type EvictionWriter,
-  Hooks,
-  type RetryOptions,
-  recordAll,
-  recordBeef,
-  recordEviction,
-  spendingBeef,
-} from './hooks.js'
+import { admittedBeef } from './hooks.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
-  reader: Pick<GraphReader, 'consistent' | 'transactions' | 'ordinals' | 'attributes'>
-  writer: Pick<GraphStore, 'record'> & EvictionWriter
-  /** How hooks that fail are retried; without it, they throw. */
-  retries?: RetryOptions
-  /**
-   * By what the store derives what the topics admit from all that hooks bring it; by default, it holds what an engine says is
-   * admitted.
-   */
-  derivesBy?: () => { deployment?: Deployment }
+  reader: Pick<GraphReader, 'consistent' | 'ordinals' | 'attributes'>
+  /** In the host of another engine: takes what its hooks bring. */
+  hooks?: HostHooks | undefined
 }
 
 /** `ls_ordinals`: ordinals and content by outpoint and by their attributes (`spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
   readonly admissionMode = 'whole-tx'
   readonly spendNotificationMode = 'whole-tx'
-  private readonly hooks: Hooks
 
-  constructor(private readonly options: OrdinalsLookupServiceOptions) {
-    const { writer, retries } = options
-    this.hooks = new Hooks({
-      service: LOOKUP_SERVICES.ordinals,
-      retries,
-      admit: (payload) => this.admit(payload),
-      spend: (payload) => this.spend(payload),
-      evict: (outpoint) => recordEviction(writer, outpoint),
-    })
-  }
+  constructor(private readonly options: OrdinalsLookupServiceOptions) {}
 
   async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
-    if (meansTopic(payload.topic, TOPICS.ordinals)) await this.hooks.admitted(payload)
+    if (meansTopic(payload.topic, TOPICS.ordinals)) await this.options.hooks?.verified(admittedBeef(payload))
   }
 
-  private async admit(payload: OutputAdmittedByTopic): Promise<void> {
-    const { reader, writer, derivesBy } = this.options
-    const beef = admittedBeef(payload)
-    if (derivesBy !== undefined) {
-      await recordBeef(writer, beef, derivesBy().deployment)
-      return
-    }
-    await recordAll(
-      writer,
-      mergeRecords([
-        transactionRecords(beef),
-        placingRecords(beef),
-        ordinalsRecords({
-          transaction: beef.subject,
-          vout: payload.outputIndex,
-          flow: await flowOf(beef, reader.transactions),
-        }),
-      ]),
-    )
-  }
-
+  /** A spend counts even if its transaction admits nothing: the ordinal is burnt. A name may be in its own topic alone. */
   async outputSpent(payload: OutputSpent): Promise<void> {
-    const { topic } = payload
-    // A name may have been submitted to its own topic alone, and is spent like any ordinal.
-    const isName = this.options.derivesBy !== undefined && meansTopic(topic, TOPICS.names)
-    if (isName || meansTopic(topic, TOPICS.ordinals)) await this.hooks.spent(payload)
-  }
-
-  /** A spend counts even if its transaction admits nothing: the ordinal is burnt. */
-  private async spend(payload: OutputSpent): Promise<void> {
-    const { writer, derivesBy } = this.options
-    const beef = spendingBeef(payload)
-    if (beef !== undefined) {
-      if (derivesBy !== undefined) await recordBeef(writer, beef, derivesBy().deployment)
-      else await recordAll(writer, transactionRecords(beef))
-    } else if (payload.mode !== 'none' && payload.mode !== 'whole-tx') {
-      const outpoint = { txid: payload.txid, vout: payload.outputIndex }
-      await recordAll(writer, graphRecords({ spends: [{ outpoint, spender: payload.spendingTxid }] }))
-    }
+    const { hooks } = this.options
+    if (!meansTopic(payload.topic, TOPICS.ordinals) && !meansTopic(payload.topic, TOPICS.names)) return
+    if (payload.mode === 'whole-tx') await hooks?.verified(payload.spendingAtomicBEEF)
+    else if (payload.mode !== 'none') await hooks?.spentBy(payload.spendingTxid)
   }
 
   async outputEvicted(txid: string, outputIndex: number): Promise<void> {
-    await this.hooks.evicted({ txid, vout: outputIndex })
+    await this.options.hooks?.evicted({ txid, vout: outputIndex })
   }
 
-  /** Stops retrying failed hooks. */
+  /** Stops following the engine. */
   async close(): Promise<void> {
-    await this.hooks.close()
+    await this.options.hooks?.close()
   }
 
   /** @throws QueryError for a question of no known form. */

@@ -1,23 +1,18 @@
-import type { Knex } from 'knex'
 import type { SqlDatabase } from '../graph/host-database.js'
 import type { LookupService } from '../graph/overlay-interfaces.js'
-import { engineOutputsIn } from '../storage/sql/engine-outputs.js'
-import { sharedStore } from '../storage/sql/graph-store.js'
-import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
+import { engineOn } from '../host/engine-tables.js'
+import { hostedIndex } from '../host/hosted-index.js'
 import { type HostedServiceOptions, hostedOrdinals } from './hosted-services.js'
 
 /**
- * `ls_ordinals` over a host's SQL database, in the shape of OverlayExpress's `configureLookupServiceWithKnex`. The
- * first use creates the tables.
+ * `ls_ordinals` over a host's SQL database, in the shape of OverlayExpress's `configureLookupServiceWithKnex`. The first use creates
+ * the tables.
  */
 export default function createOrdinalsLookupService(
   database: SqlDatabase,
   options: HostedServiceOptions = {},
 ): { service: LookupService; migrations: [] } {
-  const knex = database as Knex
-  const store = sharedStore(knex)
-  const outbox = new StoredHookOutbox(store.database)
-  const service = hostedOrdinals({ store, outbox, openEngine: engineOutputsIn(knex) }, options)
-  // The store creates its tables itself, on first use: a host counts the migrations of all services through.
-  return { service, migrations: [] }
+  const hosted = hostedIndex(database, { ...options, openEngine: engineOn(database) })
+  // The log creates its tables itself, on first use: a host counts the migrations of all services through.
+  return { service: hostedOrdinals(hosted), migrations: [] }
 }

@@ -1,14 +1,12 @@
-import type { Db } from 'mongodb'
 import type { MongoDatabase, SqlDatabase } from '../graph/host-database.js'
 import type { LookupService } from '../graph/overlay-interfaces.js'
-import { sharedStore } from '../storage/mongo/graph-store.js'
-import { engineOutputsBeside } from '../storage/sql/engine-outputs.js'
-import { StoredHookOutbox } from '../storage/write/hook-outbox.js'
+import { engineBeside } from '../host/engine-tables.js'
+import { hostedIndex } from '../host/hosted-index.js'
 import { type HostedServiceOptions, hostedOrdinals } from './hosted-services.js'
 
 /**
- * `ls_ordinals` over a host's MongoDB, in the shape of OverlayExpress's `configureLookupServiceWithMongo`. The
- * first write makes the collections and their indexes.
+ * `ls_ordinals` over a host's MongoDB, in the shape of OverlayExpress's `configureLookupServiceWithMongo`. The first use makes the
+ * collections and their indexes.
  *
  * @param options.engineDatabase The host's knex, where its engine stores what it admits; by default, the database that
  *   `KNEX_URL` names, as in the programs of LARS and CARS.
@@ -17,7 +15,6 @@ export default function createOrdinalsLookupService(
   database: MongoDatabase,
   { engineDatabase, ...options }: HostedServiceOptions & { engineDatabase?: SqlDatabase } = {},
 ): LookupService {
-  const store = sharedStore(database as Db)
-  const outbox = new StoredHookOutbox(store.database)
-  return hostedOrdinals({ store, outbox, openEngine: engineOutputsBeside(engineDatabase) }, options)
+  const hosted = hostedIndex(database, { ...options, openEngine: engineBeside(engineDatabase) })
+  return hostedOrdinals(hosted)
 }

@@ -77,7 +77,11 @@ export default class NamesTopicManager implements TopicManager {
   ): Promise<AdmittanceInstructions> {
     const contents = readBeef(beef)
     // Before the first await: hooks are called for each output, and record one BEEF once.
-    if (this.index !== undefined && !isDry && !asksForInputs(contents, mode)) seenBeefs.add(beef)
+    const { index } = this
+    if (index !== undefined && !isDry && !asksForInputs(contents, mode)) {
+      seenBeefs.add(beef)
+      index.submissions?.see(contents, beef)
+    }
     const onRefusal: OnRefusal = isDry ? () => {} : this.onRefusal
     const admitted = (): Promise<number[]> => this.outputsToAdmit(contents, { previousCoins, onRefusal })
     const { txid } = contents.subject
@@ -177,7 +181,9 @@ export default class NamesTopicManager implements TopicManager {
   }
 
   abortAdmissibleOutputs(beef: number[] | Uint8Array): void {
-    seenBeefs.forget(readBeef(beef).subject.txid)
+    const { txid } = readBeef(beef).subject
+    seenBeefs.forget(txid)
+    this.index?.submissions?.refuse(txid)
   }
 
   async getDocumentation(): Promise<string> {

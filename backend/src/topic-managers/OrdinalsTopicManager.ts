@@ -120,6 +120,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     // Before the first await: lookup services may be called about spends meanwhile.
     const isAsking = asksForInputs(received, mode)
     if (!isDry) (isAsking ? this.synced : this.seen)?.add(beef)
+    if (!isDry && !isAsking) this.index?.submissions?.see(received, beef)
     if (isAsking && (await this.isAskedFor(subject, { offChainValues, isDry })))
       return { outputsToAdmit: [], coinsToRetain: previousCoins }
     const contents = this.synced?.withSources(received) ?? received
@@ -289,7 +290,9 @@ export default class OrdinalsTopicManager implements TopicManager {
   }
 
   abortAdmissibleOutputs(beef: number[] | Uint8Array): void {
-    this.seen?.forget(readBeef(beef).subject.txid)
+    const { txid } = readBeef(beef).subject
+    this.seen?.forget(txid)
+    this.index?.submissions?.refuse(txid)
   }
 
   async getDocumentation(): Promise<string> {

@@ -81,10 +81,10 @@ export function createOverlay(options: {
   }
   const services = {
     [LOOKUP_SERVICES.names]: new NamesLookupService({
-      ...{ reader, writer: graph, deployment, maxOrigins: limits.maxOrigins },
+      ...{ reader, deployment, maxOrigins: limits.maxOrigins },
       asksNetwork: config.chainSources.length > 0,
     }),
-    [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader, writer: graph }),
+    [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader }),
   }
   const discovery = openDiscovery(config, graph)
   const engine: OverlayEngine = new OverlayEngine({

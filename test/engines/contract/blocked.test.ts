@@ -11,7 +11,7 @@ import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { ownerOf } from '../../support/graph/life.js'
+import { ownerOf } from '../../support/graph/owner-of.js'
 import {
   FakeChain,
   type FakeTransaction,

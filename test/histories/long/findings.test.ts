@@ -1,6 +1,6 @@
 import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { ownerOf } from '../../support/graph/life.js'
+import { ownerOf } from '../../support/graph/owner-of.js'
 import {
   type FakeOutput,
   type FakeTransaction,

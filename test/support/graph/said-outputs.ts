@@ -2,7 +2,7 @@ import { MAP_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { bitcomTail, inscriptionScript, mapTail, OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
-import { ownerOf } from './life.js'
+import { ownerOf } from './owner-of.js'
 
 /** What an output says, as the test knows it without reading a script. */
 export interface Said {

@@ -302,6 +302,8 @@ export default class OverlayExpress {
     const server = this.started()
     server.closeAllConnections()
     await new Promise((closed) => server.close(closed))
+    for (const service of Object.values(this.services) as (LookupService & { close?: () => Promise<void> })[])
+      await service.close?.()
     await this.closeKnex?.()
     await this.mongo?.close()
   }

@@ -11,7 +11,12 @@ import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { catchUp, makeIndex, openIndex } from '../../../backend/src/writer/catch-up.js'
 import { LocalWriter, storeFiles } from '../../../backend/src/writer/local-writer.js'
-import type { DerivingEngine } from './engine.js'
+import type { DerivingEngine, DerivingStore } from './engine.js'
+
+export interface FactsStore extends DerivingStore {
+  /** What is in use of the log and of the index. */
+  bytes(): number
+}
 
 /** No tree, until a test says otherwise. */
 const NO_TREE: AdmissionOptions = {
@@ -23,7 +28,7 @@ const NO_TREE: AdmissionOptions = {
 const OF_ORDER = new Set(['seq', 'ord'])
 
 /** Each store is a log and its index in a folder of its own. */
-export const facts: DerivingEngine = {
+export const facts: Omit<DerivingEngine, 'open'> & { open(): Promise<FactsStore> } = {
   name: 'facts',
   missing: [],
   share: 1,
@@ -54,6 +59,7 @@ export const facts: DerivingEngine = {
       store,
       another: open,
       rows: async () => rowsIn(files),
+      bytes: () => Object.values(files).reduce((sum, file) => sum + withFile(file, usedBytes), 0),
       async rebuild() {
         const logFile = new Sql(files.log)
         const indexFile = new Sql(join(folder, 'again.db'))
@@ -89,6 +95,14 @@ function withFile<Found>(path: string, read: (sql: Sql) => Found): Found {
   } finally {
     sql.close()
   }
+}
+
+function usedBytes(sql: Sql): number {
+  const row = sql.get(
+    `select (page_count - freelist_count) * page_size as bytes
+     from pragma_page_count, pragma_freelist_count, pragma_page_size`,
+  )
+  return Number(row?.bytes)
 }
 
 /** Tables of the index, by those of other engines that say the same. */

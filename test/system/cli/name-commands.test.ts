@@ -7,7 +7,7 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { useBuiltCli } from '../../support/cli/built-cli.js'
 import { type RouteAnswer, useNameIndexes } from '../../support/client/name-index.js'
 import { at, namedWorld, outpointBeef, proofOf, recordsOf } from '../../support/client/name-proofs.js'
-import { ownerOf } from '../../support/graph/life.js'
+import { ownerOf } from '../../support/graph/owner-of.js'
 import { beefOf, FakeChain, p2pkh } from '../../support/protocol/fake-chain.js'
 import { type Environment, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
 

@@ -59,6 +59,8 @@ const ARROWS: Record<string, string[]> = {
   index: ['protocol', 'graph', 'facts'],
   writer: ['protocol', 'graph', 'facts', 'index'],
   read: ['protocol', 'graph', 'facts', 'index', 'writer'],
+  // A host's database and its engine, around what our own server has around a folder.
+  host: ['protocol', 'graph', 'facts', 'index', 'read', 'writer'],
   'topic-managers': ['protocol', 'graph'],
   'lookup-services': ['protocol', 'graph'],
   gateway: ['protocol', 'graph'],
@@ -81,7 +83,7 @@ const ARROWS: Record<string, string[]> = {
     'follow',
   ],
   // For anyone who wires a host of an engine: what it configures there, in one place.
-  plugin: ['protocol', 'graph', 'storage', 'topic-managers', 'lookup-services'],
+  plugin: ['protocol', 'graph', 'host', 'topic-managers', 'lookup-services'],
   // A miner verifies the node that an index shows before anything is signed.
   mining: ['protocol', 'client'],
   // Names are moved with the coins, wallets and checks that mints have.
@@ -210,11 +212,11 @@ describe('the import arrows', () => {
     expect(wrong).toEqual([])
   })
 
-  test('a factory imports nothing but its service, the store and what they share', () => {
+  test('a factory imports nothing but its service, the index of the host and what they share', () => {
     const wrong = imports
       .filter(isRelative)
       .filter(({ file }) => file.endsWith('Factory.ts'))
-      .filter((each) => !['protocol', 'graph', 'storage', 'lookup-services'].includes(roomOf(target(each))))
+      .filter((each) => !['protocol', 'graph', 'host', 'lookup-services'].includes(roomOf(target(each))))
     expect(wrong).toEqual([])
   })
 

@@ -8,7 +8,7 @@ import {
   provenanceOf,
   recordsOf,
 } from '../../support/client/name-proofs.js'
-import { ownerOf } from '../../support/graph/life.js'
+import { ownerOf } from '../../support/graph/owner-of.js'
 import { FakeChain, inscriptionScript, OPEN_LOCK, p2pkh } from '../../support/protocol/fake-chain.js'
 
 const world = namedWorld()

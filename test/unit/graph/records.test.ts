@@ -12,7 +12,7 @@ import {
   transactionRecords,
 } from '../../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { ownerOf } from '../../support/graph/life.js'
+import { ownerOf } from '../../support/graph/owner-of.js'
 import {
   beefOf,
   FakeChain,

@@ -7,8 +7,6 @@ const inscribed = (bytes: number): FakeTransaction =>
   chain.inscribe({ contentType: 'text/plain', body: utf8('x'.repeat(bytes)) })
 const parent = inscribed(1)
 
-/** As an engine serialises it again: without what a proven subject spends. */
-const short = (transaction: FakeTransaction): Uint8Array => beefOf(transaction)
 const whole = (transaction: FakeTransaction): Uint8Array => beefOf(transaction, { with: [parent] })
 
 test('of a transaction that was seen, all that came with it is known', () => {
@@ -16,12 +14,10 @@ test('of a transaction that was seen, all that came with it is known', () => {
   const [one, other] = [inscribed(2), inscribed(3)]
   const came = whole(one)
   seen.add(came)
-  expect(seen.complete(short(one))).toBe(came)
-  const unseen = short(other)
-  expect(seen.complete(unseen)).toBe(unseen)
+  expect(seen.get(one.txid)).toBe(came)
+  expect(seen.get(other.txid)).toBeUndefined()
   seen.forget(one.txid)
-  const forgotten = short(one)
-  expect(seen.complete(forgotten)).toBe(forgotten)
+  expect(seen.get(one.txid)).toBeUndefined()
 })
 
 test('no more bytes are kept than the limit, except the last BEEF however large it is', () => {
@@ -30,10 +26,7 @@ test('no more bytes are kept than the limit, except the last BEEF however large 
   for (const each of some) seen.add(whole(each))
   // Once more is no more.
   seen.add(whole(some[2] as FakeTransaction))
-  const isKept = (each: FakeTransaction): boolean => {
-    const asked = short(each)
-    return seen.complete(asked) !== asked
-  }
+  const isKept = ({ txid }: FakeTransaction): boolean => seen.get(txid) !== undefined
   expect(some.map(isKept)).toEqual([false, true, true])
   const large = inscribed(20_000)
   seen.add(whole(large))

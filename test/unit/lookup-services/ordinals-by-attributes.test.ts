@@ -3,11 +3,12 @@ import { encodeAddress } from '../../../backend/src/protocol/address.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { History } from '../../support/graph/history.js'
-import { ownerOf } from '../../support/graph/life.js'
+import { ownerOf } from '../../support/graph/owner-of.js'
+import { directHooks } from '../../support/plugin/direct-hooks.js'
 import { type FakeTransaction, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
-import { closeStores, openStore } from '../../support/storage/stores.js'
+import { facts } from '../../support/storage/facts-engine.js'
 
-afterAll(closeStores)
+afterAll(() => close())
 
 const history = new History()
 const { chain } = history
@@ -65,8 +66,8 @@ const stray = await history.submit(
   }),
 )
 
-const { store } = await openStore()
-const service = new OrdinalsLookupService({ reader: store, writer: store })
+const { store, close } = await facts.open()
+const service = new OrdinalsLookupService({ reader: store, hooks: directHooks(store) })
 for (const notice of history.notices) {
   if ('spent' in notice) await service.outputSpent(notice.spent)
   else await service.outputAdmittedByTopic(notice.admitted)

@@ -126,10 +126,9 @@ describe('a dry run of the engine', () => {
 
   /** What a manager and the lookup services of its process remember of these transactions. */
   function remembered(seen: SeenBeefs, ...transactions: FakeTransaction[]): boolean[] {
-    return transactions.flatMap((each) => {
-      const bare = beefOf(each, { proven: false })
-      return [seen, syncedBeefs].map((beefs) => beefs.complete(bare) !== bare)
-    })
+    return transactions.flatMap(({ txid }) =>
+      [seen, syncedBeefs].map((beefs) => beefs.get(txid) !== undefined),
+    )
   }
 
   test.each<Mode>(['historical-tx', 'current-tx'])(

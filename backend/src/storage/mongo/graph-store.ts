@@ -1,10 +1,9 @@
 import type { Db } from 'mongodb'
-import { afterOpening, deriveInHost, hostRules, once, pinHostTree } from '../../graph/host-index.js'
-import { memoizeByObject } from '../../graph/memoize-by-object.js'
+import { afterOpening } from '../../graph/host-index.js'
 import { lastScore } from '../read/admissions.js'
 import { allBlocked, BlocklistFollower } from '../read/blocklist-copy.js'
 import { Lineages } from '../read/lineages.js'
-import { REBUILD_CHECKPOINT, settingsIn } from '../read/settings.js'
+import { REBUILD_CHECKPOINT } from '../read/settings.js'
 import { formatCheckpoint } from '../rebuild/index-maintenance.js'
 import { SPENDS } from '../rows/rows.js'
 import { replaceTimes } from '../write/admission-tables.js'
@@ -101,17 +100,3 @@ export class MongoGraphStore extends GraphStoreBase {
     )
   }
 }
-
-/**
- * The one store of this process over a host's database. Each store has its own copy of the blocklist, so with several of
- * them, what is blocked through one would still be served by the others. And writers of one process then queue in memory
- * instead of polling the database for the lease.
- */
-export const sharedStore = memoizeByObject((db: Db) => {
-  const opening = once(async () => {
-    await pinHostTree(settingsIn(store.writer.database), hostRules(store).deployment)
-  })
-  const store: MongoGraphStore = new MongoGraphStore({ db, opening })
-  deriveInHost(store)
-  return store
-})

@@ -1,10 +1,8 @@
 import type { Knex } from 'knex'
-import { afterOpening, deriveInHost, hostRules, once, pinHostTree } from '../../graph/host-index.js'
-import { memoizeByObject } from '../../graph/memoize-by-object.js'
+import { afterOpening } from '../../graph/host-index.js'
 import { allBlocked, BlocklistCopy } from '../read/blocklist-copy.js'
 import { Lineages } from '../read/lineages.js'
 import { coalesced } from '../read/request-coalescer.js'
-import { settingsIn } from '../read/settings.js'
 import { GraphStoreBase, type OnReorg } from '../write/graph-store-base.js'
 import type { GraphTables } from '../write/graph-tables.js'
 import { isMysql, knexReader, knexWriter, type SqlReader } from './database.js'
@@ -82,18 +80,3 @@ export class SqlGraphStore extends GraphStoreBase {
     })
   }
 }
-
-/**
- * The one store of this process over a host's connections. It opens itself: a host numbers the migrations of all its services
- * by position, so that one more in the middle would break the others. Each store has its own copy of the blocklist, so with
- * several of them, what is blocked through one would still be served by the others.
- */
-export const sharedStore = memoizeByObject((knex: Knex) => {
-  const opening = once(async () => {
-    await migrate(knex)
-    await pinHostTree(settingsIn(sqlDatabase({ writer: knex })), hostRules(store).deployment)
-  })
-  const store: SqlGraphStore = new SqlGraphStore({ writer: knex, opening })
-  deriveInHost(store)
-  return store
-})

@@ -4,8 +4,8 @@ import { encodeAddress } from '../../../../backend/src/protocol/address.js'
 import { MAP_MARKER } from '../../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { ownerOf } from '../../../support/graph/life.js'
 import { livesOn } from '../../../support/graph/lives.js'
+import { ownerOf } from '../../../support/graph/owner-of.js'
 import {
   bitcomTail,
   FakeChain,

@@ -1,7 +1,7 @@
 import { encodeAddress } from '../../../../backend/src/protocol/address.js'
 import { concatBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { ownerOf } from '../../../support/graph/life.js'
+import { ownerOf } from '../../../support/graph/owner-of.js'
 import {
   beefOf,
   FakeChain,

@@ -207,7 +207,7 @@ describe('where not all is held', () => {
 describe('an engine that puts BEEF together itself', () => {
   const service = (): LookupService => {
     const { graph } = server.node
-    return new NamesLookupService({ reader: graph, writer: graph, deployment: chain.deployment })
+    return new NamesLookupService({ reader: graph, deployment: chain.deployment })
   }
 
   test('learns which outputs belong to the history', async () => {

@@ -1,0 +1,112 @@
+import type { SqlDatabase } from '../graph/host-database.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { type Ask, askKnex, isMysql, type SqlRow } from './host-sql.js'
+
+/** An output that an engine admitted to a topic, as its own storage has it. */
+export interface EngineOutput {
+  /** Later outputs have higher ids; of several that are stored at once, a lower one may become visible last. */
+  id: number
+  outpoint: Outpoint
+}
+
+/** The storage of a host's engine: what it verified, whether or not it lived to call the hooks. */
+export interface EngineTables {
+  /** The outputs of some topics after an id, by id. */
+  page(query: { topics: readonly string[]; after: number; limit: number }): Promise<EngineOutput[]>
+  /** Those of some transactions that it applied to one of some topics: verified, and not refused afterwards. */
+  applied(txids: readonly string[], topics: readonly string[]): Promise<Set<string>>
+  /** The BEEF with which a transaction was submitted, if an output of it was admitted. */
+  beefOf(txid: string): Promise<Uint8Array | undefined>
+  close(): Promise<void>
+}
+
+/** Opens the storage of the host's engine; undefined if the database has none of a known form. */
+export type OpenEngine = () => Promise<EngineTables | undefined>
+
+/** What the `KnexStorage` of every engine has by these names, so far. */
+const COLUMNS = [
+  ...['outputs.id', 'outputs.txid', 'outputs.outputindex', 'outputs.topic'],
+  ...['transactions.txid', 'transactions.beef', 'applied_transactions.txid', 'applied_transactions.topic'],
+]
+const TABLES = ['outputs', 'transactions', 'applied_transactions']
+const COLUMNS_ON_MYSQL = `select concat(table_name, '.', column_name) as name from information_schema.columns
+  where table_schema = database() and table_name in (${TABLES.map((table) => `'${table}'`)})`
+const COLUMNS_ON_SQLITE = TABLES.map(
+  (table) => `select '${table}.' || name as name from pragma_table_info('${table}')`,
+).join(' union all ')
+
+/** The storage of an engine on the host's knex. */
+export function engineOn(knex: SqlDatabase): OpenEngine {
+  return () => opened({ ask: askKnex(knex), isOnMysql: isMysql(knex), close: async () => {} })
+}
+
+/** The storage of an engine beside an index on MongoDB; undefined if it cannot be reached. */
+export function engineBeside(database: SqlDatabase | undefined): OpenEngine | undefined {
+  if (database !== undefined) return engineOn(database)
+  // The programs of LARS and CARS pass a factory nothing else, and have the engine's database from here.
+  const { KNEX_URL: url = '' } = process.env
+  return url.startsWith('mysql:') ? () => connected(url) : undefined
+}
+
+/** @param url `mysql://user:password@host:port/database`. */
+async function connected(url: string): Promise<EngineTables | undefined> {
+  // Only here: others need no driver of SQL.
+  const { createConnection } = await import('mysql2')
+  const connection = createConnection({ uri: url })
+  // Whatever fails, a statement says so.
+  connection.on('error', () => {})
+  const promised = connection.promise()
+  return await opened({
+    ask: async (sql, values) => (await promised.query(sql, [...values]))[0] as SqlRow[],
+    isOnMysql: true,
+    close: () => new Promise((resolve) => connection.end(() => resolve())),
+  })
+}
+
+async function opened(options: {
+  ask: Ask
+  isOnMysql: boolean
+  close: () => Promise<void>
+}): Promise<EngineTables | undefined> {
+  const { ask, isOnMysql, close } = options
+  try {
+    const columns = await ask(isOnMysql ? COLUMNS_ON_MYSQL : COLUMNS_ON_SQLITE, [])
+    const names = new Set(columns.map(({ name }) => String(name).toLowerCase()))
+    if (COLUMNS.every((name) => names.has(name))) return { ...tablesOf(ask, isOnMysql), close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+  await close()
+  return undefined
+}
+
+function tablesOf(ask: Ask, isOnMysql: boolean): Omit<EngineTables, 'close'> {
+  // By an index on topics, it would sort all of them for each page.
+  const outputs = isOnMysql ? 'outputs force index (primary)' : 'outputs'
+  return {
+    async page({ topics, after, limit }) {
+      const rows = await ask(
+        `select id, txid, outputIndex as vout from ${outputs}
+         where id > ? and topic in (${listOf(topics)}) order by id limit ${limit}`,
+        [after, ...topics],
+      )
+      return rows.map(({ id, txid, vout }) => ({ id: Number(id), outpoint: { txid, vout: Number(vout) } }))
+    },
+    async applied(txids, topics) {
+      const rows = await ask(
+        `select txid from applied_transactions where txid in (${listOf(txids)}) and topic in (${listOf(topics)})`,
+        [...txids, ...topics],
+      )
+      return new Set(rows.map(({ txid }) => String(txid)))
+    },
+    async beefOf(txid) {
+      const [row] = await ask('select beef from transactions where txid = ?', [txid])
+      return row?.beef ? Uint8Array.from(row.beef) : undefined
+    },
+  }
+}
+
+function listOf(values: readonly unknown[]): string {
+  return values.map(() => '?').join(', ')
+}

@@ -1,0 +1,66 @@
+import { accessSync, constants, mkdirSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { Sql } from '../facts/connection.js'
+import { messageOf } from '../protocol/coded-error.js'
+
+/** A folder that no other process uses, until it is released. */
+export interface HostFolder {
+  path: string
+  release(): void
+}
+
+const NAME = 'minetree-index'
+const LOCK = 'minetree.lock'
+/** How many processes may share a folder. */
+const MOST_PROCESSES = 16
+
+/**
+ * Takes a folder for the index of a host: in `INDEX_DIR`; by default in the working directory, else among temporary files, else in
+ * memory, as containers may have a read-only root. Processes that share it get one each: the first whose lock is free.
+ *
+ * @param name What tells the databases of one host apart.
+ * @throws Error that says why none can be used.
+ */
+export function takeFolder(name: string): HostFolder {
+  const { INDEX_DIR: set } = process.env
+  const places = set ? [set] : [resolve(NAME), join(tmpdir(), NAME), join('/dev/shm', NAME)]
+  const reasons: string[] = []
+  for (const place of places) {
+    try {
+      makeFolder(place)
+      return takeIn(place, name)
+    } catch (error) {
+      reasons.push(`${place}: ${messageOf(error)}`)
+    }
+  }
+  throw new Error(`no folder for the index can be used, set INDEX_DIR to one (${reasons.join('; ')})`)
+}
+
+function takeIn(place: string, name: string): HostFolder {
+  for (let n = 1; n <= MOST_PROCESSES; n++) {
+    const path = join(place, `${name}-${n}`)
+    makeFolder(path)
+    const release = lock(join(path, LOCK))
+    if (release !== undefined) return { path, release }
+  }
+  throw new Error(`${MOST_PROCESSES} processes use it already`)
+}
+
+/** @returns What ends the lock; undefined if another process has it. It ends with the process, however that ends. */
+function lock(file: string): (() => void) | undefined {
+  const sql = new Sql(file)
+  try {
+    sql.exec('pragma busy_timeout = 0; begin exclusive;')
+  } catch (error) {
+    sql.close()
+    if (/locked|busy/i.test(messageOf(error))) return undefined
+    throw error
+  }
+  return () => sql.close()
+}
+
+function makeFolder(path: string): void {
+  mkdirSync(path, { recursive: true })
+  accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
+}

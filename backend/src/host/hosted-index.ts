@@ -1,0 +1,422 @@
+import { rmSync } from 'node:fs'
+import { type ChainTracker, Transaction } from '@bsv/sdk'
+import type { SharedLog } from '../facts/shared-log.js'
+import type { AdmissionOptions } from '../graph/admission-rules.js'
+import { answeredWithin } from '../graph/answered-within.js'
+import { isDamage, StoreUnavailableError } from '../graph/errors.js'
+import type { HostDatabase } from '../graph/host-database.js'
+import { type HostHooks, hostRules, OtherTreeError, pinHostTree } from '../graph/host-index.js'
+import type { HostStore } from '../graph/host-store.js'
+import { sha256 } from '../graph/native-hash.js'
+import { type BeefContents, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
+import { admissionRules } from '../graph/topic-rules.js'
+import { toHex } from '../protocol/bytes.js'
+import { messageOf } from '../protocol/coded-error.js'
+import { monotonic } from '../protocol/monotonic.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+import { TOPICS, topicNames } from '../protocol/profile.js'
+import { FactStore } from '../read/fact-store.js'
+import { Reader } from '../read/reader.js'
+import { storeFiles } from '../writer/local-writer.js'
+import { SharedWriter } from '../writer/shared-writer.js'
+import type { EngineTables, OpenEngine } from './engine-tables.js'
+import { type HostFolder, takeFolder } from './host-folder.js'
+import { nameOf, openHostLog } from './host-log.js'
+import { lazyStore } from './lazy-store.js'
+import { missed } from './missed.js'
+import { completed, recordBeef, recordEviction, unproven } from './record.js'
+import { Spool, type Submission } from './spool.js'
+
+/** What a program may set; the first service of a database that sets something decides. */
+export interface HostOptions {
+  /** The storage of the host's engine, where it can be reached. */
+  openEngine?: OpenEngine | undefined
+  /** Checks the proofs of what the engine cannot be asked about. */
+  chainTracker?: ChainTracker | undefined
+  /** Called with what went wrong and is tried again; by default, a line is written to the standard error. */
+  onFailure?: ((error: unknown) => void) | undefined
+}
+
+/** How long an answer waits for an index that is being opened or derived, in milliseconds. */
+const READY_WITHIN = 5000
+/** How long until it is tried again to open it. */
+const OPEN_AGAIN = 2000
+/** An index that nobody has asked yet is opened after so long: the host's other services are made by then. */
+const OPEN_AFTER = 1000
+/** How long a submission waits for its hook before the engine is asked about it, and at most until it is asked again. */
+const WAIT = { first: 1000, longest: 60_000 }
+/** So often the engine is asked about a submission: for some ten minutes. What it has not applied by then, it has refused. */
+const MOST_CHECKS = 14
+/** How long a submission waits for its hook where the engine cannot be asked. */
+const VERIFY_AFTER = 10_000
+/** About how many submissions the engine is asked at once. */
+const ASKED_AT_ONCE = 200
+/** Of how many BEEFs that hooks brought it is remembered that they were recorded. */
+const REMEMBERED = 1000
+
+/** So many submissions that nothing depends on are kept: orphans, whose parents may still come. */
+const PENDING = { maxTransactions: 100_000, maxBytes: 256 * 1024 * 1024 }
+
+const APPLIED_TO = [...topicNames(TOPICS.names), ...topicNames(TOPICS.ordinals)]
+
+/** A submission that no hook has brought yet. */
+interface Waiting {
+  /** When it is looked at again, and from when on it is verified here if the engine cannot be asked (`monotonic`). */
+  due: number
+  verifyFrom: number
+  checks: number
+}
+
+/** The index of a host, of which there is one for each of its databases in a process, and how it follows the host's engine. */
+export class HostedIndex implements HostHooks {
+  readonly store: HostStore
+  /** How many services use it. */
+  users = 0
+  private folder: HostFolder | undefined
+  private spool: Spool | undefined
+  private files: HostFiles | undefined
+  private opened: HostStore | undefined
+  private attempt: Promise<HostStore> | undefined
+  private readonly waiting = new Map<string, Waiting>()
+  private readonly brought = new Map<string, Promise<void>>()
+  private readonly seen = new WeakSet<BeefContents>()
+  private timer: NodeJS.Timeout | undefined
+  private working: Promise<void> | undefined
+  private hasCaughtUp = false
+  private isClosed = false
+  private reported = ''
+
+  constructor(
+    private readonly database: HostDatabase,
+    readonly options: HostOptions,
+  ) {
+    const store = lazyStore(
+      () => this.opened,
+      () => this.ready(),
+    )
+    const submissions = {
+      see: (beef: BeefContents, bytes: number[] | Uint8Array) => this.see(beef, bytes),
+      refuse: (txid: string) => this.refuse(txid),
+    }
+    this.store = Object.assign(store, { submissions })
+    this.schedule(OPEN_AFTER)
+  }
+
+  async verified(bytes: number[] | Uint8Array): Promise<void> {
+    const beef = bytes instanceof Uint8Array ? bytes : Uint8Array.from(bytes)
+    // A hook is called for each output, and each service.
+    const key = toHex(sha256(beef))
+    const { brought } = this
+    const recorded = brought.get(key) ?? this.bring(beef).catch(() => void brought.delete(key))
+    brought.set(key, recorded)
+    const [oldest] = brought.keys()
+    if (brought.size > REMEMBERED && oldest !== undefined) brought.delete(oldest)
+    await recorded
+  }
+
+  /** The engine has verified a transaction, and does not pass it on: what topic managers saw of it counts. */
+  async spentBy(txid: string): Promise<void> {
+    const wait = this.waiting.get(txid)
+    if (wait === undefined) return
+    wait.due = monotonic()
+    this.schedule(0)
+  }
+
+  async evicted(outpoint: Outpoint): Promise<void> {
+    try {
+      await recordEviction(await this.ready(), outpoint)
+    } catch (error) {
+      this.spooled().evict(outpoint)
+      this.report(error)
+      this.schedule(WAIT.first)
+    }
+  }
+
+  /** Ends what is running, once all services are closed. What is not recorded yet is so after the next start. */
+  async close(): Promise<void> {
+    this.users--
+    if (this.users > 0 || this.isClosed) return
+    this.isClosed = true
+    clearTimeout(this.timer)
+    indexes.delete(this.database)
+    await this.files?.close()
+    await this.attempt?.catch(() => {})
+    await this.working
+    this.spool?.close()
+    this.folder?.release()
+  }
+
+  /** Keeps what topic managers see: pending, and verified by nobody. */
+  private see(beef: BeefContents, bytes: number[] | Uint8Array): void {
+    const { seen } = this
+    if (seen.has(beef)) return
+    seen.add(beef)
+    const { txid } = beef.subject
+    try {
+      this.spooled().see(txid, bytes instanceof Uint8Array ? bytes : Uint8Array.from(bytes))
+      this.wait(txid)
+    } catch (error) {
+      this.report(error)
+    }
+  }
+
+  private refuse(txid: string): void {
+    if (this.spool?.get(txid)?.verified === undefined) this.forget(txid)
+  }
+
+  private wait(txid: string, { isLeft = false } = {}): void {
+    const now = monotonic()
+    const [due, verifyFrom] = isLeft ? [now, now] : [now + WAIT.first, now + VERIFY_AFTER]
+    if (!this.waiting.has(txid)) this.waiting.set(txid, { due, verifyFrom, checks: 0 })
+    this.schedule(WAIT.first)
+  }
+
+  private forget(txid: string): void {
+    this.spool?.delete(txid)
+    this.waiting.delete(txid)
+  }
+
+  /** Records what the engine has verified, or keeps it until that is possible. @throws what went wrong: it is kept. */
+  private async bring(bytes: Uint8Array): Promise<void> {
+    const beef = readBeef(bytes)
+    const { txid } = beef.subject
+    try {
+      const seen = seenBeefs.get(txid) ?? this.spool?.get(txid)?.seen
+      await this.record(completed(beef, seen && readBeef(seen)))
+    } catch (error) {
+      this.spooled().verify(txid, bytes)
+      this.wait(txid)
+      this.report(error)
+      throw error
+    }
+    this.forget(txid)
+  }
+
+  private async record(beef: BeefContents): Promise<void> {
+    const store = await this.ready()
+    await recordBeef(store, syncedBeefs.withSources(beef), hostRules(this.store).deployment)
+  }
+
+  /** @throws Error if no folder can be used. */
+  private spooled(): Spool {
+    if (this.isClosed) throw new Error('the index is closed')
+    this.folder ??= takeFolder(nameOf(this.database))
+    if (this.spool === undefined) {
+      this.spool = new Spool(this.folder.path)
+      // What an earlier process left.
+      for (const txid of this.spool.txids()) this.wait(txid, { isLeft: true })
+    }
+    return this.spool
+  }
+
+  private async ready(): Promise<HostStore> {
+    const error = (): Error => new StoreUnavailableError(new Error('the index is being opened or derived'))
+    return await answeredWithin(READY_WITHIN, () => this.open(), { error })
+  }
+
+  private open(): Promise<HostStore> {
+    if (this.isClosed) return Promise.reject(new Error('the index is closed'))
+    this.attempt ??= this.openFiles().catch((error: unknown) => {
+      this.report(error)
+      // Another tree stays another one.
+      if (!(error instanceof OtherTreeError))
+        setTimeout(() => {
+          this.attempt = undefined
+        }, OPEN_AGAIN).unref()
+      throw error
+    })
+    return this.attempt
+  }
+
+  private async openFiles(): Promise<HostStore> {
+    this.spooled()
+    const { path: folder } = this.folder as HostFolder
+    const shared = await openHostLog(this.database)
+    const files = new HostFiles(folder, shared)
+    this.files = files
+    try {
+      const { store, writer } = files.open()
+      await writer.logRead
+      await pinHostTree(store.settings, hostRules(this.store).deployment)
+      writer.deriveBy(this.admission())
+      await writer.opened
+      this.opened = store
+      this.schedule(0)
+      return store
+    } catch (error) {
+      await files.close()
+      if (isDamage(error)) clear(folder)
+      throw error
+    }
+  }
+
+  /** The rules as they are when something is written: topic managers that are made later add theirs. */
+  private admission(): AdmissionOptions {
+    const rules = hostRules(this.store)
+    return {
+      rules: (onRefusal) => {
+        const { deployment, policy } = rules
+        return {
+          ...admissionRules({ deployment, ...(policy && { policy }), onRefusal }),
+          assumesGenesis: true,
+        }
+      },
+      pending: PENDING,
+    }
+  }
+
+  private schedule(milliseconds: number): void {
+    if (this.isClosed || (this.timer !== undefined && milliseconds > 0)) return
+    clearTimeout(this.timer)
+    this.timer = setTimeout(() => {
+      this.timer = undefined
+      this.working ??= this.work().finally(() => {
+        this.working = undefined
+        if (this.waiting.size > 0 || !this.hasCaughtUp) this.schedule(WAIT.first)
+      })
+    }, milliseconds).unref()
+  }
+
+  /** Brings what hooks have not brought. */
+  private async work(): Promise<void> {
+    try {
+      const store = await this.ready()
+      const spool = this.spooled()
+      await this.withEngine((engine) => this.catchUp(engine))
+      const now = monotonic()
+      const due = [...this.waiting].flatMap(([txid, { due }]) => (due <= now ? [txid] : []))
+      for (let at = 0; at < due.length && !this.isClosed; at += ASKED_AT_ONCE)
+        await this.withEngine((engine) => this.check(due.slice(at, at + ASKED_AT_ONCE), engine))
+      // What is evicted came before.
+      for (const outpoint of spool.evictions()) {
+        await recordEviction(store, outpoint)
+        spool.forgetEviction(outpoint)
+      }
+    } catch (error) {
+      if (!this.isClosed) this.report(error)
+    }
+  }
+
+  private async withEngine(work: (engine: EngineTables | undefined) => Promise<void>): Promise<void> {
+    const engine = await this.options.openEngine?.()
+    try {
+      await work(engine)
+    } finally {
+      await engine?.close()
+    }
+  }
+
+  /** Once after each start: the engine may have been killed before it called its hooks. */
+  private async catchUp(engine: EngineTables | undefined): Promise<void> {
+    if (this.hasCaughtUp) return
+    if (engine !== undefined)
+      for (const topic of Object.values(TOPICS))
+        for await (const beef of missed({ engine, topic, index: this.store })) {
+          if (this.isClosed) return
+          await this.verified(beef)
+        }
+    this.hasCaughtUp = true
+  }
+
+  /** Records those of some submissions that are verified by now. */
+  private async check(txids: readonly string[], engine: EngineTables | undefined): Promise<void> {
+    const known = await engine?.applied(txids, APPLIED_TO)
+    for (const txid of txids) {
+      if (this.isClosed) return
+      const submission = this.spool?.get(txid)
+      if (submission === undefined) this.waiting.delete(txid)
+      else if (await this.isRecorded(submission, { engine, isApplied: known?.has(txid) })) this.forget(txid)
+      else this.postpone(submission)
+    }
+  }
+
+  /** @param about.isApplied Whether the engine has verified it, and taken it; undefined if it cannot be asked. */
+  private async isRecorded(
+    { txid, seen, verified }: Submission,
+    { engine, isApplied }: { engine: EngineTables | undefined; isApplied: boolean | undefined },
+  ): Promise<boolean> {
+    const contents = seen && readBeef(seen)
+    try {
+      const trusted = verified ?? (isApplied ? await engine?.beefOf(txid) : undefined)
+      if (trusted !== undefined) await this.record(completed(readBeef(trusted), contents))
+      else if (isApplied && contents !== undefined) await this.record(unproven(contents))
+      else if (isApplied === undefined && seen !== undefined) {
+        const isDue = monotonic() >= (this.waiting.get(txid)?.verifyFrom ?? 0)
+        if (!isDue || !(await this.isValid(seen, txid))) return false
+        await this.record(readBeef(seen))
+      } else return false
+      return true
+    } catch (error) {
+      this.report(error)
+      return false
+    }
+  }
+
+  /** Verifies a submission as an engine does: its scripts, and the proofs behind it. */
+  private async isValid(beef: Uint8Array, txid: string): Promise<boolean> {
+    const { chainTracker } = this.options
+    return (
+      chainTracker !== undefined && (await Transaction.fromBEEF(Array.from(beef), txid).verify(chainTracker))
+    )
+  }
+
+  private postpone({ txid, verified }: Submission): void {
+    const wait = this.waiting.get(txid)
+    if (wait === undefined) return
+    wait.checks++
+    if (wait.checks >= MOST_CHECKS && verified === undefined) this.forget(txid)
+    else wait.due = monotonic() + Math.min(WAIT.first * 2 ** wait.checks, WAIT.longest)
+  }
+
+  private report(error: unknown): void {
+    const text = messageOf(error)
+    if (this.options.onFailure !== undefined) this.options.onFailure(error)
+    else if (text !== this.reported) process.stderr.write(`minetree: ${text}\n`)
+    this.reported = text
+  }
+}
+
+/** The log, and the index with its copy of the log. */
+class HostFiles {
+  private writer: SharedWriter | undefined
+  private reader: Reader | undefined
+  private closing: Promise<void> | undefined
+
+  constructor(
+    private readonly folder: string,
+    private readonly shared: SharedLog,
+  ) {}
+
+  /** @throws What SQLite throws. */
+  open(): { store: HostStore; writer: SharedWriter } {
+    const { folder, shared } = this
+    const writer = SharedWriter.open({ folder, shared })
+    this.writer = writer
+    const reader = new Reader(storeFiles(folder), () => writer.commits.value)
+    this.reader = reader
+    return { store: new FactStore({ reader, writer }), writer }
+  }
+
+  close(): Promise<void> {
+    this.closing ??= (this.writer?.close() ?? Promise.resolve()).finally(() => this.reader?.close())
+    return this.closing
+  }
+}
+
+/** What is damaged is derived again, but for what the log does not have. */
+function clear(folder: string): void {
+  const { log, index } = storeFiles(folder)
+  for (const file of [log, index])
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
+}
+
+const indexes = new WeakMap<HostDatabase, HostedIndex>()
+
+/** The index over a host's database: one for all that the process configures over it. */
+export function hostedIndex(database: HostDatabase, options: HostOptions = {}): HostedIndex {
+  const known = indexes.get(database) ?? new HostedIndex(database, {})
+  indexes.set(database, known)
+  for (const [name, value] of Object.entries(options))
+    (known.options as Record<string, unknown>)[name] ??= value
+  return known
+}

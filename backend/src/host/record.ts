@@ -1,0 +1,62 @@
+import type { HostStore } from '../graph/host-store.js'
+import type { BeefContents } from '../graph/read-beef.js'
+import { graphRecords } from '../graph/records.js'
+import { isLooseMint } from '../graph/topic-rules.js'
+import { knownTransactions } from '../graph/transaction-records.js'
+import type { Deployment } from '../protocol/mint.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+
+/**
+ * Stores what a verified BEEF brings. What of it the topics admit, the store derives, now or when more is known.
+ *
+ * A mint that nodes disagree about is left out as long as it is not mined.
+ */
+export async function recordBeef(
+  store: Pick<HostStore, 'record'>,
+  beef: BeefContents,
+  deployment: Deployment | undefined,
+): Promise<void> {
+  const transactions = knownTransactions(beef)
+  if (deployment !== undefined && beef.proof(beef.subject.txid) === undefined) {
+    const unproven = transactions.filter(({ proof }) => proof === undefined)
+    const isLoose = ({ txid }: { txid: string }): boolean => {
+      const transaction = beef.transaction(txid)
+      return transaction !== undefined && isLooseMint(transaction, deployment)
+    }
+    if (unproven.some(isLoose)) return
+  }
+  await store.record(graphRecords({ transactions }))
+}
+
+/**
+ * A verified BEEF with what another one of the same subject has beside it, but for its proofs: the engine passes on a new BEEF, which
+ * ends at the first proof, and the values of what a proven transaction spends place its ordinals. Whatever is behind a transaction is
+ * named by its hash; of proofs that nobody has verified, nothing follows.
+ */
+export function completed(verified: BeefContents, seen: BeefContents | undefined): BeefContents {
+  if (seen === undefined || seen.subject.txid !== verified.subject.txid) return verified
+  return {
+    ...verified,
+    transaction: (txid) => verified.transaction(txid) ?? seen.transaction(txid),
+    txids: [...new Set([...seen.txids, ...verified.txids])],
+  }
+}
+
+/** A BEEF without its proofs. */
+export function unproven(beef: BeefContents): BeefContents {
+  return { ...beef, proof: () => undefined }
+}
+
+/**
+ * Records that an engine evicts an output. If its transaction has a proof, the output is blocked. Otherwise the network has
+ * rejected the transaction, as far as the engine knows (from 2.6 on, callbacks of ARC evict): a proof or a sighting brings it
+ * back.
+ */
+export async function recordEviction(
+  store: Pick<HostStore, 'evict' | 'sightings' | 'transactions'>,
+  outpoint: Outpoint,
+): Promise<void> {
+  const { txid } = outpoint
+  if ((await store.transactions.heightOf(txid)) !== undefined) await store.evict(outpoint)
+  else await store.sightings.record([{ txid, status: 'rejected' }])
+}

@@ -1,0 +1,103 @@
+import { join } from 'node:path'
+import { Sql } from '../facts/connection.js'
+import type { Outpoint } from '../protocol/outpoint.js'
+
+/** A submission that topic managers have seen. */
+export interface Submission {
+  txid: string
+  /** As it came: nobody has verified it. */
+  seen: Uint8Array | undefined
+  /** As the engine passed it on, which had verified it: it is to be recorded. */
+  verified: Uint8Array | undefined
+}
+
+const SCHEMA = `
+pragma journal_mode = wal; pragma synchronous = normal; pragma busy_timeout = 5000;
+create table if not exists submission (place integer primary key, txid text not null unique, seen blob, verified blob);
+create table if not exists eviction (txid text not null, vout integer not null, primary key (txid, vout)) without rowid;`
+
+/** How many bytes of submissions are kept, about. */
+const MAX_BYTES = 256 * 1024 * 1024
+
+/**
+ * What a host has seen and the log does not have yet, in a file of its own: it outlives the process, and does not need the database.
+ * Over the limit, what nobody has verified goes first, oldest first.
+ */
+export class Spool {
+  private readonly sql: Sql
+  private bytes: number
+
+  constructor(
+    folder: string,
+    private readonly maxBytes = MAX_BYTES,
+  ) {
+    this.sql = new Sql(join(folder, 'spool.db'))
+    this.sql.exec(SCHEMA)
+    this.bytes = Number(this.sql.get(TOTAL)?.bytes ?? 0)
+  }
+
+  /** Keeps a submission as it came. The longest one stays: each transaction in it is named by a hash. */
+  see(txid: string, beef: Uint8Array): void {
+    this.put('seen', txid, beef)
+  }
+
+  /** Keeps what the engine has verified until it is recorded. */
+  verify(txid: string, beef: Uint8Array): void {
+    this.put('verified', txid, beef)
+  }
+
+  get(txid: string): Submission | undefined {
+    const row = this.sql.get('select seen, verified from submission where txid = ?', txid)
+    return row && { txid, seen: row.seen ?? undefined, verified: row.verified ?? undefined }
+  }
+
+  /** All of them, oldest first. */
+  txids(): string[] {
+    return this.sql.all('select txid from submission order by place').map(({ txid }) => txid)
+  }
+
+  delete(txid: string): void {
+    const row = this.sql.get(`select ${LENGTH} as length from submission where txid = ?`, txid)
+    if (row === undefined) return
+    this.sql.run('delete from submission where txid = ?', txid)
+    this.bytes -= row.length
+  }
+
+  evict({ txid, vout }: Outpoint): void {
+    this.sql.run('insert into eviction values (?, ?) on conflict do nothing', txid, vout)
+  }
+
+  evictions(): Outpoint[] {
+    return this.sql.all('select txid, vout from eviction').map(({ txid, vout }) => ({ txid, vout }))
+  }
+
+  forgetEviction({ txid, vout }: Outpoint): void {
+    this.sql.run('delete from eviction where txid = ? and vout = ?', txid, vout)
+  }
+
+  close(): void {
+    this.sql.close()
+  }
+
+  private put(column: 'seen' | 'verified', txid: string, beef: Uint8Array): void {
+    const known = this.sql.get(
+      `select ${LENGTH} as total, ifnull(length(${column}), 0) as own from submission where txid = ?`,
+      txid,
+    )
+    if (known !== undefined && known.own >= beef.length) return
+    this.sql.run(
+      `insert into submission (txid, ${column}) values (?, ?) on conflict (txid) do update set ${column} = excluded.${column}`,
+      ...[txid, beef],
+    )
+    this.bytes += beef.length - (known?.own ?? 0)
+    while (this.bytes > this.maxBytes) {
+      const oldest = this.sql.get(OLDEST, txid)
+      if (oldest === undefined) break
+      this.delete(oldest.txid)
+    }
+  }
+}
+
+const LENGTH = 'ifnull(length(seen), 0) + ifnull(length(verified), 0)'
+const TOTAL = `select sum(${LENGTH}) as bytes from submission`
+const OLDEST = 'select txid from submission where verified is null and txid <> ? order by place limit 1'

@@ -1,0 +1,382 @@
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { Spool } from '../../../backend/src/host/spool.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { HostedDatabase, HostedProcess } from '../../support/plugin/hosted.js'
+import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
+import { eventually, loopTurns, until } from '../../support/server/waiting.js'
+
+// How the index of a host follows its engine, whichever hook that calls, and when.
+
+/** Code, which has no place in the pushes that unlock a node. */
+const OP_NOP = 0x61
+
+const databases: HostedDatabase[] = []
+const processes: HostedProcess[] = []
+let folder = ''
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'host-'))
+  process.env.INDEX_DIR = join(folder, 'index')
+})
+afterEach(async () => {
+  for (const each of processes.splice(0)) await each.end()
+  for (const each of databases.splice(0)) await each.close()
+})
+
+async function openDatabase(options = {}): Promise<HostedDatabase> {
+  const database = await HostedDatabase.open(folder, options)
+  databases.push(database)
+  return database
+}
+
+function start(
+  database: HostedDatabase,
+  chain: FakeChain,
+  options: Partial<ConstructorParameters<typeof HostedProcess>[1]> = {},
+): HostedProcess {
+  const started = new HostedProcess(database, { deployment: chain.deployment, ...options })
+  processes.push(started)
+  return started
+}
+
+async function end(process: HostedProcess): Promise<void> {
+  processes.splice(processes.indexOf(process), 1)
+  await process.end()
+}
+
+const factsIn = (database: HostedDatabase): Promise<number> =>
+  database.count('select count(*) from minetree_log where kind = 1')
+
+/** A transaction that burns an ordinal: its satoshi goes into a larger output, with the rest of a coin. */
+function burning(chain: FakeChain, transaction: FakeTransaction, vout: number): FakeTransaction {
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: OPEN_LOCK }] })
+  const inputs = [
+    { transaction, vout },
+    { transaction: coin, vout: 0 },
+  ]
+  return chain.spend({ inputs, outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
+}
+
+/** A name, and a transaction that burns it right behind. */
+function burntName(chain: FakeChain) {
+  const mint = chain.mint('a', { ownerLock: OPEN_LOCK })
+  const burn = burning(chain, mint, 2)
+  const unproven = [mint]
+  return {
+    ...{ mint, burn, minted: beefOf(mint, { with: [chain.genesis], proven: false }) },
+    burnt: beefOf(burn, { proven: false, with: [chain.genesis, mint], unproven }),
+  }
+}
+
+describe('a burn for which the engine calls no hook', () => {
+  test('counts once the engine has applied it', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const host = start(database, chain)
+    const { mint, minted, burn, burnt } = burntName(chain)
+    await host.submit(minted)
+    expect(await host.found('names', { name: 'a' })).toEqual([mint.outpoint(2)])
+    await host.ask(burnt)
+    await database.apply(burn.txid)
+    await until(async () => (await host.found('names', { name: 'a' })).length === 0, 'it is burnt')
+  })
+
+  test('counts after the process was killed before any hook, and nothing was sent again', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const host = start(database, chain)
+    const { mint, minted, burn, burnt } = burntName(chain)
+    await host.ask(minted)
+    await host.ask(burnt)
+    await end(host)
+    for (const each of [mint, burn]) await database.apply(each.txid)
+    const again = start(database, chain)
+    await until(async () => (await again.found('names', { node: 'a' })).length === 1, 'the mint is there')
+    await until(async () => (await again.found('names', { name: 'a' })).length === 0, 'it is burnt')
+  })
+})
+
+test('what the engine refuses is no fact, also after a restart', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const host = start(database, chain)
+  const refused = chain.inscribe({ contentType: 'text/plain', body: utf8('refused') })
+  const taken = chain.inscribe({ contentType: 'text/plain', body: utf8('taken') })
+  for (const each of [refused, taken]) await host.ask(beefOf(each))
+  await end(host)
+  const again = start(database, chain)
+  await database.apply(taken.txid)
+  await again.found('ordinals', { outpoint: taken.outpoint(0) })
+  await until(async () => (await factsIn(database)) === 1, 'the one is a fact')
+  expect(await again.found('ordinals', { outpoint: refused.outpoint(0) })).toEqual([])
+  expect(await again.found('ordinals', { outpoint: taken.outpoint(0) })).toEqual([taken.outpoint(0)])
+})
+
+test('a proof that only topic managers have seen is none', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const host = start(database, chain)
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('forged') })
+  await host.ask(beefOf(note))
+  await host.hook(beefOf(note, { proven: false }))
+  expect(await host.found('ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
+  expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(0)
+  await host.hook(beefOf(note))
+  expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(1)
+})
+
+test('a dry run leaves nothing', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const host = start(database, chain)
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('dry') })
+  await host.found('names', { node: '' })
+  await host.ask(beefOf(note), { dryRun: true })
+  expect(spooledIn(folder)).toEqual([])
+  await host.ask(beefOf(note))
+  expect(spooledIn(folder)).toEqual([note.txid])
+})
+
+/** What the processes of a host have seen, and not recorded. */
+function spooledIn(place: string): string[] {
+  return readdirSync(join(place, 'index')).flatMap((name) => {
+    const spool = new Spool(join(place, 'index', name))
+    try {
+      return spool.txids()
+    } finally {
+      spool.close()
+    }
+  })
+}
+
+test('a mint that nodes disagree about is neither kept nor stored until it is mined', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const host = start(database, chain)
+  const loose = chain.mint('a', { unlockingScript: (script) => concatBytes(script, Uint8Array.of(OP_NOP)) })
+  const beef = (proven: boolean): Uint8Array => beefOf(loose, { proven, with: [chain.genesis] })
+  expect(await host.ask(beef(false))).toEqual([[], []])
+  await host.hook(beef(false))
+  expect(await factsIn(database)).toBe(0)
+  expect(await host.ask(beef(true))).toEqual([[0, 1, 2], expect.arrayContaining([2])])
+  await host.hook(beef(true))
+  expect(await host.found('names', { name: 'a' })).toEqual([loose.outpoint(2)])
+})
+
+test('a name that pays for the mint of another ends there, and the other one begins', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const host = start(database, chain)
+  const a = chain.mint('a')
+  const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 5, lockingScript: OPEN_LOCK }] })
+  // Node, plain coin, name: by the arithmetic of ordinals the name would go into output 2.
+  const funding = [
+    { transaction: coin, vout: 0 },
+    { transaction: a, vout: 2 },
+  ]
+  const b = chain.mint('b', { funding })
+  for (const beef of [beefOf(chain.genesis), beefOf(a), beefOf(b, { with: [coin] })]) await host.submit(beef)
+  expect(await host.found('names', { name: 'b' })).toEqual([b.outpoint(2)])
+  expect(await host.found('names', { name: 'a' })).toEqual([])
+})
+
+/** Names, an inscription that moves on, and one that is burnt. */
+function scenario(chain: FakeChain): Uint8Array[] {
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('is burnt'), lock: OPEN_LOCK })
+  const burn = burning(chain, note, 0)
+  const moved = chain.inscribe({ contentType: 'text/plain', body: utf8('moves'), lock: OPEN_LOCK })
+  const inputs = [{ transaction: moved, vout: 0 }]
+  const move = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+  return [
+    ...[chain.genesis, ...chain.mintAll('ab'), note].map((each) => beefOf(each)),
+    ...[beefOf(burn, { with: [note] }), beefOf(moved), beefOf(move, { with: [moved] })],
+  ]
+}
+
+test('whatever statement the database refuses, all that hooks brought is there later', async () => {
+  let isDone = false
+  for (let failing = 1; !isDone; failing += 3) {
+    const chain = new FakeChain()
+    const place = join(folder, String(failing))
+    mkdirSync(place)
+    const database = await HostedDatabase.open(place)
+    let inserts = 0
+    let hasFailed = false
+    database.watch = (sql) => {
+      if (!sql.startsWith('insert into minetree_log ') || ++inserts !== failing) return
+      hasFailed = true
+      throw new Error('the database is away')
+    }
+    const host = new HostedProcess(database, { deployment: chain.deployment })
+    try {
+      for (const beef of scenario(chain)) await host.submit(beef)
+      isDone = !hasFailed
+      await until(async () => (await factsIn(database)) === 7, 'all are facts')
+      expect(await host.found('names', { prefix: '' })).toHaveLength(2)
+      expect(await host.found('names', { node: 'ab' })).toHaveLength(1)
+    } finally {
+      await host.end()
+      await database.close()
+    }
+  }
+})
+
+test('what hooks brought while the database was away is there after a restart', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const host = start(database, chain)
+  await host.found('names', { node: '' })
+  database.watch = () => {
+    throw new Error('the database is away')
+  }
+  const beefs = scenario(chain)
+  for (const beef of beefs) await host.submit(beef)
+  const ab = readBeef(beefs[2] ?? new Uint8Array()).subject
+  await host.names.outputEvicted(ab.txid, 1)
+  expect(host.failures.length).toBeGreaterThan(0)
+  await end(host)
+  database.watch = () => {}
+  expect(await factsIn(database)).toBe(0)
+  const again = start(database, chain)
+  await again.found('names', { prefix: '' })
+  await until(async () => (await factsIn(database)) === 7, 'all are facts')
+  await eventually(() => expect(again.found('names', { node: 'ab' })).rejects.toThrow('has blocked'))
+})
+
+test('a submission that cannot be read keeps no other from being recorded', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const host = start(database, chain)
+  await host.found('names', { node: '' })
+  await end(host)
+  const [name = ''] = readdirSync(join(folder, 'index'))
+  const spool = new Spool(join(folder, 'index', name))
+  spool.verify('00'.repeat(32), utf8('no BEEF'))
+  const note = chain.inscribe({ contentType: 'text/plain', body: utf8('readable') })
+  spool.verify(note.txid, beefOf(note))
+  spool.close()
+  const again = start(database, chain)
+  await again.found('names', { node: '' })
+  await until(async () => (await factsIn(database)) === 1, 'the other is a fact')
+  expect(again.failures).toContainEqual(expect.objectContaining({ code: 'BAD_BEEF' }))
+})
+
+describe('where the storage of the engine cannot be read', () => {
+  const scripts = { isValidRootForHeight: async () => true, currentHeight: async () => 1000 }
+
+  async function afterRestart(
+    isInChain: boolean,
+    make: (chain: FakeChain) => Uint8Array,
+  ): Promise<{ database: HostedDatabase; host: HostedProcess }> {
+    const chain = new FakeChain()
+    const database = await openDatabase({ isKnown: false })
+    const host = start(database, chain)
+    await host.ask(make(chain))
+    await end(host)
+    const chainTracker = { ...scripts, isValidRootForHeight: async () => isInChain }
+    const again = start(database, chain, { chainTracker: chainTracker as never })
+    await again.found('names', { node: '' })
+    return { database, host: again }
+  }
+
+  test('what was not confirmed before a restart is verified', async () => {
+    const { database } = await afterRestart(true, (chain) => beefOf(chain.genesis))
+    await until(async () => (await factsIn(database)) === 1, 'it is a fact')
+    expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(1)
+  })
+
+  test('a proof that the chain does not have makes no fact', async () => {
+    const { database, host } = await afterRestart(false, (chain) => beefOf(chain.genesis))
+    const chain = new FakeChain()
+    const note = chain.inscribe({ contentType: 'text/plain', body: utf8('verified') })
+    await host.hook(beefOf(note))
+    await loopTurns()
+    expect(await factsIn(database)).toBe(1)
+  })
+})
+
+describe('what an engine stored before it was killed', () => {
+  test('is caught up with, a transaction at a time, whatever the order', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const { genesis } = chain
+    const [a, ab] = [chain.mint('a'), chain.mint('ab')]
+    for (const each of [genesis, a, ab]) await database.keep(each.txid, beefOf(each))
+    await database.admit(ab.txid, { vout: 1, topic: 'tm_opns' })
+    await database.admit(ab.txid, { vout: 2 })
+    await database.admit(genesis.txid, {})
+    await database.admit(a.txid, { topic: 'tm_others' })
+    const host = start(database, chain)
+    expect(await host.found('names', { name: 'ab' })).toEqual([])
+    await until(async () => (await host.found('names', { node: '' })).length === 1, 'the genesis is there')
+    await end(host)
+    await database.admit(a.txid, { vout: 2 })
+    const again = start(database, chain)
+    await until(async () => (await again.found('names', { name: 'ab' })).length === 1, 'all is there')
+  })
+
+  test('in many pages, and an id that became visible late', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const { genesis } = chain
+    const [a, b] = [chain.mint('a'), chain.mint('b')]
+    for (const each of [genesis, a, b]) await database.keep(each.txid, beefOf(each))
+    await database.run(
+      `with recursive n(id) as (select 10 union all select id + 1 from n where id < 2500)
+       insert into outputs (id, txid, outputIndex, topic) select id, '${'ab'.repeat(32)}', id, 'tm_names' from n`,
+    )
+    await database.admit(genesis.txid, { id: 2501 })
+    const host = start(database, chain)
+    await until(async () => (await host.found('names', { node: '' })).length === 1, 'the genesis is there')
+    await end(host)
+    await database.run('delete from outputs where id = 2400')
+    await database.admit(a.txid, { id: 2400 })
+    await database.admit(b.txid, { id: 1 })
+    const again = start(database, chain)
+    await until(async () => (await again.found('names', { node: 'a' })).length === 1, 'it is there')
+    expect(await again.found('names', { node: 'b' })).toEqual([])
+  })
+})
+
+describe('the folder of the index', () => {
+  test('two processes share one, and see what the other writes', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const hosts = [start(database, chain), start(database, chain)]
+    for (const each of hosts) await each.found('names', { node: '' })
+    expect(readdirSync(join(folder, 'index'))).toHaveLength(2)
+    const [one, other] = hosts as [HostedProcess, HostedProcess]
+    await one.submit(beefOf(chain.genesis))
+    await until(async () => (await other.found('names', { node: '' })).length === 1, 'it is there')
+    await other.submit(beefOf(chain.mint('a')))
+    await until(async () => (await one.found('names', { name: 'a' })).length === 1, 'it is there, too')
+  })
+
+  test('if it cannot be used, one line says so, and nothing of an answer is lost', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    writeFileSync(join(folder, 'file'), '')
+    process.env.INDEX_DIR = join(folder, 'file')
+    const host = start(database, chain)
+    await expect(host.found('names', { node: '' })).rejects.toThrow('set INDEX_DIR')
+    expect(await host.ask(beefOf(chain.genesis))).toEqual([[0], [0]])
+    expect(existsSync(join(folder, 'index'))).toBe(false)
+  })
+})
+
+test('a database user who may not create tables is told which grant is missing', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  database.watch = (sql) => {
+    if (!sql.startsWith('create table')) return
+    const message = "CREATE command denied to user 'host'@'%' for table `overlay`.`minetree_log`"
+    throw Object.assign(new Error(message), { code: 'ER_TABLEACCESS_DENIED_ERROR' })
+  }
+  const host = start(database, chain)
+  await expect(host.found('names', { node: '' })).rejects.toThrow(
+    'the database user may not CREATE: grant it SELECT, INSERT, UPDATE, DELETE and CREATE on that database',
+  )
+})

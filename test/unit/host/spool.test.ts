@@ -1,0 +1,49 @@
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Spool } from '../../../backend/src/host/spool.js'
+
+const spools: Spool[] = []
+afterEach(() => {
+  for (const spool of spools.splice(0)) spool.close()
+})
+
+function opened(folder: string, maxBytes?: number): Spool {
+  const spool = new Spool(folder, maxBytes)
+  spools.push(spool)
+  return spool
+}
+
+const bytes = (count: number): Uint8Array => new Uint8Array(count)
+
+test('what was seen and what was verified is there until it is deleted, after a restart too', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spool-'))
+  const spool = opened(folder)
+  spool.see('a', bytes(3))
+  spool.see('a', bytes(2))
+  spool.verify('b', bytes(1))
+  spool.verify('a', bytes(4))
+  spool.evict({ txid: 'c', vout: 1 })
+  spool.evict({ txid: 'c', vout: 1 })
+  const again = opened(folder)
+  expect(again.txids()).toEqual(['a', 'b'])
+  const submission = again.get('a')
+  expect([submission?.seen?.length, submission?.verified?.length]).toEqual([3, 4])
+  expect(again.get('b')?.seen).toBeUndefined()
+  expect(again.evictions()).toEqual([{ txid: 'c', vout: 1 }])
+  again.delete('a')
+  again.forgetEviction({ txid: 'c', vout: 1 })
+  expect([spool.txids(), spool.evictions()]).toEqual([['b'], []])
+})
+
+test('over the limit, what nobody has verified goes first, oldest first', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'spool-'))
+  const spool = opened(folder, 100)
+  spool.verify('first', bytes(30))
+  for (const txid of ['second', 'third']) spool.see(txid, bytes(30))
+  spool.see('fourth', bytes(40))
+  expect(spool.txids()).toEqual(['first', 'third', 'fourth'])
+  const again = opened(folder, 100)
+  again.see('fifth', bytes(70))
+  expect(again.txids()).toEqual(['first', 'fifth'])
+})
