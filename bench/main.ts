@@ -22,6 +22,7 @@ import { reorg } from './reorg.js'
 import { resolving } from './resolving.js'
 import { search } from './search.js'
 import { segments } from './segments.js'
+import { shared } from './shared.js'
 import { start } from './start.js'
 import { storedBytes } from './stored-bytes.js'
 import { stores } from './stores.js'
@@ -53,6 +54,7 @@ const benches = {
   sync,
   stores,
   processes,
+  shared,
   follow,
   costs,
   conflicts,

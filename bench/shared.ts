@@ -1,0 +1,296 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { loadavg } from 'node:os'
+import { join } from 'node:path'
+import { MongoClient } from 'mongodb'
+import { createPool } from 'mysql2/promise'
+import { Sql } from '../backend/src/facts/connection.js'
+import type { WriterPlace } from '../src/server/store/open-writer.js'
+import { MISSING_FOR_MARIADB } from '../test/support/services/mariadb.js'
+import { MISSING_FOR_MONGO } from '../test/support/services/mongo.js'
+import { withMariadb, withMongo } from './databases.js'
+import { MixedNetwork } from './facts-network.js'
+import type { Kind, Order, Setup, Written } from './shared-gateway.js'
+import { sizesOf } from './stored-bytes.js'
+import { median, type Spent, timed, withFolder } from './support.js'
+
+/** The network of the part `start`. `BENCH_NETWORK` names a folder that keeps it for the next run. */
+const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
+/** How many write at once, to one gateway or to all together. */
+const CLIENTS = 32
+const GATEWAYS = 3
+const ROUNDS = 4
+/** Transactions come in sets, each of mints below so many nodes for each of 26 letters, and as many inscriptions. */
+const PER_LETTER = 8
+const SET = 26 * PER_LETTER
+/** Two sets for each round, and the last one. */
+const LAG_SET = 2 * ROUNDS
+/** How many transactions of a set are written one after another. */
+const ALONE = 40
+const LAGS = 40
+const BARE = 100
+const BARE_BYTES = 20_000
+
+/** A log in a folder, or one that gateways share. */
+interface Log {
+  name: string
+  about: string
+  /** Where it is; nothing for one in the folder of a gateway. */
+  shared?: WriterPlace['shared']
+  /** Inserts bytes, durably. */
+  insert(bytes: Uint8Array): unknown
+  close(): unknown
+}
+
+const PARTS = { writes, start }
+
+/**
+ * Gateways over a log that they share, each in a process of its own: what they store a second, alone and together, against bare
+ * inserts into the same database; how long it takes until one finds what another has written; how long one takes to start that has
+ * nothing yet.
+ */
+export async function* shared(wanted: readonly string[] = []): AsyncGenerator<string> {
+  yield `load average before: ${loadavg()[0]?.toFixed(1)}`
+  const parts = Object.entries(PARTS).filter(([part]) => wanted.length === 0 || wanted.includes(part))
+  for (const [, run] of parts) yield* run()
+}
+
+async function* writes(): AsyncGenerator<string> {
+  yield* onEach(async function* (log, folder) {
+    const inserts: number[] = []
+    for (let count = 0; count < BARE; count++)
+      inserts.push(await timed(() => log.insert(Buffer.alloc(BARE_BYTES, count))))
+    const bare = 1000 / median(inserts)
+    yield `${log.name} (${log.about}): ${bare.toFixed(0)} bare inserts of ${BARE_BYTES} bytes a second, one after another`
+    const gateways: Gateway[] = []
+    try {
+      while (gateways.length < (log.shared === undefined ? 1 : GATEWAYS))
+        gateways.push(await Gateway.start(log, { folder, isFirst: gateways.length === 0 }))
+      yield* ratesOf(gateways, bare)
+      yield* lagOf(gateways)
+    } finally {
+      for (const gateway of gateways) await gateway.end()
+    }
+  })
+}
+
+async function* ratesOf(gateways: Gateway[], bare: number): AsyncGenerator<string> {
+  const [first] = gateways as [Gateway]
+  for (const kind of ['mint', 'inscription'] as const) {
+    const [alone, many, together]: Written[][][] = [[], [], []]
+    for (let round = 0; round < ROUNDS; round++) {
+      const [set, other] = [2 * round, 2 * round + 1]
+      alone?.push([await first.write({ kind, set, write: numbers(0, ALONE), clients: 1 })])
+      many?.push([await first.write({ kind, set, write: numbers(ALONE, SET), clients: CLIENTS })])
+      if (gateways.length === 1) continue
+      const clients = Math.ceil(CLIENTS / gateways.length)
+      const share = (at: number): number[] =>
+        numbers(0, SET).filter((index) => index % gateways.length === at)
+      const writing = gateways.map((each, at) => each.write({ kind, set: other, write: share(at), clients }))
+      together?.push(await Promise.all(writing))
+    }
+    yield `  ${kind}s, one after another: ${told(alone ?? [], bare)}`
+    yield `  ${kind}s, ${CLIENTS} at once: ${told(many ?? [], bare)}`
+    if (gateways.length > 1)
+      yield `  ${kind}s, ${CLIENTS} at once to ${gateways.length} gateways: ${told(together ?? [], bare)}`
+  }
+}
+
+/** Of rounds, in each of which some gateways wrote at once. */
+function told(rounds: Written[][], bare: number): string {
+  const rate = median(
+    rounds.map((round) => (1000 * countOf(round)) / Math.max(...round.map(({ wall }) => wall))),
+  )
+  const cpu = median(rounds.map((round) => sum(round.map((each) => each.cpu)) / countOf(round)))
+  const latencies = rounds.flat().flatMap((each) => each.latencies)
+  const [middle, slow] = [median(latencies), quantile(latencies, 0.99)]
+  return `${rate.toFixed(0)} a second (${(rate / bare).toFixed(2)} of bare inserts), ${cpu.toFixed(1)} ms of CPU each; answered in ${middle.toFixed(0)} ms (median), ${slow.toFixed(0)} (99 %)`
+}
+
+function countOf(round: Written[]): number {
+  return sum(round.map(({ latencies }) => latencies.length))
+}
+
+/** How long after a write was answered another gateway finds it. */
+async function* lagOf([one, other]: Gateway[]): AsyncGenerator<string> {
+  if (one === undefined || other === undefined) return
+  const place = { kind: 'inscription', set: LAG_SET } as const
+  const lags: number[] = []
+  for (const index of numbers(0, LAGS)) {
+    const seen = other.see({ ...place, see: index })
+    const { at } = await one.write({ ...place, write: [index], clients: 1 })
+    lags.push((await seen) - at)
+  }
+  yield `  from an answer until another gateway finds it: ${median(lags).toFixed(0)} ms (median), ${Math.max(...lags).toFixed(0)} (worst of ${LAGS})`
+}
+
+/** A gateway that has nothing yet, against one that has the log and derives the index of it again. */
+async function* start(): AsyncGenerator<string> {
+  const kept = process.env.BENCH_NETWORK
+  if (kept === undefined) yield* await withFolder(async (network) => await linesOf(startIn(network)))
+  else yield* startIn(kept)
+}
+
+async function* startIn(network: string): AsyncGenerator<string> {
+  if (!existsSync(join(network, 'network.bin'))) {
+    mkdirSync(network, { recursive: true })
+    new MixedNetwork(network, TRANSACTIONS).write()
+  }
+  yield* onEach(async function* (log, folder) {
+    const first = await Gateway.start(log, { folder, network })
+    const filled = await first.ask<Spent & { count: number }>({ fill: network })
+    await first.end()
+    const { count } = filled
+    const sizes = Object.entries(sizesOf(first.folder)).map(
+      ([file, size]) => `${file} ${(size / count / 1000).toFixed(2)} KB`,
+    )
+    yield `${log.name} (${log.about}): ${count} transactions, stored in ${(filled.wall / 1000).toFixed(0)} s; for each ${sizes.join(', ')}`
+    for (const file of readdirSync(first.folder))
+      if (file.startsWith('index-')) rmSync(join(first.folder, file))
+    const derived = await Gateway.start(log, { folder, network, at: first.folder })
+    await derived.end()
+    yield `  the index derived again of a log that is there: ${perTransaction(derived, count)}`
+    if (log.shared === undefined) return
+    const empty = await Gateway.start(log, { folder, network })
+    await empty.end()
+    yield `  started with nothing: ${perTransaction(empty, count)}, ${(empty.started.wall / derived.started.wall).toFixed(2)} times as long`
+  })
+}
+
+function perTransaction({ started: { wall, cpu } }: Gateway, count: number): string {
+  return `${(wall / 1000).toFixed(1)} s, ${(wall / count).toFixed(3)} ms a transaction (${(cpu / count).toFixed(3)} of CPU)`
+}
+
+/** A process with the writer and the index of a gateway. */
+class Gateway {
+  private constructor(
+    readonly folder: string,
+    private readonly child: ChildProcess,
+    /** What its start took, once its code was loaded. */
+    readonly started: Spent,
+  ) {}
+
+  /** @param options.at Its folder; by default, a new one. */
+  static async start(
+    { shared }: Log,
+    { folder: parent, at, ...setup }: { folder: string; at?: string; isFirst?: boolean; network?: string },
+  ): Promise<Gateway> {
+    const folder = at ?? mkdtempSync(join(parent, 'gateway-'))
+    const sets =
+      setup.network === undefined ? { perLetter: PER_LETTER, sets: LAG_SET + 1 } : { perLetter: 0, sets: 0 }
+    const setting: Setup = { folder, ...sets, ...setup, ...(shared && { shared }) }
+    const child = fork(new URL('./shared-gateway.js', import.meta.url), [JSON.stringify(setting)], {
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    })
+    const gateway = new Gateway(folder, child, await answerOf<Spent>(child))
+    return gateway
+  }
+
+  async ask<Answer>(order: Order): Promise<Answer> {
+    const answer = answerOf<Answer>(this.child)
+    this.child.send(order)
+    return await answer
+  }
+
+  write(order: { kind: Kind; set: number; write: number[]; clients: number }): Promise<Written> {
+    return this.ask(order)
+  }
+
+  see(order: { kind: Kind; set: number; see: number }): Promise<number> {
+    return this.ask(order)
+  }
+
+  async end(): Promise<void> {
+    const ended = once(this.child, 'exit')
+    this.child.disconnect()
+    await ended
+  }
+}
+
+async function answerOf<Answer>(child: ChildProcess): Promise<Answer> {
+  return await new Promise((resolve, reject) => {
+    const onExit = (code: number): void => reject(new Error(`a gateway of the bench ended with ${code}`))
+    child.once('exit', onExit)
+    child.once('message', (answer) => {
+      child.off('exit', onExit)
+      resolve(answer as Answer)
+    })
+  })
+}
+
+/** Runs with each kind of log that this machine has the database for, and a folder on the disk for gateways. */
+async function* onEach(run: (log: Log, folder: string) => AsyncGenerator<string>): AsyncGenerator<string> {
+  const each = async (log: Log): Promise<string[]> => {
+    try {
+      return await withFolder((folder) => linesOf(run(log, folder)))
+    } finally {
+      await log.close()
+    }
+  }
+  yield* await withFolder(async (folder) => each(bareSqlite(folder)))
+  if (MISSING_FOR_MARIADB.length > 0)
+    yield `MariaDB is left out: there is no ${MISSING_FOR_MARIADB.join(', no ')} here`
+  else
+    yield* withMariadb({ isDurable: true }, async function* ({ about, url }) {
+      yield* await each(await bareMysql(about, url))
+    })
+  const given = process.env.BENCH_MONGO
+  if (given !== undefined) yield* await each(await bareMongo('BENCH_MONGO', given))
+  else if (MISSING_FOR_MONGO.length > 0)
+    yield `MongoDB is left out: there is no ${MISSING_FOR_MONGO.join(', no ')} here`
+  else
+    yield* withMongo(async function* ({ about, url }) {
+      yield* await each(await bareMongo(about, url))
+    })
+}
+
+function bareSqlite(folder: string): Log {
+  const sql = new Sql(join(folder, 'bare.db'))
+  sql.exec('pragma journal_mode = wal; pragma synchronous = full; create table bare (bytes blob)')
+  return {
+    ...{ name: 'SQLite', about: 'in the folder of the gateway' },
+    insert: (bytes) => sql.run('insert into bare values (?)', bytes),
+    close: () => sql.close(),
+  }
+}
+
+async function bareMysql(about: string, url: string): Promise<Log> {
+  const pool = createPool({ uri: url, connectionLimit: 1 })
+  await pool.query('create table bare (id int auto_increment primary key, bytes mediumblob)')
+  return {
+    ...{ name: 'MariaDB', about: `${about}, innodb_flush_log_at_trx_commit = 1` },
+    shared: { knexUrl: url },
+    insert: (bytes) => pool.query('insert into bare (bytes) values (?)', [Buffer.from(bytes)]),
+    close: () => pool.end(),
+  }
+}
+
+async function bareMongo(about: string, url: string): Promise<Log> {
+  const client = await new MongoClient(url).connect()
+  const bare = client.db().collection('bare', { writeConcern: { w: 'majority', journal: true } })
+  return {
+    ...{ name: 'MongoDB', about },
+    shared: { mongoUrl: url },
+    insert: (bytes) => bare.insertOne({ bytes: Buffer.from(bytes) }),
+    close: () => client.close(),
+  }
+}
+
+function numbers(from: number, to: number): number[] {
+  return Array.from({ length: to - from }, (_, index) => from + index)
+}
+
+function sum(values: number[]): number {
+  return values.reduce((all, value) => all + value, 0)
+}
+
+function quantile(values: number[], share: number): number {
+  return values.sort((one, other) => one - other)[Math.floor(values.length * share)] ?? Number.NaN
+}
+
+async function linesOf(lines: AsyncGenerator<string>): Promise<string[]> {
+  const all: string[] = []
+  for await (const line of lines) all.push(line)
+  return all
+}
