@@ -15,7 +15,7 @@ import type { Kind, Order, Setup, Written } from './shared-gateway.js'
 import { sizesOf } from './stored-bytes.js'
 import { median, type Spent, timed, withFolder } from './support.js'
 
-/** The network of the part `start`. `BENCH_NETWORK` names a folder that keeps it for the next run. */
+/** The network of the part `from-zero`. `BENCH_NETWORK` names a folder that keeps it for the next run. */
 const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
 /** How many write at once, to one gateway or to all together. */
 const CLIENTS = 32
@@ -43,7 +43,7 @@ interface Log {
   close(): unknown
 }
 
-const PARTS = { writes, start }
+const PARTS = { writes, 'from-zero': fromZero }
 
 /**
  * Gateways over a log that they share, each in a process of its own: what they store a second, alone and together, against bare
@@ -126,13 +126,13 @@ async function* lagOf([one, other]: Gateway[]): AsyncGenerator<string> {
 }
 
 /** A gateway that has nothing yet, against one that has the log and derives the index of it again. */
-async function* start(): AsyncGenerator<string> {
+async function* fromZero(): AsyncGenerator<string> {
   const kept = process.env.BENCH_NETWORK
-  if (kept === undefined) yield* await withFolder(async (network) => await linesOf(startIn(network)))
-  else yield* startIn(kept)
+  if (kept === undefined) yield* await withFolder(async (network) => await linesOf(fromZeroIn(network)))
+  else yield* fromZeroIn(kept)
 }
 
-async function* startIn(network: string): AsyncGenerator<string> {
+async function* fromZeroIn(network: string): AsyncGenerator<string> {
   if (!existsSync(join(network, 'network.bin'))) {
     mkdirSync(network, { recursive: true })
     new MixedNetwork(network, TRANSACTIONS).write()

@@ -1,9 +1,8 @@
 import { BigNumber, Curve, OP as SDK_OP } from '@bsv/sdk'
 import { ascii, concatBytes, joinBytes, utf8 } from '../../backend/src/protocol/bytes.js'
 import { COVENANT_LIMITS } from '../../backend/src/protocol/covenant-limits.js'
-import type { CovenantVersion } from '../../backend/src/protocol/covenant-version.js'
 import { encodeEnvelope } from '../../backend/src/protocol/inscription.js'
-import { NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
+import { type CovenantVersion, NAME_CHARACTERS } from '../../backend/src/protocol/mine-node.js'
 import {
   encodeMinimalPush,
   encodePush,

@@ -134,8 +134,8 @@ export function createApp(options: AppOptions): App {
     else refuse(request, response, next)
   }
   const ahead: RequestHandler = (request, response, next) => {
-    if (METHODS.has(request.method)) answerStored(request, response, next)
-    else if (isAdmin(request.path)) next()
+    if (request.method === 'POST' || isAdmin(request.path)) next()
+    else if (METHODS.has(request.method)) answerStored(request, response, next)
     else refuse(request, response, next)
   }
   const admin = express

@@ -4,7 +4,7 @@ import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { ChainView } from '../explorer/index.js'
 import { attachGateway } from '../gateway/attach-gateway.js'
-import { ContentHosts, type HostedRequest } from '../gateway/hosts/content-hosts.js'
+import { ContentHosts } from '../gateway/hosts/content-hosts.js'
 import type { ErrorPage } from '../gateway/http/error-response.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
@@ -60,7 +60,7 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
   const transfers = new Transfers({ ...limits, clientOf: clientKey })
   const bodies = new RequestBodies({
     inflate: config.acceptCompressedBodies,
-    beginUpload: (request) => transfers.begin(request),
+    uploads: transfers,
   })
   const app = express()
     .disable('x-powered-by')
@@ -110,7 +110,6 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
         hostsOf,
       }),
     )
-  const read = (request: Request): HostedRequest | undefined => contentHosts.read(request)
-  const hosted = answer && { read, answer, errors }
+  const hosted = answer && { hosts: contentHosts, answer, errors }
   return { app, bodies, transfers, answerStored: responses.handler, hosted, render, errorPage, hostsOf }
 }

@@ -1,3 +1,4 @@
+import { type ChainPosition, lockIn, reasonAgainst } from '../protocol/block-rules.js'
 import { type Inscription, readInscription } from '../protocol/inscription.js'
 import { decodeMineNode } from '../protocol/mine-node.js'
 import { type Predecessor, placingInputs, predecessorsOf } from '../protocol/ordinal-flow.js'
@@ -9,7 +10,7 @@ import {
   type TransactionOutput,
   type TransactionView,
 } from '../protocol/transaction.js'
-import type { TransactionSource } from './graph-store.js'
+import type { TransactionSource, TransactionsReader } from './graph-store.js'
 import { encodeMap } from './map-coder.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import { sha256 as sha256Of } from './native-hash.js'
@@ -260,4 +261,37 @@ async function computeFlow(beef: BeefContents, store: TransactionSource | undefi
     inputValues.push(source && outputOf(source, vout)?.satoshis)
   }
   return flowOfValues(beef.subject, inputValues)
+}
+
+/**
+ * Why no block can hold an unproven transaction of a BEEF, though all its scripts may pass ({@link reasonAgainst}). Undefined
+ * if nothing is wrong. What a merkle path proves, the chain has judged. Computed once per BEEF: the host asks, and each of its
+ * topics.
+ */
+export const unsoundness = memoizeByObject((beef: BeefContents): string | undefined => {
+  for (const { txid, proof } of admittedTransactions(beef)) {
+    const transaction = proof === undefined ? beef.transaction(txid) : undefined
+    const reason = transaction && reasonAgainst(transaction)
+    if (reason !== undefined) return `${txid} ${reason}`
+  }
+  return undefined
+})
+
+/**
+ * The chain position from which a block can hold a transaction and its ancestors; undefined if one can already. What a merkle
+ * path of the BEEF or of the store proves, the chain has judged.
+ */
+export async function lockOf(
+  beef: BeefContents,
+  store: Pick<TransactionsReader, 'heightOf'>,
+): Promise<ChainPosition | undefined> {
+  const lock = { height: 0, time: 0 }
+  for (const { txid, proof } of transactionRecords(beef).transactions) {
+    const transaction = proof === undefined ? beef.transaction(txid) : undefined
+    const own = transaction && lockIn(transaction)
+    if (own === undefined || (await store.heightOf(txid)) !== undefined) continue
+    lock.height = Math.max(lock.height, own.height)
+    lock.time = Math.max(lock.time, own.time)
+  }
+  return lock.height === 0 && lock.time === 0 ? undefined : lock
 }

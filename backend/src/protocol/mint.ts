@@ -1,8 +1,8 @@
 import { concatBytes, equalBytes, readUtf8, utf8 } from './bytes.js'
 import type { CovenantLimits } from './covenant-limits.js'
-import { type CovenantVersion, versionOfCode } from './covenant-version.js'
 import { encodeEnvelope } from './inscription.js'
 import {
+  type CovenantVersion,
   claim,
   decodeMineNode,
   encodeMineNode,
@@ -11,6 +11,7 @@ import {
   MAX_NAME_LENGTH,
   type MineNode,
   UNCLAIMED,
+  versionOfCode,
 } from './mine-node.js'
 import { MintError } from './mint-error.js'
 import { mintPreimage, readMintUnlocking, readPreimageSpent } from './mint-unlocking.js'
@@ -26,7 +27,7 @@ import {
   type TransactionView,
 } from './transaction.js'
 
-export { COVENANT_VERSIONS, type CovenantVersion } from './covenant-version.js'
+export { COVENANT_VERSIONS, type CovenantVersion } from './mine-node.js'
 export { MintError, type MintErrorCode } from './mint-error.js'
 export {
   encodeMintUnlocking,

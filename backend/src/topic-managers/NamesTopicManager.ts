@@ -1,5 +1,4 @@
 import type { NodeInput, OnRefusal } from '../graph/admission-rules.js'
-import { unsoundness } from '../graph/block-rules.js'
 import {
   asksForInputs,
   hostRules,
@@ -20,7 +19,7 @@ import { type BeefContents, readBeef, seenBeefs } from '../graph/read-beef.js'
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { storedTransaction } from '../graph/stored-transaction.js'
 import { admittedNames } from '../graph/topic-rules.js'
-import { isNodeOutpoint } from '../graph/transaction-records.js'
+import { isNodeOutpoint, unsoundness } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
 import { possibleMintInputs } from '../protocol/mint-outputs.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'

@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache'
 import type { OnRefusal } from '../graph/admission-rules.js'
-import { unsoundness } from '../graph/block-rules.js'
 import {
   asksForInputs,
   hostRules,
@@ -27,7 +26,7 @@ import { type BeefContents, readBeef, type SeenBeefs, seenBeefs, syncedBeefs } f
 import { TOPIC_METADATA } from '../graph/service-metadata.js'
 import { decodeSyncHint, type SyncHint } from '../graph/sync-hint.js'
 import { isLooseMint } from '../graph/topic-rules.js'
-import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
+import { flowOf, holdsOrdinal, OUTPUTS_WITH_ORDINALS, unsoundness } from '../graph/transaction-records.js'
 import { encodeBeef } from '../graph/write-beef.js'
 import { BeefError } from '../protocol/beef.js'
 import { reversed, toHex } from '../protocol/bytes.js'

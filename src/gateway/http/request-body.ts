@@ -45,7 +45,7 @@ export interface RequestBodiesOptions {
   /** Whether gzip and deflate are accepted; by default, no compressed body is. */
   inflate?: boolean
   /** Bounds the memory of all bodies together; by default, each is only bounded by its own limit. */
-  beginUpload?: (request: Request) => Upload
+  uploads?: { begin(request: Request): Upload }
 }
 
 /** The most bodies that are inflated at once. Each takes a thread of Node's pool, which file reads need too. */
@@ -108,7 +108,7 @@ export class RequestBodies {
     request: Request,
     { limit, place }: { limit: number; place: Place | undefined },
   ): Promise<Buffer> {
-    const upload = this.options.beginUpload?.(request) ?? unbounded()
+    const upload = this.options.uploads?.begin(request) ?? unbounded()
     try {
       const coding = this.codingOf(request)
       if (Number(request.headers['content-length']) > limit) throw overLimit(limit)

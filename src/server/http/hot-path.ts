@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express'
-import type { HostedRequest } from '../../gateway/hosts/content-hosts.js'
+import type { ContentHosts } from '../../gateway/hosts/content-hosts.js'
 import type { HostHandler } from '../../gateway/hosts/host-content.js'
 import type { Transfers } from './transfers.js'
 
@@ -15,8 +15,7 @@ export interface App {
 
 /** Hosts that show content, which have none of the routes. */
 export interface HostedApp {
-  /** What a request on such a host is for; undefined if it is for the service. */
-  read(request: Request): HostedRequest | undefined
+  hosts: Pick<ContentHosts, 'read'>
   gate: RequestHandler
   answer: HostHandler
   errors: ErrorRequestHandler
@@ -34,7 +33,7 @@ export function aheadOfRoutes(
   {
     handlers: [gate, answer],
     errors,
-    hosted: hosts,
+    hosted,
     transfers,
   }: {
     handlers: [RequestHandler, RequestHandler]
@@ -45,8 +44,8 @@ export function aheadOfRoutes(
 ): App {
   const app = (request: IncomingMessage, response: ServerResponse): void => {
     const [asked, answered] = adopted(express, request, response)
-    const hosted = hosts?.read(asked)
-    const sendError = hosts !== undefined && hosted !== undefined ? hosts.errors : errors
+    const shown = hosted?.hosts.read(asked)
+    const sendError = hosted !== undefined && shown !== undefined ? hosted.errors : errors
     const fail = (error: unknown): void => void sendError(error, asked, answered, () => {})
     const ask = (handler: RequestHandler, next: () => void): void => {
       try {
@@ -58,13 +57,13 @@ export function aheadOfRoutes(
         fail(error)
       }
     }
-    if (hosts === undefined || hosted === undefined) {
+    if (hosted === undefined || shown === undefined) {
       ask(gate, () => ask(answer, () => express(asked, answered)))
       return
     }
     toOriginForm(asked)
-    answered.locals.host = hosted.host
-    ask(hosts.gate, () => hosts.answer(hosted, asked, answered, fail))
+    answered.locals.host = shown.host
+    ask(hosted.gate, () => hosted.answer(shown, asked, answered, fail))
   }
   return Object.assign(app, { express, ...(transfers && { transfers }) })
 }

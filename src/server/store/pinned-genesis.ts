@@ -3,10 +3,11 @@ import { pinnedGenesis, pinTree, treeDifference } from '../../../backend/src/gra
 import { storedTransaction } from '../../../backend/src/graph/stored-transaction.js'
 import {
   type CovenantVersion,
+  decodeMineNode,
   isOutdatedCode,
+  MineNodeError,
   versionOfCode,
-} from '../../../backend/src/protocol/covenant-version.js'
-import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
+} from '../../../backend/src/protocol/mine-node.js'
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'

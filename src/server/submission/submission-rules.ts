@@ -1,8 +1,11 @@
-import { unsoundness } from '../../../backend/src/graph/block-rules.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
-import { admittedTransactions, holdsOrdinal } from '../../../backend/src/graph/transaction-records.js'
+import {
+  admittedTransactions,
+  holdsOrdinal,
+  unsoundness,
+} from '../../../backend/src/graph/transaction-records.js'
 import { isInnerNode } from '../../../backend/src/protocol/block-rules.js'
 import { decodeMineNode, MineNodeError } from '../../../backend/src/protocol/mine-node.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'

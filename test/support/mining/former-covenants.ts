@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { fromHex, utf8 } from '../../../backend/src/protocol/bytes.js'
-import type { CovenantVersion } from '../../../backend/src/protocol/covenant-version.js'
+import type { CovenantVersion } from '../../../backend/src/protocol/mine-node.js'
 
 /** The code of a covenant that an earlier release wrote, and its terms. */
 export interface FormerCovenant {

@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto'
-import { unsoundness } from '../../../backend/src/graph/block-rules.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords, mergeRecords } from '../../../backend/src/graph/records.js'
 import {
@@ -10,6 +9,7 @@ import {
   ordinalsRecords,
   placingRecords,
   transactionRecords,
+  unsoundness,
 } from '../../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { ownerOf } from '../../support/graph/owner-of.js'

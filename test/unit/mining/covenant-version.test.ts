@@ -1,6 +1,5 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { isOutdatedCode, versionOfCode } from '../../../backend/src/protocol/covenant-version.js'
-import { decodeMineNode } from '../../../backend/src/protocol/mine-node.js'
+import { decodeMineNode, isOutdatedCode, versionOfCode } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { covenantCode } from '../../../src/mining/covenant.js'
 import { covenantChain, covenantMint, refusalByCheck } from '../../support/mining/covenant-mints.js'

@@ -294,13 +294,15 @@ describe('bodies that are being read', () => {
     const body = Buffer.alloc(8 * MiB).map((_, at) => at % 251)
     let held = 0
     const bodies = new RequestBodies({
-      beginUpload: () => ({
-        signal: new AbortController().signal,
-        hold: (bytes) => {
-          held += bytes
-        },
-        end() {},
-      }),
+      uploads: {
+        begin: () => ({
+          signal: new AbortController().signal,
+          hold: (bytes) => {
+            held += bytes
+          },
+          end() {},
+        }),
+      },
     })
     const app = express().post('/', bodies.raw({ limit: 8 * MiB }), ({ body: read }, response) => {
       response.json({ isSame: Buffer.compare(body, read) === 0 })
