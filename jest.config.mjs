@@ -1,4 +1,5 @@
-import { availableParallelism } from 'node:os'
+import { availableParallelism, tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 /** What `TEST_TIER` selects. The contract suite is run twice: `quick` on facts, `rest` on databases with tables. */
 const TIERS = {
@@ -11,6 +12,8 @@ const TIERS = {
 const namesFiles = process.argv.slice(2).some((argument) => /^(test|trials)\//.test(argument))
 const tier = namesFiles ? 'all' : (process.env.TEST_TIER ?? 'all')
 process.env.TEST_TIER = tier
+// Hosts of the plugin would keep their indexes in the working directory.
+process.env.INDEX_DIR ??= join(tmpdir(), `minetree-index-${process.pid}`)
 
 export default {
   testEnvironment: 'node',

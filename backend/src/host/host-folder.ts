@@ -1,7 +1,6 @@
-import { accessSync, constants, mkdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { Sql } from '../facts/connection.js'
+import { FolderInUseError, lockFile, makeFolder } from '../facts/folder.js'
 import { messageOf } from '../protocol/coded-error.js'
 
 /** A folder that no other process uses, until it is released. */
@@ -11,7 +10,6 @@ export interface HostFolder {
 }
 
 const NAME = 'minetree-index'
-const LOCK = 'minetree.lock'
 /** How many processes may share a folder. */
 const MOST_PROCESSES = 16
 
@@ -41,26 +39,11 @@ function takeIn(place: string, name: string): HostFolder {
   for (let n = 1; n <= MOST_PROCESSES; n++) {
     const path = join(place, `${name}-${n}`)
     makeFolder(path)
-    const release = lock(join(path, LOCK))
-    if (release !== undefined) return { path, release }
+    try {
+      return { path, release: lockFile(path) }
+    } catch (error) {
+      if (!(error instanceof FolderInUseError)) throw error
+    }
   }
   throw new Error(`${MOST_PROCESSES} processes use it already`)
-}
-
-/** @returns What ends the lock; undefined if another process has it. It ends with the process, however that ends. */
-function lock(file: string): (() => void) | undefined {
-  const sql = new Sql(file)
-  try {
-    sql.exec('pragma busy_timeout = 0; begin exclusive;')
-  } catch (error) {
-    sql.close()
-    if (/locked|busy/i.test(messageOf(error))) return undefined
-    throw error
-  }
-  return () => sql.close()
-}
-
-function makeFolder(path: string): void {
-  mkdirSync(path, { recursive: true })
-  accessSync(path, constants.R_OK | constants.W_OK | constants.X_OK)
 }

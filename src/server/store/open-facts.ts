@@ -43,7 +43,7 @@ export async function openFacts(
 ): Promise<Stores> {
   const shared = (knexUrl ?? mongoUrl) === undefined ? undefined : { knexUrl, mongoUrl }
   const folder = shared ? join(dataDir, GATEWAY) : dataDir
-  const unlock = writerPort === undefined ? await lockFolder(folder) : (): void => {}
+  const unlock = writerPort === undefined ? lockFolder(folder) : (): void => {}
   let started: StartedWriter | undefined
   let reader: Reader | undefined
   let index: FactIndex | undefined

@@ -1,6 +1,3 @@
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Knex } from 'knex'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
@@ -39,8 +36,6 @@ export interface HostOptions {
 /** A host with the plugin, wired as LARS wires it: topic managers without a store, services by their factories. */
 export async function startPluginHost(options: HostOptions): Promise<PluginHost> {
   const { deployment, engine, database, listens = false, configure = () => {} } = options
-  // As a container has it, but that others run beside it.
-  process.env.INDEX_DIR ??= mkdtempSync(join(tmpdir(), 'plugin-'))
   const host = new OverlayExpress(database.name, '11', 'overlay.test', 'secret')
   host.engineVersion = engine
   host.configurePort(0)

@@ -1,5 +1,6 @@
 import { existsSync, renameSync } from 'node:fs'
 import { Sql } from '../../../../backend/src/facts/connection.js'
+import { lockFile } from '../../../../backend/src/facts/folder.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
@@ -10,7 +11,6 @@ import { catchUp, isIndexOf, openIndex } from '../../../../backend/src/writer/ca
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
 import { BackupError } from '../backup/backup-tables.js'
-import { lockFile } from '../folder-lock.js'
 import { damageOf, lockStore, notOpened, readLog, removeIndex, requireLog } from './folder.js'
 
 export interface DeriveOptions {

@@ -66,7 +66,7 @@ export async function changeLog<Result>(
 /** Locks a store, as its service does. @throws StartError if another process has it open, or the folder cannot be used. */
 export async function lockStore(folder: string): Promise<() => void> {
   try {
-    return await lockFolder(folder)
+    return lockFolder(folder)
   } catch (error) {
     throw notOpened(folder, error)
   }
