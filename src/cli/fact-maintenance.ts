@@ -1,11 +1,14 @@
 import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Config } from '../server/config/config.js'
+import { isEmbedded } from '../server/config/place.js'
 import { buildIndex } from '../server/store/facts/build-index.js'
 import { checkFacts } from '../server/store/facts/check-facts.js'
 import { copyLog } from '../server/store/facts/copy-log.js'
+import { logPlaceOf, shownPlace } from '../server/store/facts/log-place.js'
 import { assertSetting, readSettings, writeSetting } from '../server/store/facts/log-settings.js'
 import { prune } from '../server/store/facts/prune.js'
 import { purge } from '../server/store/facts/purge.js'
+import { purgeShared } from '../server/store/facts/purge-shared.js'
 import { admissionOptions } from '../server/submission/admission-options.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
@@ -20,7 +23,7 @@ export async function runCopy({
   output,
   ...options
 }: FactCommand & { from: string; to: string }): Promise<void> {
-  const { to } = options
+  const to = shownPlace(logPlaceOf(options.to))
   const progress = output.progress()
   try {
     const copied = await copyLog({
@@ -127,7 +130,10 @@ export async function runPurge({
   outpoints,
   reason,
 }: Omit<FactCommand, 'signal'> & { config: Config; outpoints: string[]; reason: string }): Promise<void> {
-  const { unread, ...purged } = await purge(config.dataDir, outpoints.map(outpointOf), reason)
+  const wanted = outpoints.map(outpointOf)
+  const { unread, ...purged } = isEmbedded(config)
+    ? await purge(config.dataDir, wanted, reason)
+    : await purgeShared({ database: config }, wanted, reason)
   output.result(
     { ...purged, unread },
     `overwrote and blocked ${purged.sha256.join(', ')} in:`,

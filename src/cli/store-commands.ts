@@ -151,9 +151,9 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('copy')
-    .description('copy a store of facts to an empty folder, while the service runs: see docs/operating.md')
-    .argument('<from>', 'the folder of the store')
-    .argument('<to>', 'holds no store yet')
+    .description('copy a log to where there is none, while services run: see docs/operating.md')
+    .argument('<from>', 'a folder, mysql://… or mongodb://…')
+    .argument('<to>', 'likewise; it holds no log yet')
     .action(async (from: string, to: string) => {
       const interruption = untilSignal()
       const { runCopy } = await import('./fact-maintenance.js')
@@ -196,12 +196,11 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('purge')
-    .description('remove content from the log, and block it; the service must not run: see docs/operating.md')
+    .description('remove content from the log, and block it: see docs/operating.md')
     .argument('<outpoints...>', 'outputs with the content')
     .requiredOption('--reason <text>', 'for the operator; it is shown to nobody else')
     .action(async (outpoints: string[], { reason }: { reason: string }) => {
       const config = settings()
-      only(config, 'folder', 'minetree block')
       const { runPurge } = await import('./fact-maintenance.js')
       await runPurge({ config, outpoints, reason, output: context.output })
     })

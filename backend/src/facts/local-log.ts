@@ -133,6 +133,24 @@ export class LocalLog {
     return found.length === 1 ? found[0] : joinBytes(found)
   }
 
+  /** Writes bytes of the same length in place of a body: the one change of a fact. */
+  overwrite(kind: FactKind, key: Uint8Array, body: Uint8Array): void {
+    const { sql } = this
+    this.lastChunk = undefined
+    const of = [kind, key] as const
+    sql.run(`update ${this.log} set body = ? where kind = ? and key = ? and body is not null`, body, ...of)
+    for (const { position } of sql.all(
+      `select position from ${this.chunks} where kind = ? and key = ?`,
+      ...of,
+    )) {
+      const bytes = body.subarray(position * CHUNK_BYTES, (position + 1) * CHUNK_BYTES)
+      sql.run(
+        `update ${this.chunks} set bytes = ?, checksum = ? where kind = ? and key = ? and position = ?`,
+        ...[bytes, sha256(bytes), ...of, position],
+      )
+    }
+  }
+
   private factOf({ seq, kind, key, at, length, body }: Row): Fact {
     if (body !== null) return { seq, kind, key, at, body }
     const chunks: Uint8Array[] = []

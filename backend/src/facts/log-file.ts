@@ -34,8 +34,17 @@ export function assertVersion(sql: Sql): void {
  * none is skipped.
  */
 export function makeMirror(sql: Sql, id: string): void {
+  makeTables(sql, id, SCHEMA.replace(' autoincrement', ''))
+}
+
+/** Makes the tables of a log that another one is copied to, first of all with the id of that. */
+export function makeCopy(sql: Sql, id: string): void {
+  makeTables(sql, id, SCHEMA)
+}
+
+function makeTables(sql: Sql, id: string, schema: string): void {
   assertVersion(sql)
-  sql.exec(SCHEMA.replace(' autoincrement', ''))
+  sql.exec(schema)
   sql.exec(STATE_SCHEMA)
   sql.run("insert into log_meta values ('version', ?) on conflict do nothing", VERSION)
   sql.run("insert into log_meta values ('id', ?) on conflict (name) do update set value = excluded.value", id)

@@ -1,5 +1,4 @@
-import { randomBytes } from 'node:crypto'
-import type { Binary, Collection, Db } from 'mongodb'
+import type { Binary, Collection, Db, UpdateFilter } from 'mongodb'
 import { CHUNK_BYTES } from '../graph/graph-store.js'
 import { toHex } from '../protocol/bytes.js'
 import {
@@ -8,14 +7,19 @@ import {
   bodyOf,
   CHANGE,
   type Chunk,
+  COPY_OF,
+  chunksAt,
   chunksOf,
   grouped,
+  identify,
+  type LogMeta,
   type LogRow,
   layOut,
   type Note,
   OtherLogError,
   type Place,
   type RowKind,
+  type RowsPage,
   type SharedLog,
   type SharedLogOptions,
 } from './shared-log.js'
@@ -38,6 +42,8 @@ interface StoredRow {
   /** The name of its chunks, in hex. */
   chunks?: string
   body?: Buffer
+  /** If not that of the batch. */
+  at?: number
 }
 
 interface ChunkDocument {
@@ -66,13 +72,24 @@ const OPTIONS = {
 
 /** A log in MongoDB, or in a server that speaks its protocol: no sessions, no transactions, no pipelines. */
 export class MongoLog implements SharedLog {
+  private readonly batches: Collection<BatchDocument>
+  private readonly chunks: Collection<ChunkDocument>
+  private readonly texts: Collection<TextDocument>
+
   private constructor(
-    private readonly batches: Collection<BatchDocument>,
-    private readonly chunks: Collection<ChunkDocument>,
-    private readonly texts: Collection<TextDocument>,
+    private readonly collections: {
+      batches: Collection<BatchDocument>
+      chunks: Collection<ChunkDocument>
+      texts: Collection<TextDocument>
+      meta: Collection<TextDocument>
+    },
     readonly id: string,
     private readonly options: SharedLogOptions,
-  ) {}
+  ) {
+    this.batches = collections.batches
+    this.chunks = collections.chunks
+    this.texts = collections.texts
+  }
 
   /**
    * Opens the log of a database, or makes it.
@@ -80,19 +97,23 @@ export class MongoLog implements SharedLog {
    * @throws What the driver throws.
    */
   static async open(db: Db, options: SharedLogOptions = {}): Promise<MongoLog> {
-    const meta = db.collection<TextDocument>('minetree_log_meta', OPTIONS)
+    const notes = db.collection<TextDocument>('minetree_log_meta', OPTIONS)
     const batches = db.collection<BatchDocument>('minetree_log', OPTIONS)
-    const idOf = async (): Promise<string | undefined> => (await meta.findOne({ _id: 'id' }))?.value
-    let id = await idOf()
-    if (id === undefined) {
-      await batches.createIndex({ 'rows.key': 1 })
-      const random = randomBytes(16).toString('hex')
-      await unlessThere(() => meta.insertOne({ _id: 'id', value: random }))
-      id = (await idOf()) ?? random
+    const meta: LogMeta = {
+      get: async (name) => (await notes.findOne({ _id: name }))?.value,
+      async add(name, value) {
+        await unlessThere(() => notes.insertOne({ _id: name, value }))
+      },
+      async make() {
+        await batches.createIndex({ 'rows.key': 1 })
+      },
+      isEmpty: async () => (await batches.findOne({}, { projection: { _id: 1 } })) === null,
     }
+    const id = await identify(meta, options)
     const collection = <Document extends object>(name: string): Collection<Document> =>
       db.collection<Document>(name, OPTIONS)
-    return new MongoLog(batches, collection('minetree_chunk'), collection('minetree_note'), id, options)
+    const collections = { batches, chunks: collection<ChunkDocument>('minetree_chunk'), meta: notes }
+    return new MongoLog({ ...collections, texts: collection<TextDocument>('minetree_note') }, id, options)
   }
 
   async insert({ first, id, at, rows }: Batch): Promise<boolean> {
@@ -112,8 +133,8 @@ export class MongoLog implements SharedLog {
     const document: BatchDocument = {
       _id: first,
       ...{ last: first + rows.length - 1, batch: buffer(id), at },
-      rows: stored.map(({ kind, key, body, chunks }) => ({
-        ...{ kind, key: buffer(key), length: body.length },
+      rows: stored.map(({ kind, key, body, chunks, at: own }) => ({
+        ...{ kind, key: buffer(key), length: body.length, ...(own !== undefined && { at: own }) },
         ...(chunks === undefined ? { body: buffer(body) } : { chunks: toHex(chunks) }),
       })),
     }
@@ -122,7 +143,7 @@ export class MongoLog implements SharedLog {
     return there !== null && bytesOf(there.batch).equals(id)
   }
 
-  async after(place: Place, { limit, maxBytes }: { limit: number; maxBytes: number }): Promise<LogRow[]> {
+  async after(place: Place, { limit, maxBytes, onDamage }: RowsPage): Promise<LogRow[]> {
     const { seq, first, batch } = place
     const found = await this.asked(async () => {
       const documents: BatchDocument[] = []
@@ -141,7 +162,7 @@ export class MongoLog implements SharedLog {
     const own = seq === 0 ? undefined : found[0]
     if (seq > 0 && (own?._id !== first || bytesOf(own.batch).toString('hex') !== batch || own.last < seq))
       throw new OtherLogError(place)
-    return await this.rowsOf(found, (row) => row.seq > seq)
+    return await this.rowsOf(found, (row) => row.seq > seq, onDamage)
   }
 
   async get(kind: RowKind, key: Uint8Array): Promise<LogRow | undefined> {
@@ -150,14 +171,18 @@ export class MongoLog implements SharedLog {
     return rows.sort((one, other) => other.seq - one.seq)[0]
   }
 
-  async discard(keys: readonly Uint8Array[]): Promise<void> {
+  async discard(keys: readonly Uint8Array[], kind: RowKind = CHANGE): Promise<void> {
     for (const key of keys) {
       const found = await this.asked(() => this.batches.find({ 'rows.key': buffer(key) }).toArray())
-      const ids = found
-        .flatMap(({ rows }) => rows)
-        .filter((row) => row.kind === CHANGE && bytesOf(row.key).equals(key))
-        .flatMap(chunkIds)
-      if (ids.length > 0) await this.asked(() => this.chunks.deleteMany({ _id: { $in: ids } }))
+      for (const { _id: first, rows } of found)
+        for (const [index, row] of rows.entries()) {
+          if (row.kind !== kind || !bytesOf(row.key).equals(key)) continue
+          const ids = chunkIds(row)
+          // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
+          if (kind !== CHANGE)
+            await this.change(first, { $unset: { [`rows.${index}.body`]: '', [`rows.${index}.chunks`]: '' } })
+          if (ids.length > 0) await this.asked(() => this.chunks.deleteMany({ _id: { $in: ids } }))
+        }
     }
   }
 
@@ -189,6 +214,32 @@ export class MongoLog implements SharedLog {
     })
   }
 
+  async overwrite({ seq, first }: Pick<LogRow, 'seq' | 'first'>, body: Uint8Array): Promise<void> {
+    const batch = await this.asked(() => this.batches.findOne({ _id: first }))
+    const row = batch?.rows[seq - first]
+    if (row?.chunks === undefined) {
+      if (row?.body !== undefined)
+        await this.change(first, { $set: { [`rows.${seq - first}.body`]: buffer(body) } })
+      return
+    }
+    const owner = row.chunks
+    for (const { position, bytes, checksum } of chunksAt(Buffer.from(owner, 'hex'), body))
+      await this.asked(() =>
+        this.chunks.updateOne(
+          { _id: chunkId(owner, position) },
+          { $set: { bytes: buffer(bytes), checksum: buffer(checksum) } },
+        ),
+      )
+  }
+
+  async complete(): Promise<void> {
+    await this.asked(() => this.collections.meta.deleteOne({ _id: COPY_OF }))
+  }
+
+  private async change(first: number, update: UpdateFilter<BatchDocument>): Promise<void> {
+    await this.asked(() => this.batches.updateOne({ _id: first }, update))
+  }
+
   async close(): Promise<void> {
     await this.options.close?.()
   }
@@ -200,12 +251,14 @@ export class MongoLog implements SharedLog {
   private async rowsOf(
     documents: readonly BatchDocument[],
     isWanted: (row: Pick<LogRow, 'seq' | 'kind' | 'key'>) => boolean,
+    onDamage?: RowsPage['onDamage'],
   ): Promise<LogRow[]> {
     const stored = documents.flatMap(({ _id: first, batch, at, rows }) =>
       rows
         .map(({ key, ...row }, index) => ({
+          at,
           ...row,
-          ...{ seq: first + index, first, at, batch: bytesOf(batch).toString('hex'), key: bytesOf(key) },
+          ...{ seq: first + index, first, batch: bytesOf(batch).toString('hex'), key: bytesOf(key) },
         }))
         .filter(isWanted),
     )
@@ -217,8 +270,8 @@ export class MongoLog implements SharedLog {
       ...row,
       body:
         owner === undefined
-          ? bytesOf(body)
-          : bodyOf(row, { length, chunks: chunksIn(chunks, { owner, length }) }),
+          ? body && bytesOf(body)
+          : bodyOf(row, { length, chunks: chunksIn(chunks, { owner, length }) }, onDamage),
     }))
   }
 }
@@ -260,7 +313,6 @@ function buffer(bytes: Uint8Array): Buffer {
 }
 
 /** What was read: a Buffer if the collection is asked so, and a `Binary` in documents within others, whatever it is asked. */
-function bytesOf(value: Buffer | Binary | undefined): Buffer {
-  if (value === undefined) return Buffer.alloc(0)
+function bytesOf(value: Buffer | Binary): Buffer {
   return Buffer.isBuffer(value) ? value : Buffer.from(value.buffer)
 }

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { CHUNK_BYTES } from '../graph/graph-store.js'
 import { toHex } from '../protocol/bytes.js'
 import {
@@ -7,14 +6,19 @@ import {
   bodyOf,
   CHANGE,
   type Chunk,
+  COPY_OF,
+  chunksAt,
   chunksOf,
   grouped,
+  identify,
+  type LogMeta,
   type LogRow,
   layOut,
   type Note,
   OtherLogError,
   type Place,
   type RowKind,
+  type RowsPage,
   type SharedLog,
   type SharedLogOptions,
 } from './shared-log.js'
@@ -53,21 +57,27 @@ export class MysqlLog implements SharedLog {
    * @throws What the driver throws.
    */
   static async open(query: MysqlQuery, options: SharedLogOptions = {}): Promise<MysqlLog> {
-    const idOf = async (): Promise<string | undefined> => {
-      const [row] = rowsIn(await query("select value from minetree_log_meta where name = 'id'", []))
-      return row && String(row.value)
+    const all = async (sql: string, values: unknown[] = []): Promise<Row[]> =>
+      rowsIn(await query(sql, values))
+    const meta: LogMeta = {
+      async get(name) {
+        const rows = await all('select value from minetree_log_meta where name = ?', [name]).catch(
+          (error: unknown) => {
+            if (codeOf(error) !== 'ER_NO_SUCH_TABLE') throw error
+            return []
+          },
+        )
+        return rows[0] && String(rows[0].value)
+      },
+      async add(name, value) {
+        await query('insert ignore into minetree_log_meta values (?, ?)', [name, value])
+      },
+      async make() {
+        for (const table of TABLES) await query(table, [])
+      },
+      isEmpty: async () => (await all('select seq from minetree_log limit 1')).length === 0,
     }
-    let id = await idOf().catch((error: unknown) => {
-      if (codeOf(error) !== 'ER_NO_SUCH_TABLE') throw error
-      return undefined
-    })
-    if (id === undefined) {
-      for (const table of TABLES) await query(table, [])
-      const random = randomBytes(16).toString('hex')
-      await query("insert ignore into minetree_log_meta values ('id', ?)", [random])
-      id = (await idOf()) ?? random
-    }
-    return new MysqlLog(query, id, options)
+    return new MysqlLog(query, await identify(meta, options), options)
   }
 
   async insert({ first, id, at, rows }: Batch): Promise<boolean> {
@@ -82,8 +92,8 @@ export class MysqlLog implements SharedLog {
           checksum,
         ]),
       )
-    const values = stored.flatMap(({ kind, key, body, chunks }, index) => [
-      ...[first + index, kind, buffer(key), at, first, buffer(id), body.length],
+    const values = stored.flatMap(({ kind, key, body, chunks, at: own = at }, index) => [
+      ...[first + index, kind, buffer(key), own, first, buffer(id), body.length],
       ...[chunks === undefined ? null : buffer(chunks), chunks === undefined ? buffer(body) : null],
     ])
     try {
@@ -96,7 +106,7 @@ export class MysqlLog implements SharedLog {
     return there?.batch.equals(id) === true
   }
 
-  async after(place: Place, { limit, maxBytes }: { limit: number; maxBytes: number }): Promise<LogRow[]> {
+  async after(place: Place, { limit, maxBytes, onDamage }: RowsPage): Promise<LogRow[]> {
     const from = Math.max(place.seq, 1)
     const rows = await this.all(`select ${COLUMNS} from minetree_log where seq >= ? order by seq limit ?`, [
       from,
@@ -110,7 +120,7 @@ export class MysqlLog implements SharedLog {
       bytes += length
       return index > 0 && bytes > maxBytes
     })
-    return await this.withBodies(end < 0 ? rows : rows.slice(0, end))
+    return await this.withBodies(end < 0 ? rows : rows.slice(0, end), onDamage)
   }
 
   async get(kind: RowKind, key: Uint8Array): Promise<LogRow | undefined> {
@@ -121,14 +131,21 @@ export class MysqlLog implements SharedLog {
     return (await this.withBodies(rows))[0]
   }
 
-  async discard(keys: readonly Uint8Array[]): Promise<void> {
+  async discard(keys: readonly Uint8Array[], kind: RowKind = CHANGE): Promise<void> {
     for (const some of grouped(keys, DISCARDED_AT_ONCE)) {
-      const values = [CHANGE, ...some.map(buffer)]
-      const where = `kind = ? and fact_key in (${some.map(() => '?')}) and chunks is not null`
-      await this.all(
-        `delete from minetree_chunk where owner in (select chunks from minetree_log where ${where})`,
+      const values = [kind, ...some.map(buffer)]
+      const where = `kind = ? and fact_key in (${some.map(() => '?')})`
+      const owned = await this.all(
+        `select chunks from minetree_log where ${where} and chunks is not null`,
         values,
       )
+      // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
+      if (kind !== CHANGE)
+        await this.all(`update minetree_log set body = null, chunks = null where ${where}`, values)
+      if (owned.length > 0)
+        await this.all(`delete from minetree_chunk where owner in (${owned.map(() => '?')})`, [
+          ...owned.map(({ chunks }) => chunks),
+        ])
     }
   }
 
@@ -171,12 +188,31 @@ export class MysqlLog implements SharedLog {
     return (answer as [{ affectedRows: number }])[0].affectedRows > 0
   }
 
+  async overwrite({ seq }: Pick<LogRow, 'seq'>, body: Uint8Array): Promise<void> {
+    const [row] = await this.all('select chunks from minetree_log where seq = ?', [seq])
+    if (row?.chunks == null) {
+      await this.all('update minetree_log set body = ? where seq = ? and body is not null', [
+        buffer(body),
+        seq,
+      ])
+      return
+    }
+    for (const { owner, position, bytes, checksum } of chunksAt(row.chunks, body))
+      await this.all('update minetree_chunk set bytes = ?, checksum = ? where owner = ? and position = ?', [
+        ...[buffer(bytes), checksum, owner, position],
+      ])
+  }
+
+  async complete(): Promise<void> {
+    await this.all('delete from minetree_log_meta where name = ?', [COPY_OF])
+  }
+
   async close(): Promise<void> {
     await this.options.close?.()
   }
 
   /** Rows with their bodies, which are read of all that have some in one statement, and of others a few chunks at a time. */
-  private async withBodies(rows: readonly Row[]): Promise<LogRow[]> {
+  private async withBodies(rows: readonly Row[], onDamage?: RowsPage['onDamage']): Promise<LogRow[]> {
     const [first, last] = [rows[0], rows.at(-1)]
     if (first === undefined || last === undefined) return []
     const inline = await this.all(
@@ -190,7 +226,7 @@ export class MysqlLog implements SharedLog {
       body:
         owner === null
           ? bodies.get(seq)
-          : bodyOf({ kind, key }, { length, chunks: chunks.get(toHex(owner)) ?? [] }),
+          : bodyOf({ seq, kind, key }, { length, chunks: chunks.get(toHex(owner)) ?? [] }, onDamage),
     }))
   }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { answeredWithin } from '../graph/answered-within.js'
 import { DamagedError, StoreUnavailableError } from '../graph/errors.js'
 import { CHUNK_BYTES } from '../graph/graph-store.js'
@@ -28,13 +29,11 @@ export interface SharedLog {
    * @param page.maxBytes No further row is read once they have about so many bytes: at least one is, if there is any.
    * @throws OtherLogError if this is not the log in which that place was read.
    */
-  after(place: Place, page: { limit: number; maxBytes: number }): Promise<LogRow[]>
-  /** The row of that kind and key that came last. */
-  get(kind: RowKind, key: Uint8Array): Promise<LogRow | undefined>
+  after(place: Place, page: RowsPage): Promise<LogRow[]>
   /** The last place; 0 if there is no row. */
   last(): Promise<number>
-  /** Forgets the bodies of changes that other ones have replaced. Their rows stay. */
-  discard(keys: readonly Uint8Array[]): Promise<void>
+  /** The row of that kind and key that came last. */
+  get(kind: RowKind, key: Uint8Array): Promise<LogRow | undefined>
   /** The notes after a name, in the order of names: about so many. */
   notes(after: string, limit: number): Promise<Note[]>
   /** Writes notes over what they said; deletes those without a value. */
@@ -46,6 +45,12 @@ export interface SharedLog {
    * @returns Whether it was written.
    */
   replaceNote(name: string, change: { from: string | undefined; to: string }): Promise<boolean>
+  /** Forgets the bodies of changes that other ones have replaced, or of facts that are removed. Their rows stay. */
+  discard(keys: readonly Uint8Array[], kind?: RowKind): Promise<void>
+  /** Overwrites the body of a row with one of the same length. */
+  overwrite(row: Pick<LogRow, 'kind' | 'key' | 'seq' | 'first'>, body: Uint8Array): Promise<void>
+  /** Says that a copy is complete: gateways may open it. */
+  complete(): Promise<void>
   close(): Promise<void>
 }
 
@@ -54,6 +59,14 @@ export interface Note {
   /** Up to 1,024 bytes. */
   name: string
   value: string | undefined
+}
+
+/** How much is read at once. */
+export interface RowsPage {
+  limit: number
+  maxBytes: number
+  /** Gets rows whose bodies are damaged, which are then without; if missing, the first of them is thrown. */
+  onDamage?: ((row: Pick<LogRow, 'seq' | 'kind' | 'key'>) => void) | undefined
 }
 
 /** A change of what is pending or held: no fact, as nothing is derived from it. It has a place, as what comes first counts. */
@@ -66,6 +79,8 @@ export interface NewRow {
   /** Unique within its kind. */
   key: Uint8Array
   body: Uint8Array
+  /** When it was inserted first, if that was into another log. */
+  at?: number
 }
 
 export interface Batch {
@@ -81,7 +96,7 @@ export interface Batch {
 /** A row in its place, counted from 1. */
 export interface LogRow extends Place, Omit<NewRow, 'body'> {
   at: number
-  /** Undefined if it was a change that was discarded. */
+  /** Undefined if it was discarded. */
   body: Uint8Array | undefined
 }
 
@@ -109,7 +124,7 @@ export class OtherLogError extends CodedError {
 /** Rows up to this many bytes stand in one statement or document with the others of their batch. */
 const MAX_INLINE = 4 * 1024 * 1024
 /** The longest bodies that stand in their row: any, those of a large batch, and those that are to be deleted one day. */
-const INLINE = { any: CHUNK_BYTES, ofMany: 1024, ofChanges: 256 }
+const INLINE = { any: CHUNK_BYTES, ofMany: 1024, ofChanges: 100 }
 
 /** A row as it is stored: its body stands in it, or in chunks under a name. */
 export interface StoredRow extends NewRow {
@@ -145,11 +160,14 @@ function mostInline({ kind }: NewRow, most: number): number {
 
 /** The chunks of the rows that have any. */
 export function* chunksOf(rows: readonly StoredRow[]): Generator<Chunk> {
-  for (const { chunks: owner, body } of rows)
-    for (let at = 0; owner !== undefined && at < body.length; at += CHUNK_BYTES) {
-      const bytes = body.subarray(at, at + CHUNK_BYTES)
-      yield { owner, position: at / CHUNK_BYTES, bytes, checksum: sha256(bytes) }
-    }
+  for (const { chunks: owner, body } of rows) if (owner !== undefined) yield* chunksAt(owner, body)
+}
+
+export function* chunksAt(owner: Uint8Array, body: Uint8Array): Generator<Chunk> {
+  for (let at = 0; at < body.length; at += CHUNK_BYTES) {
+    const bytes = body.subarray(at, at + CHUNK_BYTES)
+    yield { owner, position: at / CHUNK_BYTES, bytes, checksum: sha256(bytes) }
+  }
 }
 
 /** How many bytes of chunks are sent, or asked for, at once. */
@@ -170,9 +188,23 @@ export function grouped<Item>(items: Iterable<Item>, size = CHUNKS_AT_ONCE): Ite
  * The body of a row whose chunks were read.
  *
  * @returns Undefined if it is that of a change, and was discarded.
- * @throws DamagedError if a chunk is missing, or is not what was stored.
+ * @throws DamagedError if a chunk is missing, or is not what was stored, unless that is reported.
  */
 export function bodyOf(
+  row: Pick<LogRow, 'seq' | 'kind' | 'key'>,
+  stored: { length: number; chunks: readonly Omit<Chunk, 'owner'>[] },
+  onDamage?: RowsPage['onDamage'],
+): Uint8Array | undefined {
+  try {
+    return joined(row, stored)
+  } catch (error) {
+    if (onDamage === undefined) throw error
+    onDamage(row)
+    return undefined
+  }
+}
+
+function joined(
   { kind, key }: Pick<NewRow, 'kind' | 'key'>,
   { length, chunks }: { length: number; chunks: readonly Omit<Chunk, 'owner'>[] },
 ): Uint8Array | undefined {
@@ -193,6 +225,55 @@ export interface SharedLogOptions {
   close?: () => Promise<void>
   /** How long a call may take, in milliseconds. */
   patience?: number
+  /** What is copied into this log, up to 200 characters: it is empty, or holds part of that copy, and no gateway opens it. */
+  copyOf?: string | undefined
+  /** Whether there is to be a log: none is made. */
+  exists?: boolean
+}
+
+/** What a log notes about itself. */
+export interface LogMeta {
+  get(name: string): Promise<string | undefined>
+  /** Unless it is there. */
+  add(name: string, value: string): Promise<void>
+  /** Makes the tables, if they are missing. */
+  make(): Promise<void>
+  isEmpty(): Promise<boolean>
+}
+
+/** What is noted while a copy into a log is not complete. */
+export const COPY_OF = 'copy of'
+
+/**
+ * The id of a log, which gets one if it has none.
+ *
+ * @throws CopyError if it is no log that may be opened, or copied into.
+ */
+export async function identify(meta: LogMeta, { copyOf, exists = false }: SharedLogOptions): Promise<string> {
+  const [known, begun] = [await meta.get('id'), await meta.get(COPY_OF)]
+  if (exists && known === undefined) throw new CopyError('holds no log of facts')
+  if (begun !== copyOf) {
+    if (copyOf === undefined)
+      throw new CopyError(
+        'holds part of a copy: complete it by the same minetree copy, or empty the database',
+      )
+    if (begun !== undefined)
+      throw new CopyError('holds part of another copy, or of one from before a purge: empty the database')
+    if (known !== undefined && !(await meta.isEmpty()))
+      throw new CopyError('holds a log already: choose an empty database')
+  }
+  if (known === undefined) await meta.make()
+  if (copyOf !== undefined) await meta.add(COPY_OF, copyOf)
+  if (known !== undefined) return known
+  const random = randomBytes(16).toString('hex')
+  await meta.add('id', random)
+  return (await meta.get('id')) ?? random
+}
+
+/** A database holds an incomplete copy, or a log where one is to be copied to, or none. */
+export class CopyError extends CodedError {
+  override readonly name = 'CopyError'
+  readonly code = 'COPY'
 }
 
 /** How long a database may take for one call, in milliseconds. */

@@ -99,6 +99,11 @@ export class Index {
     return this.journal.counters.cursor
   }
 
+  /** Looks whether bodies of what is applied next were removed. */
+  refresh(): void {
+    this.transactions.source.refresh?.()
+  }
+
   /** Applies facts in this order. */
   apply(facts: readonly Fact[]): void {
     for (let at = 0; at < facts.length; at++) {
@@ -363,6 +368,11 @@ export class Index {
       case 'setting':
         this.base = undefined
         if (change.name === 'anchor') this.judgeProofs(applyAnchor(this.sql))
+        break
+      case 'purged':
+        // It may be part of any answer with bytes.
+        this.journal.changeAll()
+        this.journal.counters.blocks++
         break
     }
     this.derive()

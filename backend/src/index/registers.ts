@@ -10,6 +10,7 @@ export type RegisterChange =
   | { kind: 'sighting'; id: number }
   | { kind: 'verdict'; height: number; root: Buffer }
   | { kind: 'setting'; name: string }
+  | { kind: 'purged' }
 
 /** Registers: of the facts about one subject, the one with the highest number counts. */
 export class Registers {
@@ -41,7 +42,7 @@ export class Registers {
         return this.set(words.join(' '), n, String(value))
       case 'purged':
         // Outputs are derived by it from the first: `Lineages`.
-        return undefined
+        return { kind: 'purged' }
       default:
         throw new Error(`an unknown register: ${subject}`)
     }

@@ -19,6 +19,8 @@ export interface TransactionSource {
   transaction(txid: Uint8Array): Uint8Array | undefined
   /** What the body of an output was that was removed since; missing where none was. */
   purgedAt?: ((output: Outpoint) => PurgedValue | undefined) | undefined
+  /** Looks whether anything was removed since. */
+  refresh?(): void
 }
 
 /** A row of `tx`. */

@@ -28,8 +28,11 @@ export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOpt
   if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
   const source: TransactionSource = {
     transaction: (txid) => log.get(FACT.transaction, txid)?.body,
-    purgedAt: hasPurged(log) ? (output) => purgedAt(log, output) : undefined,
+    refresh() {
+      if (hasPurged(log)) source.purgedAt = (output) => purgedAt(log, output)
+    },
   }
+  source.refresh?.()
   return new Index(indexFile, source, { ...options, tracker: trackerOf(log) })
 }
 
@@ -68,6 +71,7 @@ export function applyNext(
   const facts = log.after(index.cursor, { limit: PAGE, maxBytes: PAGE_BYTES })
   if (facts.length === 0) return false
   for (const fact of facts) assertIntact(log, fact)
+  index.refresh()
   const mark = index.mark()
   indexFile.exec('begin immediate')
   try {

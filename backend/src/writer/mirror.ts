@@ -1,11 +1,15 @@
 import { randomBytes } from 'node:crypto'
 import type { Row, Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { FACT, type FactKind, type NewFact, readUint32, uint32 } from '../facts/log.js'
+import { FACT, type FactKind, type NewFact, readTransactionFact, readUint32, uint32 } from '../facts/log.js'
+import { type PurgedValue, readRegisterFact } from '../facts/registers.js'
 import { CHANGE, type LogRow, type NewRow, type Place, type SharedLog, START } from '../facts/shared-log.js'
 import type { Pending, PendingOutline, State } from '../facts/state.js'
 import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
+import { parseOutpoint } from '../protocol/outpoint.js'
+import { outputOf, readTransaction } from '../protocol/transaction.js'
 import { candidateOf } from './pending-graph.js'
+import { holdersOf, overwriteContent } from './purged-content.js'
 
 export interface MirrorOptions {
   shared: SharedLog
@@ -60,7 +64,8 @@ export class Mirror {
   private replaced: Uint8Array[] = []
 
   constructor(private readonly options: MirrorOptions) {
-    options.logFile.exec(CAPTURE)
+    // What is deleted is not to be found in free space: it may be content that the operator has removed.
+    options.logFile.exec(`pragma secure_delete = on; ${CAPTURE}`)
   }
 
   /** How far it was read. */
@@ -92,7 +97,8 @@ export class Mirror {
     const totals = pending.mark()
     logFile.exec('begin immediate')
     try {
-      for (const row of rows) this.storeRow(row)
+      const purged = new Set(rows.flatMap((row) => this.storeRow(row) ?? []))
+      if (purged.size > 0) this.forgetOwn(purged)
       this.end(last)
       logFile.exec('commit')
     } catch (error) {
@@ -161,22 +167,67 @@ export class Mirror {
     logFile.run('delete from captured')
   }
 
-  private storeRow(row: LogRow): void {
+  /** @returns The hash of a body that was removed, if the row says so. */
+  private storeRow(row: LogRow): string | undefined {
     const { log, pending } = this.options
     const { kind, key, body, at } = row
-    const isChange = kind === CHANGE
-    const placed = log.insert(isChange ? placeOf({ key, body }) : { kind, key, body: body ?? EMPTY }, at)
+    const placed = log.insert(standIn(row), at)
     if (placed?.seq !== row.seq) throw new Error(`the fact at place ${row.seq} of the log is there twice`)
-    if (isChange) this.applyChange(key, body)
+    if (kind === CHANGE) this.applyChange(key, body)
     else if (kind === FACT.transaction) pending.delete(toHex(key))
+    else if (kind === FACT.register && body !== undefined) return this.applyPurge({ key, body })
+    return undefined
+  }
+
+  /** Overwrites content that the operator has removed. */
+  private applyPurge(fact: Pick<LogRow, 'key'> & { body: Uint8Array }): string | undefined {
+    const { log } = this.options
+    const { subject, value } = readRegisterFact(fact)
+    if (!subject.startsWith(PURGED)) return undefined
+    const { txid, vout } = parseOutpoint(subject.slice(PURGED.length))
+    const key = fromHex(txid)
+    const found = log.get(FACT.transaction, key)
+    if (found !== undefined) {
+      const body = Buffer.from(found.body)
+      const output = outputOf(readTransaction(readTransactionFact({ key, body }).raw, { txid }), vout)
+      if (output !== undefined) overwriteContent(output)
+      log.overwrite(FACT.transaction, key, body)
+    }
+    const { sha256, position } = value as PurgedValue
+    if (position === null) this.remove(FACT.body, fromHex(sha256))
+    return sha256
+  }
+
+  /** Deletes a fact, and keeps its place. */
+  private remove(kind: FactKind, key: Uint8Array): void {
+    const { log, logFile } = this.options
+    const fact = log.get(kind, key)
+    if (fact === undefined) return
+    logFile.run('delete from chunk where kind = ? and key = ?', kind, key)
+    const gone = goneRow(fact)
+    logFile.run(
+      'update log set kind = ?, key = ?, length = 0, body = ? where seq = ?',
+      ...[gone.kind, gone.key, gone.body, fact.seq],
+    )
+  }
+
+  /** Forgets what was refused here, and others know nothing of, if it has a body that was removed. */
+  private forgetOwn(hashes: ReadonlySet<string>): void {
+    const { logFile, pending } = this.options
+    for (const { txid: key } of logFile.all('select txid from pending where waiting = 1')) {
+      const txid = toHex(key)
+      const raw = pending.get(txid)?.raw
+      if (raw !== undefined && holdersOf(readTransaction(raw, { txid }), hashes).length > 0)
+        pending.delete(txid)
+    }
   }
 
   private applyChange(key: Uint8Array, body: Uint8Array | undefined): void {
     // It was discarded: another change comes, or the transaction itself.
     if (body === undefined) return
-    const [subject = '', txid = ''] = readUtf8(key.subarray(0, -NUMBER_BYTES)).split(' ')
+    const [subject = '', txid = ''] = readChangeKey(key).subject.split(' ')
     if (subject === 'held') this.applyHeld(txid, body)
-    else this.applyPending(txid, body)
+    else if (subject === 'pending') this.applyPending(txid, body)
   }
 
   private applyHeld(txid: string, body: Uint8Array): void {
@@ -247,8 +298,40 @@ export class Mirror {
     const [from, to] = [changeKey(subject, 0), changeKey(subject, MOST)]
     const last = this.options.log.lastBetween(CHANGE as FactKind, from, to)
     if (last === undefined) return { n: 0, isThere: false }
-    return { n: readUint32(last.key, last.key.length - NUMBER_BYTES), isThere: last.body.length > 0 }
+    return { n: readChangeKey(last.key).n, isThere: last.body.length > 0 }
   }
+}
+
+/**
+ * What is pending and held in the file of a log, as rows of a shared one.
+ *
+ * @param known The numbers that subjects have there: those that are here no more are deleted.
+ */
+export function* stateRows(logFile: Sql, known: ReadonlyMap<string, number>): Generator<NewRow> {
+  const left = new Map(known)
+  const rowOf = (subject: string, body: Uint8Array): NewRow => {
+    left.delete(subject)
+    return { kind: CHANGE, key: changeKey(subject, (known.get(subject) ?? 0) + 1), body }
+  }
+  const first = 'select * from pending where arrived > ? order by arrived limit 1'
+  for (let row = logFile.get(first, 0); row !== undefined; row = logFile.get(first, row.arrived))
+    yield rowOf(`pending ${toHex(row.txid)}`, writeChange(pendingHead(row), row.raw))
+  for (const { txid } of logFile.all('select txid from held')) {
+    const row = logFile.get('select * from held where txid = ?', txid) as Row
+    yield rowOf(`held ${toHex(txid)}`, writeChange(heldHead(row), row.beef))
+  }
+  for (const subject of left.keys()) yield rowOf(subject, EMPTY)
+}
+
+/** What a change of something pending or held brings of it; undefined if it was discarded, or says that it is no more. */
+export function readStateChange({ body }: Pick<LogRow, 'body'>): { bytes: Uint8Array } | undefined {
+  return body === undefined || body.length === 0 ? undefined : readChange(body)
+}
+
+/** Whose change a row is, and its number. */
+export function readChangeKey(key: Uint8Array): { subject: string; n: number } {
+  const end = key.length - NUMBER_BYTES
+  return { subject: readUtf8(key.subarray(0, end)), n: readUint32(key, end) }
 }
 
 const EMPTY = new Uint8Array(0)
@@ -277,8 +360,22 @@ function heldHead({ lock_height, lock_time }: Row): HeldHead {
   return { height: lock_height, time: lock_time }
 }
 
-function changeKey(subject: string, n: number): Uint8Array {
+export function changeKey(subject: string, n: number): Uint8Array {
   return joinBytes([utf8(subject), uint32(n)])
+}
+
+const PURGED = 'purged '
+
+/** A row as the copy of the log has it. */
+function standIn(row: LogRow): NewFact {
+  const { kind, key, body } = row
+  if (kind === CHANGE) return placeOf({ key, body })
+  return body === undefined ? (goneRow(row) as NewFact) : { kind, key, body }
+}
+
+/** What stands in the place of a fact whose body was discarded: it is none any more, and may come again. */
+export function goneRow({ kind, key, seq }: Pick<LogRow, 'kind' | 'key' | 'seq'>): NewRow {
+  return { kind: CHANGE, key: changeKey(`gone ${kind} ${toHex(key)}`, seq), body: EMPTY }
 }
 
 /** What stands for a change in the copy of the log: its place, and whether its subject is there after it. */

@@ -174,16 +174,20 @@ export class SharedWriter extends LocalWriter {
     return outcomes
   }
 
-  /** Applies what others have written to the copy of the log and to the index. */
+  /**
+   * Applies what others have written to the copy of the log, and then to the index: bytes that were removed are understood by what
+   * the log says of that later.
+   */
   private async applyOthers(): Promise<void> {
     for (let isLast = false; !isLast; ) {
       const read = await this.read()
       isLast = read.isLast
-      if (read.rows.length === 0) return
+      if (read.rows.length === 0) continue
       this.othersAt = steadyTime()
+      this.mayLag = true
       this.mirror.store(read.rows)
-      this.applyMissing((retried) => this.retryOwn(retried))
     }
+    if (this.mayLag) this.applyMissing((retried) => this.retryOwn(retried))
   }
 
   /** Tries again what was refused here, and may count after what others wrote: they know nothing of it. */

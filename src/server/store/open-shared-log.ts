@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { createPool } from 'mysql2'
 import { MongoLog } from '../../../backend/src/facts/mongo-log.js'
 import { MysqlLog } from '../../../backend/src/facts/mysql-log.js'
-import type { SharedLog } from '../../../backend/src/facts/shared-log.js'
+import type { SharedLog, SharedLogOptions } from '../../../backend/src/facts/shared-log.js'
 import type { Config } from '../config/config.js'
 import { openClient } from './open-mongo.js'
 
@@ -20,13 +20,16 @@ const SETUP = "set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
 /**
  * Opens the log in a database, or makes it.
  *
- * @throws What the driver throws; StoreUnavailableError if MongoDB does not answer.
+ * @throws What the driver throws; StoreUnavailableError if MongoDB does not answer; CopyError (`identify`).
  */
-export async function openSharedLog({ knexUrl, mongoUrl }: SharedLogPlace): Promise<SharedLog> {
+export async function openSharedLog(
+  { knexUrl, mongoUrl }: SharedLogPlace,
+  options: Pick<SharedLogOptions, 'copyOf' | 'exists'> = {},
+): Promise<SharedLog> {
   if (mongoUrl !== undefined) {
     const client = await openClient(mongoUrl)
     return await orClosed(
-      () => MongoLog.open(client.db(), { close: () => client.close() }),
+      () => MongoLog.open(client.db(), { ...options, close: () => client.close() }),
       () => client.close(),
     )
   }
@@ -39,7 +42,11 @@ export async function openSharedLog({ knexUrl, mongoUrl }: SharedLogPlace): Prom
   })
   const promised = pool.promise()
   return await orClosed(
-    () => MysqlLog.open((sql, values) => promised.query(sql, values), { close: () => promised.end() }),
+    () =>
+      MysqlLog.open((sql, values) => promised.query(sql, values), {
+        ...options,
+        close: () => promised.end(),
+      }),
     () => promised.end(),
   )
 }

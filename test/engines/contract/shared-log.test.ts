@@ -201,6 +201,43 @@ onEachSharedLog('a log', (logs) => {
     for (const each of all) await each.close()
   })
 
+  test('overwrites and forgets bodies, wherever they stand, and keeps their places', async () => {
+    const log = await (await logs.create()).open()
+    const lengths = [0, 10, CHUNK_BYTES, 2 * CHUNK_BYTES + 5]
+    await add(log, ...lengths.map((length) => bodyFact(bytes(length))), fact('a'))
+    const rows = await everything(log)
+    for (const row of rows.slice(1, 4)) await log.overwrite(row, bytes(row.body?.length ?? 0, 3))
+    const after = await everything(log)
+    expect(after.map(({ body }) => Buffer.from(body ?? []))).toEqual(
+      [...lengths.map((length) => bytes(length, length === 0 ? 0 : 3)), utf8('a')].map((each) =>
+        Buffer.from(each),
+      ),
+    )
+    await log.discard(
+      [rows[1], rows[3]].map((row) => row?.key ?? bytes(0)),
+      FACT.body,
+    )
+    expect((await everything(log)).map(({ body }) => body?.length)).toEqual([
+      0,
+      undefined,
+      CHUNK_BYTES,
+      undefined,
+      1,
+    ])
+    expect(await log.last()).toBe(5)
+    // It may come again.
+    await add(log, bodyFact(bytes(10)))
+    expect((await log.get(FACT.body, bodyFact(bytes(10)).key))?.seq).toBe(6)
+    await log.close()
+  })
+
+  test('has a time for each row that was copied from another one', async () => {
+    const log = await (await logs.create()).open()
+    await add(log, { ...fact('a'), at: 5 }, fact('b'))
+    expect((await everything(log)).map(({ at }) => at)).toEqual([5, 1_700_000_000_000])
+    await log.close()
+  })
+
   test('says that it is another one where an earlier backup was restored', async () => {
     const tested = await logs.create()
     const log = await tested.open()
@@ -232,6 +269,33 @@ onEachSharedLog('a log on a server', (logs) => {
     await tested.damageChunks(how)
     await expect(log.after(START, MUCH)).rejects.toMatchObject({ code: 'DAMAGED' })
     await log.close()
+  })
+
+  test('reports chunks that are damaged, if it is asked to, and goes on', async () => {
+    const tested = await logs.create()
+    const log = await tested.open()
+    await add(log, fact('a'), bodyFact(bytes(2 * CHUNK_BYTES)), fact('b'))
+    await tested.damageChunks('changed')
+    const damaged: number[] = []
+    const rows = await log.after(START, { ...MUCH, onDamage: ({ seq }) => damaged.push(seq) })
+    expect([damaged, rows.map(({ body }) => body?.length)]).toEqual([[2], [1, undefined, 1]])
+    await log.close()
+  })
+
+  test('is opened by nobody while something is copied into it, and by no other copy', async () => {
+    const tested = await logs.create()
+    await expect(tested.open({ exists: true })).rejects.toThrow('no log')
+    const log = await tested.open({ copyOf: 'a' })
+    await expect(tested.open()).rejects.toThrow('part of a copy')
+    await expect(tested.open({ copyOf: 'b' })).rejects.toThrow('part of another copy')
+    await add(log, fact('a'))
+    const again = await tested.open({ copyOf: 'a' })
+    expect(again.id).toBe(log.id)
+    await again.complete()
+    await expect(tested.open({ copyOf: 'a' })).rejects.toThrow('a log already')
+    const opened = await tested.open({ exists: true })
+    expect(texts(await everything(opened))).toEqual(['a'])
+    for (const each of [log, again, opened]) await each.close()
   })
 
   test('cannot be reached for a while, and goes on', async () => {

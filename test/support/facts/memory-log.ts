@@ -5,6 +5,7 @@ import {
   type Note,
   OtherLogError,
   type Place,
+  type RowKind,
   type SharedLog,
 } from '../../../backend/src/facts/shared-log.js'
 import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
@@ -17,8 +18,10 @@ export interface MemoryRows {
   notes?: Map<string, string>
 }
 
+type Call = 'insert' | 'after' | 'note' | 'overwrite' | 'discard'
+
 /** What happens to a call on its way: it may wait, or throw. */
-export type OnTheWay = (call: 'insert' | 'after' | 'note', when: 'before' | 'behind') => Promise<void> | void
+export type OnTheWay = (call: Call, when: 'before' | 'behind') => Promise<void> | void
 
 /** A shared log in memory, as a gateway has it: what a database does, in the fewest words. */
 export class MemoryLog implements SharedLog {
@@ -39,7 +42,7 @@ export class MemoryLog implements SharedLog {
       const there = all[first - 1]
       if (there !== undefined) return there.batch === toHex(id)
       if (first !== all.length + 1) throw new Error('a place is left empty')
-      all.push(...rows.map((row, index) => ({ ...row, seq: first + index, first, batch: toHex(id), at })))
+      all.push(...rows.map((row, index) => ({ at, ...row, seq: first + index, first, batch: toHex(id) })))
       return true
     })
   }
@@ -62,9 +65,20 @@ export class MemoryLog implements SharedLog {
     return this.shared.rows.findLast((row) => row.kind === kind && equalBytes(row.key, key))
   }
 
-  async discard(keys: readonly Uint8Array[]): Promise<void> {
-    for (const row of this.shared.rows)
-      if (row.kind === CHANGE && keys.some((key) => equalBytes(row.key, key))) row.body = undefined
+  async overwrite({ seq }: Pick<LogRow, 'seq'>, body: Uint8Array): Promise<void> {
+    await this.call('overwrite', () => {
+      const row = this.shared.rows[seq - 1]
+      if (row?.body !== undefined) this.shared.rows[seq - 1] = { ...row, body }
+    })
+  }
+
+  async complete(): Promise<void> {}
+
+  async discard(keys: readonly Uint8Array[], kind: RowKind = CHANGE): Promise<void> {
+    await this.call('discard', () => {
+      for (const row of this.shared.rows)
+        if (row.kind === kind && keys.some((key) => equalBytes(row.key, key))) row.body = undefined
+    })
   }
 
   async last(): Promise<number> {
@@ -103,14 +117,14 @@ export class MemoryLog implements SharedLog {
     return this.shared.notes as Map<string, string>
   }
 
-  private async call<Answer>(name: Parameters<OnTheWay>[0], answer: () => Answer): Promise<Answer> {
+  private async call<Answer>(name: Call, answer: () => Answer): Promise<Answer> {
     await this.reach(name, 'before')
     const given = answer()
     await this.reach(name, 'behind')
     return given
   }
 
-  private async reach(name: Parameters<OnTheWay>[0], when: 'before' | 'behind'): Promise<void> {
+  private async reach(name: Call, when: 'before' | 'behind'): Promise<void> {
     try {
       await this.onTheWay(name, when)
     } catch (error) {

@@ -1,66 +1,83 @@
-import { randomBytes } from 'node:crypto'
 import { existsSync, rmSync } from 'node:fs'
 import { access, constants, mkdir, rename } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { type Row, Sql, type SqlValue } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
-import { isPurged, latestOf, nextOf, register } from '../../../../backend/src/facts/registers.js'
-import { DamagedError } from '../../../../backend/src/graph/errors.js'
-import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf } from '../../config/errors.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { syncFolder } from '../durable-file.js'
 import { OLD_STORE } from '../folder-lock.js'
+import {
+  assertOwn,
+  assertSound,
+  type Copied,
+  type CopyOptions,
+  cleanedAt,
+  endCopy,
+  isBegun,
+  markBegun,
+  raiseScores,
+} from './copied-log.js'
 import { readLog } from './folder.js'
-import { FACT_NAMES, isSound } from './verify-fact.js'
-
-export interface CopyOptions {
-  from: string
-  to: string
-  signal: AbortSignal
-  onProgress: (copied: { facts: number; share: number }) => void
-}
+import { type DatabasePlace, logPlaceOf } from './log-place.js'
 
 /** Facts of one transaction of the copy: an interrupted one goes on behind the last. */
 const PAGE = { limit: 1000, maxBytes: 16 * 1024 * 1024 }
 /** Tables beside the log, which are read in pages by their row number where they have one. */
 const ROWS_A_PAGE = 100
-/** In the copy, until it is complete: the log that it is made from. */
-const COPIED_FROM = 'copied from'
 
 /**
- * Copies a log with its state and its registers, beside a running service: a snapshot of one moment. Each fact is verified on the
+ * Copies a log with its state and its registers, beside running services: a snapshot of one moment. Each fact is verified on the
  * way. The copy has an id of its own, so that a gateway derives its index again, and higher scores than the log has by now: peers
  * may have passed those that it gives from here on. An interrupted copy is continued by the same
  * command, and begun again if something was purged or pruned since.
  *
- * @throws BackupError if there is no log, or the target holds one, or is the store itself; what {@link readLog} throws; the reason of the signal.
+ * @throws ConfigError for what is neither a folder nor the URL of a database; BackupError if there is no log, or the target holds one,
+ * or is the store itself; what {@link readLog} and `withSharedLog` throw; the reason of the signal.
  */
-export async function copyLog({ from, to, ...options }: CopyOptions): Promise<{ facts: number; id: string }> {
-  const { log: target } = storeFiles(to)
-  if (resolve(to).startsWith(join(resolve(from), sep)))
-    throw new BackupError(`${to} is within the store itself: choose a folder elsewhere`)
-  if (existsSync(target) || existsSync(join(to, OLD_STORE)))
-    throw new BackupError(`${to} holds a store already: choose an empty folder`)
-  return await readLog(from, async (log, source) => {
-    await makeWritable(to)
-    const part = join(to, 'log.db.part')
-    removeOutdated(part, source)
-    const sql = new Sql(part)
-    try {
-      // No other process reads the part, and a copy that ends with the power begins again where it was last synced.
-      sql.exec('pragma journal_mode = delete; pragma synchronous = full;')
-      const copied = await copyInto(sql, { log, source, ...options })
-      sql.close()
-      await rename(part, target)
-      await syncFolder(to)
-      return copied
-    } finally {
-      sql.close()
-    }
-  })
+export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Copied> {
+  const [source, target] = [logPlaceOf(from), logPlaceOf(to)]
+  if ('folder' in source && 'folder' in target)
+    return await readLog(source.folder, async (log, sql) => {
+      if (resolve(to).startsWith(join(resolve(from), sep)))
+        throw new BackupError(`${to} is within the store itself: choose a folder elsewhere`)
+      assertOwn(source.folder, sql)
+      const fill = (part: Sql): Promise<Copied> => copyInto(part, { log, source: sql, ...options })
+      return await intoFolder(target.folder, fill, (part) => removeOutdated(part, sql))
+    })
+  const { fromDatabase, folderToDatabase, betweenDatabases } = await import('./copy-shared.js')
+  if ('folder' in target && !('folder' in source))
+    return await intoFolder(target.folder, (part) => fromDatabase(source, part, options))
+  if ('folder' in source && !('folder' in target)) return await folderToDatabase(source, target, options)
+  return await betweenDatabases(source as DatabasePlace, target as DatabasePlace, options)
+}
+
+/** Makes a log in a folder, which has none, in a file that is renamed once it is complete. */
+async function intoFolder(
+  folder: string,
+  fill: (part: Sql) => Promise<Copied>,
+  look: (part: string) => void = () => {},
+): Promise<Copied> {
+  const { log: target } = storeFiles(folder)
+  if (existsSync(target) || existsSync(join(folder, OLD_STORE)))
+    throw new BackupError(`${folder} holds a store already: choose an empty folder`)
+  await makeWritable(folder)
+  const part = join(folder, 'log.db.part')
+  look(part)
+  const sql = new Sql(part)
+  try {
+    // No other process reads the part, and a copy that ends with the power begins again where it was last synced.
+    sql.exec('pragma journal_mode = delete; pragma synchronous = full;')
+    const copied = await fill(sql)
+    sql.close()
+    await rename(part, target)
+    await syncFolder(folder)
+    return copied
+  } finally {
+    sql.close()
+  }
 }
 
 async function makeWritable(folder: string): Promise<void> {
@@ -77,10 +94,7 @@ interface Copying extends Pick<CopyOptions, 'signal' | 'onProgress'> {
   source: Sql
 }
 
-async function copyInto(
-  sql: Sql,
-  { log, source, signal, onProgress }: Copying,
-): Promise<{ facts: number; id: string }> {
+async function copyInto(sql: Sql, { log, source, signal, onProgress }: Copying): Promise<Copied> {
   const { id: sourceId, last } = log
   begin(sql, source, sourceId)
   const copy = new LocalLog(sql)
@@ -92,8 +106,7 @@ async function copyInto(
     if (page.length === 0) break
     sql.exec('begin')
     for (const fact of page) {
-      if (!isSound(fact) && !isPurged(log, fact.key))
-        throw new DamagedError(toHex(fact.key), FACT_NAMES[fact.kind])
+      assertSound(fact, log)
       const { seq, kind, key, at } = fact
       const row = source.get('select length, body from log where seq = ?', seq)
       sql.run('insert into log values (?, ?, ?, ?, ?, ?)', seq, kind, key, at, row?.length, row?.body ?? null)
@@ -108,25 +121,12 @@ async function copyInto(
   }
   sql.exec('begin')
   for (const table of tablesOf(source)) if (!LOG_TABLES.has(table)) copyRows(sql, source, table)
-  const id = randomBytes(16).toString('hex')
-  sql.run("update log_meta set value = ? where name = 'id'", id)
-  sql.run('delete from log_meta where name = ?', COPIED_FROM)
   raiseScores(copy)
+  const id = endCopy(sql)
   sql.exec('commit')
   return { facts: end, id }
 }
 
-/** Gives the next facts higher scores than any that the log, or one that it was copied from, can have given by now. */
-export function raiseScores(log: LocalLog): void {
-  const subject = register.setting('base')
-  // A fact takes a millisecond of them, one with many outputs a few more.
-  const given = Number(latestOf(log, subject)?.value ?? 0) + log.last + MARGIN
-  const raised = nextOf(log, subject, String(Math.max(given, Date.now())))
-  if (raised !== undefined) log.insert(raised)
-}
-
-/** In milliseconds. */
-const MARGIN = 10_000
 const LOG_TABLES = new Set(['log', 'chunk', 'log_meta'])
 
 /** Removes a part that was made before something was removed from its source for good. */
@@ -142,26 +142,16 @@ function removeOutdated(part: string, source: Sql): void {
   rmSync(part)
 }
 
-/** Another value after each `purge` and `prune`. */
-function cleanedAt(sql: Sql): unknown {
-  return sql.get("select value from log_meta where name = 'cleaned'")?.value
-}
-
 /** Makes the tables of the source, unless an interrupted copy of the same log has made them. */
 function begin(sql: Sql, source: Sql, sourceId: string): void {
-  const begun = sql.get("select 1 from sqlite_master where name = 'log_meta'")
-  if (begun !== undefined) {
-    const from = sql.get('select value from log_meta where name = ?', COPIED_FROM)?.value
-    if (from !== sourceId) throw new BackupError('the folder holds part of a copy of another log: empty it')
-    return
-  }
+  if (isBegun(sql, sourceId)) return
   sql.exec('begin')
   for (const { sql: statement } of source.all(
     "select sql from sqlite_master where sql is not null and name not like 'sqlite!_%' escape '!' order by type = 'index'",
   ))
     sql.exec(statement)
   copyRows(sql, source, 'log_meta')
-  sql.run('insert into log_meta values (?, ?)', COPIED_FROM, sourceId)
+  markBegun(sql, sourceId)
   sql.exec('commit')
 }
 

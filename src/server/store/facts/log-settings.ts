@@ -9,7 +9,7 @@ import { readUtf8, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
 import { ConfigError, readConfig } from '../../config/config.js'
-import { raiseScores } from './copy-log.js'
+import { raiseScores } from './copied-log.js'
 import { changeLog, readLog } from './folder.js'
 
 /** What can be set by hand, and the text that the log keeps for a value, if that is valid. */

@@ -11,22 +11,18 @@ import {
 } from '../../../../backend/src/facts/registers.js'
 import { Pending, State } from '../../../../backend/src/facts/state.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
-import { CHUNK_BYTES } from '../../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { inscriptionOf } from '../../../../backend/src/graph/transaction-records.js'
-import { contentsOf } from '../../../../backend/src/index/outputs.js'
 import { fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
-import { readEnvelope } from '../../../../backend/src/protocol/inscription.js'
 import { formatOutpoint, type Outpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { OP, ScriptWalk } from '../../../../backend/src/protocol/script-walk.js'
 import {
   outputOf,
   readTransaction,
   TransactionError,
-  type TransactionOutput,
   type TransactionView,
 } from '../../../../backend/src/protocol/transaction.js'
+import { holdersOf, overwriteContent, purgedValueOf } from '../../../../backend/src/writer/purged-content.js'
 import { BackupError } from '../backup/backup-tables.js'
 import { changeLog } from './folder.js'
 
@@ -54,6 +50,7 @@ export async function purge(folder: string, outpoints: readonly Outpoint[], reas
 }
 
 class Purge {
+  private readonly hashes = new Set<string>()
   private readonly purged: Purged = { sha256: [], outpoints: [], forgotten: [], unread: [] }
 
   constructor(
@@ -63,7 +60,8 @@ class Purge {
 
   run(outpoints: readonly Outpoint[], reason: string): Purged {
     const { log, sql, purged } = this
-    purged.sha256 = [...new Set(outpoints.map((each) => this.hashAt(each)))]
+    for (const each of outpoints) this.hashes.add(this.hashAt(each))
+    purged.sha256 = [...this.hashes]
     for (let seq = 1; seq <= log.last; seq++) {
       const { kind, key } = log.keyAt(seq) ?? {}
       if (kind === FACT.transaction && key !== undefined) this.purgeFact(key)
@@ -103,38 +101,22 @@ class Purge {
     try {
       const body = Buffer.from(log.get(FACT.transaction, key)?.body as Uint8Array)
       const view = readTransaction(readTransactionFact({ key, body }).raw, { txid })
-      const found = this.holders(view)
+      const found = holdersOf(view, this.hashes)
       for (const { vout, output } of found) {
-        const { sha, ctype, clen, coff } = contentsOf(output, view)
-        const value = {
-          sha256: toHex(sha ?? new Uint8Array()),
-          contentType: String(ctype),
-          length: clen ?? 0,
-          position: coff,
-        }
-        this.set(register.purged({ txid, vout }), value)
+        this.set(register.purged({ txid, vout }), purgedValueOf(output, view))
         purged.outpoints.push(formatOutpoint({ txid, vout }))
       }
       // Only now: the same bytes may be the content of one output and part of another.
       for (const { output } of found) overwriteContent(output)
-      if (found.length > 0) this.replace(key, body)
+      if (found.length > 0) log.overwrite(FACT.transaction, key, body)
     } catch (error) {
       if (!isDamage(error) && !(error instanceof TransactionError)) throw error
       purged.unread.push(txid)
     }
   }
 
-  /** The outputs with a body that is to be removed. */
-  private holders(view: TransactionView): { vout: number; output: TransactionOutput }[] {
-    return view.outputs.flatMap((output, vout) => {
-      const { content } = inscriptionOf(output)
-      const isHolder = content && this.purged.sha256.includes(sha256(content.body).toString('hex'))
-      return isHolder ? [{ vout, output }] : []
-    })
-  }
-
   private isIn(view: TransactionView): boolean {
-    return this.holders(view).length > 0
+    return holdersOf(view, this.hashes).length > 0
   }
 
   private forgetPending(): void {
@@ -158,54 +140,8 @@ class Purge {
     }
   }
 
-  /** Writes the bytes of a transaction in place of those that stood there. */
-  private replace(key: Uint8Array, body: Uint8Array): void {
-    const { sql } = this
-    const of = [FACT.transaction, key] as const
-    sql.run('update log set body = ? where kind = ? and key = ? and body is not null', body, ...of)
-    for (const { position } of sql.all('select position from chunk where kind = ? and key = ?', ...of)) {
-      const bytes = body.subarray(position * CHUNK_BYTES, (position + 1) * CHUNK_BYTES)
-      sql.run(
-        'update chunk set bytes = ?, checksum = ? where kind = ? and key = ? and position = ?',
-        ...[bytes, sha256(bytes), ...of, position],
-      )
-    }
-  }
-
   private set(subject: string, value: RegisterValue): void {
     const fact = nextOf(this.log, subject, value)
     if (fact !== undefined) this.log.insert(fact)
   }
-}
-
-/** Overwrites what an output inscribes in the transaction that it is a view into. Everything else is read as before. */
-function overwriteContent(output: TransactionOutput): void {
-  const { lockingScript } = output
-  const { content } = inscriptionOf(output)
-  if (content === undefined) return
-  if (content.body.buffer === lockingScript.buffer) {
-    content.body.fill(0)
-    return
-  }
-  const { span } = readEnvelope(lockingScript)
-  // What is joined of pushes comes last in its envelope. (A number that B pushes is an opcode.)
-  if (span === undefined || content.source === 'b') return
-  let before = -content.body.length
-  for (const walk = pushesIn(lockingScript, span); walk.next() && walk.end < span.to; )
-    before += walk.pushedLength ?? 0
-  for (
-    const walk = pushesIn(lockingScript, span);
-    walk.next() && walk.end < span.to;
-    before -= walk.pushedLength ?? 0
-  )
-    if (before <= 0) overwritePush(walk)
-}
-
-function pushesIn(script: Uint8Array, span: { from: number }): ScriptWalk {
-  return new ScriptWalk(script, span.from)
-}
-
-function overwritePush({ data, script, start }: ScriptWalk): void {
-  if (data === undefined) script[start] = OP.ONE
-  else data.fill(0)
 }

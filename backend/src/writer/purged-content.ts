@@ -1,0 +1,68 @@
+import type { PurgedValue } from '../facts/registers.js'
+import { sha256 } from '../graph/native-hash.js'
+import { inscriptionOf } from '../graph/transaction-records.js'
+import { contentsOf } from '../index/outputs.js'
+import { toHex } from '../protocol/bytes.js'
+import { readEnvelope } from '../protocol/inscription.js'
+import { OP, ScriptWalk } from '../protocol/script-walk.js'
+import type { TransactionOutput, TransactionView } from '../protocol/transaction.js'
+
+/** An output whose body is removed. */
+export interface Holder {
+  vout: number
+  output: TransactionOutput
+}
+
+/** The outputs of a transaction with one of some bodies. @param hashes Of the bodies, in hex. */
+export function holdersOf(view: TransactionView, hashes: ReadonlySet<string>): Holder[] {
+  return view.outputs.flatMap((output, vout) => {
+    const { content } = inscriptionOf(output)
+    return content && hashes.has(sha256(content.body).toString('hex')) ? [{ vout, output }] : []
+  })
+}
+
+/** What the log keeps of the body of an output. */
+export function purgedValueOf(output: TransactionOutput, view: TransactionView): PurgedValue {
+  const { sha, ctype, clen, coff } = contentsOf(output, view)
+  return {
+    sha256: toHex(sha ?? new Uint8Array()),
+    contentType: String(ctype),
+    length: clen ?? 0,
+    position: coff,
+  }
+}
+
+/**
+ * Overwrites what an output inscribes in the transaction that it is a view into. Everything else is read as before, also what is
+ * overwritten already.
+ */
+export function overwriteContent(output: TransactionOutput): void {
+  const { lockingScript } = output
+  const { content } = inscriptionOf(output)
+  if (content === undefined) return
+  if (content.body.buffer === lockingScript.buffer) {
+    content.body.fill(0)
+    return
+  }
+  const { span } = readEnvelope(lockingScript)
+  // What is joined of pushes comes last in its envelope. (A number that B pushes is an opcode.)
+  if (span === undefined || content.source === 'b') return
+  let before = -content.body.length
+  for (const walk = pushesIn(lockingScript, span); walk.next() && walk.end < span.to; )
+    before += walk.pushedLength ?? 0
+  for (
+    const walk = pushesIn(lockingScript, span);
+    walk.next() && walk.end < span.to;
+    before -= walk.pushedLength ?? 0
+  )
+    if (before <= 0) overwritePush(walk)
+}
+
+function pushesIn(script: Uint8Array, span: { from: number }): ScriptWalk {
+  return new ScriptWalk(script, span.from)
+}
+
+function overwritePush({ data, script, start }: ScriptWalk): void {
+  if (data === undefined) script[start] = OP.ONE
+  else data.fill(0)
+}

@@ -1,0 +1,51 @@
+import { CopyError, type SharedLog, type SharedLogOptions } from '../../../../backend/src/facts/shared-log.js'
+import { ConfigError, readConfig } from '../../config/config.js'
+import { reasonOf, StartError } from '../../config/errors.js'
+import { placeOf } from '../../config/place.js'
+import { BackupError } from '../backup/backup-tables.js'
+import type { SharedLogPlace } from '../open-shared-log.js'
+
+/** A database with a log that gateways share, or room for one. */
+export interface DatabasePlace {
+  database: SharedLogPlace
+}
+
+/** Where a log is. */
+export type LogPlace = { folder: string } | DatabasePlace
+
+/** Which log a text names: a folder, or the URL of a database. @throws ConfigError */
+export function logPlaceOf(text: string): LogPlace {
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase()
+  if (scheme === undefined) return { folder: text }
+  if (scheme !== 'mysql' && scheme !== 'mongodb' && scheme !== 'mongodb+srv')
+    throw new ConfigError(`a log is in a folder, or at mysql:// or mongodb://, not at ${scheme}://`)
+  const { knexUrl, mongoUrl } = readConfig(scheme === 'mysql' ? { KNEX_URL: text } : { MONGO_URL: text })
+  return { database: { knexUrl, mongoUrl } }
+}
+
+/** A place as it is shown: without credentials. */
+export function shownPlace(place: LogPlace): string {
+  return 'folder' in place ? place.folder : placeOf({ dataDir: '', ...place.database })
+}
+
+/**
+ * Does something with the log in a database.
+ *
+ * @throws BackupError if it holds no log, or an incomplete copy; StartError if it cannot be reached; what is thrown meanwhile.
+ */
+export async function withSharedLog<Result>(
+  place: DatabasePlace,
+  options: Pick<SharedLogOptions, 'copyOf' | 'exists'>,
+  work: (shared: SharedLog) => Promise<Result>,
+): Promise<Result> {
+  const { openSharedLog } = await import('../open-shared-log.js')
+  const shared = await openSharedLog(place.database, options).catch((cause: unknown) => {
+    if (cause instanceof CopyError) throw new BackupError(`${shownPlace(place)} ${cause.message}`, { cause })
+    throw new StartError(`cannot open the log in ${shownPlace(place)}: ${reasonOf(cause)}`, { cause })
+  })
+  try {
+    return await work(shared)
+  } finally {
+    await shared.close()
+  }
+}

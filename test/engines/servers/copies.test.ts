@@ -1,0 +1,202 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { FACT } from '../../../backend/src/facts/log.js'
+import { register, registerFact } from '../../../backend/src/facts/registers.js'
+import { Pending, State } from '../../../backend/src/facts/state.js'
+import { CHUNK_BYTES } from '../../../backend/src/graph/graph-store.js'
+import { canonicalRows } from '../../../backend/src/index/canonical.js'
+import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { copyLog } from '../../../src/server/store/facts/copy-log.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  OPEN_LOCK,
+} from '../../support/protocol/fake-chain.js'
+import { type Environment, type TestServer, treeOf, useServers } from '../../support/server/test-server.js'
+import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { inLog } from '../../support/storage/fact-store.js'
+
+const LONG = concatBytes(new Uint8Array(CHUNK_BYTES).fill(7), utf8('the end of a long body'))
+/** More than one page. */
+const MANY = 2500
+const never = new AbortController().signal
+
+const copy = (from: string, to: string, options: Partial<Parameters<typeof copyLog>[0]> = {}) =>
+  copyLog({ from, to, signal: never, onProgress: () => {}, ...options })
+
+const stopping = (from: string, to: string): Promise<unknown> => {
+  const stop = new AbortController()
+  return copy(from, to, { signal: stop.signal, onProgress: () => stop.abort(new Error('stopped')) })
+}
+
+interface World {
+  chain: FakeChain
+  mint: FakeTransaction
+  long: FakeTransaction
+  /** Pending, and what spends it. */
+  money: FakeTransaction
+  built: FakeTransaction
+  /** Waits, as it lost. */
+  loser: FakeTransaction
+  held: FakeTransaction
+}
+
+function world(): World {
+  const chain = new FakeChain()
+  const noteOf = (text: string, coin?: FakeTransaction): FakeTransaction =>
+    chain.spend({
+      inputs: coin === undefined ? [] : [{ transaction: coin, vout: 0 }],
+      outputs: [
+        { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'text/plain', body: utf8(text) }) },
+      ],
+    })
+  const money = chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] })
+  return {
+    ...{
+      chain,
+      mint: chain.mint('a'),
+      long: chain.inscribe({ contentType: 'text/plain', body: LONG }),
+      money,
+    },
+    ...{ built: noteOf('built', money), loser: noteOf('a loser'), held: noteOf('held') },
+  }
+}
+
+onEachSharedEngine('copies of a log, to and from', (databases) => {
+  const { start, folder } = useServers()
+  const database = async (): Promise<string> => Object.values(await databases.settings())[0] ?? ''
+  const isShared = (place: string): boolean => place.includes('://')
+  const settings = ({ chain }: World, place: string): Environment => ({
+    ...{ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' },
+    ...(isShared(place)
+      ? { [databases.isSql ? 'KNEX_URL' : 'MONGO_URL']: place, SHARED_FACTS: '1' }
+      : { DATA_DIR: place }),
+  })
+
+  function filesOf({ dataDir }: TestServer, place: string): { log: string; index: string } {
+    return storeFiles(isShared(place) ? join(dataDir, 'gateway') : dataDir)
+  }
+
+  /** What a server that has stopped has: without places, which differ where changes of what is pending have some, and scores. */
+  function contents(files: { log: string; index: string }): Record<string, unknown[]> {
+    const [index, log] = [new Sql(files.index), new Sql(files.log)]
+    const { setting: _, ...tables } = canonicalRows(index)
+    const rows = Object.fromEntries(
+      Object.entries(tables).map(([name, rows]) => [
+        name,
+        rows.map((row) => row.replace(/,"(?:seq|ord)":\d+/g, '')).sort(),
+      ]),
+    )
+    const pending = log.all('select txid, waiting, client, raw from pending order by arrived')
+    const held = log.all('select * from held')
+    for (const sql of [index, log]) sql.close()
+    return { ...rows, pending, held }
+  }
+
+  /** A folder with a log. */
+  async function filled(world: World): Promise<string> {
+    const { chain, mint, long, money, loser, held } = world
+    const place = join(await folder(), 'store')
+    const server = await start(settings(world, place))
+    for (const each of [chain.genesis, mint]) expect((await server.submit(beefOf(each))).status).toBe(200)
+    expect((await server.submit(beefOf(long), ['tm_ordinals'])).status).toBe(200)
+    await server.stop()
+    inLog(place, (sql, log) => {
+      new Pending(sql).add(money, [], { isWaiting: false })
+      new Pending(sql).add(loser, [], { isWaiting: true, client: 'aa' })
+      const lock = { height: 9_000_000, time: 0 }
+      new State(sql).hold({ txid: held.txid, lock, beef: beefOf(held) }, { maxCount: 9 })
+      sql.exec('begin')
+      for (let n = 1; n <= MANY; n++) log.insert(registerFact(register.sighting('ab'.repeat(32)), n, 'seen'))
+      sql.exec('commit')
+    })
+    return place
+  }
+
+  async function expectWhole(world: World, place: string): Promise<Record<string, unknown[]>> {
+    const server = await start(settings(world, place))
+    const { mint, long } = world
+    expect(await server.ask('/svc/names/origin/a')).toMatchObject({ json: { outpoint: mint.outpoint(2) } })
+    expect((await server.ask(`/content/${long.outpoint(0)}`)).body.equals(LONG)).toBe(true)
+    await server.stop()
+    return contents(filesOf(server, place))
+  }
+
+  test('have all facts and all that is pending or held, also of one another', async () => {
+    const everything = world()
+    const source = await filled(everything)
+    const [one, two, back] = [await database(), await database(), join(await folder(), 'copy')]
+    const { facts } = await copy(source, one)
+    expect((await copy(one, two)).facts).toBe(facts)
+    expect((await copy(two, back)).facts).toBe(facts)
+    const wanted = await expectWhole(everything, source)
+    expect(wanted.pending).toHaveLength(2)
+    expect(wanted.held).toHaveLength(1)
+    for (const place of [one, two, back]) expect(await expectWhole(everything, place)).toEqual(wanted)
+    // What was pending is known where it is needed.
+    for (const place of [two, back]) {
+      const server = await start(settings(everything, place))
+      const { built } = everything
+      const only = beefOf(built, { proven: false, with: [everything.money] })
+      expect((await server.submit(only, ['tm_ordinals'])).status).toBe(200)
+      await server.stop()
+      expect(contents(filesOf(server, place)).pending).toHaveLength(1)
+    }
+  })
+
+  test('that were interrupted are no logs, and the same command completes them', async () => {
+    const everything = world()
+    const source = await filled(everything)
+    const [one, two, back] = [await database(), await database(), join(await folder(), 'copy')]
+    for (const [from, to] of [
+      [source, one],
+      [one, two],
+      [two, back],
+    ] as const) {
+      await expect(stopping(from, to)).rejects.toThrow('stopped')
+      if (isShared(to)) await expect(start(settings(everything, to))).rejects.toThrow(/part of a copy/)
+      else expect(existsSync(storeFiles(to).log)).toBe(false)
+      await expect(stopping(from, to)).rejects.toThrow('stopped')
+      // What has come since is copied as well, and what is pending no more is not.
+      if (!isShared(from))
+        inLog(from, (sql, log) => {
+          new Pending(sql).delete(everything.loser.txid)
+          log.insert(registerFact(register.sighting('cd'.repeat(32)), 1, 'seen'))
+        })
+      const other = await filled(world())
+      await expect(copy(other, to)).rejects.toThrow(/another (?:copy|log)/)
+      await copy(from, to)
+    }
+    const wanted = await expectWhole(everything, source)
+    expect(wanted.pending).toHaveLength(1)
+    for (const place of [one, two, back]) expect(await expectWhole(everything, place)).toEqual(wanted)
+  })
+
+  test('overwrite no log, are made of none, and give higher scores than it', async () => {
+    const everything = world()
+    const [source, one] = [await filled(everything), await database()]
+    const [{ id }, sourceId] = [await copy(source, one), inLog(source, (_sql, log) => log.id)]
+    expect(id).not.toBe(sourceId)
+    await expect(copy(source, one)).rejects.toThrow(/a log already/)
+    await expect(copy(await database(), join(await folder(), 'copy'))).rejects.toThrow(
+      /holds no log of facts/,
+    )
+    await expect(copy(await folder(), await database())).rejects.toThrow(/no log of facts/)
+    const scoreOf = (server: TestServer): number => {
+      const sql = new Sql(filesOf(server, one).index)
+      const base = sql.get("select value from setting where name = 'base'")?.value
+      sql.close()
+      return Number(base)
+    }
+    const server = await start(settings(everything, one))
+    await server.stop()
+    const before = inLog(source, (sql) =>
+      sql.get('select body from log where kind = ? order by seq limit 1', FACT.register),
+    )
+    expect(scoreOf(server)).toBeGreaterThan(Number(JSON.parse(String(before?.body))))
+  })
+})
