@@ -1,6 +1,7 @@
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
+import type { Proof } from '../../backend/src/graph/records.js'
 import type { Sightings } from '../follow/sightings.js'
 import { errorResponse } from '../gateway/http/error-response.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
@@ -61,6 +62,8 @@ export interface AppOptions {
   position?: (() => number) | undefined
   /** The parts that know the chain and follow it, for `/health`. */
   chain?: ChainParts
+  /** See `ArcIngestOptions`. */
+  passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined
   /** How far the tree of names was followed; by default, nothing is followed. */
   progress?: TreeProgress
   logger: Logger
@@ -168,6 +171,7 @@ export function createApp(options: AppOptions): App {
         record: (sightings) => recordSightings({ graph, overlay: options.overlay }, sightings),
         maxTrackerBlocks: limits.maxTrackerBlocks,
         token: config.arcCallbackToken,
+        passOn: options.passOn,
       }),
       overlayErrors,
     )

@@ -149,6 +149,7 @@ export async function startServer({
     readiness,
     index: () => node.maintenance.status,
     position: node.position,
+    passOn: node.jobs?.passOn,
     metrics,
     ...{ chain, progress },
     port: () => port,

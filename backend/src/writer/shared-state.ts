@@ -1,6 +1,7 @@
 import type { Sql } from '../facts/connection.js'
 import type { Note, SharedLog } from '../facts/shared-log.js'
 import { OWN_STATE } from '../facts/state.js'
+import type { Proof } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 
 /**
@@ -12,6 +13,30 @@ const INTERACTIONS = 'interaction '
 const STATE = 'state '
 /** The first name behind those of ancestors. */
 export const WITHOUT_ANCESTORS = 'ancestor~'
+
+/**
+ * Proofs of transactions that a gateway does not have: one that was refused waits at the gateway which refused it, and that one takes
+ * its proof from here. There are so many places, which later ones take over.
+ */
+const PROOF = 'proof '
+const PROOFS = 64
+/** The longest merkle path that is passed on, in bytes: that of one transaction in a block of 2^32. */
+const MAX_PATH_BYTES = 2048
+
+/** The setting by which gateways that share a log pass on a verified proof; undefined if it is too long. */
+export function passedProof(txid: string, proof: Proof): { name: string; value: string } | undefined {
+  const { height, root, merklePath } = proof
+  if (merklePath.length > MAX_PATH_BYTES) return undefined
+  const name = `${PROOF}${Number.parseInt(txid.slice(0, 8), 16) % PROOFS}`
+  return { name, value: JSON.stringify({ txid, height, root, merklePath: toHex(merklePath) }) }
+}
+
+/** The proof in a note, and of which transaction it is; undefined if it is another note. */
+export function proofInNote({ name, value = '' }: Note): { txid: string; proof: Proof } | undefined {
+  if (!name.startsWith(STATE + PROOF)) return undefined
+  const { txid, merklePath, ...block } = JSON.parse(value)
+  return { txid, proof: { ...block, merklePath: fromHex(merklePath) } }
+}
 
 /** How many notes are read or written at once. */
 const PAGE = 500
@@ -70,18 +95,23 @@ export class SharedState {
     }
   }
 
-  /** Takes what others have published, in a transaction of its own. What this gateway is to publish stays. */
-  take(notes: readonly Note[]): void {
+  /**
+   * Takes what others have published, in a transaction of its own. What this gateway is to publish stays.
+   *
+   * @returns What is new.
+   */
+  take(notes: readonly Note[]): Note[] {
     const { logFile } = this.options
     const news = notes.filter(
       ({ name, value = '' }) => !this.due.has(name) && value !== this.valueOf(name) && isState(name),
     )
-    if (news.length === 0) return
+    if (news.length === 0) return news
     logFile.exec('begin immediate')
     try {
       for (const { name, value = '' } of news) this.write(name, value)
       logFile.run('delete from noted')
       logFile.exec('commit')
+      return news
     } finally {
       if (logFile.inTransaction) logFile.exec('rollback')
     }

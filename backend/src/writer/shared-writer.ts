@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import { makeMirror } from '../facts/log-file.js'
 import { latestOf, nextOf, register } from '../facts/registers.js'
-import { OtherLogError, type SharedLog } from '../facts/shared-log.js'
+import { type Note, OtherLogError, type SharedLog } from '../facts/shared-log.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import { steadyTime } from '../protocol/monotonic.js'
@@ -10,7 +10,7 @@ import { BEAT, Leases } from './leases.js'
 import { LocalWriter, RETRY_DELAY } from './local-writer.js'
 import { Mirror } from './mirror.js'
 import type { Outcome, Task } from './queue.js'
-import { SharedState, WITHOUT_ANCESTORS } from './shared-state.js'
+import { proofInNote, SharedState, WITHOUT_ANCESTORS } from './shared-state.js'
 import type { WriterStatus } from './writer.js'
 
 /** How often a gateway that writes nothing asks what others have written, in milliseconds. */
@@ -190,6 +190,15 @@ export class SharedWriter extends LocalWriter {
     if (this.mayLag) this.applyMissing((retried) => this.retryOwn(retried))
   }
 
+  /** Takes the proof of what was refused here and waits. */
+  private prove(note: Note): void {
+    const found = proofInNote(note)
+    const waiting = found && this.pending.get(found.txid)
+    if (found === undefined || waiting === undefined) return
+    const { txid, raw } = waiting
+    this.record([{ txid, raw, proof: found.proof }]).catch(() => {})
+  }
+
   /** Tries again what was refused here, and may count after what others wrote: they know nothing of it. */
   private retryOwn(txids: readonly string[]): void {
     const own = txids.filter((txid) => this.mirror.isOwn(txid))
@@ -311,7 +320,10 @@ export class SharedWriter extends LocalWriter {
   }
 
   private async hearState(after: string): Promise<void> {
-    await this.mutex.runExclusive(async () => this.sharedState.take(await this.sharedState.read(after)))
+    const news = await this.mutex.runExclusive(async () =>
+      this.sharedState.take(await this.sharedState.read(after)),
+    )
+    for (const note of news) this.prove(note)
   }
 
   private get hasCompany(): boolean {

@@ -28,6 +28,8 @@ export interface ArcIngestOptions {
   graph: Pick<GraphStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
+  /** Passes on a verified proof of a transaction that this host does not have: another gateway over the same log may wait for it. */
+  passOn?: ((txid: string, proof: Proof) => Promise<void>) | undefined
   /** Records what a callback with the token says of transactions. */
   record(sightings: SightingRecord[]): Promise<unknown>
   /** The most blocks that the proofs of one request may lead to. */
@@ -123,7 +125,7 @@ async function ingest(proven: Notice[], options: ArcIngestOptions): Promise<Erro
 /** @throws BadRequestError, TooLargeError, NotFoundError, BeefError, ChainTrackerError */
 async function ingestOne(
   { txid, merklePath, blockHeight }: Notice,
-  { engine, graph, proofs, maxTrackerBlocks, blocks }: ArcIngestOptions & { blocks: Set<string> },
+  { engine, graph, proofs, maxTrackerBlocks, blocks, passOn }: ArcIngestOptions & { blocks: Set<string> },
 ): Promise<void> {
   if ((merklePath ?? '').length > MAX_PATH_LENGTH)
     throw new TooLargeError(`a merkle path may have at most ${MAX_PATH_LENGTH} characters`)
@@ -134,14 +136,18 @@ async function ingestOne(
       `blockHeight is ${blockHeight}, but the merkle path is of a block at ${proof.height}`,
     )
   const stored = await graph.transactions.raw(txid)
-  if (stored === undefined) throw unknownTransaction()
-  if (stored.proof !== undefined && blockText(stored.proof) === blockText(proof)) return
+  if (stored === undefined && passOn === undefined) throw unknownTransaction()
+  if (stored?.proof !== undefined && blockText(stored.proof) === blockText(proof)) return
   blocks.add(blockText(proof))
   if (blocks.size > maxTrackerBlocks)
     throw new ChainTrackerError(
       `the proofs lead to more than ${maxTrackerBlocks} blocks; send the others again`,
     )
   await requireHeld(proof, proofs)
+  if (stored === undefined) {
+    await passOn?.(txid, proof)
+    throw unknownTransaction()
+  }
   await engine.writeLock.run(async () => {
     // Its bytes are read last, as they may be many.
     const kept = await graph.transactions.get(txid)

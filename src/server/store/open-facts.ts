@@ -5,6 +5,7 @@ import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { passedProof } from '../../../backend/src/writer/shared-state.js'
 import { Bodies } from '../cache/bodies.js'
 import { Responses } from '../cache/responses.js'
 import type { Config } from '../config/config.js'
@@ -84,6 +85,10 @@ export async function openFacts(
       jobs: shared && {
         seek: (jobs) => void writer.seekJobs(jobs).catch(() => {}),
         isMine: (job) => writer.status.jobs?.includes(job) === true,
+        async passOn(txid, proof) {
+          const passed = passedProof(txid, proof)
+          if (passed !== undefined) await writer.setting(passed.name, passed.value)
+        },
       },
       position: shared && (() => Number(reading.single((sql) => sql.get(CURSOR))?.value ?? 0)),
       async forNode({ maxBytes }) {

@@ -3,6 +3,7 @@ import type { Logger } from 'pino'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
+import type { Proof } from '../../../backend/src/graph/records.js'
 import type { Config } from '../config/config.js'
 import type { CachingStore } from './caching-store.js'
 import type { NodeIndex } from './index-maintenance.js'
@@ -16,6 +17,8 @@ export interface Jobs {
   /** Has this gateway do jobs when no other one does. */
   seek(jobs: readonly Job[]): void
   isMine(job: Job): boolean
+  /** See `ArcIngestOptions`. */
+  passOn(txid: string, proof: Proof): Promise<void>
 }
 
 /** A store as the main thread of a node has it. */

@@ -1,4 +1,5 @@
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { recordOf } from '../../support/protocol/block.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
 import {
   type Environment,
@@ -101,6 +102,31 @@ onEachSharedEngine('gateways over a log in', (databases) => {
     await eventually(async () => expect((await two.ask(content)).status).toBe(451))
     expect((await asOperator(two, '/admin/unblock', subject)).status).toBe(200)
     await eventually(async () => expect((await one.ask(content)).status).toBe(200))
+  })
+
+  test('a callback reaches what waits at another gateway', async () => {
+    const chain = new FakeChain()
+    const env = await settings(chain)
+    const [one, two] = await Promise.all([start(env), start(env)])
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: OPEN_LOCK }] })
+    const spend = (text: string) => {
+      const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
+      const inputs = [{ transaction: coin, vout: 0 }]
+      return chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] })
+    }
+    const [winner, loser] = [spend('first'), spend('second')]
+    const unproven = { proven: false, with: [coin] }
+    expect((await one.submit(beefOf(winner, unproven), ['tm_ordinals'])).status).toBe(200)
+    expect((await one.submit(beefOf(loser, unproven), ['tm_ordinals'])).status).toBe(409)
+    const merklePath = Buffer.from(recordOf(loser, 100).proof?.merklePath ?? []).toString('hex')
+    const callback = posted({ txid: loser.txid, merklePath, blockHeight: 100 })
+    // It does not have it, and passes the proof on.
+    expect((await two.ask('/arc-ingest', callback)).status).toBe(404)
+    for (const server of [one, two])
+      await eventually(async () => {
+        expect((await server.ask(`/content/${loser.outpoint(0)}`)).body.toString()).toBe('second')
+      })
+    expect((await two.ask('/arc-ingest', callback)).status).toBe(200)
   })
 
   test('while the log cannot be reached, what is known is answered, and what is written gets 503', async () => {
