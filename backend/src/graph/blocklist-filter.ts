@@ -186,8 +186,8 @@ export class BlocklistFilter implements GraphReader {
         if (seen.kind !== undefined) throw new BlockedError(seen.kind)
         return stream
       },
-      async *chunks(query, from) {
-        for await (const chunk of streams.chunks(query, from)) {
+      async *chunks(query, ...part) {
+        for await (const chunk of streams.chunks(query, ...part)) {
           const kind = await blockedIn([chunk])
           if (kind !== undefined) throw new BlockedError(kind)
           yield chunk
@@ -322,7 +322,7 @@ export class BlocklistFilter implements GraphReader {
     chunks: AsyncIterable<StreamChunk> | StreamChunk[],
   ): Promise<BlockedKind | undefined> {
     for await (const { outpoint, sha256 } of chunks) {
-      const list = await this.store.blocklist.list()
+      const list = this.knownList ?? (await this.store.blocklist.list())
       if (list.has('outpoint', formatOutpoint(outpoint))) return 'outpoint'
       if (list.has('content', sha256)) return 'content'
     }

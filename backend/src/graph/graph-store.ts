@@ -318,8 +318,9 @@ export interface StreamsReader {
    * a stream of one.
    *
    * @param from How many chunks to leave out; the caller knows that they exist.
+   * @param count How many the caller wants, if it knows: then no page has more.
    */
-  chunks(query: StreamQuery, from?: number): AsyncIterable<StreamChunk>
+  chunks(query: StreamQuery, from?: number, count?: number): AsyncIterable<StreamChunk>
 }
 
 /** A coin whose spender leads on: of a live node, the next mint; of an ordinal, its next transfer. */

@@ -9,49 +9,40 @@ const NO_OUTPUT = -1
 
 /** See {@link AdmissionsReader}. */
 export function admissionsIn(reader: Reader): AdmissionsReader {
-  const ofTransactions = (txids: string[]): Promise<AdmissionRecord[]> =>
-    reader.each(txids, (sql, txid) => sql.all(OF_TRANSACTION, blobOf(txid)).map(recordBy(sql)))
+  const ofTransaction = (sql: Sql, txid: string): AdmissionRecord[] =>
+    sql.all(OF_TRANSACTION, blobOf(txid)).map(recordOf)
   const of = (sql: Sql, { txid, vout }: AdmissionRecord['outpoint']): AdmissionRecord[] =>
-    sql.all(OF_OUTPOINT, blobOf(txid), vout).map(recordBy(sql))
+    sql.all(OF_OUTPOINT, blobOf(txid), vout).map(recordOf)
   return {
     scoresPerMs: SCORES_A_FACT,
-    of: async (outpoint) => reader.answer((sql) => of(sql, outpoint)),
+    of: async (outpoint) => reader.single((sql) => of(sql, outpoint)),
     among: (outpoints) => reader.each(outpoints, of),
-    ofTransaction: (txid) => ofTransactions([txid]),
-    ofTransactions: (txids) => ofTransactions([...new Set(txids)].sort()),
+    ofTransaction: async (txid) => reader.single((sql) => ofTransaction(sql, txid)),
+    ofTransactions: (txids) => reader.each([...new Set(txids)].sort(), ofTransaction),
     unspentOfTopic: async ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
       reader.answer((sql) => {
-        const from = since - firstScoreOf(sql)
-        return sql.all(UNSPENT, encodeTopic(topic), from, always, limit).map(recordBy(sql))
+        const from = since - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
+        return sql.all(UNSPENT, encodeTopic(topic), from, always, limit).map(recordOf)
       }),
     isApplied: async (topic, txid) =>
       reader.single((sql) => sql.get(IS_APPLIED, blobOf(txid), encodeTopic(topic))) !== undefined,
   }
 }
 
-const OF_TRANSACTION = `select txid, vout, topic, score from tx cross join admission on tid = tx.id
+const BASE = "(select value from setting where name = 'base') as base"
+const OF_TRANSACTION = `select txid, vout, topic, score, ${BASE} from tx cross join admission on tid = tx.id
   where txid = ? order by vout, topic`
-const OF_OUTPOINT = `select txid, vout, topic, score from tx cross join admission on tid = tx.id
+const OF_OUTPOINT = `select txid, vout, topic, score, ${BASE} from tx cross join admission on tid = tx.id
   where txid = ? and vout = ? order by topic`
 const IS_APPLIED =
   'select 1 from tx cross join admission on tid = tx.id where txid = ? and +topic = ? limit 1'
-const UNSPENT = `select txid, admission.vout, topic, score from admission cross join tx on tx.id = tid
+const UNSPENT = `select txid, admission.vout, topic, score, ${BASE} from admission cross join tx on tx.id = tid
   where topic = ? and score >= ? and tx.active = 1 and (admission.vout = ? or not exists (
     select 1 from spend cross join tx as spender on spender.id = sid
     where pid = admission.tid and spend.vout = admission.vout and spender.active = 1))
   order by score limit ?`
 
-function recordBy(sql: Sql): (row: Row) => AdmissionRecord {
-  let first: number | undefined
-  return (row) => {
-    first ??= firstScoreOf(sql)
-    return { outpoint: outpointOf(row), topic: decodeTopic(row.topic), score: first + row.score }
-  }
+function recordOf(row: Row): AdmissionRecord {
+  const score = firstScore(Number(row.base ?? 0)) + row.score
+  return { outpoint: outpointOf(row), topic: decodeTopic(row.topic), score }
 }
-
-/** The score that those of the index count from. */
-function firstScoreOf(sql: Sql): number {
-  return firstScore(Number(sql.get(BASE)?.value ?? 0))
-}
-
-const BASE = "select value from setting where name = 'base'"

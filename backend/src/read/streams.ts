@@ -13,7 +13,7 @@ import { outpointOf, type Reader } from './reader.js'
 export function streamsIn(reader: Reader): StreamsReader {
   return {
     summary: (query) => streamSummary(reader, query),
-    chunks: (query, from) => streamChunks(reader, query, from),
+    chunks: (query, from, count) => streamChunks(reader, query, from, count),
   }
 }
 
@@ -27,11 +27,12 @@ async function* streamChunks(
   reader: Reader,
   { outpoint, chunkTypes, signal }: StreamQuery,
   from = 0,
+  count?: number,
 ): AsyncGenerator<StreamChunk> {
   let isFirst = from === 0
   for await (const { outpoint: at, satoshis, content } of steps(
     reader,
-    { outpoint, signal, from },
+    { outpoint, signal, from, count },
     FORWARD,
   )) {
     if (content === undefined) return
@@ -73,7 +74,7 @@ const STEP = 'oid, out.tid, txid, vout, sats, sha, ctype, clen, ptid, pvout'
 const ROW_OF = `select ${STEP} from out cross join tx on tx.id = tid where oid = ?`
 const FORWARD: Direction = {
   sign: 1,
-  numbered: `select ${STEP}, step from out cross join tx on tx.id = tid
+  numbered: `select txid, vout, sats, sha, ctype, clen, step from out cross join tx on tx.id = tid
     where lin = ? and step >= ? and out.active = 1 order by step, ${BY_RANK} limit ?`,
   next: RECEIVER,
   at: ({ tid, vout }) => [tid, vout],
@@ -89,16 +90,18 @@ const BACKWARD: Direction = {
  * The outputs of a lineage from one on, including it, up to the first gap, read a page at a time.
  *
  * @param walk.from How many to skip.
+ * @param walk.count How many are wanted, if that is known.
  * @throws UnstableReadError if an output is gone when the next page is read.
  */
 async function* steps(
   reader: Reader,
-  walk: { outpoint: Outpoint; from?: number; signal: AbortSignal | undefined },
+  walk: { outpoint: Outpoint; from?: number; count?: number | undefined; signal: AbortSignal | undefined },
   direction: Direction,
 ): AsyncGenerator<{ outpoint: Outpoint; satoshis: number; content: ReturnType<typeof contentOf> }> {
-  const { outpoint, from = 0, signal } = walk
+  const { outpoint, from = 0, count, signal } = walk
+  const most = Math.min(count ?? ROWS_A_PAGE, ROWS_A_PAGE)
   let reached: Reached | undefined
-  for (let away = from, limit = FIRST_ROWS; ; limit = ROWS_A_PAGE) {
+  for (let away = from, limit = count === undefined ? FIRST_ROWS : most; ; limit = most) {
     const page = reader.answer((sql) => {
       const place = placeOf(sql, outpoint)
       if (place === undefined) return undefined

@@ -40,7 +40,7 @@ export class PendingOrigins {
       consistent: (read, cache) => store.consistent(read, cache),
       cachedAnswer: (key) => store.cachedAnswer(key),
       streams: {
-        chunks: (query, from) => streams.chunks(query, from),
+        chunks: (...asked) => streams.chunks(...asked),
         summary: async (query) => {
           const summary = await streams.summary(query)
           const tip = summary && (await this.store.ordinals.at(query.outpoint, TIP))

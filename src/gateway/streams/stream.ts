@@ -125,32 +125,44 @@ async function* streamBody({
   range: ByteRange
 }): AsyncGenerator<Uint8Array> {
   const end = range.from + range.length
-  let start = 0
-  let skipped = 0
-  let chunks: AsyncIterator<StreamChunk> | undefined
+  const { start: first, skipped, wanted } = overlapOf(segments, range)
+  const count = wanted.reduce((sum, segment) => sum + segment.chunks, 0)
+  const chunks = store.streams.chunks(query, skipped, count)[Symbol.asyncIterator]()
+  let start = first
   try {
-    for (const segment of segments) {
-      if (start >= end) return
-      if (start + segment.length > range.from) {
-        chunks ??= store.streams.chunks(query, skipped)[Symbol.asyncIterator]()
-        for (const chunk of await segmentChunks(chunks, segment)) {
-          const from = Math.max(range.from - start, 0)
-          const length = Math.min(end - start, chunk.length) - from
-          if (length > 0)
-            yield* ofLength(store.content.chunks(chunk.sha256, { from, length }), {
-              sha256: chunk.sha256,
-              length,
-            })
-          start += chunk.length
-        }
-      } else {
-        skipped += segment.chunks
-        start += segment.length
+    for (const segment of wanted)
+      for (const chunk of await segmentChunks(chunks, segment)) {
+        const from = Math.max(range.from - start, 0)
+        const length = Math.min(end - start, chunk.length) - from
+        if (length > 0)
+          yield* ofLength(store.content.chunks(chunk.sha256, { from, length }), {
+            sha256: chunk.sha256,
+            length,
+          })
+        start += chunk.length
       }
-    }
   } finally {
-    await chunks?.return?.()
+    await chunks.return?.()
   }
+}
+
+/** The segments that a range overlaps, with the chunks before them, and the position of the first byte of the first of them. */
+function overlapOf(
+  segments: readonly StreamSegment[],
+  range: ByteRange,
+): { start: number; skipped: number; wanted: StreamSegment[] } {
+  const end = range.from + range.length
+  let [start, skipped, at] = [0, 0, 0]
+  for (let next = segments[at]; next && start + next.length <= range.from; next = segments[++at]) {
+    start += next.length
+    skipped += next.chunks
+  }
+  const wanted: StreamSegment[] = []
+  for (let next = segments[at], to = start; next && to < end; next = segments[++at]) {
+    wanted.push(next)
+    to += next.length
+  }
+  return { start, skipped, wanted }
 }
 
 async function segmentChunks(
