@@ -13,7 +13,6 @@ import { type ChainTracker, type LookupQuestion, MerklePath, type STEAK, Utils }
 import express, { type Express, type Request, type RequestHandler } from 'express'
 import createKnex, { type Knex } from 'knex'
 import { type Db, MongoClient } from 'mongodb'
-import { MemoryStorage } from '../storage/memory-storage.js'
 import { openSqlite } from '../storage/sqlite-database.js'
 import { type EngineVersion, HeldWrites, PhasedEngine } from './engines.js'
 
@@ -44,8 +43,7 @@ const SQLITE = 'sqlite:'
  * way back. Left out is what nothing here asks for: discovery (SHIP and SLAP), broadcasting and sync.
  *
  * Some things are otherwise. It trusts proofs unless it is given a chain tracker, since the real one asks the internet about
- * them. It takes `sqlite:<folder>` for a database, where the engine's storage is in memory, since its migrations run on MySQL
- * alone. An empty address of MongoDB means none. And its port may be 0: where it listens is printed.
+ * them. It takes `sqlite:<folder>` for a database. An empty address of MongoDB means none. And its port may be 0: where it listens is printed.
  */
 export default class OverlayExpress {
   readonly app: Express = express()
@@ -62,7 +60,6 @@ export default class OverlayExpress {
   private readonly bans = new Set<string>()
   private arcApiKey = ''
   private needsMongo = true
-  private folder = ''
   private port = 3000
   private network: 'main' | 'test' = 'main'
   private isSyncing = true
@@ -109,8 +106,7 @@ export default class OverlayExpress {
   async configureKnex(config: Knex.Config | string): Promise<void> {
     if (typeof config === 'string' && config.startsWith(SQLITE)) {
       this.isEmbedded = true
-      this.folder = config.slice(SQLITE.length)
-      const { writer, close } = await openSqlite(this.folder)
+      const { writer, close } = await openSqlite(config.slice(SQLITE.length))
       this.knex = writer
       this.closeKnex = close
     } else {
@@ -154,14 +150,15 @@ export default class OverlayExpress {
     const knex = this.connected()
     if (autoConfigureShipSlap && this.needsMongo)
       throw new TypeError('SHIP and SLAP need MongoDB: call configureMongo first')
-    if (!this.isEmbedded) this.migrations = [...KnexStorageMigrations.default, ...this.migrations]
+    const own = this.isEmbedded ? KnexStorageMigrations.default.map(inSqlite) : KnexStorageMigrations.default
+    this.migrations = [...own, ...this.migrations]
     const { syncConfiguration = {}, logTime, logPrefix } = this.params
     const off = Object.fromEntries(Object.keys(this.managers).map((name) => [name, false] as const))
     const EngineOfVersion = this.engineVersion === '0.4.6' ? Engine : PhasedEngine
     this.engine = new EngineOfVersion(
       this.managers,
       this.services,
-      this.writes.over(this.isEmbedded ? memoryOf(this.folder) : new KnexStorage(knex)),
+      this.writes.over(new KnexStorage(knex)),
       this.params.chainTracker ?? this.chainTracker,
       `https://${this.advertisableFQDN}`,
       undefined,
@@ -344,11 +341,16 @@ async function ingested(engine: Engine, body: unknown): Promise<object> {
   return { status: 'success', message: 'Transaction status updated' }
 }
 
-/** What an engine stores outlives its host, as a database does. */
-function memoryOf(folder: string): MemoryStorage {
-  const memory = memories.get(folder) ?? new MemoryStorage()
-  memories.set(folder, memory)
-  return memory
+/** A migration of the engine, which are for MySQL, in SQLite. */
+function inSqlite({ name, up }: Migration): Migration {
+  const raw = (knex: Knex) => (sql: string) => knex.raw(sql.replace('INSERT IGNORE', 'INSERT OR IGNORE'))
+  const translated = (knex: Knex): Knex =>
+    new Proxy(knex, {
+      get: (target, property) => {
+        if (property === 'raw') return raw(target)
+        // By its name they tell which database it is.
+        return property === 'client' ? { config: { client: 'sqlite3' } } : Reflect.get(target, property)
+      },
+    })
+  return { ...(name !== undefined && { name }), up: (knex) => up(translated(knex)), async down() {} }
 }
-
-const memories = new Map<string, MemoryStorage>()

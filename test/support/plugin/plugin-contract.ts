@@ -19,13 +19,10 @@ export function describePluginContract(
   open: () => Promise<HostDatabase>,
   {
     bans = false,
-    keepsOutputs = true,
     engines = ENGINE_VERSIONS,
   }: {
     /** Whether its hosts have MongoDB, where a ban list is kept. */
     bans?: boolean
-    /** Whether the engine's own storage outlives its process. */
-    keepsOutputs?: boolean
     /** By default, all. */
     engines?: readonly EngineVersion[]
   } = {},
@@ -364,31 +361,27 @@ export function describePluginContract(
       expect(await host.found('ls_names', { name: 'a' })).toEqual([mint.outpoint(2)])
     })
 
-    const testOfKills = keepsOutputs ? test : test.skip
-    testOfKills(
-      'what the engine had stored when it was killed, before its hooks, is caught up with',
-      async () => {
-        const host = await start()
-        const note = wallet.inscribe('not forgotten')
-        const [a, ab] = [wallet.mint('a', { mined: true }), wallet.mint('ab', { mined: true })]
-        host.writes.cutAfterOutputs()
-        await host.submit(wallet.beef(wallet.chain.genesis), ['tm_names'])
-        await host.submit(wallet.beef(note), ['tm_ordinals'])
-        await host.submit(wallet.beef(ab), ['tm_names'])
-        await until(() => host.writes.outputs === 5, 'all is stored')
-        await host.kill()
-        const again = await start()
-        await again.submit(wallet.beef(a))
-        await again.stored()
-        await eventually(async () => {
-          expect(await again.found('ls_ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
-          expect(await again.found('ls_names', { name: 'ab' })).toEqual([ab.outpoint(2)])
-          expect(await again.found('ls_names', { node: 'ab' })).toEqual([ab.outpoint(1)])
-        })
-        // Once it has caught up, the next start finds it in the index.
-        expect(await (await restart(again)).found('ls_names', { name: 'ab' })).toEqual([ab.outpoint(2)])
-      },
-    )
+    test('what the engine had stored when it was killed, before its hooks, is caught up with', async () => {
+      const host = await start()
+      const note = wallet.inscribe('not forgotten')
+      const [a, ab] = [wallet.mint('a', { mined: true }), wallet.mint('ab', { mined: true })]
+      host.writes.cutAfterOutputs()
+      await host.submit(wallet.beef(wallet.chain.genesis), ['tm_names'])
+      await host.submit(wallet.beef(note), ['tm_ordinals'])
+      await host.submit(wallet.beef(ab), ['tm_names'])
+      await until(() => host.writes.outputs === 5, 'all is stored')
+      await host.kill()
+      const again = await start()
+      await again.submit(wallet.beef(a))
+      await again.stored()
+      await eventually(async () => {
+        expect(await again.found('ls_ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
+        expect(await again.found('ls_names', { name: 'ab' })).toEqual([ab.outpoint(2)])
+        expect(await again.found('ls_names', { node: 'ab' })).toEqual([ab.outpoint(1)])
+      })
+      // Once it has caught up, the next start finds it in the index.
+      expect(await (await restart(again)).found('ls_names', { name: 'ab' })).toEqual([ab.outpoint(2)])
+    })
 
     test('a topic is enough for a mint, and the other for its transfer; an alias is as good', async () => {
       const host = await start({

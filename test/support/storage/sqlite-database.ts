@@ -11,6 +11,17 @@ class LibsqlClient extends BetterSqlite3Client {
   }
 }
 
+/** As other drivers of knex give bytes: libsql gives an `ArrayBuffer` for some. */
+function withBuffers(answer: unknown): unknown {
+  if (Array.isArray(answer)) return answer.map(withBuffers)
+  if (answer === null || typeof answer !== 'object') return answer
+  const columns = Object.entries(answer)
+  if (!columns.some(([, value]) => value instanceof ArrayBuffer)) return answer
+  return Object.fromEntries(
+    columns.map(([name, value]) => [name, value instanceof ArrayBuffer ? Buffer.from(value) : value]),
+  )
+}
+
 /** The connections of a store on SQL. */
 export interface SqlConnections {
   writer: Knex
@@ -25,6 +36,7 @@ export async function openSqlite(folder: string): Promise<SqlConnections & { clo
     connection: { filename },
     useNullAsDefault: true,
     pool: { min: 1, max: 1 },
+    postProcessResponse: withBuffers,
   })
   await writer.raw('pragma journal_mode = wal')
   const connection = new Libsql(filename)

@@ -3,7 +3,4 @@ import { useServers } from '../../support/server/test-server.js'
 
 const { folder } = useServers()
 
-// The engine's own storage is in memory there.
-describePluginContract(async () => ({ name: 'host', KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' }), {
-  keepsOutputs: false,
-})
+describePluginContract(async () => ({ name: 'host', KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' }))
