@@ -24,6 +24,8 @@ export interface Asked {
   tracker: ChainTracker & { isRoot(root: string, height: number): boolean }
   /** Told of each question and its answer. */
   heard?: ((question: Question, answer: Answer) => void) | undefined
+  /** Asks a lookup service for outpoints, where `/lookup` is not of this package. */
+  lookup?: ((service: string, query: object) => Promise<string[] | number>) | undefined
 }
 
 /** Those of some answers that are not the same. */
@@ -171,6 +173,8 @@ class Reader {
   }
 
   private async outputs(service: string, query: object): Promise<string[] | number> {
+    const { lookup } = this.asked
+    if (lookup !== undefined) return await lookup(service, query)
     const as = `${service} ${JSON.stringify(query)}`
     const body = JSON.stringify({ service, query })
     const answer = await this.ask({ path: '/lookup', body, headers: { 'X-Aggregation': 'yes' } })

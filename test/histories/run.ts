@@ -254,7 +254,7 @@ export class Run<At extends Host = Host> {
     await this.submit(transaction, event)
   }
 
-  private chosen({
+  chosen({
     which,
     at,
   }: Pick<Extract<Happening, { kind: 'submit' }>, 'which' | 'at'>): HistoryTransaction | undefined {
@@ -349,7 +349,7 @@ export class Run<At extends Host = Host> {
   }
 
   /** What the BEEF of a transaction holds, the subject last; undefined where it cannot be verified that way. */
-  private membersOf(
+  membersOf(
     subject: HistoryTransaction,
     how: Manner,
   ): (Enclosed & { block: Block | undefined; isNeeded: boolean })[] | undefined {
@@ -511,11 +511,11 @@ export class Run<At extends Host = Host> {
     return new Violation(at, shown, this.log.map(short))
   }
 
-  private named(txid: string): string {
+  named(txid: string): string {
     return this.names.get(txid) ?? txid
   }
 
-  private described({ txid, spends, said, mint, needsProof }: HistoryTransaction): string {
+  described({ txid, spends, said, mint, needsProof }: HistoryTransaction): string {
     const inputs = spends.map(
       (spent) => `${this.names.get(spent.slice(0, 64)) ?? 'nobody'}${spent.slice(64)}`,
     )
@@ -539,7 +539,7 @@ export class Run<At extends Host = Host> {
 }
 
 /** The records in a BEEF of these. A path proves the transaction beside its own in the merkle tree, too. */
-function recordsOf(
+export function recordsOf(
   members: readonly { transaction: HistoryTransaction; block: Block | undefined }[],
 ): Member[] {
   return members.map(({ transaction: { txid }, block }): Member => {
