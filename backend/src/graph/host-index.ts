@@ -38,7 +38,7 @@ export interface HostHooks {
 }
 
 /** What a host is configured to admit. */
-interface HostRules {
+export interface HostRules {
   /** The tree to follow, once a topic manager or service of names is configured. */
   deployment?: Deployment
   policy?: OrdinalsPolicy

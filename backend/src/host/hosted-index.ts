@@ -1,15 +1,18 @@
 import { rmSync } from 'node:fs'
 import { type ChainTracker, Transaction } from '@bsv/sdk'
-import type { SharedLog } from '../facts/shared-log.js'
-import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import type { HostDatabase } from '../graph/host-database.js'
-import { type HostHooks, hostRules, OtherTreeError, pinHostTree } from '../graph/host-index.js'
+import {
+  type HostHooks,
+  type HostRules,
+  hostRules,
+  OtherTreeError,
+  pinHostTree,
+} from '../graph/host-index.js'
 import type { HostStore } from '../graph/host-store.js'
 import { sha256 } from '../graph/native-hash.js'
 import { type BeefContents, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
-import { admissionRules } from '../graph/topic-rules.js'
 import { toHex } from '../protocol/bytes.js'
 import { messageOf } from '../protocol/coded-error.js'
 import { monotonic } from '../protocol/monotonic.js'
@@ -18,10 +21,10 @@ import { TOPICS, topicNames } from '../protocol/profile.js'
 import { FactStore } from '../read/fact-store.js'
 import { Reader } from '../read/reader.js'
 import { storeFiles } from '../writer/local-writer.js'
-import { SharedWriter } from '../writer/shared-writer.js'
 import type { EngineTables, OpenEngine } from './engine-tables.js'
 import { type HostFolder, takeFolder } from './host-folder.js'
 import { nameOf, openHostLog } from './host-log.js'
+import { type HostWriter, type HostWriterOptions, isPlain, openHostWriter } from './host-writer.js'
 import { lazyStore } from './lazy-store.js'
 import { missed } from './missed.js'
 import { completed, recordBeef, recordEviction, unproven } from './record.js'
@@ -53,9 +56,6 @@ const VERIFY_AFTER = 10_000
 const ASKED_AT_ONCE = 200
 /** Of how many BEEFs that hooks brought it is remembered that they were recorded. */
 const REMEMBERED = 1000
-
-/** So many submissions that nothing depends on are kept: orphans, whose parents may still come. */
-const PENDING = { maxTransactions: 100_000, maxBytes: 256 * 1024 * 1024 }
 
 const APPLIED_TO = [...topicNames(TOPICS.names), ...topicNames(TOPICS.ordinals)]
 
@@ -193,8 +193,13 @@ export class HostedIndex implements HostHooks {
   }
 
   private async record(beef: BeefContents): Promise<void> {
-    const store = await this.ready()
-    await recordBeef(store, syncedBeefs.withSources(beef), hostRules(this.store).deployment)
+    const rules = hostRules(this.store)
+    let store = await this.ready()
+    if ((await this.files?.deriveBy(rules)) === false) {
+      await this.reopen()
+      store = await this.ready()
+    }
+    await recordBeef(store, syncedBeefs.withSources(beef), rules.deployment)
   }
 
   /** @throws Error if no folder can be used. */
@@ -216,53 +221,47 @@ export class HostedIndex implements HostHooks {
 
   private open(): Promise<HostStore> {
     if (this.isClosed) return Promise.reject(new Error('the index is closed'))
-    this.attempt ??= this.openFiles().catch((error: unknown) => {
+    if (this.attempt !== undefined) return this.attempt
+    const attempt = this.openFiles()
+    this.attempt = attempt
+    attempt.catch((error: unknown) => {
       this.report(error)
       // Another tree stays another one.
-      if (!(error instanceof OtherTreeError))
-        setTimeout(() => {
-          this.attempt = undefined
-        }, OPEN_AGAIN).unref()
-      throw error
+      if (error instanceof OtherTreeError) return
+      setTimeout(() => {
+        if (this.attempt === attempt) this.attempt = undefined
+      }, OPEN_AGAIN).unref()
     })
-    return this.attempt
+    return attempt
   }
 
   private async openFiles(): Promise<HostStore> {
     this.spooled()
     const { path: folder } = this.folder as HostFolder
-    const shared = await openHostLog(this.database)
-    const files = new HostFiles(folder, shared)
-    this.files = files
+    const log = await openHostLog(this.database)
+    const rules = hostRules(this.store)
     try {
-      const { store, writer } = files.open()
-      await writer.logRead
-      await pinHostTree(store.settings, hostRules(this.store).deployment)
-      writer.deriveBy(this.admission())
-      await writer.opened
-      this.opened = store
+      const files = await HostFiles.open({ folder, log, rules, onEnd: (cause) => this.reopen(cause) })
+      this.files = files
+      await files.logRead
+      await pinHostTree(files.store.settings, rules.deployment)
+      await files.deriveBy(rules)
+      this.opened = files.store
       this.schedule(0)
-      return store
+      return files.store
     } catch (error) {
-      await files.close()
+      await this.files?.close()
       if (isDamage(error)) clear(folder)
       throw error
     }
   }
 
-  /** The rules as they are when something is written: topic managers that are made later add theirs. */
-  private admission(): AdmissionOptions {
-    const rules = hostRules(this.store)
-    return {
-      rules: (onRefusal) => {
-        const { deployment, policy } = rules
-        return {
-          ...admissionRules({ deployment, ...(policy && { policy }), onRefusal }),
-          assumesGenesis: true,
-        }
-      },
-      pending: PENDING,
-    }
+  /** The index is opened again when it is asked next. */
+  private async reopen(cause?: unknown): Promise<void> {
+    if (cause !== undefined) this.report(cause)
+    this.opened = undefined
+    if (!this.isClosed) this.attempt = undefined
+    await this.files?.close()
   }
 
   private schedule(milliseconds: number): void {
@@ -376,31 +375,55 @@ export class HostedIndex implements HostHooks {
   }
 }
 
-/** The log, and the index with its copy of the log. */
+/** The writer of an index, and a reader of it. */
 class HostFiles {
-  private writer: SharedWriter | undefined
-  private reader: Reader | undefined
   private closing: Promise<void> | undefined
-
-  constructor(
-    private readonly folder: string,
-    private readonly shared: SharedLog,
+  private derivedBy: HostRules = {}
+  private constructor(
+    readonly store: HostStore,
+    private readonly host: HostWriter,
+    private readonly reader: Reader,
   ) {}
 
   /** @throws What SQLite throws. */
-  open(): { store: HostStore; writer: SharedWriter } {
-    const { folder, shared } = this
-    const writer = SharedWriter.open({ folder, shared })
-    this.writer = writer
-    const reader = new Reader(storeFiles(folder), () => writer.commits.value)
-    this.reader = reader
-    return { store: new FactStore({ reader, writer }), writer }
+  static async open(options: HostWriterOptions): Promise<HostFiles> {
+    const host = await openHostWriter(options)
+    const { writer } = host
+    const reader = new Reader(storeFiles(options.folder), () => writer.commits.value)
+    return new HostFiles(new FactStore({ reader, writer }), host, reader)
+  }
+
+  /** Resolves when the log is read, and all that is derived of it has no rules yet. */
+  get logRead(): Promise<void> | undefined {
+    return this.host.writer.logRead
+  }
+
+  /**
+   * Derives the index by these rules; resolves when it has all facts. They may change as topic managers are made.
+   *
+   * @returns Whether it can: a thread has no code of the host.
+   */
+  async deriveBy({ deployment, policy }: HostRules): Promise<boolean> {
+    const { derivedBy, host } = this
+    if (this.isDerived && derivedBy.deployment === deployment && derivedBy.policy === policy) return true
+    const rules = { ...(deployment && { deployment }), ...(policy && { policy }) }
+    if (host.isThread && !isPlain(rules)) return false
+    this.isDerived = true
+    this.derivedBy = rules
+    host.deriveBy(rules)
+    await host.writer.opened
+    return true
   }
 
   close(): Promise<void> {
-    this.closing ??= (this.writer?.close() ?? Promise.resolve()).finally(() => this.reader?.close())
+    this.closing ??= this.host.writer
+      .close()
+      .catch(() => {})
+      .finally(() => this.reader.close())
     return this.closing
   }
+
+  private isDerived = false
 }
 
 /** What is damaged is derived again, but for what the log does not have. */

@@ -70,7 +70,7 @@ export function serveWriter(writer: LocalWriter, port: Port, options: ServeOptio
   writer.opened.catch((error: unknown) => report({ notOpened: plainError(error) }))
 }
 
-function plainError(error: unknown): PlainError {
+export function plainError(error: unknown): PlainError {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   const code = (error as { code?: unknown } | null)?.code
   return { name, message, stack, code: code === undefined ? undefined : String(code) }

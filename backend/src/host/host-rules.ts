@@ -1,0 +1,17 @@
+import type { AdmissionOptions } from '../graph/admission-rules.js'
+import type { HostRules } from '../graph/host-index.js'
+import { admissionRules } from '../graph/topic-rules.js'
+
+/** So many submissions that nothing depends on are kept: orphans, whose parents may still come. */
+const PENDING = { maxTransactions: 100_000, maxBytes: 256 * 1024 * 1024 }
+
+/** By what the index of a host is derived. */
+export function admissionBy({ deployment, policy }: HostRules): AdmissionOptions {
+  return {
+    rules: (onRefusal) => ({
+      ...admissionRules({ deployment, ...(policy && { policy }), onRefusal }),
+      assumesGenesis: true,
+    }),
+    pending: PENDING,
+  }
+}

@@ -1,0 +1,87 @@
+import { extname } from 'node:path'
+import { MessageChannel, Worker } from 'node:worker_threads'
+import type { SharedLog } from '../facts/shared-log.js'
+import type { HostRules } from '../graph/host-index.js'
+import { connectWriter } from '../writer/client.js'
+import { SharedWriter } from '../writer/shared-writer.js'
+import type { Writer } from '../writer/writer.js'
+import { admissionBy } from './host-rules.js'
+import type { HostWorkerData } from './host-worker.js'
+import { serveLog } from './log-port.js'
+
+/** The heap of that thread, as of our server's. */
+const MAX_HEAP_MIB = 1024
+
+/** The writer of a host's index. */
+export interface HostWriter {
+  writer: Writer
+  /** Whether it is in a thread of its own, which takes no rules that are code. */
+  isThread: boolean
+  deriveBy(rules: HostRules): void
+}
+
+export interface HostWriterOptions {
+  folder: string
+  log: SharedLog
+  rules: HostRules
+  /** The thread has ended by itself. */
+  onEnd: (cause: unknown) => void
+}
+
+/**
+ * Opens the writer of a host's index: in a thread of its own where that can load this code, else in this one. A host may compile it, or
+ * have it loaded as it is.
+ */
+export async function openHostWriter(options: HostWriterOptions): Promise<HostWriter> {
+  const { folder, log, rules } = options
+  if (canLoad() && isPlain(rules)) {
+    const writer = await inThread(options)
+    if (writer !== undefined) return writer
+  }
+  const writer = SharedWriter.open({ folder, shared: log })
+  return { writer, isThread: false, deriveBy: (some) => writer.deriveBy(admissionBy(some)) }
+}
+
+/** Whether rules can be sent to a thread. */
+export function isPlain({ policy }: HostRules): boolean {
+  return policy?.admit === undefined
+}
+
+const EXTENSION = extname(import.meta.url)
+
+/** Node runs no TypeScript that imports by the names of compiled files, unless a loader does: then threads have it, too. */
+function canLoad(): boolean {
+  const flags = [...process.execArgv, process.env.NODE_OPTIONS ?? ''].join(' ')
+  return EXTENSION === '.js' || /--(?:import|require|loader|experimental-loader)\b/.test(flags)
+}
+
+/** @returns Undefined if the thread did not begin. */
+async function inThread({ folder, log, onEnd }: HostWriterOptions): Promise<HostWriter | undefined> {
+  const { port1, port2 } = new MessageChannel()
+  const thread = new Worker(new URL(`./host-worker${EXTENSION}`, import.meta.url), {
+    workerData: { folder, id: log.id, log: port2 } satisfies HostWorkerData,
+    transferList: [port2],
+    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+  })
+  serveLog(log, port1)
+  const writer = connectWriter(thread)
+  let cause: unknown = new Error('the thread of the writer has ended')
+  let hasBegun = false
+  thread.on('error', (error) => {
+    cause = error
+  })
+  thread.on('exit', (code) => {
+    port1.close()
+    writer.end(cause)
+    if (hasBegun && code !== 0) onEnd(cause)
+  })
+  try {
+    await writer.ready
+  } catch {
+    return undefined
+  }
+  hasBegun = true
+  // A host ends without closing it.
+  thread.unref()
+  return { writer, isThread: true, deriveBy: (rules) => writer.deriveBy(rules) }
+}
