@@ -23,6 +23,10 @@ const services: (LookupService & LookupService2)[] = [
   createOrdinalsLookupService(database).service,
 ]
 
+afterAll(async () => {
+  for (const service of services as { close?: () => Promise<void> }[]) await service.close?.()
+})
+
 // The genesis is paid for by a coin that nobody knows: it may hold an ordinal, and an engine that is given it keeps it.
 test.each([
   [[], [0]],

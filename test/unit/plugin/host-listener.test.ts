@@ -2,6 +2,7 @@ import { MerklePath } from '@bsv/sdk'
 import express, { type RequestHandler } from 'express'
 import { graphRecords } from '../../../backend/src/graph/records.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
+import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { encodeVarint } from '../../../backend/src/protocol/byte-cursor.js'
 import { joinBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 import { attachHostListener, type HostListenerOptions, storesOf } from '../../../src/plugin/index.js'
@@ -25,8 +26,8 @@ const inChain: HostListenerOptions['chainTracker'] = { isValidRootForHeight: asy
 /** A host that answers everything in one way, and its index. */
 async function host(options: Partial<HostListenerOptions> = {}, answer: RequestHandler = answering(200)) {
   const { writer, close } = await openSqlite(await folder())
-  closing.push(close)
   const stores = storesOf(writer)
+  closing.push(close, () => hostedIndex(writer).close())
   const { graph } = stores
   const app = express()
   const errors: unknown[] = []
