@@ -49,7 +49,8 @@ export function logOver(port: MessagePort, id: string): SharedLog {
   const methods: Record<LogMethod, (...args: unknown[]) => Promise<never>> = {
     ...{ insert: call('insert'), after: call('after'), get: call('get'), last: call('last') },
     ...{ discard: call('discard'), notes: call('notes'), note: call('note') },
-    ...{ replaceNote: call('replaceNote'), close: call('close') },
+    ...{ replaceNote: call('replaceNote'), complete: call('complete') },
+    ...{ overwrite: call('overwrite'), close: call('close') },
   }
   return { id, ...methods }
 }
