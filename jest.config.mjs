@@ -1,10 +1,10 @@
 import { availableParallelism, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What `TEST_TIER` selects. The contract suite is run twice: `quick` on facts, `rest` on databases with tables. */
+/** What `TEST_TIER` selects. The contract of shared logs is run twice: `quick` in memory, `rest` on databases. */
 const TIERS = {
-  quick: ['test/unit', 'test/engines/contract', 'test/histories'],
-  rest: ['test/engines', 'test/system', 'test/histories/long', 'trials'],
+  quick: ['test/unit', 'test/engines/contract', 'test/engines/logs', 'test/histories'],
+  rest: ['test/engines/logs', 'test/engines/servers', 'test/system', 'test/histories/long', 'trials'],
   all: ['test', 'trials'],
 }
 

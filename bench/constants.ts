@@ -1,6 +1,4 @@
-import type { ChildProcess } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { openNode } from '../src/server/node.js'
 import {
@@ -14,13 +12,11 @@ import {
 import type { GatewayReady } from './gateway-server.js'
 import { type Round, roundsByTurns, type Target, withProcess } from './load.js'
 import { sizeOf } from './stored-bytes.js'
-import { ENGINES } from './stores.js'
+import { stores } from './stores.js'
 import { chainOfNames, configFor, LIVE_CODE_SIZE, median, SILENT, withFolder } from './support.js'
 
 /** How many transactions of each kind are admitted, after as many that do not count. */
 const COUNT = 200
-/** How many mints are admitted on each engine. */
-const MINTS = 50
 /** Rounds of requests: for processor time, few will do. */
 const ROUNDS = 7
 
@@ -28,7 +24,7 @@ const ROUNDS = 7
 export async function* constants(): AsyncGenerator<string> {
   yield* await withFolder(admissions)
   yield* requests()
-  yield* writes()
+  yield* stores()
 }
 
 /** Bytes on disk and processor time for each transaction of a kind, proven, on SQLite. */
@@ -125,28 +121,4 @@ async function* costsOf(targets: Record<string, Target>): AsyncGenerator<string>
     const cpu = median(rounds.map((round) => round.cpu))
     yield `${name}: ${cpu.toFixed(0)} µs of CPU a request, ${(1e6 / cpu).toFixed(0)} requests a second per core`
   }
-}
-
-/** Mints a second on each engine, submitted one after another, each durable before the next. */
-async function* writes(): AsyncGenerator<string> {
-  for (const { name, missing, with: withEngine } of ENGINES) {
-    if (missing.length > 0) {
-      yield `${name} is left out: there is no ${missing.join(', no ')} here`
-      continue
-    }
-    yield* withEngine(({ about, url }) =>
-      withProcess('./stores-server.js', [name, url], async function* (_ready, server) {
-        const times: number[] = []
-        while (times.length < MINTS) times.push(await admitIn(server))
-        yield `${name} (${about}): ${(1000 / median(times)).toFixed(0)} mints a second, one after another`
-      }),
-    )
-  }
-}
-
-/** Milliseconds until the next mint is admitted. */
-async function admitIn(server: ChildProcess): Promise<number> {
-  server.send('admit')
-  const [time] = (await once(server, 'message')) as [number]
-  return time
 }

@@ -1,13 +1,14 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { nativeHash256 } from '../backend/src/graph/native-hash.js'
 import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/block-header.js'
 import { joinBytes } from '../backend/src/protocol/bytes.js'
 import { HeaderVerifier, shownHash } from '../src/server/chain/header-rules.js'
 import { StoredHeaders } from '../src/server/chain/stored-headers.js'
 import { readConfig } from '../src/server/config/config.js'
-import { openStores } from '../src/server/store/open-stores.js'
+import { openFacts } from '../src/server/store/open-facts.js'
 import { admissionOptions } from '../src/server/submission/admission-options.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
 import { median, type Spent, spent } from './support.js'
@@ -38,7 +39,11 @@ export async function* headers(): AsyncGenerator<string> {
   })
   const folder = await mkdtemp(join(tmpdir(), 'minetree-bench-'))
   const config = readConfig({ DATA_DIR: folder })
-  const { graph: store, deriveBy, close } = await openStores(config, { onReorg: () => {} })
+  const {
+    graph: store,
+    deriveBy,
+    close,
+  } = await openFacts(config, { onReorg: () => {}, logger: pino({ level: 'silent' }) })
   try {
     await deriveBy(admissionOptions(config), config)
     const first = headerAt(all, 0)

@@ -97,14 +97,6 @@ export function cpuRatio(own: Round[], base: Round[]): number {
   return median(own.map(({ cpu }, round) => (base[round]?.cpu ?? Number.NaN) / cpu))
 }
 
-/** Requests a second that targets answer which are loaded at once, each by a thread of its own: of all of them. */
-export async function loadTogether(targets: Target[]): Promise<number> {
-  // The threads take a while to start.
-  const options = { workers: 1, connections: CONNECTIONS / targets.length, duration: 1 }
-  const rates = await Promise.all(targets.map((target) => load(target, options)))
-  return rates.reduce((sum, { rate }) => sum + rate, 0)
-}
-
 async function load(
   {
     origin,

@@ -15,7 +15,6 @@ import { lists } from './lists.js'
 import { lookups } from './lookups.js'
 import { memory } from './memory.js'
 import { pages } from './pages.js'
-import { processes } from './processes.js'
 import { proof } from './proof.js'
 import { proofCheck } from './proof-check.js'
 import { reorg } from './reorg.js'
@@ -53,7 +52,6 @@ const benches = {
   reorg,
   sync,
   stores,
-  processes,
   shared,
   follow,
   costs,

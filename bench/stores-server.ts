@@ -1,61 +1,27 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-import express from 'express'
-import createKnex from 'knex'
-import { MongoClient } from 'mongodb'
-import { PROFILES } from '../backend/src/protocol/profile.js'
-import { attachGateway } from '../src/gateway/attach-gateway.js'
-import type { GatewayStores } from '../src/gateway/gateway-options.js'
-import { storesOf } from '../src/plugin/index.js'
-import { startServer } from '../src/server/server.js'
-import { GrownTree, type Readings } from './grown-tree.js'
+import { TOPICS } from '../backend/src/protocol/profile.js'
+import { openNode, WRITER_THREAD } from '../src/server/node.js'
+import { beefOf, FakeChain, type FakeTransaction } from '../test/support/protocol/fake-chain.js'
 import { processFolder } from './process-folder.js'
-import { configFor, SILENT, timed } from './support.js'
+import { chainOfNames, configFor, LIVE_CODE_SIZE, SILENT, timed } from './support.js'
 
-export type EngineName = 'SQLite' | 'MariaDB' | 'MongoDB'
-
-/** What the loading process is sent; any message is answered with how long the next mint took to admit, in milliseconds. */
-export interface StoresReady {
-  /** The routes as a host has them by `attachGateway`: every answer is read from the store. */
-  plugin: string
-  /** Our server, which keeps answers in memory. */
-  server: string
-  readings: Readings
-}
-
-/** The process that `stores` loads: one store, the tree in it, and all that answers from it. */
-const [kind, url = ''] = process.argv.slice(2) as [kind: EngineName, url: string]
-const folder = processFolder()
-
-const tree = new GrownTree()
-const settings: Record<EngineName, Record<string, string>> = {
-  SQLite: {},
+/** The process that `stores` loads: a gateway over a log. Any message is answered with the milliseconds in which it admits a mint. */
+const [place, url = ''] = process.argv.slice(2)
+const settings: Record<string, Record<string, string>> = {
   MariaDB: { KNEX_URL: url },
   MongoDB: { MONGO_URL: url },
 }
-const server = await startServer({ config: configFor(tree.chain, folder, settings[kind]), logger: SILENT })
-const { engine } = server.node.overlay
-for (const submission of tree.submissions) await engine.submit(submission)
-
-/** The stores of a host, over connections of its own; on SQLite, which one process has, what our server keeps answers of. */
-async function storesOfHost(): Promise<GatewayStores> {
-  if (kind === 'SQLite') return { graph: server.node.store }
-  if (kind === 'MariaDB') return storesOf(createKnex({ client: 'mysql2', connection: url }))
-  return storesOf((await new MongoClient(url).connect()).db())
-}
-
-const app = express()
-attachGateway(app, await storesOfHost(), {
-  profile: PROFILES.local,
-  genesis: tree.chain.deployment.genesis,
-  logger: SILENT,
-})
-const listening = app.listen(0, '127.0.0.1')
-await once(listening, 'listening')
+const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
+const config = configFor(chain, processFolder(), settings[place ?? ''] ?? {})
+const { overlay } = await openNode({ config, logger: SILENT, writerThread: WRITER_THREAD })
+const submit = (beef: Uint8Array) => overlay.engine.submit({ beef, topics: Object.values(TOPICS) })
+await submit(beefOf(chain.genesis))
+const minted = new Map<string, FakeTransaction>([[chain.genesis.txid, chain.genesis]])
+const names = chainOfNames(200)
 process.on('message', async () => {
-  const mint = tree.next()
-  process.send?.(await timed(() => engine.submit(mint)))
+  const mint = chain.mint(names.shift() ?? '')
+  minted.set(mint.txid, mint)
+  const parent = minted.get(mint.transaction.inputs[0]?.txid ?? '')
+  const beef = beefOf(mint, { with: parent ? [parent] : [] })
+  process.send?.(await timed(() => submit(beef)))
 })
-const { port } = listening.address() as AddressInfo
-const { readings } = tree
-process.send?.({ plugin: `http://127.0.0.1:${port}`, server: server.url, readings } satisfies StoresReady)
+process.send?.({})

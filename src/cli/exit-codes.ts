@@ -11,7 +11,7 @@ import { PublishError } from '../publish/inscribe.js'
 import { ChainTrackerError } from '../server/chain/chain-tracker.js'
 import { ConfigError } from '../server/config/config.js'
 import { StartError } from '../server/config/errors.js'
-import { BackupError } from '../server/store/backup/backup-tables.js'
+import { MaintenanceError } from '../server/store/facts/maintenance-error.js'
 import { CommandError, EXIT_CODES, type ExitCode, GENERAL_CODES, InterruptedError } from './command.js'
 import { ImportError } from './import-files.js'
 import type { Failure } from './output.js'
@@ -46,7 +46,7 @@ const OF_MINING: Record<MiningErrorCode, ExitCode> = {
 
 /** Errors that are reported by their message alone: the user can do something about them. */
 const EXPECTED: [kind: new (...args: never[]) => Error, exit: ExitCode][] = [
-  [BackupError, 'failure'],
+  [MaintenanceError, 'failure'],
   [ChainSourceError, 'unavailable'],
   [ChainTrackerError, 'unavailable'],
   [ConfigError, 'usage'],

@@ -87,39 +87,13 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       )
     })
 
-  /** @throws CommandError where the settings name a store of the other kind than a command is for. */
-  const only = (config: Config, place: 'folder' | 'database', instead: string): void => {
-    if (isEmbedded(config) !== (place === 'folder'))
-      throw new CommandError(
-        `the store is in a ${isEmbedded(config) ? 'folder' : 'database'}: use ${instead}`,
-        {
-          exit: 'usage',
-        },
-      )
+  /** @throws CommandError if the log is in a database. */
+  const inFolder = (config: Config): void => {
+    if (!isEmbedded(config))
+      throw new CommandError('the log is in a database: this command is for a log in a folder', {
+        exit: 'usage',
+      })
   }
-
-  program
-    .command('reindex')
-    .description('rebuild the index from the transactions and what was admitted: see docs/durability.md')
-    .action(async () => {
-      const config = settings()
-      only(config, 'database', 'minetree build-index --again')
-      const { runReindex } = await import('./maintenance.js')
-      await runReindex({ config, logger: await logFor(config), output: context.output })
-    })
-
-  program
-    .command('backup')
-    .description('write the whole store to a file, while the service runs: see docs/operating.md')
-    .argument('<file>', 'must not exist yet')
-    .action(async (file: string) => {
-      const config = settings()
-      only(config, 'database', 'minetree copy')
-      const interruption = untilSignal()
-      const { runBackup } = await import('./maintenance.js')
-      const { output } = context
-      await interruption.during(() => runBackup({ config, file, output, signal: interruption.signal }))
-    })
 
   program
     .command('check')
@@ -130,23 +104,9 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       const config = settings()
       const interruption = untilSignal()
       const { output } = context
-      const run = isEmbedded(config)
-        ? (await import('./fact-maintenance.js')).runFactCheck
-        : (await import('./maintenance.js')).runCheck
-      await interruption.during(() => run({ config, output, signal: interruption.signal }))
-    })
-
-  program
-    .command('restore')
-    .description('load a backup into an empty store of any engine: see docs/operating.md')
-    .argument('<file>', 'a file written by `minetree backup`')
-    .action(async (file: string) => {
-      const config = settings()
-      only(config, 'database', 'minetree copy')
-      const interruption = untilSignal()
-      const { runRestore } = await import('./maintenance.js')
-      const { output } = context
-      await interruption.during(() => runRestore({ config, file, output, signal: interruption.signal }))
+      inFolder(config)
+      const { runFactCheck } = await import('./fact-maintenance.js')
+      await interruption.during(() => runFactCheck({ config, output, signal: interruption.signal }))
     })
 
   program
@@ -167,7 +127,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--again', 'derive it again where it is there already; the service must not run', false)
     .action(async ({ again }: { again: boolean }) => {
       const config = settings()
-      only(config, 'folder', 'minetree reindex')
+      inFolder(config)
       const interruption = untilSignal()
       const { runBuildIndex } = await import('./fact-maintenance.js')
       const { output } = context
@@ -183,7 +143,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .action(
       async (name: string | undefined, value: string | undefined, { restored }: { restored: boolean }) => {
         const config = settings()
-        only(config, 'folder', 'the environment')
+        inFolder(config)
         const { runSetting } = await import('./fact-maintenance.js')
         const change = {
           restored,
@@ -211,7 +171,7 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
     .action(async ({ force }: { force: boolean }) => {
       const config = settings()
-      only(config, 'folder', 'nothing: a database keeps everything')
+      inFolder(config)
       const interruption = untilSignal()
       const { runPrune } = await import('./fact-maintenance.js')
       const { output } = context

@@ -10,15 +10,15 @@ import type { Config } from './config/config.js'
 import { ConfigError, reasonOf, StartError } from './config/errors.js'
 import { placeOf } from './config/place.js'
 import { RESTORE, removeIndexes } from './store/facts/folder.js'
-import { assertComplete, type NodeIndex } from './store/index-maintenance.js'
-import { openStores } from './store/open-stores.js'
+import { assertComplete, type NodeIndex } from './store/index-status.js'
+import { openFacts } from './store/open-facts.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
 import type { Jobs, NodeStore, Stores } from './store/stores.js'
 import { admissionOptions } from './submission/admission-options.js'
 import { createOverlay, type Overlay } from './submission/overlay.js'
 
 /** A node without its HTTP side: the store, and the overlay over it. */
-export interface Node extends Pick<NodeStore, 'graph' | 'caches' | 'writing'> {
+export interface Node extends Pick<NodeStore, 'graph' | 'caches'> {
   /** The settings, with the tree that the store holds. */
   config: Config
   /** The same as `graph`, past all that is in memory. */
@@ -43,7 +43,7 @@ export interface Node extends Pick<NodeStore, 'graph' | 'caches' | 'writing'> {
 export const WRITER_THREAD = new URL('./writer-worker.js', import.meta.url)
 
 /**
- * Opens the store in the settings, brings its schema up to date, and puts the overlay on it.
+ * Opens the store in the settings, and puts the overlay on it.
  *
  * @throws StartError if the store cannot be opened; ConfigError if it holds another tree than the settings name.
  */
@@ -66,7 +66,7 @@ interface NodeOptions {
   logger: Logger
   /** Makes a tree for an empty store if the settings name none. */
   deploy?: Deploy
-  /** The compiled `writer-worker` of a store of facts; without it, this thread writes. */
+  /** The compiled `writer-worker`; without it, this thread writes. */
   writerThread?: URL | undefined
   /** Gets what says how far the store is opened. */
   onIndex?: (index: NodeIndex) => void
@@ -82,14 +82,14 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
     await stores?.close()
   }
   try {
-    stores = await openStores(settings, {
+    stores = await openFacts(settings, {
       onReorg(transactions) {
         logger.warn({ transactions }, 'a conflict was resolved differently: a branch was reorganised')
         overlay?.emit({ kind: 'reorganised', transactions })
       },
       ...{ logger, writerThread },
     })
-    const { held, ancestors, isShared, writeLock, shareWriter } = stores
+    const { held, ancestors, isShared, shareWriter } = stores
     const { index, ...opened } = await stores.forNode({ maxBytes: settings.limits.maxCachedBytes, logger })
     const { graph } = opened
     maintenance = index
@@ -97,9 +97,9 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
     await stores.logRead
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
     await stores.deriveBy(admissionOptions(config), config)
-    overlay = createOverlay({ config, graph, held, writeLock, logger })
+    overlay = createOverlay({ config, graph, held, logger })
     if (deployed !== undefined) await overlay.engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
-    writeLock.assertIndexComplete = () => assertComplete(index.status)
+    overlay.engine.writes.assertIndexComplete = () => assertComplete(index.status)
     return {
       ...opened,
       ...{ config, store: stores.graph, overlay, maintenance: index, ancestors, shareWriter, isShared },

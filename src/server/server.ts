@@ -9,7 +9,6 @@ import { createApp } from './app.js'
 import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
-import { isEmbedded } from './config/place.js'
 import { FollowedTree } from './followed-tree.js'
 import { openFollowing } from './following.js'
 import { openPeersSync } from './gasp/peers-sync.js'
@@ -62,7 +61,7 @@ export async function startServer({
   logger: Logger
   /** The compiled `submission-worker`, which admits large transactions; if missing, this thread does. */
   submissionWorker?: URL
-  /** The compiled `writer-worker`, which writes to a store of facts; if missing, this thread does. */
+  /** The compiled `writer-worker`, which writes; if missing, this thread does. */
   writerThread?: URL | undefined
   /** Deploys a tree into an empty store, if the settings name none. */
   deploy?: Deploy
@@ -75,10 +74,9 @@ export async function startServer({
   const opening = { config: settings, logger, writerThread, ...(deploy && { deploy }) }
   const { node, early } = await openListening(opening)
   const { config } = node
-  // A worker of a store of facts needs the thread of the writer, which takes its writes.
-  const hasWorker = !isEmbedded(config) || writerThread !== undefined
+  // The worker needs the thread of the writer, which takes its writes.
   const large =
-    submissionWorker && hasWorker
+    submissionWorker && writerThread
       ? new LargeSubmissions({ config, node, logger, worker: submissionWorker })
       : undefined
   if (large) node.overlay.engine.runScripts = large.runScripts
@@ -110,11 +108,7 @@ export async function startServer({
     },
   })
   if (large && following) large.mayWin = (error) => mayWin(error, following.sightings)
-  const { onWritten } = engine.writeLock
-  engine.writeLock.onWritten = () => {
-    onWritten()
-    following?.ancestors.notify()
-  }
+  engine.writes.onWritten = () => following?.ancestors.notify()
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   const { headers } = node.overlay.proofs
   const { follower, ancestors, sources } = following ?? {}
@@ -159,12 +153,8 @@ export async function startServer({
     ...(large && { submit: large.submit }),
     ...(following && { ancestors: node.ancestors, sightings: following.sightings }),
   })
-  let reads = 0
-  engine.countReads = () => reads
   const onEnd = (ended: EndedRequest): void => {
     if (ended.code === 'STORE_FULL') space.found()
-    // Submissions, whose pace this sets, are posted.
-    if (ended.request.method !== 'POST') reads++
     metrics.countRequest(ended)
   }
   const log = config.logRequests ? { log: logger } : {}
@@ -260,7 +250,6 @@ function metricsOf({ config: { profile }, caches, overlay, maintenance }: Node, 
   const prefixes = routePrefixes(profile)
   const metrics = new Metrics({
     ...{ prefixes, caches, indexLag: () => maintenance.lag() },
-    reevaluating: () => (maintenance.isBusy ? 1 : 0),
     chain,
   })
   overlay.onEvent(metrics.countEvent)
@@ -273,7 +262,7 @@ function reorgMonitorOf({ config, graph, overlay }: Node, logger: Logger): Reorg
   const { reorgDepth, headersPollMs: pollInterval } = config
   const { headers } = proofs
   if (headers === undefined) return undefined
-  const runLocked = engine.writeLock.run.bind(engine.writeLock)
+  const runLocked = engine.writes.run.bind(engine.writes)
   return new ReorgMonitor({ headers, proofs, graph, runLocked, reorgDepth, pollInterval, logger })
 }
 

@@ -22,13 +22,13 @@ import { createOverlay, type Overlay } from '../../src/server/submission/overlay
 import { listening } from '../support/server/connections.js'
 import { type Header, HeaderChain } from '../support/server/header-chain.js'
 import { SILENT } from '../support/server/test-server.js'
+import { type ChainRoots, configOf, HeadersOfChain } from './chain-roots.js'
+import { comparePorts } from './compare-ports.js'
 import type { Proof } from './decision.js'
 import type { Shape } from './history.js'
 import { type Differences, Host } from './host.js'
 import type { Model, ModelOptions } from './model.js'
 import { differencesOf } from './questions.js'
-import { type ChainRoots, configOf, HeadersOfChain } from './store-host.js'
-import { comparePorts } from './stored.js'
 
 /** Of the answers and of the bodies in memory, in bytes. */
 const MAX_CACHED = 1024 * 1024
@@ -44,7 +44,7 @@ interface Running {
 }
 
 /**
- * The parts of a server in this process, as a `StoreHost` has them, over facts: for one history after the other, each in files of
+ * The parts of a server in this process, for one history after the other, each in files of
  * its own. It learns of changes to the chain only when it is asked to follow.
  */
 export class FactsHost extends Host {
@@ -251,7 +251,7 @@ export class FactsHost extends Host {
     const overlay = createOverlay({ config, graph, held, headers, logger: SILENT })
     const monitor = new ReorgMonitor({
       ...{ headers, proofs: overlay.proofs, graph },
-      runLocked: (write) => overlay.engine.writeLock.run(write),
+      runLocked: (write) => overlay.engine.writes.run(write),
       reorgDepth: config.reorgDepth,
       pollInterval: 0,
       logger: SILENT,

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
+import type { ChainRoots } from './chain-roots.js'
 import { BOTH_TOPICS, choice, type Happening, happenings, type Manner } from './happenings.js'
 import { type Deed, deedOf, type Shape, weighted } from './history.js'
 import type { Host } from './host.js'
 import { Run } from './run.js'
-import type { ChainRoots } from './store-host.js'
 
 // Forests: many transactions spend what others spend, and are submitted with all their sources to both topics while the chain
 // is reorganised and the host hears of it late.

@@ -2,12 +2,12 @@ import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import { SharedWriter } from '../../backend/src/writer/shared-writer.js'
 import { MemoryLog, type MemoryRows } from '../support/facts/memory-log.js'
 import { Random } from '../support/random.js'
+import type { ChainRoots } from './chain-roots.js'
 import type { Proof } from './decision.js'
 import { FactsHost } from './facts-host.js'
 import type { Shape } from './history.js'
 import { type Answer, type Differences, Host } from './host.js'
 import type { Model, ModelOptions } from './model.js'
-import type { ChainRoots } from './store-host.js'
 
 const GATEWAYS = 3
 /** Longer than any test: gateways follow when they are asked to. */

@@ -83,7 +83,7 @@ export class ServerHost extends Host {
 
   override async sight(record: SightingRecord): Promise<boolean> {
     const { node } = this.running
-    await node?.overlay.engine.writeLock.run(() => node.graph.sightings.record([record]))
+    await node?.overlay.engine.writes.run(() => node.graph.sightings.record([record]))
     return node !== undefined
   }
 
@@ -93,14 +93,6 @@ export class ServerHost extends Host {
 
   override async kill(): Promise<void> {
     await this.startAfter(this.running.kill ?? this.running.stop)
-  }
-
-  override async untilIdle(): Promise<void> {
-    const isIdle = async (): Promise<boolean> => {
-      const { body } = await ask(this.url, { path: '/metrics' })
-      return /^minetree_reevaluating 0$/m.test(body.toString('utf8'))
-    }
-    while (!(await isIdle())) await setTimeout(2)
   }
 
   /** Deletes the index between two lives of the server, so that the next one derives it again. */

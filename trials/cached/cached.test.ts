@@ -1,7 +1,5 @@
 import fc from 'fast-check'
 import { createApp } from '../../src/server/app.js'
-import type { Node } from '../../src/server/node.js'
-import { RecordedChanges } from '../../src/server/store/recorded-changes.js'
 import { choice, type Happening, happenings, manner } from '../../test/histories/happenings.js'
 import { type Deed, deedOf, type History, type Shape, weighted } from '../../test/histories/history.js'
 import { type Answer, ask, type Differences, type Question } from '../../test/histories/host.js'
@@ -47,8 +45,6 @@ const plan = fc.record({
   deeds: fc.array(deed, { minLength: 5, maxLength: 12, size: 'max' }),
   mined: choice,
   happenings: fc.array(happening, { minLength: 5, maxLength: 24, size: 'max' }),
-  /** Whether another thread writes, as it does what is large or followed, and says what it changed. */
-  isElsewhere: fc.boolean(),
   /** After how many happenings an output is evicted, and which. */
   evicted: fc.record({ after: fc.nat(40), at: fc.nat(60) }),
 })
@@ -89,21 +85,6 @@ function pathsOf({ subjects, transactions }: History): string[] {
   ]
 }
 
-/** Has a store written as another thread does it: past the cache, which is then given what was changed. */
-function writeElsewhere({ graph, store, writing }: Node): void {
-  // Facts are written elsewhere in any case.
-  if (writing === undefined) return
-  const changes = new RecordedChanges()
-  const elsewhere = changes.of(store)
-  graph.record = async (records, options) => {
-    const { admitted } = await writing(
-      async () => ({ admitted: await elsewhere.record(records, options), changed: changes.take() }),
-      ({ changed }) => changed,
-    )
-    return admitted
-  }
-}
-
 /** What of an answer is the same each time. */
 function lasting({ status, headers, body }: Answer): unknown {
   const { date: _, 'x-request-id': __, 'keep-alive': ___, ...others } = headers
@@ -115,14 +96,13 @@ test('whatever happens, no answer from memory is another than that of the store'
     plan,
     runs: 6,
     least: ['reorg', 'block', 'evicted', 'branch reorganised', 'submit: lost'],
-    async run({ deeds, mined, happenings: all, isElsewhere, evicted }) {
+    async run({ deeds, mined, happenings: all, evicted }) {
       const run = await Run.start({
         ...{ deeds, shape: SHAPE },
         mined: { blocks: 6, share: 0.3, choice: mined },
         open: (history) => ServerHost.start(history),
       })
       const { config, graph, store, overlay, caches } = run.host.node
-      if (isElsewhere) writeElsewhere(run.host.node)
       const ping = () => graph.ping()
       // Pages link to names at the port of the server, as of a host.
       const port = () => Number(new URL(run.host.url).port)

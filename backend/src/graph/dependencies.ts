@@ -1,6 +1,6 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { Attribute } from './attributes.js'
-import type { AdmissionRecord, GraphRecords, OutputRecord } from './records.js'
+import type { OutputRecord } from './records.js'
 
 /**
  * Something that an answer follows from and that a write may change. What only a reorganisation or the blocklist changes, such
@@ -31,11 +31,6 @@ export const dependency = {
   all: 'all',
 } as const
 
-/** The name whose claim this is; undefined if it is something else. */
-export function nameIn(each: Dependency): string | undefined {
-  return each.startsWith(NAME) ? each.slice(NAME.length) : undefined
-}
-
 /** What an ordinal at a step follows from: a step before the tip stays as it is. */
 export function dependenciesOfStep({
   tip,
@@ -50,29 +45,4 @@ export function dependenciesOfStep({
 /** What an output alone follows from: a parent that it names counts as soon as its ordinal is known to be spent. */
 export function dependenciesOfOutput(output: Pick<OutputRecord, 'parent' | 'claimedParent'>): Dependency[] {
   return output.parent === undefined && output.claimedParent === undefined ? [] : [dependency.lineages]
-}
-
-/** What a write has changed; undefined if that is not known: anything that an answer may depend on. */
-export type Changes = readonly Dependency[] | undefined
-
-/**
- * What a write of records has changed, with all that is derived from them in it. Not known if it admitted outputs of
- * transactions that came earlier, or was given what the host's engine derived: that may continue or begin ordinals whose
- * outputs it does not name.
- *
- * @param written.derived What was noted of what is derived ({@link RecordOptions.onDerived}).
- */
-export function changesOfWrite(
-  { transactions, spends, nodes, names, outputs }: GraphRecords,
-  { admitted, derived }: { admitted: AdmissionRecord[]; derived: readonly Dependency[] },
-): Changes {
-  const txids = new Set(transactions.map(({ txid }) => txid))
-  const isOwn = admitted.every(({ outpoint }) => txids.has(outpoint.txid))
-  if (!isOwn || nodes.length + names.length + outputs.length > 0) return undefined
-  return [
-    dependency.all,
-    ...transactions.map(({ txid }) => dependency.proof(txid)),
-    ...spends.map(({ outpoint }) => dependency.spend(outpoint)),
-    ...derived,
-  ]
 }

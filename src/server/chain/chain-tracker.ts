@@ -71,8 +71,6 @@ export class ProofVerifier {
     private readonly options: {
       headers: BlockHeaders | undefined
       graph: Pick<GraphStore, 'disprove' | 'blocks' | 'transactions'>
-      /** Whether the store keeps all proofs of a transaction, and not the last one alone. */
-      keepsProofs?: boolean | undefined
       logger: Logger
     },
   ) {}
@@ -87,8 +85,7 @@ export class ProofVerifier {
   }
 
   /**
-   * Removes the proofs that lead to a block which the tracker refused. The caller has held the write lock since it asked, so
-   * that none of these proofs came again meanwhile.
+   * Removes the proofs that lead to a block which the tracker refused.
    *
    * @returns How many transactions lost their proof.
    */
@@ -110,8 +107,8 @@ export class ProofVerifier {
    * @throws ChainTrackerError if the tracker does not answer.
    */
   async disproveOthers(transactions: readonly Pick<TransactionRecord, 'txid' | 'proof'>[]): Promise<void> {
-    const { graph, keepsProofs = false } = this.options
-    if (this.headers === undefined || !keepsProofs) return
+    const { graph } = this.options
+    if (this.headers === undefined) return
     for (const { txid, proof } of transactions) {
       if (proof === undefined || (await graph.transactions.heightOf(txid)) === undefined) continue
       const stored = (await graph.transactions.raw(txid))?.proof

@@ -287,8 +287,6 @@ export interface Config
    */
   chainTracker: string
   chainSources: SourceAddress[]
-  /** Whether a database holds a log of facts; otherwise it holds tables. */
-  sharesFacts: boolean
   headersSources: SourceAddress<HeaderSourceKind>[]
   limits: Limits
   /** Settings of other overlay hosts and earlier versions that are set, and that this release does not use. */
@@ -360,7 +358,6 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     chainTracker,
     chainSources,
     // No setting yet: not all of it is there.
-    sharesFacts: set.SHARED_FACTS === '1',
     headersSources: headersSourcesOf(others),
     limits: readLimits(set),
     unused: UNUSED_SETTINGS.filter((name) => name in set),

@@ -77,7 +77,6 @@ export const LIMITS = {
   maxClientSubmissions: { setting: 'MAX_WAITING_PER_CLIENT', least: 1, most: 100_000, usual: 25 },
   maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * GiB, usual: 256 * MiB },
   /** Transactions that one write re-evaluates besides its own; the others are left in the backlog. */
-  maxReevaluations: { setting: 'MAX_REEVALUATIONS', least: 1, most: 1_000_000, usual: 1000 },
   /** Stored transactions that nothing admitted depends on: how many, and their bytes. */
   maxAncestors: { setting: 'MAX_ANCESTORS', least: 1, most: 10_000_000, usual: 20_000 },
   maxAncestorBytes: { setting: 'MAX_ANCESTOR_BYTES', least: 1024, most: 64 * GiB, usual: 256 * MiB },

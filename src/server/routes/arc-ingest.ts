@@ -24,7 +24,7 @@ const MAX_BATCH = 500
 const MAX_PATH_LENGTH = 32_000
 
 export interface ArcIngestOptions {
-  engine: Pick<OverlayEngine, 'writeLock'>
+  engine: Pick<OverlayEngine, 'writes'>
   graph: Pick<GraphStore, 'transactions' | 'record'>
   proofs: ProofVerifier
   bodies: RequestBodies
@@ -148,7 +148,7 @@ async function ingestOne(
     await passOn?.(txid, proof)
     throw unknownTransaction()
   }
-  await engine.writeLock.run(async () => {
+  await engine.writes.run(async () => {
     // Its bytes are read last, as they may be many.
     const kept = await graph.transactions.get(txid)
     if (kept === undefined) throw unknownTransaction()
@@ -164,7 +164,7 @@ function unknownTransaction(): NotFoundError {
   return new NotFoundError('this store does not have the transaction')
 }
 
-/** Called without the write lock, as the chain tracker may be slow. The reorg monitor finds any change since then. */
+/** Before the write, as the chain tracker may be slow. The reorg monitor finds any change since then. */
 async function requireHeld(proof: Proof, proofs: ProofVerifier): Promise<void> {
   const verdict = await proofs.verdict(proof)
   if (verdict === 'no')

@@ -7,7 +7,7 @@ import type { OperationGroup } from '../../gateway/http/operation.js'
 import { count } from '../../gateway/http/schemas.js'
 import { packageVersion } from '../config/package-info.js'
 import type { Readiness } from '../http/readiness.js'
-import type { IndexStatus } from '../store/index-maintenance.js'
+import type { IndexStatus } from '../store/index-status.js'
 import { type ChainParts, type ChainStatus, chainStatus } from '../telemetry/chain-status.js'
 import { publicText } from '../telemetry/public-text.js'
 
@@ -84,10 +84,8 @@ function healthShape(ready: boolean) {
     index: z
       .strictObject({
         state: z.enum([
-          'comparing',
           'rebuilding',
           'equal',
-          'unequal',
           'resuming',
           'behind',
           'stale',
@@ -95,7 +93,7 @@ function healthShape(ready: boolean) {
         done: z.number().min(0).max(1).describe('How much of it is done.'),
       })
       .describe(
-        'Whether the index is known to match the admitted set. While it is `rebuilding` or `stale`, nothing else is answered.',
+        'Whether the index has all facts of the log. While it is `rebuilding` or `stale`, nothing else is answered.',
       ),
     service: z
       .strictObject({

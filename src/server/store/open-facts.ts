@@ -15,7 +15,6 @@ import { lockFolder } from './folder-lock.js'
 import { pinTracker } from './pinned-genesis.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
 import type { Stores } from './stores.js'
-import { NoLock } from './write-lock.js'
 
 /** The exit code of a process whose store cannot be opened: `docs/cli.md`. */
 const ENDED = 5
@@ -79,7 +78,6 @@ export async function openFacts(
     index = opened
     return {
       ...{ graph, held, ancestors, shareWriter: share, close },
-      writeLock: new NoLock(),
       isShared: shared !== undefined,
       logRead: writer.logRead,
       jobs: shared && {

@@ -1,17 +1,18 @@
 import type { Socket } from 'node:net'
+import { MongoClient } from 'mongodb'
 import { createPool } from 'mysql2'
 import { MongoLog } from '../../../backend/src/facts/mongo-log.js'
 import { MysqlLog } from '../../../backend/src/facts/mysql-log.js'
 import type { SharedLog, SharedLogOptions } from '../../../backend/src/facts/shared-log.js'
 import type { Config } from '../config/config.js'
-import { openClient } from './open-mongo.js'
+import { mongoOptions } from '../config/mongo-url.js'
 
 /** Where a log is that several gateways share. */
 export type SharedLogPlace = Pick<Config, 'knexUrl' | 'mongoUrl'>
 
 /** A gateway writes one batch at a time, and others read chunks of bodies. */
 const CONNECTIONS = 4
-/** How long connecting may take, in milliseconds, and how long a connection may be idle: one that lost its other end is. */
+/** How long connecting and finding a server may take, in milliseconds, and how long a connection may be idle: one that lost its other end is. */
 const CONNECT_WITHIN = 5000
 const IDLE = 30_000
 /** Whatever the defaults of the server: values that do not fit are refused instead of truncated. */
@@ -20,16 +21,20 @@ const SETUP = "set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'
 /**
  * Opens the log in a database, or makes it.
  *
- * @throws What the driver throws; StoreUnavailableError if MongoDB does not answer; CopyError (`identify`).
+ * @throws What the driver throws; Error if the database holds a store of an earlier kind; CopyError (`identify`).
  */
 export async function openSharedLog(
   { knexUrl, mongoUrl }: SharedLogPlace,
   options: Pick<SharedLogOptions, 'copyOf' | 'exists'> = {},
 ): Promise<SharedLog> {
   if (mongoUrl !== undefined) {
-    const client = await openClient(mongoUrl)
+    const client = clientOf(mongoUrl)
     return await orClosed(
-      () => MongoLog.open(client.db(), { ...options, close: () => client.close() }),
+      async () => {
+        const db = client.db()
+        if ((await db.collection(OLD_TABLE).findOne()) !== null) throw tablesError()
+        return await MongoLog.open(db, { ...options, close: () => client.close() })
+      },
       () => client.close(),
     )
   }
@@ -42,13 +47,31 @@ export async function openSharedLog(
   })
   const promised = pool.promise()
   return await orClosed(
-    () =>
-      MysqlLog.open((sql, values) => promised.query(sql, values), {
-        ...options,
-        close: () => promised.end(),
-      }),
+    async () => {
+      const [tables] = await promised.query('show tables like ?', [OLD_TABLE.replace('_', '\\_')])
+      if ((tables as unknown[]).length > 0) throw tablesError()
+      const query = (sql: string, values: unknown[]) => promised.query(sql, values)
+      return await MysqlLog.open(query, { ...options, close: () => promised.end() })
+    },
     () => promised.end(),
   )
+}
+
+/** A table, or a collection, of the stores in databases before November 2026: none of them was without a row. */
+const OLD_TABLE = 'graph_settings'
+
+function tablesError(): Error {
+  return new Error(
+    'it holds tables of an earlier kind of store, which are not read: name another database, and import or follow again',
+  )
+}
+
+/** Options in the URL take precedence. */
+function clientOf(url: string): MongoClient {
+  const set = mongoOptions(url)
+  const limits = { serverSelectionTimeoutMS: CONNECT_WITHIN, connectTimeoutMS: CONNECT_WITHIN }
+  const unset = Object.entries(limits).filter(([name]) => !set.has(name.toLowerCase()))
+  return new MongoClient(url, { appName: 'minetree', ...Object.fromEntries(unset) })
 }
 
 async function orClosed(open: () => Promise<SharedLog>, close: () => Promise<void>): Promise<SharedLog> {

@@ -13,7 +13,6 @@ import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outp
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import { type Config, ConfigError } from '../config/config.js'
 import { isEmbedded, placeOf } from '../config/place.js'
-import { RESTORE_MARK } from './backup/backup-tables.js'
 
 /** A tree that was deployed for a local network. */
 export interface DeployedTree {
@@ -40,10 +39,6 @@ export async function pinGenesis(options: {
   const { graph, config, deploy } = options
   const { settings } = graph
   const place = `the store in ${placeOf(config)}`
-  if ((await settings.get(RESTORE_MARK)) !== undefined)
-    throw new ConfigError(
-      `${place} holds part of a backup whose restore was interrupted: empty it and restore again`,
-    )
   const pinned = await pinnedGenesis(settings)
   // If a start ended between pinning a deployed tree and storing it, that tree does not exist.
   const isFree = pinned === undefined || (await isDeployedHere(graph))
@@ -91,14 +86,14 @@ export function trackerOf({
  */
 export async function pinTracker(
   settings: HostStore['settings'],
-  config: Pick<Config, 'chainTracker' | 'dataDir'>,
+  config: Pick<Config, 'chainTracker' | 'dataDir' | 'knexUrl' | 'mongoUrl'>,
 ): Promise<void> {
   const tracker = trackerOf(config)
   const pinned = await settings.get(TRACKER)
   if (pinned === undefined) await settings.set(TRACKER, tracker)
   else if (pinned !== tracker)
     throw new ConfigError(
-      `CHAIN_TRACKER: proofs of the store in ${config.dataDir} count by ${JSON.stringify(pinned)}, not ${JSON.stringify(tracker)}: minetree setting tracker ${tracker} replaces that`,
+      `CHAIN_TRACKER: proofs of the store in ${placeOf(config)} count by ${JSON.stringify(pinned)}, not ${JSON.stringify(tracker)}: minetree setting tracker ${tracker} replaces that`,
     )
 }
 

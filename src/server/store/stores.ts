@@ -5,9 +5,7 @@ import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
 import type { Proof } from '../../../backend/src/graph/records.js'
 import type { Config } from '../config/config.js'
-import type { CachingStore } from './caching-store.js'
-import type { NodeIndex } from './index-maintenance.js'
-import type { WriteLock } from './write-lock.js'
+import type { NodeIndex } from './index-status.js'
 
 /** What gateways that share a log do for all of them: one at a time follows the chain, and one syncs with peers. */
 export type Job = 'follow' | 'sync'
@@ -27,18 +25,14 @@ export interface NodeStore {
   graph: HostStore
   /** How that memory was used. */
   caches: Readonly<Record<'answers' | 'bodies', Readonly<{ hits: number; misses: number }>>>
-  /** Runs a write of another thread, for a cache that does not see by itself what that changes. */
-  writing?: CachingStore['writing']
   index: NodeIndex
 }
 
-/** The store of a host: facts in a folder (`open-facts.ts`), or tables in a database (`database-stores.ts`). */
+/** The store of a host. */
 export interface Stores {
   graph: HostStore
   held: HeldSubmissions
   ancestors: AncestorQueue
-  /** What keeps the writes of this process apart. */
-  writeLock: WriteLock
   /** Whether other processes may write to it, too. */
   isShared: boolean
   /** Resolves when the store can be read: a log that several gateways share is copied first. */
@@ -56,7 +50,7 @@ export interface Stores {
    * @throws ConfigError if what is stored was derived by others.
    */
   deriveBy(admission: AdmissionOptions, config: Config): Promise<void>
-  /** A port by which another thread of this process writes; undefined where each thread writes by itself. */
+  /** A port by which another thread of this process writes; undefined if the writer is in this thread. */
   shareWriter(): MessagePort | undefined
   close(): Promise<void>
 }

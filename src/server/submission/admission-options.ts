@@ -26,7 +26,6 @@ export function admissionOptions(
       others: advertisements && ((transaction) => advertisements.admitted(transaction)),
     }),
     pending: { maxTransactions: limits.maxPendingTransactions, maxBytes: limits.maxPendingBytes },
-    reevaluations: limits.maxReevaluations,
   }
 }
 

@@ -5,14 +5,12 @@ import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { Admission } from '../../follow/admission.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import type { NodeIndex } from '../store/index-maintenance.js'
 import { admittedCount, type Overlay } from './overlay.js'
 import type { Submit } from './submission-queue.js'
 
 interface AdmittingNode {
   graph: Pick<GraphStore, 'admissions' | 'transactions'>
   overlay: Pick<Overlay, 'engine' | 'onEvent'>
-  maintenance?: Pick<NodeIndex, 'workedOff'>
 }
 
 const ALL_TOPICS: string[] = Object.values(TOPICS)
@@ -20,7 +18,6 @@ const ALL_TOPICS: string[] = Object.values(TOPICS)
 /**
  * Submits a BEEF of a transaction to all topics, verified like any submission.
  *
- * @param node With its index, to wait until everything that follows is stored.
  * @param options.submit By default that of the engine, in this thread.
  * @throws Errors that are not the transaction's fault.
  */
@@ -34,7 +31,7 @@ export async function admitBeef(
   }: {
     txid: string
     beef: () => Uint8Array | Promise<Uint8Array>
-    /** See `submissionPriority`. */
+    /** See `submissionPlace`. */
     ahead?: number
     submit?: Submit
   },
@@ -62,7 +59,6 @@ async function admit(node: AdmittingNode, txid: string, submit: () => Promise<ST
   try {
     const before = (await node.graph.admissions.ofTransaction(txid)).length
     const steak = await submit()
-    await node.maintenance?.workedOff()
     const reason = await node.graph.transactions.reasonAgainst(txid)
     if (reason !== undefined) {
       const why = reason.tier === 'rejected' ? 'was rejected by the network' : 'counts'

@@ -6,19 +6,11 @@ import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/errors.js'
 import { shareHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
-import type { CachingStore } from '../store/caching-store.js'
 import { ConflictError, WorkerEndedError } from './errors.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
-import {
-  type Submission,
-  type Submit,
-  submissionPriority,
-  submissionWeight,
-  WriteGroups,
-} from './submission-queue.js'
+import type { Submission, Submit } from './submission-queue.js'
 import type {
-  Admitted,
   LogRecord,
   SubmissionTask,
   WorkerData,
@@ -51,7 +43,6 @@ interface LargeSubmissionsOptions {
   node: {
     overlay: Overlay
     graph: HostStore
-    writing?: CachingStore['writing']
     shareWriter(): MessagePort | undefined
   }
   logger: Logger
@@ -61,7 +52,7 @@ interface LargeSubmissionsOptions {
 /**
  * Verifies and admits large submissions in a worker thread, and those that nobody waits for, so that readers are answered
  * meanwhile: there, no reader waits for the disk at the end of a write. That thread also runs the expensive scripts of small
- * submissions. Verification takes no lock; the write does, here, for both threads.
+ * submissions.
  */
 export class LargeSubmissions {
   /** Whether a submission that lost may win if it is written once more. */
@@ -69,16 +60,9 @@ export class LargeSubmissions {
   private readonly capacity = new Semaphore(LARGE_AT_ONCE)
   private thread: WorkerThread | undefined
   private tasks = 0
-  private readonly groups: WriteGroups<Verified, STEAK>
   private idle: NodeJS.Timeout | undefined
 
-  constructor(private readonly options: LargeSubmissionsOptions) {
-    this.groups = new WriteGroups<Verified, STEAK>({
-      lock: options.node.overlay.engine.writeLock,
-      write: (group) => this.admit(group),
-      compatible: ({ thread }, candidates) => candidates.filter((each) => each.thread === thread),
-    })
-  }
+  constructor(private readonly options: LargeSubmissionsOptions) {}
 
   /** Submits small transactions in this thread, and large ones in the worker. */
   readonly submit: Submit = (submission) => {
@@ -109,14 +93,9 @@ export class LargeSubmissions {
   }
 
   private async submitIn(thread: WorkerThread, submission: Submission): Promise<STEAK> {
-    const bytes = submission.beef.length
-    const { ahead } = submission
     const id = await thread.verify(submission)
-    const write = async (): Promise<STEAK> =>
-      await this.groups.run(
-        { thread, id },
-        { priority: submissionPriority({ bytes, ahead }), weight: submissionWeight({ bytes }) },
-      )
+    const { writes } = this.options.node.overlay.engine
+    const write = async (): Promise<STEAK> => await writes.run(() => thread.admit(id))
     try {
       return await write()
     } catch (error) {
@@ -125,17 +104,6 @@ export class LargeSubmissions {
     } finally {
       thread.drop(id)
     }
-  }
-
-  /** Admits submissions of one thread in one write. */
-  private async admit(group: Verified[]): Promise<STEAK[]> {
-    const [first] = group
-    if (first === undefined) return []
-    const ids = group.map(({ id }) => id)
-    const { writing } = this.options.node
-    const admit = () => first.thread.admit(ids)
-    const { steaks } = await (writing === undefined ? admit() : writing(admit, ({ changes }) => changes))
-    return steaks
   }
 
   /** Uses the thread, which is started if there is none, and ended when it has been idle. */
@@ -160,12 +128,6 @@ export class LargeSubmissions {
   }
 }
 
-/** A verified submission in a worker thread. */
-interface Verified {
-  thread: WorkerThread
-  id: number
-}
-
 class RelayedError extends AnswerError {
   override readonly name = 'RelayedError'
   readonly code: ErrorCode
@@ -182,7 +144,7 @@ class WorkerThread {
   private readonly worker: Worker
   private readonly calls = new Map<
     number,
-    { resolve: (result: Admitted | undefined) => void; reject: (error: Error) => void }
+    { resolve: (result: STEAK | undefined) => void; reject: (error: Error) => void }
   >()
   private nextId = 0
   private hasEnded = false
@@ -193,6 +155,7 @@ class WorkerThread {
     const { headers } = node.overlay.proofs
     const headersPort = headers && shareHeaders(headers)
     const writerPort = node.shareWriter()
+    if (writerPort === undefined) throw new Error('the writer has no thread that takes writes of another')
     this.worker = new Worker(options.worker, {
       workerData: { config, headersPort, writerPort } satisfies WorkerData,
       transferList: [headersPort, writerPort].filter((port) => port !== undefined),
@@ -231,10 +194,9 @@ class WorkerThread {
     return id
   }
 
-  /** @throws what one of them throws; then none is admitted. */
-  async admit(verified: number[]): Promise<Admitted> {
+  async admit(verified: number): Promise<STEAK> {
     const admitted = await this.ask({ kind: 'admit', verified })
-    if (admitted === undefined) throw new Error('the worker thread admitted submissions without a result')
+    if (admitted === undefined) throw new Error('the worker thread admitted a submission without a result')
     return admitted
   }
 
@@ -244,7 +206,7 @@ class WorkerThread {
     this.worker.postMessage({ kind: 'drop', verified, id: this.nextId++ } satisfies WorkerRequest)
   }
 
-  async ask(task: SubmissionTask, transfer: ArrayBuffer[] = []): Promise<Admitted | undefined> {
+  async ask(task: SubmissionTask, transfer: ArrayBuffer[] = []): Promise<STEAK | undefined> {
     const id = this.nextId++
     return await new Promise((resolve, reject) => {
       if (this.hasEnded) throw new WorkerEndedError()

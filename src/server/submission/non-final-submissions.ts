@@ -7,7 +7,7 @@ import { knownTransactions, lockOf } from '../../../backend/src/graph/transactio
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
 import { type BlockHeaders, ChainTrackerError } from '../chain/chain-tracker.js'
-import type { WriteLock } from '../store/write-lock.js'
+import type { Writes } from '../store/writes.js'
 import { InvalidSubmissionError, SubmissionError } from './errors.js'
 
 /** How many submissions are held at most, the longest in bytes, and how many are released at once. */
@@ -25,7 +25,7 @@ export class NonFinalSubmissions {
       store: HeldSubmissions | undefined
       graph: Pick<GraphStore, 'transactions' | 'blocks'>
       headers: Pick<BlockHeaders, 'currentHeight'> | undefined
-      writeLock: WriteLock
+      writes: Writes
     },
   ) {}
 
@@ -37,14 +37,14 @@ export class NonFinalSubmissions {
 
   /** @throws InvalidSubmissionError if it is too long to be held. */
   async hold(contents: BeefContents, lock: ChainPosition): Promise<void> {
-    const { store, writeLock } = this.options
+    const { store, writes } = this.options
     const { txid } = contents.subject
     const known = new Map(knownTransactions(contents).map((each) => [each.txid, each]))
     // In the order of the BEEF that came, which has parents first: what two of them are built on may be found late.
     const beef = encodeBeef(contents.txids.flatMap((each) => known.get(each) ?? []))
     if (store === undefined || beef.length > MAX_HELD_BYTES)
       throw new InvalidSubmissionError(`${txid} is not final yet: submit it once its lock time is reached`)
-    await writeLock.run(() => store.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
+    await writes.run(() => store.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
   }
 
   /** Submits some of those that are final by now. Returns how many. */

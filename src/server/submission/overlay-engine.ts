@@ -4,7 +4,6 @@ import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore, RecordOptions } from '../../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
-import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import type {
   AdmittanceInstructions,
   LookupService,
@@ -13,7 +12,6 @@ import type {
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
 import {
   type AdmissionRecord,
-  blockText,
   graphRecords,
   type SpendRecord,
   type TransactionRecord,
@@ -33,7 +31,7 @@ import { WriterBusyError } from '../../../backend/src/writer/writer.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
 import type { Limits } from '../config/limits.js'
-import { WriteLock } from '../store/write-lock.js'
+import { Writes } from '../store/writes.js'
 import {
   ConflictError,
   InvalidSubmissionError,
@@ -44,14 +42,7 @@ import {
 } from './errors.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
-import {
-  type Submission,
-  type Submit,
-  submissionPriority,
-  submissionWeight,
-  WriteGroups,
-  WritePace,
-} from './submission-queue.js'
+import type { Submission, Submit } from './submission-queue.js'
 import {
   assertFewAdvertisements,
   assertSubmittable,
@@ -71,7 +62,7 @@ export interface OverlayEngineOptions {
   claimsIn?: ((transaction: TransactionView) => number) | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
-  writeLock?: WriteLock
+  writes?: Writes
   /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
   onAdmitted?: (steak: STEAK) => void
   /** Called for each topic that admits nothing of a submission, or not one of its outputs. */
@@ -87,7 +78,7 @@ export interface VerifiedSubmission extends Pick<Submission, 'topics' | 'client'
   ahead?: number | undefined
 }
 
-/** What one submission writes: the transactions that it brings, and for whom it is done. */
+/** What a submission writes: the transactions that it brings, and for whom it is done. */
 interface UnitOfWork extends Pick<VerifiedSubmission, 'contents' | 'topics' | 'requestId' | 'client'> {
   transactions: TransactionRecord[]
   spends: SpendRecord[]
@@ -97,9 +88,9 @@ interface UnitOfWork extends Pick<VerifiedSubmission, 'contents' | 'topics' | 'r
 const MANY_INPUTS = 1000
 
 /**
- * The path of a submission: read its BEEF, check it against the limits, verify it, wait for the write lock, record what it
- * brings in one write (in which the store derives what topics admit), and answer with what the topics hold. Writes come one
- * at a time; verification runs beside them.
+ * The path of a submission: read its BEEF, check it against the limits, verify it, record what it brings in one write (in which
+ * the store derives what topics admit), and answer with what the topics hold. Writes wait for one another in the store;
+ * verification runs beside them.
  *
  * Topic managers and lookup services have the interfaces of the SDK's `Engine`, so that the same ones run in any host. This
  * host does not use that engine, which judges a transaction once, when it arrives: what could not be judged then is lost
@@ -108,29 +99,20 @@ const MANY_INPUTS = 1000
 export class OverlayEngine {
   readonly managers: Record<string, TopicManager>
   readonly lookupServices: Record<string, LookupService>
-  readonly writeLock: WriteLock
+  readonly writes: Writes
   /** Where scripts run; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
-  /** How many reads this host has answered: writes wait for one another while there are many. */
-  countReads: () => number = () => 0
   private readonly nonFinal: NonFinalSubmissions
   private readonly tracker: SharedTracker | undefined
-  private readonly groups: WriteGroups<UnitOfWork, STEAK>
 
   constructor(private readonly options: OverlayEngineOptions) {
     const { managers, lookupServices, held: store, graph, proofs } = options
     this.managers = managers
     this.lookupServices = lookupServices
-    this.writeLock = options.writeLock ?? new WriteLock()
-    this.groups = new WriteGroups({
-      lock: this.writeLock,
-      pace: new WritePace(() => this.countReads()),
-      write: (units) => this.writeTogether(units),
-      compatible: compatibleUnits,
-    })
+    this.writes = options.writes ?? new Writes()
     const { headers } = proofs
     this.tracker = headers && new SharedTracker(headers)
-    this.nonFinal = new NonFinalSubmissions({ store, graph, headers, writeLock: this.writeLock })
+    this.nonFinal = new NonFinalSubmissions({ store, graph, headers, writes: this.writes })
   }
 
   /**
@@ -149,7 +131,7 @@ export class OverlayEngine {
   }
 
   /**
-   * Verifies a submission. Takes no lock: scripts may run long, and a chain tracker may take long to answer.
+   * Verifies a submission, beside the writes: scripts may run long, and a chain tracker may take long to answer.
    *
    * @param tracker By default one for a single submission, with the limits of this host. Undefined if proofs are not checked.
    * @returns The sources of its ordinals that are proven.
@@ -187,38 +169,18 @@ export class OverlayEngine {
     const unit = unitOf({ ...verified, sources })
     const { transactions } = unit
     if (countParts(contents.subject).inputs > MANY_INPUTS && (await this.hasAll(transactions)))
-      return (await this.steaksOf([unit]))[0] ?? {}
+      return await this.steakOf(unit)
     const lock = await this.nonFinal.lockOf(contents)
     if (lock === undefined) return await this.write(unit, ahead)
     const mined = transactions.filter(({ proof }) => proof !== undefined)
     if (mined.length > 0)
-      await this.writeLock.run(
-        async () => {
-          const spends = spendsOf(mined, contents)
-          await this.options.proofs.disproveConflicts(spends)
-          await this.record({ transactions: mined, spends })
-        },
-        submissionPriority({ bytes: contents.length, ahead }),
-      )
+      await this.writes.run(async () => {
+        const spends = spendsOf(mined, contents)
+        await this.options.proofs.disproveConflicts(spends)
+        await this.record({ transactions: mined, spends })
+      })
     await this.nonFinal.hold(contents, lock)
     return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
-  }
-
-  /**
-   * Stores verified submissions in one write, for a caller that holds the write lock of all threads.
-   *
-   * @throws whatever one of them throws, and Error if one needs a write of its own: then nothing is stored.
-   */
-  async admitTogether(submissions: VerifiedSubmission[]): Promise<STEAK[]> {
-    const units = submissions.map(unitOf)
-    const [first, ...others] = units
-    if (first === undefined) return []
-    if (compatibleUnits(first, others).length < others.length)
-      throw new Error('the submissions cannot share a write')
-    for (const { contents } of units)
-      if (countParts(contents.subject).inputs > MANY_INPUTS || (await this.nonFinal.lockOf(contents)))
-        throw new Error('a submission needs a write of its own')
-    return await this.writeLock.run(() => this.writeTogether(units))
   }
 
   /**
@@ -266,76 +228,38 @@ export class OverlayEngine {
     return true
   }
 
+  /** @throws ConflictError if the subject loses, and whatever else fails: then nothing is stored. */
   private async write(unit: UnitOfWork, ahead?: number): Promise<STEAK> {
-    const { contents } = unit
-    if (this.writeLock.isInStore) {
-      const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
-      // The follower and imports have time.
-      if (unit.requestId !== undefined) Object.assign(place, { patience })
-      const [steak] = await this.writeLock.run(() => this.writeTogether([unit], { place }))
-      return steak ?? {}
-    }
-    // While nobody waits for the lock, there is no order to decide.
-    const behind = this.writeLock.isLocked ? await this.workBehind(contents) : 0
-    const submitted = { bytes: contents.length, behind, ahead }
-    return await this.groups.run(unit, {
-      priority: submissionPriority(submitted),
-      weight: submissionWeight(submitted),
-    })
-  }
-
-  /**
-   * Records what submissions bring, as one; for a caller that holds the write lock.
-   *
-   * @throws ConflictError if the subject of one loses, and whatever else fails: then nothing is stored. But of a single one,
-   * whose conflicts are not decided yet, the ancestors are, so that a retry continues behind them.
-   */
-  private async writeTogether(units: UnitOfWork[], options?: Pick<RecordOptions, 'place'>): Promise<STEAK[]> {
-    const subjects = new Set(units.map(({ contents }) => contents.subject.txid))
+    const { contents, topics, requestId, transactions, spends } = unit
+    const subject = contents.subject.txid
     const refusals = new Map<string, TopicRefusal>()
     const onRefusal = (refusal: TopicRefusal): void => {
       // A write re-evaluates other transactions, too; nobody waits for an answer about those.
       const { txid, topic, code, message } = refusal
-      if (subjects.has(txid)) refusals.set(`${txid} ${topic} ${code} ${message}`, refusal)
+      if (txid === subject) refusals.set(`${topic} ${code} ${message}`, refusal)
     }
-    const records = mergeUnits(units)
-    const mined = new Set(records.transactions.filter(({ proof }) => proof).map(({ txid }) => txid))
+    const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
+    // The follower and imports have time.
+    if (requestId !== undefined) Object.assign(place, { patience })
+    const mined = new Set(transactions.filter(({ proof }) => proof).map(({ txid }) => txid))
+    const { proofs } = this.options
     try {
-      const { proofs } = this.options
-      await proofs.disproveOthers(records.transactions)
-      await proofs.disproveConflicts(records.spends.filter(({ spender }) => mined.has(spender)))
-      const [first, ...others] = units
-      // Of several, each is written alone if one of them loses.
-      const waiting = first && others.length === 0 ? { keepLost: waitingFor(first) } : {}
-      await this.record(records, { subjects: [...subjects], onRefusal, ...options, ...waiting })
+      await this.writes.run(async () => {
+        await proofs.disproveOthers(transactions)
+        await proofs.disproveConflicts(spends.filter(({ spender }) => mined.has(spender)))
+        const options = { subjects: [subject], keepLost: waitingFor(unit), place, onRefusal }
+        await this.record({ transactions, spends }, options)
+      })
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
       if (cause instanceof WriterBusyError) throw new WriteInProgressError(cause.message, { cause })
       if ((cause as { code?: unknown }).code === 'TOO_MANY_DESCENDANTS')
         throw new UnprovenLineError(verdictOf(cause), { cause })
-      if (cause instanceof UnstableReadError && units.length === 1)
-        await this.record({
-          transactions: records.transactions.filter(({ txid }) => !subjects.has(txid)),
-          spends: records.spends.filter(({ spender }) => !subjects.has(spender)),
-        })
       throw cause
     }
-    for (const { contents, topics, requestId } of units)
-      for (const refusal of refusals.values())
-        if (refusal.txid === contents.subject.txid && topics.includes(refusal.topic))
-          this.options.onRefusal?.(refusal, requestId)
-    return await this.steaksOf(units)
-  }
-
-  /** About how much is re-evaluated because a submission comes, in spends. */
-  private async workBehind({ txids, subject }: BeefContents): Promise<number> {
-    const { graph } = this.options
-    const waiting = await graph.backlog.workBehind({ txids, limit: MAX_BEHIND })
-    for (const { txid, vout } of subject.inputs.slice(0, INPUTS_CHECKED)) {
-      const spender = await graph.transactions.spenderOf({ txid, vout })
-      if (spender !== undefined && spender !== subject.txid) return waiting + CONFLICT_COST
-    }
-    return waiting
+    for (const refusal of refusals.values())
+      if (topics.includes(refusal.topic)) this.options.onRefusal?.(refusal, requestId)
+    return await this.steakOf(unit)
   }
 
   private async record(
@@ -346,30 +270,23 @@ export class OverlayEngine {
     onAdmitted?.(newlyAdmitted(await graph.record(graphRecords(records), options)))
   }
 
-  /** What topics hold of the subjects, and of what these spend. */
-  private async steaksOf(units: Pick<UnitOfWork, 'contents' | 'topics'>[]): Promise<STEAK[]> {
+  /** What topics hold of the subject, and of what it spends. */
+  private async steakOf({ contents: { subject }, topics }: UnitOfWork): Promise<STEAK> {
     const { admissions } = this.options.graph
-    const subjects = units.map(({ contents }) => contents.subject)
-    const txids = [...new Set(subjects.map(({ txid }) => txid))]
-    const own = await admissions.ofTransactions(txids)
-    const inputs = subjects.flatMap((subject) => subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
-    const spent = await admissions.among(inputs)
+    const own = await admissions.ofTransaction(subject.txid)
+    const spent = await admissions.among(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
     const holders = new Set(spent.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
-    return units.map(({ contents: { subject }, topics }) =>
-      Object.fromEntries(
-        topics.map((topic): [string, AdmittanceInstructions] => [
-          topic,
-          {
-            outputsToAdmit: own
-              .filter((each) => each.outpoint.txid === subject.txid && each.topic === topic)
-              .map(({ outpoint }) => outpoint.vout),
-            // History is the product: every spent coin is retained.
-            coinsToRetain: subject.inputs.flatMap((input, index) =>
-              holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
-            ),
-          },
-        ]),
-      ),
+    return Object.fromEntries(
+      topics.map((topic): [string, AdmittanceInstructions] => [
+        topic,
+        {
+          outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
+          // History is the product: every spent coin is retained.
+          coinsToRetain: subject.inputs.flatMap((input, index) =>
+            holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
+          ),
+        },
+      ]),
     )
   }
 }
@@ -384,51 +301,6 @@ function unitOf({ contents, topics, sources, requestId, client }: VerifiedSubmis
 function waitingFor({ client }: UnitOfWork): NonNullable<RecordOptions['keepLost']> {
   return client === undefined ? {} : { client: sha256(utf8(client)).subarray(0, 8).toString('hex') }
 }
-
-/** How many outpoints the transactions of one write may spend if several submissions share it. */
-const MAX_SPENDS = 1000
-
-/**
- * Those that can share a write with a unit. Not two that spend the same outpoint, as conflicts are decided by what is
- * committed; nor two with different proofs of one transaction, of which the later one counts.
- */
-function compatibleUnits(first: UnitOfWork, candidates: UnitOfWork[]): UnitOfWork[] {
-  const spenders = new Map<string, string>()
-  const proofs = new Map<string, string>()
-  const add = ({ transactions, spends }: UnitOfWork): boolean => {
-    const outpoints = spends.map(({ outpoint }) => formatOutpoint(outpoint))
-    if (spends.some(({ spender }, at) => (spenders.get(outpoints[at] ?? '') ?? spender) !== spender))
-      return false
-    const proven = transactions.flatMap(({ txid, proof }) =>
-      proof ? [{ txid, block: blockText(proof) }] : [],
-    )
-    if (proven.some(({ txid, block }) => (proofs.get(txid) ?? block) !== block)) return false
-    for (const [at, { spender }] of spends.entries()) spenders.set(outpoints[at] ?? '', spender)
-    for (const { txid, block } of proven) proofs.set(txid, block)
-    return true
-  }
-  add(first)
-  return candidates.filter((unit) => spenders.size + unit.spends.length <= MAX_SPENDS && add(unit))
-}
-
-/** What several submissions bring, each transaction once: with its proof, if one of them has it. */
-function mergeUnits(units: UnitOfWork[]): Pick<UnitOfWork, 'transactions' | 'spends'> {
-  const transactions = new Map<string, TransactionRecord>()
-  const spends: SpendRecord[] = []
-  for (const unit of units) {
-    // One by one: there may be more than a call can have arguments.
-    for (const spend of unit.spends) if (!transactions.has(spend.spender)) spends.push(spend)
-    for (const each of unit.transactions)
-      if (transactions.get(each.txid)?.proof === undefined) transactions.set(each.txid, each)
-  }
-  return { transactions: [...transactions.values()], spends }
-}
-
-/** Up to how much re-evaluation is counted, in spends. */
-const MAX_BEHIND = 20_000
-/** A conflict may re-evaluate a whole branch; how many inputs of a submission are checked for one. */
-const CONFLICT_COST = 1000
-const INPUTS_CHECKED = 20
 
 function newlyAdmitted(admissions: AdmissionRecord[]): STEAK {
   const steak: Record<string, AdmittanceInstructions> = {}

@@ -14,7 +14,7 @@ import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
 import { openBlockHeaders } from '../chain/open-headers.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
-import { WriteLock } from '../store/write-lock.js'
+import type { Writes } from '../store/writes.js'
 import { admissionOptions, policyOf } from './admission-options.js'
 import { OverlayEngine } from './overlay-engine.js'
 
@@ -54,16 +54,16 @@ export function createOverlay(options: {
   graph: GraphStore & Pick<HostStore, 'deriveBy' | 'settings' | 'headers'>
   /** Where submissions wait that are not final. */
   held?: HeldSubmissions
-  /** Keeps writes apart; by default, one of its own. */
-  writeLock?: WriteLock
+  /** By default, those of the engine alone. */
+  writes?: Writes
   /** The source of block headers to check proofs against; by default, that of the settings. */
   headers?: BlockHeaders | undefined
   logger: Logger
 }): Overlay {
-  const { config, graph, held, writeLock = new WriteLock(), logger } = options
+  const { config, graph, held, writes, logger } = options
   const { headers = openBlockHeaders({ config, store: graph.headers, logger }) } = options
   const { deployment, limits } = config
-  const proofs = new ProofVerifier({ headers, graph, keepsProofs: writeLock.isInStore, logger })
+  const proofs = new ProofVerifier({ headers, graph, logger })
   const reader = new BlocklistFilter(graph)
   const listeners = new Set<(event: OverlayEvent) => void>()
   const refused: Record<string, Record<string, number>> = {}
@@ -98,7 +98,8 @@ export function createOverlay(options: {
       ...discovery?.managers,
     },
     lookupServices: { ...services, ...discovery?.lookupServices },
-    ...{ graph, held, writeLock, proofs, deployment, limits },
+    ...{ graph, held, proofs, deployment, limits },
+    ...(writes && { writes }),
     claimsIn: discovery && ((transaction) => discovery.reader.claimsIn(transaction)),
     onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
     onRefusal(refusal, requestId) {

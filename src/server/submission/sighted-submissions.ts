@@ -17,7 +17,7 @@ export async function recordSightings(
   records: readonly SightingRecord[],
 ): Promise<boolean> {
   if (records.length === 0) return false
-  const { changed } = await overlay.engine.writeLock.run(() => graph.sightings.record(records))
+  const { changed } = await overlay.engine.writes.run(() => graph.sightings.record(records))
   for (const { status } of changed) overlay.emit({ kind: 'sighted', status })
   return changed.length > 0
 }

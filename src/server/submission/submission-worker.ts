@@ -1,48 +1,36 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
-import { Mutex } from 'async-mutex'
 import { pino } from 'pino'
-import type { Changes } from '../../../backend/src/graph/dependencies.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { type Answer, answerFor } from '../../gateway/http/errors.js'
 import { SharedHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
-import { openStores } from '../store/open-stores.js'
-import { RecordedChanges } from '../store/recorded-changes.js'
+import { openFacts } from '../store/open-facts.js'
 import { ConflictError, verdictOf } from './errors.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
 import type { VerifiedSubmission } from './overlay-engine.js'
 import { runScriptsHere, type ScriptJob } from './script-scheduler.js'
 import type { Submission } from './submission-queue.js'
 
-/**
- * A task for this thread. A verified submission is kept until it is admitted or dropped: several together are admitted all, or
- * none is.
- */
+/** A task for this thread. A verified submission is kept until it is dropped. */
 export type SubmissionTask =
   | { kind: 'run scripts'; job: ScriptJob }
   | { kind: 'verify'; submission: Submission }
-  | { kind: 'admit'; verified: number[] }
+  | { kind: 'admit'; verified: number }
   | { kind: 'drop'; verified: number }
-
-/** The outcome of submissions that were admitted in one write, and what that changed. */
-export interface Admitted {
-  steaks: STEAK[]
-  changes: Changes
-}
 
 export interface WorkerData {
   config: Config
   /** Where block headers are asked for ({@link SharedHeaders}); undefined if proofs are not checked. */
   headersPort: MessagePort | undefined
-  /** Where the writer of a store of facts takes writes of this thread; undefined if this thread writes itself. */
-  writerPort: MessagePort | undefined
+  /** Where the writer takes the writes of this thread. */
+  writerPort: MessagePort
 }
 
 /** The messages that this thread receives, and those that it posts. */
 export type WorkerRequest = SubmissionTask & { id: number }
 export type WorkerReport =
-  | { id: number; done: Admitted | undefined }
+  | { id: number; done: STEAK | undefined }
   | { id: number; lost: ConflictError['lost'] }
   | { id: number; answer: Answer }
   | { id: number; fault: Error }
@@ -57,9 +45,8 @@ export interface LogRecord {
 }
 
 /**
- * The worker thread: runs expensive scripts, and verifies and admits large transactions, over connections of its own to the
- * store of the process. It may parse and hash for seconds while the main thread answers readers. Submissions are verified
- * concurrently; one is admitted when the main thread, which holds the write lock, says so.
+ * The worker thread: runs expensive scripts, and verifies and admits large transactions, with connections of its own to the
+ * index. It may parse and hash for seconds while the main thread answers readers.
  */
 const port = parentPort
 if (port === null) throw new Error('submission-worker runs in a worker thread only')
@@ -70,24 +57,16 @@ const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
-const changes = new RecordedChanges()
 let opening: Promise<Overlay> | undefined
 
 /** @throws StoreUnavailableError if the store cannot be reached; the next submission tries again. */
 async function open(): Promise<Overlay> {
-  const { graph, held, writeLock } = await openStores(config, {
+  const { graph, held } = await openFacts(config, {
     onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
-    isSecond: true,
-    ...(writerPort && { writerPort }),
-  })
-  const overlay = createOverlay({
-    config,
-    graph: changes.of(graph),
-    held,
-    writeLock,
-    headers,
     logger,
+    writerPort,
   })
+  const overlay = createOverlay({ config, graph, held, headers, logger })
   overlay.onEvent((event) => report({ event }))
   return overlay
 }
@@ -103,34 +82,19 @@ async function overlay(): Promise<Overlay> {
 }
 
 const verified = new Map<number, VerifiedSubmission>()
-/** While a submission is being admitted, no verification starts. */
-const admitting = new Mutex()
 
-async function verify(id: number, { beef, topics, requestId, client }: Submission): Promise<void> {
+async function verify(id: number, { beef, topics, requestId, client, ahead }: Submission): Promise<void> {
   const { engine } = await overlay()
-  if (!engine.writeLock.isInStore) await admitting.waitForUnlock()
   const contents = readBeef(beef)
   const sources = await engine.verify(contents, topics)
-  verified.set(id, { contents, topics, sources, requestId, ...(client !== undefined && { client }) })
+  verified.set(id, { contents, topics, sources, requestId, ahead, ...(client !== undefined && { client }) })
 }
 
-async function admit(ids: number[]): Promise<Admitted> {
-  const submissions = ids.map((id) => {
-    const submission = verified.get(id)
-    if (submission === undefined) throw new Error(`no submission ${id} was verified in this thread`)
-    return submission
-  })
+async function admit(id: number): Promise<STEAK> {
+  const submission = verified.get(id)
+  if (submission === undefined) throw new Error(`no submission ${id} was verified in this thread`)
   const { engine } = await overlay()
-  const [first, ...others] = submissions
-  // Then any number is admitted at once.
-  if (engine.writeLock.isInStore && first !== undefined)
-    return { steaks: [await engine.admit(first)], changes: changes.take() }
-  return await admitting.runExclusive(async () => {
-    changes.take()
-    if (first !== undefined && others.length === 0)
-      return { steaks: [await engine.admit(first)], changes: changes.take() }
-    return { steaks: await engine.admitTogether(submissions), changes: changes.take() }
-  })
+  return await engine.admit(submission)
 }
 
 async function runScripts(job: ScriptJob): Promise<void> {
@@ -144,7 +108,7 @@ async function runScripts(job: ScriptJob): Promise<void> {
 port.on('message', async (request: WorkerRequest) => {
   const { id } = request
   try {
-    let done: Admitted | undefined
+    let done: STEAK | undefined
     if (request.kind === 'drop') verified.delete(request.verified)
     else if (request.kind === 'run scripts') await runScripts(request.job)
     else if (request.kind === 'verify') await verify(id, request.submission)

@@ -17,10 +17,8 @@ export interface CacheUse {
 /** Values that are counted elsewhere, and read when the metrics are. A missing one counts as 0. */
 export interface MetricsSources {
   caches?: Readonly<Record<string, Readonly<CacheUse>>>
-  /** Admitted transactions that the index still has to compare or rebuild, as far as that is known. */
+  /** Facts that the index still lacks. */
   indexLag?: () => number | Promise<number>
-  /** 1 while work of earlier writes is left, otherwise 0. */
-  reevaluating?: () => number
   /** The parts that know the chain and follow it. */
   chain?: ChainParts
 }
@@ -161,17 +159,8 @@ export class Metrics {
     this.counters.get(name)?.inc(labels, by)
   }
 
-  private readSources({ reevaluating, indexLag, caches = {} }: Omit<MetricsSources, 'chain'>): void {
-    this.gauge(
-      'minetree_reevaluating',
-      '1 while transactions that waited for others are being reevaluated, else 0.',
-      reevaluating,
-    )
-    this.gauge(
-      'minetree_index_lag_transactions',
-      'Transactions that the index still has to compare or rebuild.',
-      indexLag,
-    )
+  private readSources({ indexLag, caches = {} }: Omit<MetricsSources, 'chain'>): void {
+    this.gauge('minetree_index_lag_transactions', 'Facts that the index still lacks.', indexLag)
     new Counter({
       name: 'minetree_cache_lookups_total',
       help: 'Cache lookups, by cache and result.',

@@ -12,7 +12,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // A store that derives admissions: what it admits by what is known, and what it keeps of what nothing depends on yet.
 
@@ -43,7 +43,7 @@ function textOf({ topic, outpoint }: AdmissionRecord): string {
   return `${topic} ${outpoint.txid}_${outpoint.vout}`
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+describe('a store of facts', () => {
   afterEach(closeStores)
 
   test('a line of mints that comes last first is admitted when the first of them comes', async () => {

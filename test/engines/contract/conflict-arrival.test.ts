@@ -5,10 +5,10 @@ import { deedOf, type HistoryTransaction, historyOf, type Shape, weighted } from
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { treeOf, useServers } from '../../support/server/test-server.js'
-import { type Arrival, record, rowsOf, workOff } from '../../support/storage/arrival.js'
+import { type Arrival, record, rowsOf } from '../../support/storage/arrival.js'
 import type { DerivingStore } from '../../support/storage/engine.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // Double spends that arrive in any order, unproven, proven, in the wrong block and again, so that transactions become
 // inactive and active any number of times.
@@ -110,7 +110,7 @@ async function submit(opened: DerivingStore, [arrival, ...along]: Arrival[]): Pr
   }
 }
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+describe('a store of facts', () => {
   afterEach(closeStores)
 
   async function inOrder(known: KnownTransaction[]): Promise<DerivingStore> {
@@ -126,13 +126,9 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         fc.array(deed, { minLength: 3, maxLength: 14 }),
         fc.array(fate, { minLength: 20, maxLength: 20, size: 'max' }),
         fc.infiniteStream(fc.nat(0xffff)),
-        fc.record({
-          reevaluations: fc.integer({ min: 1, max: 4 }),
-          worksOffEvery: fc.integer({ min: 1, max: 3 }),
-          /** How many transactions arrive together. */
-          sizes: fc.array(fc.constantFrom(1, 1, 1, 2, 3), { minLength: 8, maxLength: 8 }),
-        }),
-        async (deeds, fates, seed, { reevaluations, worksOffEvery, sizes }) => {
+        // How many transactions arrive together.
+        fc.array(fc.constantFrom(1, 1, 1, 2, 3), { minLength: 8, maxLength: 8 }),
+        async (deeds, fates, seed, sizes) => {
           const known = knownOf(historyOf(deeds, SHAPE).transactions, fates)
           const arrivals = known.flatMap(({ transaction, height, fate }) => [
             { transaction, height },
@@ -144,7 +140,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
             }),
           ])
           const opened = await openStore()
-          opened.store.deriveBy({ ...admission, reevaluations })
+          opened.store.deriveBy(admission)
           const revoked: Arrival[] = []
           const revoke = async (): Promise<void> => {
             for (const { transaction, height } of revoked.splice(0)) {
@@ -158,15 +154,10 @@ onEachEngine(({ openStore, closeStores, runs }) => {
             await submit(opened, group)
             revoked.push(...group.filter((arrival) => 'isRevoked' in arrival))
             if (at % 3 === 0) await revoke()
-            if (at % worksOffEvery === 0) await workOff(opened)
           }
           await revoke()
-          await workOff(opened)
           // Some were refused meanwhile, and some proofs were replaced by others.
-          for (const arrival of known) {
-            await record(opened, arrival)
-            await workOff(opened)
-          }
+          for (const arrival of known) await record(opened, arrival)
           const rows = await rowsOf(opened)
           expect(rows).toEqual(await rowsOf(await inOrder(known)))
           await opened.rebuild()
@@ -174,7 +165,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await closeStores()
         },
       ),
-      { numRuns: runs(8), endOnFailure: true },
+      { numRuns: 8, endOnFailure: true },
     )
   }, 300_000)
 })

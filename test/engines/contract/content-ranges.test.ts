@@ -4,7 +4,7 @@ import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'
 import { record } from '../../support/storage/arrival.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 const LARGEST = 4 * CHUNK_BYTES
 
@@ -24,7 +24,7 @@ const position = fc.oneof(
     .map(([chunk, beside]) => Math.max(chunk * CHUNK_BYTES + beside, 0)),
 )
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+describe('a store of facts', () => {
   let read: (sha256: string, range: ByteRange) => Promise<Buffer>
   beforeAll(async () => {
     const chain = new FakeChain()
@@ -51,7 +51,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         const part = await read(sha256, { from, length: to - from })
         expect(part.equals(bytes.subarray(from, to))).toBe(true)
       }),
-      { numRuns: runs(500) },
+      { numRuns: 500 },
     )
   })
 

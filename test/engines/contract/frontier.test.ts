@@ -11,7 +11,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // Where the stored graph may continue on the chain: unspent ordinals, the coins of the latest transactions, what is unproven.
 
@@ -63,7 +63,7 @@ async function allUnproven(store: HostStore, limit: number): Promise<string[]> {
   }
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+describe('a store of facts', () => {
   afterEach(closeStores)
 
   test.each([1, 3, 100])('the unspent ordinals are listed in pages of %s, each once', async (limit) => {

@@ -2,7 +2,7 @@ import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // Rows have a hundred headers each, or forty: what is asked and changed here begins and ends within them, and between them.
 // The first headers that are written end with the checkpoint, which every branch has.
@@ -46,7 +46,7 @@ async function write(chain: HeaderChain, from: number, to: number, branch: 1 | 2
   expect(await chain.replaceFrom({ height: from, headers: headers(from, to, branch), tip })).toBe(true)
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+describe('a store of facts', () => {
   afterEach(closeStores)
 
   test('headers are read as they were written, from any height on', async () => {
@@ -131,7 +131,7 @@ onEachEngine(({ openStore, closeStores }) => {
     const { store, breakInserts } = await openStore()
     const { headers: chain } = store
     await write(chain, 100, 350)
-    const repair = await breakInserts('graph_headers')
+    const repair = await breakInserts()
     const tip = await chain.read({ from: 350, count: 1 })
     await expect(chain.replaceFrom({ height: 220, headers: headers(220, 400, 2), tip })).rejects.toBeDefined()
     await expect(chain.addBelow({ to: 99, headers: headers(0, 99) })).rejects.toBeDefined()

@@ -15,7 +15,7 @@ import {
 import { record, rowsOf } from '../../support/storage/arrival.js'
 import type { DerivingStore } from '../../support/storage/engine.js'
 import { shuffled } from '../../support/storage/insertion-order.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // One ordinal that changes its metadata at every step, by more than a read merges each time: what is merged up to each step.
 
@@ -94,7 +94,7 @@ async function found({ store }: DerivingStore, key: string, text: string): Promi
   return (await store.attributes.tipsWith({ attributes: [attribute.map(key, text)], limit: 10 })).length
 }
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+describe('a store of facts', () => {
   afterEach(closeStores)
 
   test('its metadata is merged up to every step, whatever order the steps came in', async () => {
@@ -123,7 +123,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
           await closeStores()
         },
       ),
-      { numRuns: runs(20), endOnFailure: true },
+      { numRuns: 20, endOnFailure: true },
     )
   })
 

@@ -16,7 +16,7 @@ import {
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
 import type { DerivingStore } from '../../support/storage/engine.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // Scores, by which peers page: nothing that is offered may get one that a peer has passed, whatever the clocks say.
 
@@ -83,7 +83,7 @@ async function offered(store: HostStore): Promise<string[]> {
   return (await new BlocklistFilter(store).served(all)).map(({ outpoint }) => formatOutpoint(outpoint))
 }
 
-onEachEngine(({ openStore, closeStores, runs }) => {
+describe('a store of facts', () => {
   afterEach(closeStores)
 
   async function opened(): Promise<DerivingStore & { chain: FakeChain }> {
@@ -95,7 +95,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
 
   test('20,000 outputs of one transaction come in pages of 1,000, each once', async () => {
     const { store, chain } = await opened()
-    const many = runs(20_000)
+    const many = 20_000
     await record(store, note(chain, 'before'))
     await record(store, note(chain, 'many', many))
     await record(store, note(chain, 'after'))
@@ -210,7 +210,7 @@ onEachEngine(({ openStore, closeStores, runs }) => {
         const missed = (await offered(found.store)).filter((outpoint) => !pager.seen.has(outpoint))
         expect(missed).toEqual([])
       }),
-      { numRuns: runs(20) },
+      { numRuns: 20 },
     )
   })
 })

@@ -8,7 +8,7 @@ import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { rowsOf } from '../../support/storage/arrival.js'
-import { onEachEngine } from '../../support/storage/stores.js'
+import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // What the network says of unproven transactions, and what that decides.
 
@@ -39,7 +39,7 @@ async function submitted(
   }
 }
 
-onEachEngine(({ openStore, closeStores }) => {
+describe('a store of facts', () => {
   afterEach(closeStores)
 
   /** A tree whose root is squatted by a mint, and an honest mint of the same node with one built on it. */

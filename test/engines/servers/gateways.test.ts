@@ -1,3 +1,5 @@
+import { MongoClient } from 'mongodb'
+import { createConnection } from 'mysql2/promise'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { beefOf, FakeChain, inscriptionScript, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
@@ -6,21 +8,27 @@ import {
   posted,
   type TestServer,
   treeOf,
+  untilReady,
   useServers,
 } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
+import {
+  describeWithMariadb,
+  describeWithMongo,
+  onEachSharedEngine,
+} from '../../support/storage/databases.js'
 import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
 
 // Several servers over one log, each with an index of its own.
 
 const ADMIN = 'an-operator-of-many-gateways'
+const OLD_TABLES = 'it holds tables of an earlier kind of store, which are not read: name another database'
 
 onEachSharedEngine('gateways over a log in', (databases) => {
   const { start } = useServers()
 
   async function settings({ deployment }: FakeChain): Promise<Environment> {
-    return { ...treeOf(deployment), ...(await databases.settings()), SHARED_FACTS: '1' }
+    return { ...treeOf(deployment), ...(await databases.settings()) }
   }
 
   const asOperator = (server: TestServer, path: string, body: unknown) => {
@@ -146,5 +154,108 @@ onEachSharedEngine('gateways over a log in', (databases) => {
     await eventually(async () => expect((await one.submit(beefOf(mint))).status).toBe(200))
     expect((await one.ask('/svc/names/origin/a')).json).toMatchObject({ name: 'a' })
     await proxy.stop()
+  })
+
+  test('of what is sent while connections break again and again, nothing is lost and nothing is there twice', async () => {
+    const chain = new FakeChain()
+    const env = await settings(chain)
+    const proxy = await startTcpProxy(databases.port())
+    const host = await start(databases.through(env, proxy.port))
+    const NAMES = 'abcdefghijkl'
+    const mints = chain.mintAll(NAMES)
+    let isDone = false
+    const breaking = (async () => {
+      // Longer each time, so that it ends on a machine of any speed.
+      let { lasting } = databases
+      for (let pause = 5; !isDone; pause = (pause * 7) % 97) {
+        await new Promise((resolve) => setTimeout(resolve, lasting + pause))
+        lasting *= 1.05
+        proxy.cut()
+        await new Promise((resolve) => setTimeout(resolve, pause))
+        proxy.mend()
+      }
+    })()
+    for (const transaction of [chain.genesis, ...mints]) {
+      await eventually(async () => {
+        const { status, json } = await host.submit(beefOf(transaction))
+        if (status !== 200)
+          expect({ status, json }).toMatchObject({ status: 503, json: { code: 'NOT_READY' } })
+        expect(status).toBe(200)
+      })
+    }
+    isDone = true
+    await breaking
+    await untilReady(host)
+    const names = mints.map((mint, at) => ({ name: NAMES.slice(0, at + 1), outpoint: mint.outpoint(2) }))
+    await eventually(async () => expect((await host.ask('/svc/names?prefix=')).json).toMatchObject({ names }))
+    expect((await host.ask('/svc/names/mine/abcdefghijklm')).json).toEqual({
+      domain: NAMES,
+      outpoint: mints.at(-1)?.outpoint(1),
+    })
+  }, 300_000)
+})
+
+describe('where the store is not to be had, a start says so in a line, without the password', () => {
+  const { start } = useServers()
+
+  async function expectRefused(env: Environment, place: RegExp, reason: string): Promise<void> {
+    const { message } = await start(env).then(
+      () => ({ message: 'it started' }),
+      (error: Error) => error,
+    )
+    expect(message).toMatch(/^cannot open the store in [^\n]+$/)
+    expect(message).toMatch(place)
+    expect(message).toContain(reason)
+    expect(message).not.toContain('a-password')
+  }
+
+  describeWithMariadb('on MariaDB', (mariadb) => {
+    test.each([
+      ['nobody listens', () => 'mysql://root:a-password@127.0.0.1:1/graph', 'ECONNREFUSED'],
+      ['there is no such database', () => mariadb.url('elsewhere'), 'elsewhere'],
+      ['the password is another', () => mariadb.url('mysql').replace('root', 'nobody:a-password'), 'nobody'],
+    ])('as %s', async (_, url, reason) => {
+      await expectRefused({ KNEX_URL: url() }, / mysql:\/\/127\.0\.0\.1:\d+\/\w+: /, reason)
+    })
+
+    test('as there are the tables of an earlier version', async () => {
+      const KNEX_URL = await mariadb.database()
+      const connection = await createConnection(KNEX_URL)
+      await connection.query('create table graph_settings (name varchar(64))')
+      await expectRefused({ KNEX_URL }, /^/, OLD_TABLES)
+      const [tables] = await connection.query('show tables')
+      expect(tables).toHaveLength(1)
+      await connection.end()
+    })
+  })
+
+  test('as nobody listens where MongoDB is to be', async () => {
+    const url = 'mongodb://root:a-password@127.0.0.1:1,127.0.0.1:2/graph?serverSelectionTimeoutMS=100'
+    await expectRefused(
+      { MONGO_URL: url },
+      / mongodb:\/\/127\.0\.0\.1:1,127\.0\.0\.1:2\/graph: /,
+      'ECONNREFUSED',
+    )
+  })
+
+  describeWithMongo('on MongoDB', (mongo) => {
+    test('as there are the collections of an earlier version', async () => {
+      const MONGO_URL = mongo.database()
+      const client = await new MongoClient(MONGO_URL).connect()
+      await client.db().collection('graph_settings').insertOne({ name: 'scores' })
+      await expectRefused({ MONGO_URL }, /^/, OLD_TABLES)
+      expect(await client.db().listCollections().toArray()).toHaveLength(1)
+      await client.close()
+    })
+
+    test('as there is another tree in it', async () => {
+      const MONGO_URL = mongo.database()
+      const chain = new FakeChain()
+      await start({ ...treeOf(chain.deployment), MONGO_URL })
+      const other = treeOf(new FakeChain({ codeSize: 32 }).deployment)
+      await expect(start({ ...other, MONGO_URL })).rejects.toThrow(
+        /^GENESIS: the store in mongodb:\/\/127\.0\.0\.1:\d+\/test_\w+ holds the tree of /,
+      )
+    })
   })
 })

@@ -1,5 +1,4 @@
 import { jest } from '@jest/globals'
-import { FactStore } from '../../../backend/src/read/fact-store.js'
 import type { LocalWriter } from '../../../backend/src/writer/local-writer.js'
 import type { WriteQueue } from '../../../backend/src/writer/queue.js'
 import type { Node } from '../../../src/server/node.js'
@@ -13,39 +12,20 @@ export function writerOf({ store }: Pick<Node, 'store'>): LocalWriter {
 export interface HeldWrites {
   /** How many have come since. */
   waiting(): number
-  /** Lets them go on; resolves when the first may. */
-  release(): Promise<void>
+  /** Lets them go on. */
+  release(): void
 }
 
-/** From now on no submission to a node is written, whatever its store; they wait in their order. */
-export function holdWrites({ store, overlay }: Pick<Node, 'store' | 'overlay'>): HeldWrites {
-  if (store instanceof FactStore) {
-    const { queue } = writerOf({ store }) as unknown as { queue: WriteQueue }
-    const added = jest.spyOn(queue, 'add')
-    queue.hold()
-    return {
-      waiting: () => added.mock.calls.length,
-      async release() {
-        added.mockRestore()
-        queue.release()
-      },
-    }
-  }
-  const { writeLock } = overlay.engine
-  const needed = jest.spyOn(writeLock, 'runIfNeeded')
-  let release = (): void => {}
-  const held = writeLock.run(
-    async () =>
-      await new Promise<void>((resolve) => {
-        release = resolve
-      }),
-  )
+/** From now on nothing is written to a node; submissions wait in their order. */
+export function holdWrites(node: Pick<Node, 'store'>): HeldWrites {
+  const { queue } = writerOf(node) as unknown as { queue: WriteQueue }
+  const added = jest.spyOn(queue, 'add')
+  queue.hold()
   return {
-    waiting: () => needed.mock.calls.length,
-    async release() {
-      needed.mockRestore()
-      release()
-      await held
+    waiting: () => added.mock.calls.length,
+    release() {
+      added.mockRestore()
+      queue.release()
     },
   }
 }

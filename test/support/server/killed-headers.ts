@@ -1,11 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
 import { HEADER_BYTES, headerCount } from '../../../backend/src/protocol/block-header.js'
 import { readConfig } from '../../../src/server/config/config.js'
-import { openStores } from '../../../src/server/store/open-stores.js'
+import { openFacts } from '../../../src/server/store/open-facts.js'
 import { HeaderChain } from './header-chain.js'
 import type { HeaderService } from './header-service.js'
 import { type ServerProcess, startServerProcess } from './server-process.js'
-import { ask, type Environment } from './test-server.js'
+import { ask, type Environment, SILENT } from './test-server.js'
 import { until } from './waiting.js'
 
 /** Two writes and a bit below the checkpoint, and ten above it, by pages of the service. */
@@ -124,7 +124,7 @@ interface Stored {
 
 /** What a store has, opened as the next process opens it. */
 async function storedIn(env: Environment): Promise<Stored> {
-  const stores = await openStores(readConfig(env), { onReorg: () => {} })
+  const stores = await openFacts(readConfig(env), { onReorg: () => {}, logger: SILENT })
   const { graph } = stores
   try {
     await graph.open()

@@ -5,9 +5,7 @@ import { join } from 'node:path'
 import { pino } from 'pino'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { SqlGraphStore } from '../../../backend/src/storage/sql/graph-store.js'
 import { readConfig } from '../../../src/server/config/config.js'
-import type { Node } from '../../../src/server/node.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
 import { storedRows } from '../storage/fact-rows.js'
 import { until } from './waiting.js'
@@ -147,10 +145,4 @@ export async function untilReady(server: Pick<TestServer, 'ask'>): Promise<void>
 export function lastingHeaders({ headers }: Answer): IncomingHttpHeaders {
   const { date: _, 'x-request-id': __, ...lasting } = headers
   return lasting
-}
-
-/** The store of a node on SQL, with its connections. */
-export function sqlOf({ store }: Pick<Node, 'store'>): SqlGraphStore {
-  if (!(store instanceof SqlGraphStore)) throw new TypeError('the node is not on SQL')
-  return store
 }

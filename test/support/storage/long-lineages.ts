@@ -6,7 +6,7 @@ import {
   mapTail,
   p2pkh,
 } from '../protocol/fake-chain.js'
-import { record, workOff } from './arrival.js'
+import { record } from './arrival.js'
 import type { DerivingStore } from './engine.js'
 
 /** The block that each transaction is in, where it does not matter. */
@@ -39,9 +39,6 @@ export async function fill(
   admission: Parameters<DerivingStore['store']['deriveBy']>[0],
 ): Promise<DerivingStore> {
   opened.store.deriveBy(admission)
-  for (const transaction of transactions) {
-    await record(opened, { transaction, height: HEIGHT })
-    await workOff(opened)
-  }
+  for (const transaction of transactions) await record(opened, { transaction, height: HEIGHT })
   return opened
 }

@@ -1,87 +1,141 @@
-import type { DerivingEngine, DerivingStore, Engine, OpenedStore } from './engine.js'
-import { facts } from './facts-engine.js'
-import { mariadb } from './mariadb-engine.js'
-import { mongo } from './mongo-engine.js'
-import { type OpenedSqlStore, type SqlEngine, sqlite } from './sql-store.js'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { LocalLog } from '../../../backend/src/facts/local-log.js'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { heightIn } from '../../../backend/src/graph/listings.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
+import { canonicalRows } from '../../../backend/src/index/canonical.js'
+import { FactStore } from '../../../backend/src/read/fact-store.js'
+import { Reader } from '../../../backend/src/read/reader.js'
+import { catchUp, makeIndex, openIndex } from '../../../backend/src/writer/catch-up.js'
+import { LocalWriter, storeFiles } from '../../../backend/src/writer/local-writer.js'
+import type { DerivingStore } from './engine.js'
 
-/** What `npm test` leaves to the rest of the tests, and the other way round (`jest.config.mjs`). */
-const TIER = process.env.TEST_TIER
-const isQuick = TIER === 'quick'
-
-/** Databases with the tables that hosts still have. */
-const TABLES: Engine[] = [mariadb, mongo]
-const SQL_TABLES: SqlEngine[] = [sqlite, mariadb]
-/** Every kind of store. Each passes the same tests: `npm test` runs them on facts, and the rest of the tests on the others. */
-const ENGINES: DerivingEngine[] = [...(TIER === 'rest' ? [] : [facts]), ...(isQuick ? [] : TABLES)]
-
-/** Stores on one engine, for the tests of one file. */
-export interface Stores<Opened extends DerivingStore> {
-  /** The engine's name. */
-  name: string
-  openStore(): Promise<Opened>
-  /** Closes every store opened so far. */
-  closeStores(): Promise<void>
-  /** How many cases of a property to try. */
-  runs(usual: number): number
+/** No tree, until a test says otherwise. */
+const NO_TREE: AdmissionOptions = {
+  rules: (onRefusal) => admissionRules({ deployment: undefined, onRefusal }),
+  pending: { maxTransactions: 1000, maxBytes: 64 * 1024 * 1024 },
 }
 
-/** Runs tests on each engine; on those that this machine has no server for, they are skipped, and their name says so. */
-export function onEachEngine(tests: (stores: Stores<DerivingStore>) => void): void {
-  for (const engine of ENGINES) onEngine(engine, tests)
-}
+/** The order of the log, and what follows from it: other orders of arrival give other ones. */
+const OF_ORDER = new Set(['seq', 'ord'])
 
-/** Runs tests of what only tables have, on each database with tables. */
-export function onEachTableEngine(tests: (stores: Stores<OpenedStore>) => void): void {
-  for (const engine of TABLES) onEngine(engine, tests)
-}
+const opened: DerivingStore[] = []
 
-/** Runs tests of what only tables in SQL have, on each engine that speaks it. */
-export function onEachSqlEngine(tests: (stores: Stores<OpenedSqlStore>) => void): void {
-  for (const engine of SQL_TABLES) onEngine(engine, tests)
-}
-
-function onEngine<Opened extends DerivingStore>(
-  engine: Omit<Engine, 'open'> & { open(): Promise<Opened> },
-  tests: (stores: Stores<Opened>) => void,
-): void {
-  const { name, missing, share } = engine
-  const opened: Opened[] = []
-  const stores: Stores<Opened> = {
-    name,
-    async openStore() {
-      const store = await engine.open()
-      opened.push(store)
-      return store
-    },
-    async closeStores() {
-      for (const store of opened.splice(0)) await store.close()
-    },
-    runs: (usual) => Math.ceil(usual * share),
-  }
-  if (missing.length > 0) {
-    describe.skip(`on ${name} (there is no ${missing.join(', no ')} here)`, () => tests(stores))
-    return
-  }
-  describe(`on ${name}`, () => {
-    beforeAll(() => engine.start())
-    afterAll(async () => {
-      await stores.closeStores()
-      await engine.stop()
+/** Opens a fresh log and its index in a folder of their own. The test closes it with {@link closeStores}. */
+export async function openStore(): Promise<DerivingStore> {
+  const folder = await mkdtemp(join(tmpdir(), 'minetree-'))
+  const files = storeFiles(folder)
+  const writer = new LocalWriter({ folder })
+  const readers: Reader[] = []
+  let admission = NO_TREE
+  const open = (): FactStore => {
+    const reader = new Reader(files)
+    readers.push(reader)
+    return new FactStore({
+      reader,
+      writer,
+      deriveBy: (rules) => {
+        admission = rules
+        writer.deriveBy(rules)
+      },
     })
-    tests(stores)
-  })
-}
-
-const opened: OpenedSqlStore[] = []
-
-/** Opens a fresh store on a SQLite file of its own. The test closes it with {@link closeStores}. */
-export async function openStore(): Promise<OpenedSqlStore> {
-  const store = await sqlite.open()
-  opened.push(store)
-  return store
+  }
+  const store = open()
+  store.deriveBy(admission)
+  await writer.opened
+  const made: DerivingStore = {
+    store,
+    another: open,
+    rows: async () => rowsIn(files),
+    bytes: () => Object.values(files).reduce((sum, file) => sum + withFile(file, usedBytes), 0),
+    async rebuild() {
+      const logFile = new Sql(files.log)
+      const indexFile = new Sql(join(folder, 'again.db'))
+      const derivation = { log: new LocalLog(logFile), indexFile }
+      makeIndex(derivation)
+      const index = openIndex(derivation, admission)
+      await catchUp(derivation, { index, onProgress: () => {}, isAborted: () => false })
+      const [again, before] = [canonicalRows(indexFile), withFile(files.index, canonicalRows)]
+      for (const sql of [logFile, indexFile]) sql.close()
+      await rm(join(folder, 'again.db'))
+      expect(again).toEqual(before)
+    },
+    async breakInserts() {
+      const full = "select raise(abort, 'the disk is full')"
+      withFile(files.log, (sql) => sql.exec(`create trigger broken before insert on log begin ${full}; end`))
+      return async () => withFile(files.log, (sql) => sql.exec('drop trigger broken'))
+    },
+    async close() {
+      await writer.close()
+      for (const reader of readers) reader.close()
+      await rm(folder, { recursive: true })
+    },
+  }
+  opened.push(made)
+  return made
 }
 
 /** Closes every store opened so far and removes its folder. */
 export async function closeStores(): Promise<void> {
   for (const store of opened.splice(0)) await store.close()
+}
+
+function withFile<Found>(path: string, read: (sql: Sql) => Found): Found {
+  const sql = new Sql(path)
+  try {
+    return read(sql)
+  } finally {
+    sql.close()
+  }
+}
+
+function usedBytes(sql: Sql): number {
+  const row = sql.get(
+    `select (page_count - freelist_count) * page_size as bytes
+     from pragma_page_count, pragma_freelist_count, pragma_page_size`,
+  )
+  return Number(row?.bytes)
+}
+
+/** Tables of the index, by those of other engines that say the same. */
+const TABLES: Record<string, string> = {
+  graph_spends: 'spend',
+  graph_outputs: 'out',
+  graph_nodes: 'node',
+  graph_names: 'name',
+  graph_traits: 'found',
+  graph_admissions: 'admission',
+  graph_ancestors: 'missing',
+  graph_blocked: 'blocked',
+  graph_sightings: 'sighting',
+  graph_headers: 'chain',
+}
+
+/** The index and what is pending, without what depends on the order of arrival. */
+function rowsIn({ index, log }: { index: string; log: string }): Record<string, string[]> {
+  const { tx = [], ...tables } = withFile(index, canonicalRows)
+  const pending = withFile(log, (sql) =>
+    sql.all('select hex(txid) as txid, waiting from pending order by txid').map((row) => JSON.stringify(row)),
+  )
+  const rows = Object.entries(TABLES).map(([name, table]) => [
+    name,
+    (tables[table] ?? []).map(withoutOrder).sort(),
+  ])
+  return {
+    ...Object.fromEntries(rows),
+    graph_transactions: [...tx.map(withoutOrder), ...pending].sort(),
+    graph_pending: pending,
+  }
+}
+
+function withoutOrder(text: string): string {
+  const row = Object.entries(JSON.parse(text) as Record<string, unknown>)
+    .filter(([column]) => !OF_ORDER.has(column))
+    .map(([column, value]) =>
+      column === 'recency' && value !== null ? [column, heightIn(Number(value)) ?? null] : [column, value],
+    )
+  return JSON.stringify(Object.fromEntries(row))
 }

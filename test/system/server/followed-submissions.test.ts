@@ -1,20 +1,10 @@
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
-import { TOPICS } from '../../../backend/src/protocol/profile.js'
-import { LargeSubmissions } from '../../../src/server/submission/large-submissions.js'
 import { builtPackage } from '../../support/cli/built-package.js'
 import { useFollowWorlds } from '../../support/follow/follow-world.js'
-import {
-  beefOf,
-  FakeChain,
-  type FakeTransaction,
-  OPEN_LOCK,
-  p2pkh,
-} from '../../support/protocol/fake-chain.js'
-import { SILENT, treeOf } from '../../support/server/test-server.js'
+import { type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import { until } from '../../support/server/waiting.js'
-import { onEachSharedEngine } from '../../support/storage/databases.js'
 
 const { world, servers } = useFollowWorlds()
 
@@ -86,77 +76,3 @@ test('before a large submission loses to what nobody has seen, the network is as
   expect(await origin()).toBe(honest.outpoint(2))
   expect(await submit(unknown)).toMatchObject({ status: 409, json: { txid: honest.txid } })
 }, 300_000)
-
-// A database has no queue of its own, and each thread writes by itself.
-onEachSharedEngine('on', ({ settings }) => {
-  test('submissions that wait in the worker share a write, each with its own result, and only what they change is forgotten', async () => {
-    const worker = pathToFileURL(
-      join(await builtPackage(), 'dist/src/server/submission/submission-worker.js'),
-    )
-    const chain = new FakeChain()
-    const { node, submit, stop } = await servers.start({
-      ...(await settings()),
-      ...treeOf(chain.deployment),
-      CHAIN_TRACKER: 'scripts-only',
-    })
-    const { config, overlay } = node
-    await submit(beefOf(chain.genesis))
-    const inscribed = Array.from({ length: 3 }, (_, at) => chain.inscribe({ body: Uint8Array.of(0x61 + at) }))
-    const [first] = inscribed
-    if (first === undefined) throw new Error('nothing is inscribed')
-    const spendOf = (transaction: FakeTransaction, lockingScript: Uint8Array): FakeTransaction =>
-      chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] })
-    const moved = spendOf(first, OPEN_LOCK)
-    const large = new LargeSubmissions({ config, node, logger: SILENT, worker })
-    const lengths: (number | undefined)[] = []
-    const { writing } = node
-    node.writing = (write, changesOf) =>
-      writing?.(write, (result) => {
-        const changes = changesOf?.(result as never)
-        lengths.push(changes?.length)
-        return changes
-      }) as never
-    const submitAll = async (beefs: Uint8Array[]): Promise<unknown[]> => {
-      let results: Promise<PromiseSettledResult<unknown>[]> | undefined
-      await overlay.engine.writeLock.run(async () => {
-        const { runIfNeeded } = overlay.engine.writeLock
-        await new Promise<void>((resolve) => {
-          let left = beefs.length
-          overlay.engine.writeLock.runIfNeeded = (...all) => {
-            if (--left === 0) resolve()
-            return runIfNeeded.apply(overlay.engine.writeLock, all)
-          }
-          results = Promise.allSettled(
-            beefs.map((beef) => large.submitInWorker({ beef: beef.slice(), topics: [TOPICS.ordinals] })),
-          )
-        })
-        overlay.engine.writeLock.runIfNeeded = runIfNeeded
-      })
-      return ((await results) ?? []).map((each) =>
-        each.status === 'fulfilled' ? each.value : (each.reason as { code: string }).code,
-      )
-    }
-    const admitted = { [TOPICS.ordinals]: { outputsToAdmit: [0], coinsToRetain: [] } }
-    const transferred = { [TOPICS.ordinals]: { outputsToAdmit: [0], coinsToRetain: [0] } }
-
-    // A child and its parents in one write.
-    const results = await submitAll([
-      beefOf(moved, { with: [first] }),
-      ...inscribed.map((each) => beefOf(each)),
-    ])
-    expect(results).toEqual([transferred, admitted, admitted, admitted])
-    // Anything, the list of inscriptions, the proofs of four transactions, and what they spend.
-    expect(lengths).toEqual([10])
-
-    // Two that spend the same: one is too late, and the others are not refused because of it.
-    lengths.length = 0
-    const [next, rival] = [spendOf(moved, p2pkh(3)), spendOf(moved, p2pkh(4))]
-    const third = chain.inscribe({ body: Uint8Array.of(0x7a) })
-    const unproven = [next, rival].map((each) => beefOf(each, { proven: false, with: [moved] }))
-    const conflicting = await submitAll([...unproven, beefOf(third)])
-    expect(conflicting.filter((each) => each === 'CONFLICT')).toHaveLength(1)
-    expect(conflicting[2]).toEqual(admitted)
-    await large.close()
-    await stop()
-  }, 300_000)
-})

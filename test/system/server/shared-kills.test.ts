@@ -42,7 +42,7 @@ onEachSharedEngine('gateways that are stopped and killed, over a log in', (datab
     async () => {
       const chain = new FakeChain()
       const random = new Random(7)
-      const shared = { ...treeOf(chain.deployment), ...(await databases.settings()), SHARED_FACTS: '1' }
+      const shared = { ...treeOf(chain.deployment), ...(await databases.settings()) }
       const gateways = await Promise.all(
         Array.from({ length: GATEWAYS }, async () =>
           start({ PORT: '0', DATA_DIR: await servers.folder(), ...shared }),

@@ -1,4 +1,3 @@
-import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import { expectError } from '../../support/gateway/expect-error.js'
 import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
@@ -7,7 +6,7 @@ import { eventually } from '../../support/server/waiting.js'
 import { onEachSharedEngine } from '../../support/storage/databases.js'
 import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
 
-// The command as it is installed, as processes of their own on one database.
+// The command as it is installed, as processes of their own over one log.
 
 const MiB = 1024 * 1024
 /** For a test, in milliseconds: processes start slowly where many do. */
@@ -18,8 +17,12 @@ onEachSharedEngine('processes on one', (databases) => {
   const servers = useServers()
 
   async function settings(chain: FakeChain): Promise<Environment> {
-    const DATA_DIR = await servers.folder()
-    return { PORT: '0', DATA_DIR, ...treeOf(chain.deployment), ...(await databases.settings()) }
+    return inFolder({ PORT: '0', ...treeOf(chain.deployment), ...(await databases.settings()) })
+  }
+
+  /** Each has one of its own. */
+  async function inFolder(env: Environment): Promise<Environment> {
+    return { ...env, DATA_DIR: await servers.folder() }
   }
 
   async function stopped({ child, ended }: Running): Promise<void> {
@@ -40,7 +43,7 @@ onEachSharedEngine('processes on one', (databases) => {
     async () => {
       const chain = new FakeChain()
       const env = await settings(chain)
-      const [one, two] = [cli.start(['serve'], env), cli.start(['serve'], env)]
+      const [one, two] = [cli.start(['serve'], env), cli.start(['serve'], await inFolder(env))]
       const [here, there] = await Promise.all([one.url, two.url])
       const { note, body } = inscribed(chain, 3 * MiB)
       const { json } = await submit(here, note, ['tm_ordinals'])
@@ -88,7 +91,7 @@ onEachSharedEngine('processes on one', (databases) => {
   )
 
   test(
-    'what a killed one acknowledged is there, sending all again makes it whole, and so does rebuilding the index',
+    'what a killed one acknowledged is there, sending all again makes it whole, and one in another folder has it all',
     async () => {
       const chain = new FakeChain()
       const env = await settings(chain)
@@ -126,12 +129,13 @@ onEachSharedEngine('processes on one', (databases) => {
       expect(await served()).toMatchObject({ names })
       expect((await ask(back, `/content/${note.outpoint(0)}`)).body.equals(body)).toBe(true)
 
-      // Other processes over the same database answer nothing meanwhile.
-      const reindex = await cli.run(['reindex'], env)
-      expect(reindex).toMatchObject({ code: 0, stdout: 'rebuilt the index\n' })
-      await eventually(async () => expect(await served()).toMatchObject({ names }))
-      const small = chain.inscribe({ contentType: 'text/plain', body: utf8('afterwards') })
-      await eventually(async () => expect((await submit(back, small, ['tm_ordinals'])).status).toBe(200))
+      const other = cli.start(['serve'], await inFolder(env))
+      const elsewhere = await other.url
+      await eventually(async () =>
+        expect((await ask(elsewhere, '/svc/names?prefix=')).json).toMatchObject({ names }),
+      )
+      expect((await ask(elsewhere, `/content/${note.outpoint(0)}`)).body.equals(body)).toBe(true)
+      await stopped(other)
       await stopped(again)
     },
     PATIENCE,

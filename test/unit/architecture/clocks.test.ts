@@ -22,8 +22,6 @@ const WALL_CLOCK: Record<string, string> = {
   'src/server/store/facts/prune.ts': 'how old a fact is',
   'src/server/store/facts/purge.ts': 'when content was blocked',
   'src/server/store/facts/purge-shared.ts': 'when content was blocked',
-  'src/server/store/backup/backup.ts': 'a restored store continues above what its scores can have come to',
-  'src/server/store/backup/backup-file.ts': 'says when a backup was made',
   'backend/src/storage/write/graph-store-base.ts': 'says since when an output is blocked',
   'backend/src/storage/sql/migrations/003-blocked.ts': 'says since when outputs are blocked',
   'src/server/routes/blocking-routes.ts': 'says since when something is blocked',

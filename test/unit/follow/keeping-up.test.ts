@@ -174,7 +174,7 @@ test('after a fork of three blocks it finds the new proofs, and what was mined i
   if (proofs.headers === undefined) throw new Error('the node has headers')
   const monitor = new ReorgMonitor({
     ...{ headers: proofs.headers, proofs, graph: node.graph, reorgDepth: 10, pollInterval: 0 },
-    runLocked: (work) => engine.writeLock.run(work),
+    runLocked: (work) => engine.writes.run(work),
     logger: SILENT,
   })
   expect(await monitor.round()).toMatchObject({ disproved: 3 })

@@ -9,7 +9,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
-import { facts } from '../../support/storage/facts-engine.js'
+import { openStore } from '../../support/storage/stores.js'
 
 // How many bytes a store takes for metadata, against how many it was inscribed with.
 
@@ -33,7 +33,7 @@ async function storedBytes(steps: string[][]): Promise<{ stored: number; inscrib
     const outputs = [{ satoshis: 1, lockingScript: concatBytes(lock, tail) }]
     last = await history.submit(chain.spend({ inputs: [{ transaction: last, vout: 0 }], outputs }))
   }
-  const { store, bytes, close } = await facts.open()
+  const { store, bytes, close } = await openStore()
   const service = new OrdinalsLookupService({ reader: store, hooks: directHooks(store) })
   for (const notice of history.notices) {
     if ('spent' in notice) await service.outputSpent(notice.spent)

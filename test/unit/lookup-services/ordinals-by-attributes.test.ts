@@ -6,7 +6,7 @@ import { History } from '../../support/graph/history.js'
 import { ownerOf } from '../../support/graph/owner-of.js'
 import { directHooks } from '../../support/plugin/direct-hooks.js'
 import { type FakeTransaction, inscriptionScript, mapTail, p2pkh } from '../../support/protocol/fake-chain.js'
-import { facts } from '../../support/storage/facts-engine.js'
+import { openStore } from '../../support/storage/stores.js'
 
 afterAll(() => close())
 
@@ -66,7 +66,7 @@ const stray = await history.submit(
   }),
 )
 
-const { store, close } = await facts.open()
+const { store, close } = await openStore()
 const service = new OrdinalsLookupService({ reader: store, hooks: directHooks(store) })
 for (const notice of history.notices) {
   if ('spent' in notice) await service.outputSpent(notice.spent)

@@ -10,8 +10,8 @@ import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { catchUp, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
-import { BackupError } from '../backup/backup-tables.js'
 import { damageOf, lockStore, notOpened, readLog, removeIndex, requireLog } from './folder.js'
+import { MaintenanceError } from './maintenance-error.js'
 
 export interface DeriveOptions {
   config: Config
@@ -31,7 +31,7 @@ export interface BuildOptions extends DeriveOptions {
  * of this version then has to apply no more than the facts that came since. An interrupted build is continued.
  *
  * @returns Whether there was one to build: none, one that is damaged, or one that was derived from another log or by other rules.
- * @throws BackupError if there is no log, or another process builds, or has made an index meanwhile; StartError if the service has the
+ * @throws MaintenanceError if there is no log, or another process builds, or has made an index meanwhile; StartError if the service has the
  * one open that is to be replaced; the reason of the signal.
  */
 export async function buildIndex({ again, ...options }: BuildOptions): Promise<boolean> {
@@ -49,7 +49,7 @@ export async function buildIndex({ again, ...options }: BuildOptions): Promise<b
     if (damageOf(part) !== undefined) removeIndex(part)
     await completeIndex(part, options)
     if (unlock === undefined && existsSync(index))
-      throw new BackupError('a service of this version was started, and derives its index itself')
+      throw new MaintenanceError('a service of this version was started, and derives its index itself')
     // Also what a service that was killed has left beside it.
     removeIndex(index)
     renameSync(part, index)

@@ -5,7 +5,7 @@ import type { Fact } from '../../../../backend/src/facts/log.js'
 import { isPurged, latestOf, nextOf, register } from '../../../../backend/src/facts/registers.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
-import { BackupError } from '../backup/backup-tables.js'
+import { MaintenanceError } from './maintenance-error.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
 
 export interface CopyOptions {
@@ -25,10 +25,10 @@ export interface Copied {
 /** In the copy, until it is complete: the log that it is made from. */
 const COPIED_FROM = 'copied from'
 
-/** @throws BackupError if a folder holds what a gateway has of a log that others share. */
+/** @throws MaintenanceError if a folder holds what a gateway has of a log that others share. */
 export function assertOwn(folder: string, sql: Sql): void {
   if (sql.get("select 1 as one from log_meta where name = 'place'") !== undefined)
-    throw new BackupError(`${folder} is what a gateway keeps of the log in a database: name that database`)
+    throw new MaintenanceError(`${folder} is what a gateway keeps of the log in a database: name that database`)
 }
 
 /** @throws DamagedError if a fact is not what its key says. */
@@ -70,11 +70,11 @@ export function cleanedAt(sql: Sql): unknown {
   return sql.get("select value from log_meta where name = 'cleaned'")?.value
 }
 
-/** Whether a file holds part of a copy of a log. @throws BackupError if it holds part of one of another log. */
+/** Whether a file holds part of a copy of a log. @throws MaintenanceError if it holds part of one of another log. */
 export function isBegun(sql: Sql, sourceId: string): boolean {
   if (sql.get("select 1 from sqlite_master where name = 'log_meta'") === undefined) return false
   const from = sql.get('select value from log_meta where name = ?', COPIED_FROM)?.value
-  if (from !== sourceId) throw new BackupError('the folder holds part of a copy of another log: empty it')
+  if (from !== sourceId) throw new MaintenanceError('the folder holds part of a copy of another log: empty it')
   return true
 }
 

@@ -6,7 +6,7 @@ import { type Row, Sql, type SqlValue } from '../../../../backend/src/facts/conn
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf } from '../../config/errors.js'
-import { BackupError } from '../backup/backup-tables.js'
+import { MaintenanceError } from './maintenance-error.js'
 import { syncFolder } from '../durable-file.js'
 import { OLD_STORE } from '../folder-lock.js'
 import {
@@ -34,7 +34,7 @@ const ROWS_A_PAGE = 100
  * may have passed those that it gives from here on. An interrupted copy is continued by the same
  * command, and begun again if something was purged or pruned since.
  *
- * @throws ConfigError for what is neither a folder nor the URL of a database; BackupError if there is no log, or the target holds one,
+ * @throws ConfigError for what is neither a folder nor the URL of a database; MaintenanceError if there is no log, or the target holds one,
  * or is the store itself; what {@link readLog} and `withSharedLog` throw; the reason of the signal.
  */
 export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Copied> {
@@ -42,7 +42,7 @@ export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Co
   if ('folder' in source && 'folder' in target)
     return await readLog(source.folder, async (log, sql) => {
       if (resolve(to).startsWith(join(resolve(from), sep)))
-        throw new BackupError(`${to} is within the store itself: choose a folder elsewhere`)
+        throw new MaintenanceError(`${to} is within the store itself: choose a folder elsewhere`)
       assertOwn(source.folder, sql)
       const fill = (part: Sql): Promise<Copied> => copyInto(part, { log, source: sql, ...options })
       return await intoFolder(target.folder, fill, (part) => removeOutdated(part, sql))
@@ -62,7 +62,7 @@ async function intoFolder(
 ): Promise<Copied> {
   const { log: target } = storeFiles(folder)
   if (existsSync(target) || existsSync(join(folder, OLD_STORE)))
-    throw new BackupError(`${folder} holds a store already: choose an empty folder`)
+    throw new MaintenanceError(`${folder} holds a store already: choose an empty folder`)
   await makeWritable(folder)
   const part = join(folder, 'log.db.part')
   look(part)
@@ -85,7 +85,7 @@ async function makeWritable(folder: string): Promise<void> {
     await mkdir(folder, { recursive: true })
     await access(folder, constants.W_OK)
   } catch (error) {
-    throw new BackupError(`cannot write to ${folder}: ${reasonOf(error)}`, { cause: error })
+    throw new MaintenanceError(`cannot write to ${folder}: ${reasonOf(error)}`, { cause: error })
   }
 }
 

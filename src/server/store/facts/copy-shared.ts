@@ -22,7 +22,7 @@ import { Pending, State } from '../../../../backend/src/facts/state.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { equalBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { goneRow, Mirror, readChangeKey, stateRows } from '../../../../backend/src/writer/mirror.js'
-import { BackupError } from '../backup/backup-tables.js'
+import { MaintenanceError } from './maintenance-error.js'
 import {
   assertOwn,
   assertSound,
@@ -269,7 +269,7 @@ class CopyToDatabase {
     }
     const own = await this.next()
     if (own?.kind !== row.kind || !equalBytes(own.key, row.key) || !isStored(row, own))
-      throw new BackupError(
+      throw new MaintenanceError(
         `${shownPlace(this.to)} holds something else at place ${row.seq} than the log: empty the database`,
       )
     this.copied += countFacts([row])
@@ -289,7 +289,7 @@ class CopyToDatabase {
     if (rows.length === 0) return
     const [first, id, at] = [this.place.seq + 1, randomBytes(8), Date.now()]
     if (!(await this.shared.insert({ first, id, at, rows })))
-      throw new BackupError(`another process writes to ${shownPlace(this.to)}`)
+      throw new MaintenanceError(`another process writes to ${shownPlace(this.to)}`)
     this.place = { seq: this.place.seq + rows.length, first, batch: toHex(id) }
   }
 }

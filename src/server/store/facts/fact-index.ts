@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { steadyTime } from '../../../../backend/src/protocol/monotonic.js'
 import type { Writer } from '../../../../backend/src/writer/writer.js'
-import type { IndexStatus, NodeIndex } from '../index-maintenance.js'
+import type { IndexStatus, NodeIndex } from '../index-status.js'
 
 /** How long a start waits, in milliseconds, before the server listens and says how far the index is. */
 const PATIENCE = 2000
@@ -17,8 +17,6 @@ const LOG_INTERVAL = 5000
 
 /** The index of a store of facts: its writer applies what it lacks of the log, beside the server, which answers 503 meanwhile. */
 export class FactIndex implements NodeIndex {
-  /** Each write is whole in itself. */
-  readonly isBusy = false
   private timer: NodeJS.Timeout | undefined
   /** Then readers may go on with it, whatever the writer does. */
   private wasComplete = false
@@ -64,8 +62,6 @@ export class FactIndex implements NodeIndex {
     const { state, done } = this.status
     return state === 'equal' ? 0 : Math.ceil((1 - done) * this.options.facts())
   }
-
-  async workedOff(): Promise<void> {}
 
   /** Logs how far it is, until it is complete; also once the thread of the writer was started again. */
   start(): void {

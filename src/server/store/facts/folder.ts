@@ -8,8 +8,8 @@ import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { SCHEMA } from '../../../../backend/src/index/schema.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf, StartError } from '../../config/errors.js'
-import { BackupError } from '../backup/backup-tables.js'
 import { lockFolder } from '../folder-lock.js'
+import { MaintenanceError } from './maintenance-error.js'
 
 /** A log, and the connection to its file. */
 type Work<Result> = (log: LocalLog, sql: Sql) => Result
@@ -18,7 +18,7 @@ type Work<Result> = (log: LocalLog, sql: Sql) => Result
  * Reads a log while its service runs.
  *
  * @param options.isSnapshot Whether all reads see one moment: then the WAL of the service grows meanwhile.
- * @throws BackupError if there is no log in the folder, or its file is damaged; StartError if it cannot be opened.
+ * @throws MaintenanceError if there is no log in the folder, or its file is damaged; StartError if it cannot be opened.
  */
 export async function readLog<Result>(
   folder: string,
@@ -37,7 +37,7 @@ export async function readLog<Result>(
  *
  * @param options.prepare What is done before, once no other process can open the store.
  * @param options.cleans Whether what the change removed is removed from the file as well, which is written again for that.
- * @throws BackupError if there is no log in the folder, or its file is damaged; StartError if a service has it open, or it cannot
+ * @throws MaintenanceError if there is no log in the folder, or its file is damaged; StartError if a service has it open, or it cannot
  * be opened.
  */
 export async function changeLog<Result>(
@@ -104,9 +104,9 @@ const INDEX_TABLES = [...SCHEMA.matchAll(/create (?:unique )?(?:table|index) (\w
   ([, name = '']) => name,
 )
 
-/** @throws BackupError if there is no log in the folder. */
+/** @throws MaintenanceError if there is no log in the folder. */
 export function requireLog(folder: string): void {
-  if (!existsSync(storeFiles(folder).log)) throw new BackupError(`there is no log of facts in ${folder}`)
+  if (!existsSync(storeFiles(folder).log)) throw new MaintenanceError(`there is no log of facts in ${folder}`)
 }
 
 async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Result>): Promise<Result> {
@@ -119,7 +119,7 @@ async function withFile<Result>(folder: string, work: (sql: Sql) => Promise<Resu
     return await work(sql)
   } catch (error) {
     if (isDamage(error))
-      throw new BackupError(`${filename} is damaged, ${reasonOf(error)}: ${RESTORE}`, { cause: error })
+      throw new MaintenanceError(`${filename} is damaged, ${reasonOf(error)}: ${RESTORE}`, { cause: error })
     if (sql === undefined || isUnusable(error)) throw notOpened(folder, error)
     throw error
   } finally {
@@ -136,7 +136,7 @@ function clean(sql: Sql): void {
     sql.exec('vacuum')
     if (sql.get('pragma wal_checkpoint(truncate)')?.busy !== 0) throw new Error('another process reads it')
   } catch (error) {
-    throw new BackupError(
+    throw new MaintenanceError(
       `the bytes are overwritten, but free space of ${sql.filename} may still hold them, ${reasonOf(error)}: run it again once the disk has room for a second copy of it`,
       { cause: error },
     )

@@ -2,7 +2,7 @@ import { CopyError, type SharedLog, type SharedLogOptions } from '../../../../ba
 import { ConfigError, readConfig } from '../../config/config.js'
 import { reasonOf, StartError } from '../../config/errors.js'
 import { placeOf } from '../../config/place.js'
-import { BackupError } from '../backup/backup-tables.js'
+import { MaintenanceError } from './maintenance-error.js'
 import type { SharedLogPlace } from '../open-shared-log.js'
 
 /** A database with a log that gateways share, or room for one. */
@@ -31,7 +31,7 @@ export function shownPlace(place: LogPlace): string {
 /**
  * Does something with the log in a database.
  *
- * @throws BackupError if it holds no log, or an incomplete copy; StartError if it cannot be reached; what is thrown meanwhile.
+ * @throws MaintenanceError if it holds no log, or an incomplete copy; StartError if it cannot be reached; what is thrown meanwhile.
  */
 export async function withSharedLog<Result>(
   place: DatabasePlace,
@@ -40,7 +40,7 @@ export async function withSharedLog<Result>(
 ): Promise<Result> {
   const { openSharedLog } = await import('../open-shared-log.js')
   const shared = await openSharedLog(place.database, options).catch((cause: unknown) => {
-    if (cause instanceof CopyError) throw new BackupError(`${shownPlace(place)} ${cause.message}`, { cause })
+    if (cause instanceof CopyError) throw new MaintenanceError(`${shownPlace(place)} ${cause.message}`, { cause })
     throw new StartError(`cannot open the log in ${shownPlace(place)}: ${reasonOf(cause)}`, { cause })
   })
   try {

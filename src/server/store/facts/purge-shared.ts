@@ -31,7 +31,7 @@ import {
 } from '../../../../backend/src/protocol/transaction.js'
 import { changeKey, readChangeKey, readStateChange } from '../../../../backend/src/writer/mirror.js'
 import { holdersOf, overwriteContent, purgedValueOf } from '../../../../backend/src/writer/purged-content.js'
-import { BackupError } from '../backup/backup-tables.js'
+import { MaintenanceError } from './maintenance-error.js'
 import { type DatabasePlace, withSharedLog } from './log-place.js'
 import type { Purged } from './purge.js'
 
@@ -42,7 +42,7 @@ const PAGE = { limit: 1000, maxBytes: 8 * 1024 * 1024 }
  * each gateway that reads them overwrites its copy, and one that reads the log from the start understands what is overwritten. If it
  * is interrupted, the same command completes it.
  *
- * @throws BackupError if the log has no such output, or it has no body; what {@link withSharedLog} throws; StoreUnavailableError.
+ * @throws MaintenanceError if the log has no such output, or it has no body; what {@link withSharedLog} throws; StoreUnavailableError.
  */
 export async function purgeShared(
   place: DatabasePlace,
@@ -101,7 +101,7 @@ class SharedPurge {
     const raw = body ? readTransactionFact({ key, body }).raw : await this.pending(outpoint.txid)
     const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
     const content = output && inscriptionOf(output).content
-    if (content === undefined) throw new BackupError(`there is no content in ${formatOutpoint(outpoint)}`)
+    if (content === undefined) throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
     return sha256(content.body).toString('hex')
   }
 

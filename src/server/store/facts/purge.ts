@@ -23,8 +23,8 @@ import {
   type TransactionView,
 } from '../../../../backend/src/protocol/transaction.js'
 import { holdersOf, overwriteContent, purgedValueOf } from '../../../../backend/src/writer/purged-content.js'
-import { BackupError } from '../backup/backup-tables.js'
 import { changeLog } from './folder.js'
+import { MaintenanceError } from './maintenance-error.js'
 
 /** What was removed. */
 export interface Purged {
@@ -42,7 +42,7 @@ export interface Purged {
  * Removes the bodies of some outputs from a log, wherever they stand in it, and blocks them. The bytes are overwritten; registers keep
  * hash, type, length and position, so that the index stays as it is. The transactions are never served or proven again.
  *
- * @throws BackupError if the log has no such output, or it has no body; what {@link changeLog} throws.
+ * @throws MaintenanceError if the log has no such output, or it has no body; what {@link changeLog} throws.
  */
 export async function purge(folder: string, outpoints: readonly Outpoint[], reason: string): Promise<Purged> {
   const purging = (log: LocalLog, sql: Sql): Purged => new Purge(log, sql).run(outpoints, reason)
@@ -91,7 +91,8 @@ class Purge {
       : sql.get('select raw from pending where txid = ?', key)?.raw
     const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
     const content = output && inscriptionOf(output).content
-    if (content === undefined) throw new BackupError(`there is no content in ${formatOutpoint(outpoint)}`)
+    if (content === undefined)
+      throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
     return sha256(content.body).toString('hex')
   }
 

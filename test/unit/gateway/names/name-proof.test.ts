@@ -199,7 +199,6 @@ describe('a tree of names', () => {
   test('says where a proof ends that is not all here', async () => {
     const [genesis, a] = tree.way('a') as [FakeTransaction, FakeTransaction]
     expect(loseNode(server.dataDir, { txid: a.txid, vout: 1 })).toBe(1)
-    await server.node.writing?.(async () => {})
     const error = expect.stringContaining(tree.mintOf('ab').txid)
     expectError(await proofOf(server, 'ab'), { status: 404, code: 'NOT_FOUND', error })
     expect(read(await proofOf(server, 'a')).txids).toEqual(txidsOf([genesis, a]))

@@ -18,17 +18,14 @@ const { CONTEXT, nextBits } = await import('../../../../backend/src/protocol/hea
 const { shownHash } = await import('../../../../src/server/chain/header-rules.js')
 const { HeaderSync } = await import('../../../../src/server/chain/header-sync.js')
 const { StoredHeaders } = await import('../../../../src/server/chain/stored-headers.js')
-const { sqlite } = await import('../../../support/storage/sql-store.js')
+const { closeStores, openStore } = await import('../../../support/storage/stores.js')
 
 const BITS = 0x1800b31d
 const FIRST = 900_000 - CONTEXT
 const CHECKPOINT = 900_000
 const EASIEST = 0x1d00ffff
 
-const closing: { close(): Promise<void> }[] = []
-afterEach(async () => {
-  for (const each of closing.splice(0)) await each.close()
-})
+afterEach(closeStores)
 
 /** A chain of headers from {@link FIRST} on, as a source of headers. */
 class MadeChain {
@@ -84,8 +81,7 @@ class MadeChain {
 }
 
 async function setUp() {
-  const { store, close } = await sqlite.open()
-  closing.push({ close })
+  const { store } = await openStore()
   const base = MadeChain.upToCheckpoint()
   const checkpoint = { height: CHECKPOINT, hash: base.tip.hash, work: 0n, minimumWork: 0n }
   const stored = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })

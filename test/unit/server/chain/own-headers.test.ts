@@ -12,8 +12,8 @@ import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
 import { loopTurns, until } from '../../../support/server/waiting.js'
-import type { OpenedSqlStore } from '../../../support/storage/sql-store.js'
-import { sqlite } from '../../../support/storage/sql-store.js'
+import type { DerivingStore } from '../../../support/storage/engine.js'
+import { closeStores, openStore } from '../../../support/storage/stores.js'
 
 // A chain of headers of our own, fetched from services that speak as the real ones do, and that fail and lie.
 
@@ -21,6 +21,7 @@ const services = useHeaderServices()
 const opened: { close(): Promise<void> }[] = []
 afterEach(async () => {
   for (const each of opened.splice(0).reverse()) await each.close()
+  await closeStores()
 })
 
 const FIRST = 800_000
@@ -48,15 +49,9 @@ async function sourceOf(chain: HeaderChain, kind: Kind = 'junglebus'): Promise<S
   return { service, address: { kind, url } }
 }
 
-async function openStore(): Promise<OpenedSqlStore> {
-  const store = await sqlite.open()
-  opened.push(store)
-  return store
-}
-
 interface Opened {
   headers: OwnHeaders
-  store: OpenedSqlStore
+  store: DerivingStore
   /** Every tip that was reported. */
   tips: ChainTip[]
   records: Record<string, unknown>[]
@@ -64,7 +59,7 @@ interface Opened {
 }
 
 interface Options extends Partial<OwnHeadersOptions> {
-  opened?: OpenedSqlStore
+  opened?: DerivingStore
   height?: number
   /** Whether to wait until the chain is known up to its tip. */
   waits?: boolean

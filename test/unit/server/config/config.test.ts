@@ -38,7 +38,6 @@ test('with nothing set it is a local network that nobody else can reach', () => 
     hostingUrl: undefined,
     serverPrivateKey: undefined,
     syncPeers: [],
-    sharesFacts: false,
     syncIntervalMs: 60_000,
     maxBodyBytes: 72 * 1024 * 1024,
     acceptCompressedBodies: false,

@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createApp } from '../../../../src/server/app.js'
-import type { IndexStatus } from '../../../../src/server/store/index-maintenance.js'
+import type { IndexStatus } from '../../../../src/server/store/index-status.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import { type Answer, ask, SILENT, useServers } from '../../../support/server/test-server.js'
 
 const servers = useServers()
 
-describe('while the index is not known to be equal', () => {
+describe('while the index may lack facts', () => {
   /** A host whose index has this status. */
   async function hostThatIs(status: IndexStatus): Promise<(path: string) => Promise<Answer>> {
     const { node } = await servers.start()
@@ -32,20 +32,14 @@ describe('while the index is not known to be equal', () => {
     for (const server of listening) server.close()
   })
 
-  test('a host that compares says so, is not ready, and answers', async () => {
-    const asked = await hostThatIs({ state: 'comparing', done: 0.25 })
+  test('a host that has not heard of its log for a while says so, is not ready, and answers', async () => {
+    const asked = await hostThatIs({ state: 'behind', done: 1 })
     expectError(await asked('/health/ready'), { status: 503, code: 'NOT_READY' })
-    expect((await asked('/health/ready')).json).toMatchObject({ error: expect.stringContaining('75 % left') })
+    expect((await asked('/health/ready')).json).toMatchObject({ error: 'the log cannot be read' })
     const health = await asked('/health')
     expect(health.status).toBe(503)
-    expect(health.json).toMatchObject({ ready: false, index: { state: 'comparing', done: 0.25 } })
+    expect(health.json).toMatchObject({ ready: false, index: { state: 'behind', done: 1 } })
     expect((await asked('/health/live')).status).toBe(200)
-    expect((await asked('/svc/names')).status).toBe(200)
-  })
-
-  test('a host whose index cannot be made equal is not ready, and answers', async () => {
-    const asked = await hostThatIs({ state: 'unequal', done: 1 })
-    expectError(await asked('/health/ready'), { status: 503, code: 'NOT_READY' })
     expect((await asked('/svc/names')).status).toBe(200)
   })
 

@@ -28,7 +28,7 @@ async function squatted() {
 
 async function sight({ node }: TestServer, txid: string, status: Sighting): Promise<void> {
   const { overlay, graph } = node
-  await overlay.engine.writeLock.run(() => graph.sightings.record([{ txid, status }]))
+  await overlay.engine.writes.run(() => graph.sightings.record([{ txid, status }]))
 }
 
 async function claimed(server: TestServer): Promise<string[]> {

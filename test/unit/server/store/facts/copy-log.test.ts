@@ -6,9 +6,9 @@ import { makeLog } from '../../../../../backend/src/facts/log-file.js'
 import { latestOf, register, registerFact } from '../../../../../backend/src/facts/registers.js'
 import { State } from '../../../../../backend/src/facts/state.js'
 import { fromHex } from '../../../../../backend/src/protocol/bytes.js'
-import { BackupError } from '../../../../../src/server/store/backup/backup-tables.js'
 import { copyLog } from '../../../../../src/server/store/facts/copy-log.js'
 import { readSettings, writeSetting } from '../../../../../src/server/store/facts/log-settings.js'
+import { MaintenanceError } from '../../../../../src/server/store/facts/maintenance-error.js'
 import { FakeChain } from '../../../../support/protocol/fake-chain.js'
 import { useServers } from '../../../../support/server/test-server.js'
 
@@ -112,7 +112,7 @@ test('a copy that was interrupted is continued, and not by that of another log',
 test('a copy overwrites no store, and is made of none', async () => {
   const [from, other] = [await logFolder(), await logFolder()]
   const before = rowsOf(other)
-  await expect(copy(from, other)).rejects.toThrow(BackupError)
+  await expect(copy(from, other)).rejects.toThrow(MaintenanceError)
   expect(rowsOf(other)).toEqual(before)
   await expect(copy(await servers.folder(), await servers.folder())).rejects.toThrow(/no log of facts/)
 })

@@ -1,7 +1,7 @@
 import { steadyTime } from '../../../../../backend/src/protocol/monotonic.js'
 import type { WriterStatus } from '../../../../../backend/src/writer/writer.js'
 import { FactIndex } from '../../../../../src/server/store/facts/fact-index.js'
-import { incompleteError, notReadyReason } from '../../../../../src/server/store/index-maintenance.js'
+import { incompleteError, notReadyReason } from '../../../../../src/server/store/index-status.js'
 import { SILENT } from '../../../../support/server/test-server.js'
 
 function statusOf(status: WriterStatus) {
