@@ -1,4 +1,4 @@
-# The server on the embedded store, or on a database that KNEX_URL names. What it needs to run, and docs/operating.md, say how.
+# The server, over a log in its folder or in a database that KNEX_URL or MONGO_URL names. What it needs to run, and docs/operating.md, say how.
 FROM node:24-bookworm-slim AS build
 WORKDIR /minetree
 COPY package.json package-lock.json .npmrc ./

@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import { StoreUnavailableError } from '../graph/errors.js'
 import type { LocalWriter } from './local-writer.js'
 import { Claim } from './queue.js'
 import type { Place, Writer, WriterStatus } from './writer.js'
@@ -78,5 +79,7 @@ export function plainError(error: unknown): PlainError {
 
 /** The error again: its code says what it is. */
 export function revivedError({ name, message, stack, code }: PlainError): Error {
-  return Object.assign(new Error(message), { name, ...(stack && { stack }), ...(code && { code }) })
+  const error = Object.assign(new Error(message), { name, ...(stack && { stack }), ...(code && { code }) })
+  // Those who wait tell this one by its class.
+  return code === 'STORE_UNAVAILABLE' ? new StoreUnavailableError(error) : error
 }

@@ -110,9 +110,9 @@ function isServerAddress(text: string): boolean {
 const settings = {
   port: wholeNumber(0, 65535).default(8080),
   host: z.string().default('127.0.0.1'),
-  /** The folder of the embedded store. */
+  /** The folder of the store. */
   dataDir: z.string().default('./data'),
-  /** The URL of the MySQL or MariaDB database that holds the graph; undefined: the embedded store does. */
+  /** The URL of the MySQL or MariaDB database that holds the log; undefined: it is in MongoDB, or in the folder. */
   knexUrl: z
     .string()
     .refine(

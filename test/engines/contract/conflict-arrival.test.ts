@@ -110,6 +110,8 @@ async function submit(opened: DerivingStore, [arrival, ...along]: Arrival[]): Pr
   }
 }
 
+const { RUNS = '8', SEED = '1' } = process.env
+
 describe('a store of facts', () => {
   afterEach(closeStores)
 
@@ -165,7 +167,7 @@ describe('a store of facts', () => {
           await closeStores()
         },
       ),
-      { numRuns: 8, endOnFailure: true },
+      { numRuns: Number(RUNS), seed: Number(SEED), endOnFailure: true },
     )
   }, 300_000)
 })

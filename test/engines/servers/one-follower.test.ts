@@ -9,7 +9,6 @@ const FOLLOWS = {
   CHAIN_SOURCE_RATE: '10000',
   FOLLOW_POLL_MS: '100',
   HEADERS_POLL_MS: '20',
-  SHARED_FACTS: '1',
 }
 
 onEachSharedEngine('gateways over a log in', (databases) => {

@@ -1,6 +1,3 @@
-import { type GraphRecords, graphRecords, mergeRecords } from '../../../backend/src/graph/records.js'
-import { namesRecords } from '../../../backend/src/graph/transaction-records.js'
-import { recordOf } from '../protocol/block.js'
 import { FakeChain, type FakeTransaction, type MintOverrides } from '../protocol/fake-chain.js'
 
 /** A mine tree on a fake chain that remembers which transaction left the node that each mint spends. */
@@ -38,15 +35,5 @@ export class MineTree {
       if (each !== undefined) way.unshift(each)
     }
     return way
-  }
-
-  /** The records of a transaction of the tree, proven at its height by default. */
-  records(transaction: FakeTransaction, { proven = true }: { proven?: boolean } = {}): GraphRecords {
-    const { genesis } = this.chain.deployment
-    const vouts = transaction === this.chain.genesis ? [0] : [0, 1, 2]
-    return mergeRecords([
-      graphRecords({ transactions: [recordOf(transaction, proven ? transaction.height : undefined)] }),
-      ...vouts.map((vout) => namesRecords({ transaction: transaction.transaction, vout, genesis })),
-    ])
   }
 }

@@ -111,7 +111,8 @@ describe('a failure is one line', () => {
 
   test('that never shows what opens a database or a headers service', async () => {
     const secrets = ['a-password', 'token-in-a-query']
-    const { line } = await failed(['backup', join(await servers.folder(), 'x')], {
+    const { line } = await failed(['serve'], {
+      ...{ PORT: '0', DATA_DIR: await servers.folder() },
       KNEX_URL: 'mysql://user:a-password@127.0.0.1:9/db?ssl=token-in-a-query',
     })
     expect(line).toContain('mysql://127.0.0.1:9/db')

@@ -1,6 +1,8 @@
 import { Beef, Transaction } from '@bsv/sdk'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { graphRecords } from '../../../backend/src/graph/records.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { assembleBeef } from '../../../backend/src/graph/write-beef.js'
 import { blockOfTwo, proofIn, recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, OPEN_LOCK } from '../../support/protocol/fake-chain.js'
@@ -133,6 +135,8 @@ test('a chain of 5,000 unproven transactions is put together link by link', asyn
   for (let tip = links[0]; tip !== undefined && links.length < 5000; tip = links.at(-1))
     links.push(make(chain, tip))
   const { store } = await openStore()
+  const rules: AdmissionOptions['rules'] = (onRefusal) => admissionRules({ deployment: undefined, onRefusal })
+  store.deriveBy({ rules, pending: { maxTransactions: 10_000, maxBytes: 10_000_000 } })
   await store.record(graphRecords({ transactions: links.toReversed().map((link) => recordOf(link)) }))
   const beef = await assembled([links.at(-1)?.txid ?? ''], store.transactions)
   expect(readBeef(beef).txids).toEqual(txidsOf(...links))

@@ -1,5 +1,6 @@
 import { MessageChannel } from 'node:worker_threads'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { connectWriter, type WriterClient } from '../../../backend/src/writer/client.js'
 import { LocalWriter } from '../../../backend/src/writer/local-writer.js'
@@ -93,6 +94,13 @@ test('an error keeps its code and its message', async () => {
   logFile.exec('pragma max_page_count = 1')
   const full = client.record([recordOf(inscription('x'.repeat(100_000)))])
   await expect(full).rejects.toMatchObject({ code: 'SQLITE_FULL', message: expect.stringContaining('full') })
+})
+
+test('a log that cannot be reached is told by its class, as in the thread of the writer', async () => {
+  client.deriveBy('rules')
+  await client.opened
+  store.writer.record = () => Promise.reject(new StoreUnavailableError(new Error('ECONNREFUSED')))
+  await expect(client.record([recordOf(inscription('x'))])).rejects.toBeInstanceOf(StoreUnavailableError)
 })
 
 test('another thread writes by a port of its own', async () => {

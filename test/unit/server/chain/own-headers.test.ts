@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { jest } from '@jest/globals'
-import { HEADER_BYTES } from '../../../../backend/src/protocol/block-header.js'
 import type { ChainTip } from '../../../../src/follow/chain-source.js'
 import { openSources } from '../../../../src/follow/open-sources.js'
 import { RateLimit } from '../../../../src/follow/rate-limit.js'
@@ -482,30 +481,6 @@ describe('over the same store again', () => {
     expect(await verdict(FIRST + 30)).toBe('yes')
     expect(await verdict(FIRST + 30, 'ab'.repeat(32))).toBe('unknown')
     expect(headers.outage).toContain('known up to 800030')
-  })
-
-  test.each([
-    ['above the checkpoint', 150],
-    ['below it', 90],
-    ['at the tip', 200],
-  ])('a damaged header %s is fetched again', async (_, damaged) => {
-    const chain = new HeaderChain(0)
-    chain.grow(200)
-    const source = await sourceOf(chain)
-    const first = await openHeaders(chain, [source], { height: 100 })
-    await until(() => first.headers.status().from === 0)
-    await first.headers.close()
-    const { headers: stored } = first.store.store
-    const all = Buffer.from(await stored.read({ from: 0, count: 201 }))
-    all.fill(7, damaged * HEADER_BYTES + 36, damaged * HEADER_BYTES + 68)
-    // So much work that no chain has more.
-    all.writeUInt32LE(0x03000001, damaged * HEADER_BYTES + 72)
-    const tip = await stored.read({ from: 200, count: 1 })
-    expect(await stored.replaceFrom({ height: 0, headers: all, tip })).toBe(true)
-    const { headers, verdict } = await openHeaders(chain, [source], { opened: first.store, height: 100 })
-    await until(() => headers.status().from === 0)
-    for (const height of [0, damaged - 1, damaged, Math.min(damaged + 1, 200), 200])
-      expect(await verdict(height)).toBe('yes')
   })
 
   test('the headers of another chain are replaced', async () => {

@@ -5,6 +5,9 @@ import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { graphRecords } from '../../../../backend/src/graph/records.js'
 import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/stored-transaction.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { FactStore } from '../../../../backend/src/read/fact-store.js'
+import { Reader } from '../../../../backend/src/read/reader.js'
+import type { Writer } from '../../../../backend/src/writer/writer.js'
 import { whileReplaced } from '../../../support/gateway/faults.js'
 import { directory, publisher } from '../../../support/gateway/site.js'
 import { livesOn } from '../../../support/graph/lives.js'
@@ -16,7 +19,7 @@ import {
   p2pkh,
 } from '../../../support/protocol/fake-chain.js'
 import { posted, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
-import { closeStores, openStore } from '../../../support/storage/stores.js'
+import { FactFiles } from '../../../support/storage/fact-files.js'
 
 // What reads may cost, whatever strangers have submitted: counted in chunks, turns of the event loop and requests.
 
@@ -25,7 +28,10 @@ const chain = new FakeChain()
 const server = await servers.start(treeOf(chain.deployment))
 const KiB = 1024
 
-afterAll(closeStores)
+const opened: { close(): void }[] = []
+afterAll(() => {
+  for (const each of opened) each.close()
+})
 
 /** Counts the turns of the event loop that others have while something is under way. */
 async function turnsDuring<Result>(work: Promise<Result>): Promise<{ result: Result; turns: number }> {
@@ -80,8 +86,11 @@ describe('a large transaction', () => {
 
   /** The transaction in a store, and how many of its chunks are read. */
   async function stored() {
-    const { store } = await openStore()
-    await store.record(graphRecords({ transactions: [{ txid: large.txid, raw: large.raw }] }))
+    const files = new FactFiles(chain.deployment)
+    files.add(large)
+    const reader = new Reader(files)
+    opened.push(reader, files)
+    const store = new FactStore({ reader, writer: {} as Writer })
     const counts = { chunks: 0 }
     const counting = {
       get: () => Promise.reject(new Error('it is not to be read whole')),
