@@ -8,7 +8,7 @@ import { isOverlayPath } from './http/gates.js'
 import type { App } from './http/hot-path.js'
 import { Readiness } from './http/readiness.js'
 import { healthOf, healthRoutes } from './routes/health-routes.js'
-import { type IndexStatus, notReadyReason } from './store/index-maintenance.js'
+import { type IndexStatus, notReadyReason } from './store/index-status.js'
 
 /**
  * What a server answers while its store is opened, which may take a while where a log is read first: how far that is, and 503 to

@@ -117,18 +117,3 @@ export async function pinHostTree(settings: Settings, deployment: Deployment | u
   const difference = await treeDifference(settings, { ...deployment, place: 'this database' })
   if (difference !== undefined) throw new OtherTreeError(`${difference}: give each tree its own database`)
 }
-
-/** The same port, each call after `opening`. */
-export function afterOpening<
-  Port extends { [Method in keyof Port]: (...values: never[]) => Promise<unknown> },
->(opening: () => Promise<void>, port: Port): Port {
-  const methods = Object.entries(port) as [string, (...values: unknown[]) => Promise<unknown>][]
-  const opened = methods.map(([name, method]) => {
-    const call = async (...values: unknown[]): Promise<unknown> => {
-      await opening()
-      return await method.apply(port, values)
-    }
-    return [name, call]
-  })
-  return Object.fromEntries(opened) as Port
-}

@@ -185,9 +185,6 @@ export function recencyOf({
   return height ?? UNPROVEN + Math.max(0, insertionOrder)
 }
 
-/** The recency of a row whose transaction is not stored yet. */
-export const UNKNOWN_RECENCY = UNPROVEN
-
 /** The height that a recency stands for; undefined if it is that of an unproven transaction. */
 export function heightIn(recency: number): number | undefined {
   return recency < UNPROVEN ? recency : undefined

@@ -54,7 +54,6 @@ function roomOf(path: string): string {
 const ARROWS: Record<string, string[]> = {
   protocol: [],
   graph: ['protocol'],
-  storage: ['protocol', 'graph'],
   facts: ['protocol', 'graph'],
   index: ['protocol', 'graph', 'facts'],
   writer: ['protocol', 'graph', 'facts', 'index'],
@@ -70,7 +69,6 @@ const ARROWS: Record<string, string[]> = {
   server: [
     'protocol',
     'graph',
-    'storage',
     'facts',
     'index',
     'read',
@@ -99,14 +97,6 @@ const ARROWS: Record<string, string[]> = {
 
 /** What each room inside a wing may import of that wing, beside itself; `wiring` are the files that stand in no room. */
 const INNER_ARROWS: Record<string, Record<string, string[]>> = {
-  'backend/src/storage': {
-    rows: [],
-    read: ['rows'],
-    write: ['rows', 'read'],
-    rebuild: ['rows', 'read', 'write'],
-    sql: ['rows', 'read', 'write', 'rebuild'],
-    mongo: ['rows', 'read', 'write', 'rebuild'],
-  },
   'src/gateway': {
     http: [],
     content: ['http'],
@@ -139,7 +129,7 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
   },
 }
 
-/** The room inside a wing that a file stands in: `read` for `backend/src/storage/read/ordinals.ts`. */
+/** The room inside a wing that a file stands in: `content` for `src/gateway/content/directory.ts`. */
 function innerRoomOf(wing: string, path: string): string {
   const [room = '', file] = path.slice(wing.length + 1).split('/')
   return file === undefined ? 'wiring' : room
