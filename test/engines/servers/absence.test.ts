@@ -25,7 +25,11 @@ onEachSharedEngine('servers on one', (databases) => {
     const beside = await servers.start(idle)
     for (const server of [follower, beside]) {
       await until(async () => (await statusOf(server, '/svc/names/abc')) === 200, 'a name is found')
-      expect(await statusOf(server, '/svc/names/zz')).toBe(503)
+      // What another gateway has just begun to follow is heard of some seconds later.
+      await until(
+        async () => (await statusOf(server, '/svc/names/zz')) === 503,
+        'it knows that more may come',
+      )
       expect(await statusOf(server, '/svc/names/mine/zz')).toBe(503)
     }
     service.fault = () => undefined

@@ -28,7 +28,9 @@ const COPIED_FROM = 'copied from'
 /** @throws MaintenanceError if a folder holds what a gateway has of a log that others share. */
 export function assertOwn(folder: string, sql: Sql): void {
   if (sql.get("select 1 as one from log_meta where name = 'place'") !== undefined)
-    throw new MaintenanceError(`${folder} is what a gateway keeps of the log in a database: name that database`)
+    throw new MaintenanceError(
+      `${folder} is what a gateway keeps of the log in a database: name that database`,
+    )
 }
 
 /** @throws DamagedError if a fact is not what its key says. */
@@ -74,7 +76,8 @@ export function cleanedAt(sql: Sql): unknown {
 export function isBegun(sql: Sql, sourceId: string): boolean {
   if (sql.get("select 1 from sqlite_master where name = 'log_meta'") === undefined) return false
   const from = sql.get('select value from log_meta where name = ?', COPIED_FROM)?.value
-  if (from !== sourceId) throw new MaintenanceError('the folder holds part of a copy of another log: empty it')
+  if (from !== sourceId)
+    throw new MaintenanceError('the folder holds part of a copy of another log: empty it')
   return true
 }
 

@@ -6,7 +6,6 @@ import { type Row, Sql, type SqlValue } from '../../../../backend/src/facts/conn
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf } from '../../config/errors.js'
-import { MaintenanceError } from './maintenance-error.js'
 import { syncFolder } from '../durable-file.js'
 import { OLD_STORE } from '../folder-lock.js'
 import {
@@ -22,6 +21,7 @@ import {
 } from './copied-log.js'
 import { readLog } from './folder.js'
 import { type DatabasePlace, logPlaceOf } from './log-place.js'
+import { MaintenanceError } from './maintenance-error.js'
 
 /** Facts of one transaction of the copy: an interrupted one goes on behind the last. */
 const PAGE = { limit: 1000, maxBytes: 16 * 1024 * 1024 }

@@ -22,7 +22,6 @@ import { Pending, State } from '../../../../backend/src/facts/state.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { equalBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { goneRow, Mirror, readChangeKey, stateRows } from '../../../../backend/src/writer/mirror.js'
-import { MaintenanceError } from './maintenance-error.js'
 import {
   assertOwn,
   assertSound,
@@ -38,6 +37,7 @@ import {
 } from './copied-log.js'
 import { readLog } from './folder.js'
 import { type DatabasePlace, shownPlace, withSharedLog } from './log-place.js'
+import { MaintenanceError } from './maintenance-error.js'
 import { removeBody, removePurged } from './purge-shared.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
 

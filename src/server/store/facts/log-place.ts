@@ -2,8 +2,8 @@ import { CopyError, type SharedLog, type SharedLogOptions } from '../../../../ba
 import { ConfigError, readConfig } from '../../config/config.js'
 import { reasonOf, StartError } from '../../config/errors.js'
 import { placeOf } from '../../config/place.js'
-import { MaintenanceError } from './maintenance-error.js'
 import type { SharedLogPlace } from '../open-shared-log.js'
+import { MaintenanceError } from './maintenance-error.js'
 
 /** A database with a log that gateways share, or room for one. */
 export interface DatabasePlace {
@@ -40,7 +40,8 @@ export async function withSharedLog<Result>(
 ): Promise<Result> {
   const { openSharedLog } = await import('../open-shared-log.js')
   const shared = await openSharedLog(place.database, options).catch((cause: unknown) => {
-    if (cause instanceof CopyError) throw new MaintenanceError(`${shownPlace(place)} ${cause.message}`, { cause })
+    if (cause instanceof CopyError)
+      throw new MaintenanceError(`${shownPlace(place)} ${cause.message}`, { cause })
     throw new StartError(`cannot open the log in ${shownPlace(place)}: ${reasonOf(cause)}`, { cause })
   })
   try {

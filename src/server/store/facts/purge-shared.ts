@@ -31,8 +31,8 @@ import {
 } from '../../../../backend/src/protocol/transaction.js'
 import { changeKey, readChangeKey, readStateChange } from '../../../../backend/src/writer/mirror.js'
 import { holdersOf, overwriteContent, purgedValueOf } from '../../../../backend/src/writer/purged-content.js'
-import { MaintenanceError } from './maintenance-error.js'
 import { type DatabasePlace, withSharedLog } from './log-place.js'
+import { MaintenanceError } from './maintenance-error.js'
 import type { Purged } from './purge.js'
 
 const PAGE = { limit: 1000, maxBytes: 8 * 1024 * 1024 }
@@ -101,7 +101,8 @@ class SharedPurge {
     const raw = body ? readTransactionFact({ key, body }).raw : await this.pending(outpoint.txid)
     const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
     const content = output && inscriptionOf(output).content
-    if (content === undefined) throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
+    if (content === undefined)
+      throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
     return sha256(content.body).toString('hex')
   }
 
