@@ -29,10 +29,10 @@ export interface SeenSubmissions {
 
 /** Where lookup services bring what an engine calls them with. Nothing is thrown: what cannot be recorded is kept, and tried again. */
 export interface HostHooks {
-  /** A BEEF whose subject the engine has verified. */
+  /** A BEEF of which the engine has stored an output. */
   verified(beef: number[] | Uint8Array): Promise<void>
-  /** A transaction that the engine has verified, of which it passes on no more. */
-  spentBy(txid: string): Promise<void>
+  /** A transaction that the engine has verified, and may still refuse: 0.4.6 broadcasts after it has said what is spent. */
+  spentBy(txid: string, beef?: number[]): Promise<void>
   evicted(outpoint: Outpoint): Promise<void>
   close(): Promise<void>
 }

@@ -65,6 +65,8 @@ interface Waiting {
   due: number
   verifyFrom: number
   checks: number
+  /** The BEEF that the engine has verified, if it has said so. */
+  verified?: number[]
 }
 
 /** The index of a host, of which there is one for each of its databases in a process, and how it follows the host's engine. */
@@ -114,12 +116,10 @@ export class HostedIndex implements HostHooks {
     await recorded
   }
 
-  /** The engine has verified a transaction, and does not pass it on: what topic managers saw of it counts. */
-  async spentBy(txid: string): Promise<void> {
+  async spentBy(txid: string, beef?: number[]): Promise<void> {
+    this.wait(txid)
     const wait = this.waiting.get(txid)
-    if (wait === undefined) return
-    wait.due = monotonic()
-    this.schedule(0)
+    if (wait !== undefined && beef !== undefined) wait.verified ??= beef
   }
 
   async evicted(outpoint: Outpoint): Promise<void> {
@@ -334,9 +334,11 @@ export class HostedIndex implements HostHooks {
     { txid, seen, verified }: Submission,
     { engine, isApplied }: { engine: EngineTables | undefined; isApplied: boolean | undefined },
   ): Promise<boolean> {
+    if (isApplied === false && verified === undefined) return false
     const contents = seen && readBeef(seen)
     try {
-      const trusted = verified ?? (isApplied ? await engine?.beefOf(txid) : undefined)
+      const trusted =
+        verified ?? this.waiting.get(txid)?.verified ?? (isApplied ? await engine?.beefOf(txid) : undefined)
       if (trusted !== undefined) await this.record(completed(readBeef(trusted), contents))
       else if (isApplied && contents !== undefined) await this.record(unproven(contents))
       else if (isApplied === undefined && seen !== undefined) {

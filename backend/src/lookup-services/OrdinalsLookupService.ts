@@ -9,6 +9,7 @@ import type {
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
+import { atomicSubject } from '../protocol/beef.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
@@ -36,7 +37,8 @@ export class OrdinalsLookupService implements LookupService {
   async outputSpent(payload: OutputSpent): Promise<void> {
     const { hooks } = this.options
     if (!meansTopic(payload.topic, TOPICS.ordinals) && !meansTopic(payload.topic, TOPICS.names)) return
-    if (payload.mode === 'whole-tx') await hooks?.verified(payload.spendingAtomicBEEF)
+    if (payload.mode === 'whole-tx')
+      await hooks?.spentBy(atomicSubject(payload.spendingAtomicBEEF), payload.spendingAtomicBEEF)
     else if (payload.mode !== 'none') await hooks?.spentBy(payload.spendingTxid)
   }
 

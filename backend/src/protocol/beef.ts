@@ -30,6 +30,11 @@ const BEEF_V2 = 0xefbe0002
 const ATOMIC = 0x01010101
 const TXID_ONLY = 2
 
+/** The subject that an Atomic BEEF (BRC-95) names in its first bytes. */
+export function atomicSubject(beef: readonly number[]): string {
+  return toHex(reversed(Uint8Array.from(beef.slice(4, 36))))
+}
+
 /**
  * Reads the frame of a BEEF, V1 or V2, atomic or not. Every count is checked against the bytes left, so that reading takes
  * linear time: the SDK's reader runs on past their end.

@@ -59,6 +59,10 @@ export class PhasedEngine extends Engine {
     const steak: STEAK = Object.fromEntries(
       judgements.map(({ topic, instructions }) => [topic, instructions] as const),
     )
+    if (mode === 'current-tx' && this.broadcaster !== undefined) {
+      const response = await this.broadcaster.broadcast(transaction as never)
+      if (response.status === 'error' && this.throwOnBroadcastFailure) throw new Error(response.description)
+    }
     onSteakReady?.(steak)
     const open = judgements.filter(({ isSkipped }) => !isSkipped)
     await Promise.all(open.map((judgement) => this.notifySpends(judgement, transaction)))

@@ -1,10 +1,11 @@
-import type { LookupService } from '@bsv/overlay'
+import type { Engine, LookupService } from '@bsv/overlay'
 import { concatBytes } from '../../../backend/src/protocol/bytes.js'
-import { NamesTopicManager } from '../../../src/plugin/index.js'
+import { NamesTopicManager, storesOf } from '../../../src/plugin/index.js'
 import type { FakeTransaction, MintOverrides } from '../protocol/fake-chain.js'
 import { OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
 import { eventually, until } from '../server/waiting.js'
 import { ENGINE_VERSIONS, type EngineVersion } from './engines.js'
+import { refusingBroadcaster, startHostilePeer, syncFrom } from './hostile-peer.js'
 import OverlayExpress from './overlay-express.js'
 import { type HostDatabase, type HostOptions, type PluginHost, startPluginHost } from './plugin-host.js'
 import { ToolboxWallet } from './toolbox-wallet.js'
@@ -359,6 +360,78 @@ export function describePluginContract(
       await expect(host.found('ls_names', { name: 'a' })).rejects.toThrow('has blocked')
       expect(await host.post('/admin/unban', ban)).toBe(200)
       expect(await host.found('ls_names', { name: 'a' })).toEqual([mint.outpoint(2)])
+    })
+
+    test('what nobody has verified, and what a broadcaster refuses, changes no answer and adds no fact', async () => {
+      const forged = new Set<string>()
+      const chainTracker = {
+        isValidRootForHeight: async (root: string) => !forged.has(root),
+        currentHeight: async () => 1,
+      }
+      const configure = (each: OverlayExpress) => each.configureChainTracker(chainTracker)
+      const host = await start({ listens: true, configure })
+      const from = wallet.chain.node('')
+      const mint = wallet.mint('a', { mined: true, ownerLock: p2pkh(9) })
+      const note = wallet.inscribe('a note')
+      await submitAll(host, [wallet.chain.genesis, mint, note])
+      await host.stored()
+      // Nobody has signed it, a block that is none holds it, it has a push that is not minimal.
+      const unsigned = wallet.transfer(mint, 2)
+      const rival = wallet.mint('a', { from, ownerLock: p2pkh(8) })
+      const loose = wallet.mint('ab', { unlockingScript: (right) => concatBytes(Uint8Array.of(0x57), right) })
+      const refused = [wallet.transfer(note, 0), wallet.mint('b'), wallet.inscribe('refused')]
+      forged.add(rival.txid)
+      const wrong = [unsigned, rival, loose]
+      const expectAsBefore = async (at: PluginHost): Promise<void> => {
+        expect(await at.found('ls_names', { name: 'a' })).toEqual([mint.outpoint(2)])
+        expect(await at.found('ls_names', { node: 'a' })).toEqual([mint.outpoint(1)])
+        for (const name of ['ab', 'b']) expect(await at.found('ls_names', { name })).toEqual([])
+        const query = { outpoint: note.outpoint(0), seq: -1 }
+        expect(await at.found('ls_ordinals', query)).toEqual([note.outpoint(0)])
+        const { graph } = storesOf(at.host.mongoDb ?? at.host.knex)
+        for (const { txid } of [...wrong, ...refused])
+          expect([txid, await graph.transactions.get(txid)]).toEqual([txid, undefined])
+      }
+      await expectAsBefore(host)
+
+      const sent = [...wallet.ancestry([...wrong, ...refused])].map((transaction) => ({
+        transaction,
+        proof:
+          wallet.isMined(transaction) || transaction === rival
+            ? wallet.proof(transaction).merklePath
+            : undefined,
+      }))
+      const offered = wrong.flatMap(({ txid }) => [0, 1, 2].map((outputIndex) => ({ txid, outputIndex })))
+      const peer = await startHostilePeer(offered, sent)
+      await syncFrom(host.host.engine as Engine, peer.url)
+      expect(peer.asked).toEqual(expect.arrayContaining(wrong.map(({ txid }) => txid)))
+      await peer.close()
+      wallet.mine(rival)
+      for (const each of [unsigned, rival]) await expect(host.submit(wallet.beef(each))).rejects.toThrow()
+      expect(await host.post('/arc-ingest', wallet.proof(loose))).not.toBe(401)
+      Object.assign(host.host.engine as Engine, {
+        broadcaster: refusingBroadcaster,
+        throwOnBroadcastFailure: true,
+      })
+      for (const each of refused)
+        await expect(host.submit(wallet.beef(each))).rejects.toThrow('the network refuses it')
+      await host.stored()
+      await expectAsBefore(host)
+
+      // Whoever waits for the engine's word has been looked at once this has come, of which no hook tells.
+      const again = await restart(host, { listens: true, configure })
+      const ended = wallet.inscribe('ends at once')
+      const burn = wallet.burn(ended, 0)
+      again.writes.hold()
+      await submitAll(again, [ended, burn])
+      await again.stored()
+      const query = { outpoint: ended.outpoint(0) }
+      await eventually(async () => {
+        const { graph } = storesOf(again.host.mongoDb ?? again.host.knex)
+        expect((await graph.transactions.get(burn.txid))?.txid).toBe(burn.txid)
+        expect(await again.found('ls_ordinals', query)).toEqual([ended.outpoint(0)])
+      })
+      await expectAsBefore(again)
     })
 
     test('what the engine had stored when it was killed, before its hooks, is caught up with', async () => {

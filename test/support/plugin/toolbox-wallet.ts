@@ -44,6 +44,12 @@ export class ToolboxWallet {
     return this.keep(this.chain.spend({ inputs, outputs }), mined)
   }
 
+  /** Spends the ordinal in an output into an output of more satoshis, which ends it. */
+  burn(transaction: FakeTransaction, vout: number): FakeTransaction {
+    const outputs = [{ satoshis: 500, lockingScript: OPEN_LOCK }]
+    return this.keep(this.chain.spend({ inputs: [this.coin(), { transaction, vout }], outputs }), false)
+  }
+
   /** An inscription, paid for by a coin. */
   inscribe(text: string, coin: FakeCoin = this.coin()): FakeTransaction {
     const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text), lock: OPEN_LOCK })
@@ -60,6 +66,21 @@ export class ToolboxWallet {
   /** Puts a transaction into a block. */
   mine({ txid }: FakeTransaction): void {
     this.mined.add(txid)
+  }
+
+  isMined({ txid }: FakeTransaction): boolean {
+    return this.mined.has(txid)
+  }
+
+  /** Transactions, and all that they are built on. */
+  ancestry(transactions: readonly FakeTransaction[]): Set<FakeTransaction> {
+    const all = new Set(transactions)
+    for (const each of all)
+      for (const { txid } of each.transaction.inputs) {
+        const source = this.known.get(txid)
+        if (source !== undefined) all.add(source)
+      }
+    return all
   }
 
   /** As `toBEEF()` writes it. */
