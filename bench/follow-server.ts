@@ -1,4 +1,5 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
+import { WRITER_THREAD } from '../src/server/node.js'
 import { startServer } from '../src/server/server.js'
 import { FakeChain } from '../test/support/protocol/fake-chain.js'
 import { configFor, LIVE_CODE_SIZE, SILENT } from './support.js'
@@ -19,7 +20,9 @@ process.once('disconnect', () => process.exit())
 const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
 const submissionWorker = new URL('../src/server/submission/submission-worker.js', import.meta.url)
 const config = configFor(chain, folder, JSON.parse(settings) as Record<string, string>)
-const server = await startServer({ config, logger: SILENT, submissionWorker })
+const server = await startServer({ config, logger: SILENT, submissionWorker, writerThread: WRITER_THREAD })
+// It listens before the index is there, and answers 503 until then.
+await server.node.maintenance.run()
 /** Enabled by the first `begin`: it wakes the thread a thousand times a second. */
 const delay = monitorEventLoopDelay({ resolution: 1 })
 let begun = performance.eventLoopUtilization()
