@@ -84,7 +84,7 @@ export async function* follow(within: string[]): AsyncGenerator<string> {
         const swept = await timesToResolve(host, { names: old, mint })
         yield `${BEYOND}, at any node, which a sweep finds: ${shownTimes(swept)} (coins / rate: ${(2 * mints) / rate})`
       })
-      yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, folder) })
+      yield* shownCatchUp(samples, { mints, verifying: await timeToVerify(mints, { folder, source }) })
       if (mints > MINTS) return
       yield* withHost({ source, folder, rate, poll: POLL, hasFeed: true }, async function* (host) {
         // It reads what is past first.
@@ -164,13 +164,11 @@ async function* withHost(
   run: (host: Host) => AsyncGenerator<string>,
 ): AsyncGenerator<string> {
   const { source, folder, rate, poll, hasFeed } = options
-  const { url, checkpoint, subscription } = source
+  const { url, subscription } = source
   const settings = {
+    ...headerSettings(source),
     CHAIN_SOURCES: `junglebus=${url}`,
     CHAIN_SOURCE_RATE: String(rate),
-    CHAIN_TRACKER: 'headers',
-    HEADERS_SOURCES: `junglebus=${url}`,
-    HEADERS_CHECKPOINT: checkpoint,
     ...(hasFeed && { JUNGLEBUS_SUBSCRIPTION: subscription }),
     HEADERS_POLL_MS: String(POLL),
     FOLLOW_POLL_MS: String(poll),
@@ -179,6 +177,10 @@ async function* withHost(
   yield* withProcess('./follow-server.js', [folder, JSON.stringify(settings)], (host: string, process) =>
     run({ url: host, process }),
   )
+}
+
+function headerSettings({ url, checkpoint }: SourceReady): Record<string, string> {
+  return { CHAIN_TRACKER: 'headers', HEADERS_SOURCES: `junglebus=${url}`, HEADERS_CHECKPOINT: checkpoint }
 }
 
 /** What the host had done and used at a time. */
@@ -229,12 +231,13 @@ function cpuAt(samples: Sample[], mints: number): number {
  * The processor time that it takes to know that each mint holds, in milliseconds: its proofs, and which of its outputs belong
  * in the topics. Measured with those that the sample of the tree has.
  *
- * @param folder The store of a host that follows them, which is only read.
+ * @param of.folder The store of a host that follows them, which is only read.
  */
-async function timeToVerify(mints: number, folder: string): Promise<number> {
+async function timeToVerify(mints: number, of: { folder: string; source: SourceReady }): Promise<number> {
   const tree = new MinedTree()
   tree.grow(Math.min(mints, MINTS))
-  const node = await openNode({ config: configFor(tree.chain, folder), logger: SILENT })
+  const config = configFor(tree.chain, of.folder, headerSettings(of.source))
+  const node = await openNode({ config, logger: SILENT })
   try {
     const store = node.graph
     const topics = [
@@ -243,13 +246,17 @@ async function timeToVerify(mints: number, folder: string): Promise<number> {
     ]
     const { maxScriptWork, maxBeefTransactions: maxTransactions } = node.config.limits
     const limits = { maxTransactions, maxBytes: node.config.maxBodyBytes }
-    const source = {
+    const transactions = {
       transaction: async (txid: string) => tree.record(txid),
       spenderOf: async () => undefined,
     }
     let spent = 0
     for (const txid of tree.mints) {
-      const { beef } = await gather(tree.record(txid) as TransactionRecord, { store, source, limits })
+      const { beef } = await gather(tree.record(txid) as TransactionRecord, {
+        store,
+        source: transactions,
+        limits,
+      })
       spent += await processorTime(async () => {
         await verifySubmission({ beef: readBeef(beef), tracker: undefined, maxScriptWork })
         for (const topic of topics) await topic.identifyAdmissibleOutputs(beef, [0])
