@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
-import { createPool } from 'mysql2/promise'
+import { createPool, type RowDataPacket } from 'mysql2/promise'
 import { Sql } from '../backend/src/facts/connection.js'
 import type { WriterPlace } from '../src/server/store/open-writer.js'
 import { MISSING_FOR_MARIADB } from '../test/support/services/mariadb.js'
@@ -40,6 +40,8 @@ interface Log {
   shared?: WriterPlace['shared']
   /** Inserts bytes, durably. */
   insert(bytes: Uint8Array): unknown
+  /** What the database takes on its disk, in bytes; undefined if it has none. */
+  size?: () => Promise<number>
   close(): unknown
 }
 
@@ -52,12 +54,14 @@ const PARTS = { writes, 'from-zero': fromZero }
  */
 export async function* shared(wanted: readonly string[] = []): AsyncGenerator<string> {
   yield `load average before: ${loadavg()[0]?.toFixed(1)}`
-  const parts = Object.entries(PARTS).filter(([part]) => wanted.length === 0 || wanted.includes(part))
-  for (const [, run] of parts) yield* run()
+  const named = Object.entries(PARTS).filter(([part]) => wanted.includes(part))
+  const logs = Object.keys(LOGS).filter((log) => wanted.includes(log))
+  for (const [, run] of named.length > 0 ? named : Object.entries(PARTS))
+    yield* run(logs.length > 0 ? logs : Object.keys(LOGS))
 }
 
-async function* writes(): AsyncGenerator<string> {
-  yield* onEach(async function* (log, folder) {
+async function* writes(logs: readonly string[]): AsyncGenerator<string> {
+  yield* onEach(logs, async function* (log, folder) {
     const inserts: number[] = []
     for (let count = 0; count < BARE; count++)
       inserts.push(await timed(() => log.insert(Buffer.alloc(BARE_BYTES, count))))
@@ -126,25 +130,27 @@ async function* lagOf([one, other]: Gateway[]): AsyncGenerator<string> {
 }
 
 /** A gateway that has nothing yet, against one that has the log and derives the index of it again. */
-async function* fromZero(): AsyncGenerator<string> {
+async function* fromZero(logs: readonly string[]): AsyncGenerator<string> {
   const kept = process.env.BENCH_NETWORK
-  if (kept === undefined) yield* await withFolder(async (network) => await linesOf(fromZeroIn(network)))
-  else yield* fromZeroIn(kept)
+  if (kept === undefined) yield* await withFolder(async (network) => await linesOf(fromZeroIn(network, logs)))
+  else yield* fromZeroIn(kept, logs)
 }
 
-async function* fromZeroIn(network: string): AsyncGenerator<string> {
+async function* fromZeroIn(network: string, logs: readonly string[]): AsyncGenerator<string> {
   if (!existsSync(join(network, 'network.bin'))) {
     mkdirSync(network, { recursive: true })
     new MixedNetwork(network, TRANSACTIONS).write()
   }
-  yield* onEach(async function* (log, folder) {
+  yield* onEach(logs, async function* (log, folder) {
     const first = await Gateway.start(log, { folder, network })
     const filled = await first.ask<Spent & { count: number }>({ fill: network })
     await first.end()
     const { count } = filled
+    const inDatabase = await log.size?.()
     const sizes = Object.entries(sizesOf(first.folder)).map(
       ([file, size]) => `${file} ${(size / count / 1000).toFixed(2)} KB`,
     )
+    if (inDatabase !== undefined) sizes.push(`database ${(inDatabase / count / 1000).toFixed(2)} KB`)
     yield `${log.name} (${log.about}): ${count} transactions, stored in ${(filled.wall / 1000).toFixed(0)} s; for each ${sizes.join(', ')}`
     for (const file of readdirSync(first.folder))
       if (file.startsWith('index-')) rmSync(join(first.folder, file))
@@ -219,30 +225,44 @@ async function answerOf<Answer>(child: ChildProcess): Promise<Answer> {
   })
 }
 
-/** Runs with each kind of log that this machine has the database for, and a folder on the disk for gateways. */
-async function* onEach(run: (log: Log, folder: string) => AsyncGenerator<string>): AsyncGenerator<string> {
-  const each = async (log: Log): Promise<string[]> => {
+/** Runs with a log and a folder on the disk for gateways. */
+type RunWith = (log: Log, folder: string) => AsyncGenerator<string>
+
+/** Runs with each of these kinds of logs. */
+async function* onEach(logs: readonly string[], run: RunWith): AsyncGenerator<string> {
+  const runWith = async function* (log: Log): AsyncGenerator<string> {
     try {
-      return await withFolder((folder) => linesOf(run(log, folder)))
+      yield* await withFolder((folder) => linesOf(run(log, folder)))
     } finally {
       await log.close()
     }
   }
-  yield* await withFolder(async (folder) => each(bareSqlite(folder)))
-  if (MISSING_FOR_MARIADB.length > 0)
-    yield `MariaDB is left out: there is no ${MISSING_FOR_MARIADB.join(', no ')} here`
-  else
-    yield* withMariadb({ isDurable: true }, async function* ({ about, url }) {
-      yield* await each(await bareMysql(about, url))
-    })
-  const given = process.env.BENCH_MONGO
-  if (given !== undefined) yield* await each(await bareMongo('BENCH_MONGO', given))
-  else if (MISSING_FOR_MONGO.length > 0)
-    yield `MongoDB is left out: there is no ${MISSING_FOR_MONGO.join(', no ')} here`
-  else
-    yield* withMongo(async function* ({ about, url }) {
-      yield* await each(await bareMongo(about, url))
-    })
+  for (const name of logs) yield* LOGS[name as keyof typeof LOGS](runWith)
+}
+
+/** The kinds of logs. Without its database, one is left out; `BENCH_MONGO` is the URL of a server to use for MongoDB. */
+const LOGS = {
+  async *sqlite(run: (log: Log) => AsyncGenerator<string>): AsyncGenerator<string> {
+    yield* await withFolder((folder) => linesOf(run(bareSqlite(folder))))
+  },
+  async *mariadb(run: (log: Log) => AsyncGenerator<string>): AsyncGenerator<string> {
+    if (MISSING_FOR_MARIADB.length > 0)
+      yield `MariaDB is left out: there is no ${MISSING_FOR_MARIADB.join(', no ')} here`
+    else
+      yield* withMariadb({ isDurable: true }, async function* ({ about, url }) {
+        yield* run(await bareMysql(about, url))
+      })
+  },
+  async *mongodb(run: (log: Log) => AsyncGenerator<string>): AsyncGenerator<string> {
+    const given = process.env.BENCH_MONGO
+    if (given !== undefined) yield* run(await bareMongo('the server of BENCH_MONGO', given))
+    else if (MISSING_FOR_MONGO.length > 0)
+      yield `MongoDB is left out: there is no ${MISSING_FOR_MONGO.join(', no ')} here`
+    else
+      yield* withMongo(async function* ({ about, url }) {
+        yield* run(await bareMongo(about, url))
+      })
+  },
 }
 
 function bareSqlite(folder: string): Log {
@@ -262,9 +282,16 @@ async function bareMysql(about: string, url: string): Promise<Log> {
     ...{ name: 'MariaDB', about: `${about}, innodb_flush_log_at_trx_commit = 1` },
     shared: { knexUrl: url },
     insert: (bytes) => pool.query('insert into bare (bytes) values (?)', [Buffer.from(bytes)]),
+    size: async () => {
+      await pool.query('analyze table minetree_log, minetree_chunk')
+      const [[found]] = await pool.query<RowDataPacket[]>(SIZE)
+      return Number(found?.bytes)
+    },
     close: () => pool.end(),
   }
 }
+
+const SIZE = `select sum(data_length + index_length) as bytes from information_schema.tables where table_schema = database()`
 
 async function bareMongo(about: string, url: string): Promise<Log> {
   const client = await new MongoClient(url).connect()
