@@ -44,8 +44,12 @@ export async function longRead<Answer>(
   let since = monotonic()
   let reads = 0
   let waiting: Promise<() => void> | undefined
-  const beforeRead = async (): Promise<void> => {
+  /** Undefined if nothing waits for its turn. */
+  const pause = (): Promise<void> | undefined => {
     reads++
+    return reads > SHORT_READS || monotonic() - since >= SLICE ? pauseNow() : undefined
+  }
+  const pauseNow = async (): Promise<void> => {
     if (reads > SHORT_READS) {
       waiting ??= longAnswers.acquire().then(([, release]) => release)
       await waiting
@@ -65,9 +69,10 @@ export async function longRead<Answer>(
         return (...given: unknown[]): unknown => {
           if (response.destroyed) throw new ReaderLeftError()
           const result: unknown = value.apply(target, given)
-          if (!(result instanceof Promise)) return result
+          const paused = result instanceof Promise ? pause() : undefined
+          if (paused === undefined) return result
           // Both at once: a read that fails while this one waits would otherwise have no handler, and end the process.
-          return Promise.all([result, beforeRead()]).then(([answer]: unknown[]) => answer)
+          return Promise.all([result, paused]).then(([answer]: unknown[]) => answer)
         }
       },
     })
