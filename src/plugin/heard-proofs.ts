@@ -1,13 +1,8 @@
 import { Mutex } from 'async-mutex'
 import { answeredWithin } from '../../backend/src/graph/answered-within.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
+import type { RootChecker } from '../../backend/src/graph/overlay-interfaces.js'
 import { graphRecords, type Proof, type TransactionRecord } from '../../backend/src/graph/records.js'
-
-/** What a chain tracker of any copy of the SDK does. */
-export interface RootChecker {
-  isValidRootForHeight(root: string, height: number): Promise<boolean>
-  currentHeight?(): Promise<number>
-}
 
 /** A merkle proof that the host has received. */
 export interface HeardProof {

@@ -1,13 +1,14 @@
 import type { Request, RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
+import type { RootChecker } from '../../backend/src/graph/overlay-interfaces.js'
 import { readBeef, readProof } from '../../backend/src/graph/read-beef.js'
 import { admittedTransactions } from '../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../backend/src/protocol/beef.js'
 import { ByteCursor } from '../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array, fromHex } from '../../backend/src/protocol/bytes.js'
 import { formatOutpoint, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
-import { type HeardProof, HeardProofs, type RootChecker, recordProofs } from './heard-proofs.js'
+import { type HeardProof, HeardProofs, recordProofs } from './heard-proofs.js'
 
 /** The part of an Express app that is used, which Express 4 has too. Its types may be those of another copy of Express. */
 interface ListenedApp {

@@ -83,3 +83,9 @@ export interface ServiceMetadata {
   version?: string
   informationURL?: string
 }
+
+/** What a chain tracker of any copy of the SDK does. */
+export interface RootChecker {
+  isValidRootForHeight(root: string, height: number): Promise<boolean>
+  currentHeight?(): Promise<number>
+}

@@ -12,6 +12,7 @@ import {
 } from '../graph/host-index.js'
 import type { HostStore } from '../graph/host-store.js'
 import { sha256 } from '../graph/native-hash.js'
+import type { RootChecker } from '../graph/overlay-interfaces.js'
 import { type BeefContents, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import { toHex } from '../protocol/bytes.js'
 import { messageOf } from '../protocol/coded-error.js'
@@ -35,7 +36,7 @@ export interface HostOptions {
   /** The storage of the host's engine, where it can be reached. */
   openEngine?: OpenEngine | undefined
   /** Checks the proofs of what the engine cannot be asked about. */
-  chainTracker?: ChainTracker | undefined
+  chainTracker?: RootChecker | undefined
   /** Called with what went wrong and is tried again; by default, a line is written to the standard error. */
   onFailure?: ((error: unknown) => void) | undefined
 }
@@ -356,9 +357,8 @@ export class HostedIndex implements HostHooks {
   /** Verifies a submission as an engine does: its scripts, and the proofs behind it. */
   private async isValid(beef: Uint8Array, txid: string): Promise<boolean> {
     const { chainTracker } = this.options
-    return (
-      chainTracker !== undefined && (await Transaction.fromBEEF(Array.from(beef), txid).verify(chainTracker))
-    )
+    if (chainTracker === undefined) return false
+    return await Transaction.fromBEEF(Array.from(beef), txid).verify(chainTracker as ChainTracker)
   }
 
   private postpone({ txid, verified }: Submission): void {

@@ -10,6 +10,7 @@ import {
 } from '../graph/transaction-records.js'
 import { decodeMineNode } from '../protocol/mine-node.js'
 import type { Predecessor } from '../protocol/ordinal-flow.js'
+import { isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import {
   firstOutputs,
@@ -97,7 +98,7 @@ export class Judge {
     const { inputs, parsed } = this.stored(row)
     const { view } = parsed
     const coins = this.coinsOf(inputs)
-    rules.names(view, this.nodeInputs(inputs))
+    rules.names(view, this.nodeInputs(inputs, view))
     const admitted = this.sql.get(
       'select 1 as one from admission where tid = ? and +topic = ? limit 1',
       row.id,
@@ -137,14 +138,14 @@ export class Judge {
   private judgeNames(judged: Case): boolean {
     const { row, view, inputs, isNew } = judged
     const { genesis } = this.rules
-    const isGenesis = view.txid === genesis?.txid
-    const nodeInputs = this.nodeInputs(inputs)
-    const admitted = nodeInputs.length > 0 || isGenesis ? this.rules.names(view, nodeInputs) : []
-    const before = isNew || (row.mint === 0 && !isGenesis) ? 0 : this.countNames(row.id)
+    const isRoot = view.txid === genesis?.txid
+    const nodeInputs = this.nodeInputs(inputs, view)
+    const admitted = nodeInputs.length > 0 || isRoot ? this.rules.names(view, nodeInputs) : []
+    const before = isNew || (row.mint === 0 && !isRoot) ? 0 : this.countNames(row.id)
     if (admitted.length === before) return false
     if (before > 0) this.removeNames(row)
     if (admitted.length > 0) this.addNames(judged, this.namesOf(view, admitted))
-    const mint = admitted.length > 0 && !isGenesis ? 1 : 0
+    const mint = admitted.length > 0 && !isRoot ? 1 : 0
     if (mint !== row.mint) this.sql.run('update tx set mint = ? where id = ?', mint, row.id)
     row.mint = mint
     const { agenda, transactions } = this.tables
@@ -157,12 +158,14 @@ export class Judge {
   }
 
   /** The inputs that spend genuine nodes. */
-  private nodeInputs(inputs: Input[]): NodeInput[] {
-    const { genesis } = this.rules
+  private nodeInputs(inputs: Input[], view: TransactionView): NodeInput[] {
+    const { genesis, assumesGenesis = false } = this.rules
     if (genesis === undefined) return []
     const found: NodeInput[] = []
     for (const [input, { pid, vout, isKnown }] of inputs.entries()) {
       // Output 2 of a mint is a name; nodes have a lower index, but for that of the genesis.
+      if (!isKnown && assumesGenesis && isGenesis(view.inputs[input], genesis))
+        found.push({ input, spent: undefined })
       if (!isKnown || (vout > 1 && vout !== genesis.vout)) continue
       if (this.sql.get('select 1 as one from node where tid = ? and vout = ?', pid, vout) === undefined)
         continue
@@ -330,4 +333,8 @@ function isSameLink(row: OutputRow, link: Link): boolean {
     row.carrier === link.carrier &&
     row.unresolved === link.unresolved
   )
+}
+
+function isGenesis(spent: Outpoint | undefined, genesis: Outpoint): boolean {
+  return spent !== undefined && isSameOutpoint(spent, genesis)
 }

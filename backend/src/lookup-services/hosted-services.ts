@@ -1,7 +1,7 @@
-import type { ChainTracker } from '@bsv/sdk'
 import { BlocklistFilter } from '../graph/blocklist-filter.js'
 import { type HostHooks, hostRules, shareIndex } from '../graph/host-index.js'
 import type { HostStore } from '../graph/host-store.js'
+import type { RootChecker } from '../graph/overlay-interfaces.js'
 import type { Deployment } from '../protocol/mint.js'
 import { deploymentOf, PROFILES } from '../protocol/profile.js'
 import { NamesLookupService } from './NamesLookupService.js'
@@ -17,7 +17,7 @@ export interface HostedServiceOptions {
   /** Called with what went wrong and is tried again, to log or count it; by default, a line is written to the standard error. */
   onFailure?: (error: unknown) => void
   /** Checks the proofs of submissions where the storage of the host's engine cannot be read. */
-  chainTracker?: Pick<ChainTracker, 'isValidRootForHeight' | 'currentHeight'>
+  chainTracker?: RootChecker
 }
 
 export interface HostedNamesOptions extends HostedServiceOptions {

@@ -10,6 +10,7 @@ import { hostPackage } from '../../support/plugin/lars.js'
 import { untilListening } from '../../support/plugin/until-listening.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
 import { ask, posted, submission, useServers } from '../../support/server/test-server.js'
+import { eventually } from '../../support/server/waiting.js'
 
 // The program of docs/plugin.md, as an operator has it: compiled and run in a folder with the package from its tarball and
 // a host that has its own copies of the SDK, of Express and of the MongoDB driver.
@@ -101,8 +102,11 @@ describe.each(installations)('beside what OverlayExpress %s brings along', (host
         json: { tm_ordinals: { outputsToAdmit: [0] } },
       })
       const outpoint = inscription.outpoint(0)
-      const found = await ask(url, '/lookup', posted({ service: 'ls_ordinals', query: { outpoint } }))
-      expect(found).toMatchObject({ status: 200, json: { outputs: [{ outputIndex: 0 }] } })
+      // A host answers before it has stored anything.
+      await eventually(async () => {
+        const found = await ask(url, '/lookup', posted({ service: 'ls_ordinals', query: { outpoint } }))
+        expect(found).toMatchObject({ status: 200, json: { outputs: [{ outputIndex: 0 }] } })
+      })
       const content = await ask(url, `/content/${outpoint}`)
       expect([content.status, content.body.toString('utf8')]).toEqual([200, 'kept'])
       expect(await ask(url, '/listTopicManagers')).toMatchObject({

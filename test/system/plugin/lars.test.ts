@@ -100,8 +100,6 @@ interface HostDatabase {
   /** The programmes that this machine lacks for it. */
   missing: string[]
   info: DeploymentInfo
-  /** Whether what the engine keeps outlives the host. */
-  lasts: boolean
   /** An empty one. */
   open(): Promise<OpenedDatabase>
 }
@@ -115,12 +113,9 @@ interface OpenedDatabase {
 }
 
 const DATABASES: [name: string, database: HostDatabase][] = [
-  ['SQLite', { missing: [], info: onKnex(info), lasts: false, open: openSqlite }],
-  ['MariaDB', { missing: MISSING_FOR_MARIADB, info: onKnex(info), lasts: true, open: openMariadb }],
-  [
-    'MongoDB',
-    { missing: [...MISSING_FOR_MARIADB, ...MISSING_FOR_MONGO], info, lasts: true, open: openMongo },
-  ],
+  ['SQLite', { missing: [], info: onKnex(info), open: openSqlite }],
+  ['MariaDB', { missing: MISSING_FOR_MARIADB, info: onKnex(info), open: openMariadb }],
+  ['MongoDB', { missing: [...MISSING_FOR_MARIADB, ...MISSING_FOR_MONGO], info, open: openMongo }],
 ]
 
 async function openSqlite(): Promise<OpenedDatabase> {
@@ -321,9 +316,7 @@ inContainer(`in a container of LARS${'missing' in container ? ` (${container.mis
         // Its migrations have run by now.
         await ended()
         const again = await started(cwd, program, { KNEX_URL: opened.KNEX_URL, MONGO_URL: opened.MONGO_URL })
-        expect(await found(again, 'ls_names', { name: 'ab' })).toEqual(
-          database.lasts ? [mints[1]?.outpoint(2)] : [],
-        )
+        expect(await found(again, 'ls_names', { name: 'ab' })).toEqual([mints[1]?.outpoint(2)])
         if (opened.emptyIndex === undefined) return
         // As if it had been killed before each of the hooks.
         await ended()

@@ -166,6 +166,19 @@ test('a mint that nodes disagree about is neither kept nor stored until it is mi
   expect(await host.found('names', { name: 'a' })).toEqual([loose.outpoint(2)])
 })
 
+test('a mint of the genesis counts before that is known, as its peers never offer it', async () => {
+  const chain = new FakeChain()
+  const database = await openDatabase()
+  const host = start(database, chain)
+  const [a, b] = [chain.mint('a'), chain.mint('b')]
+  await host.submit(beefOf(a))
+  expect(await host.found('names', { name: 'a' })).toEqual([a.outpoint(2)])
+  await host.submit(beefOf(chain.genesis))
+  await host.submit(beefOf(b))
+  expect(await host.found('names', { prefix: '' })).toEqual([a.outpoint(2), b.outpoint(2)])
+  expect(await host.found('names', { node: '' })).toEqual([b.outpoint(0)])
+})
+
 test('a name that pays for the mint of another ends there, and the other one begins', async () => {
   const chain = new FakeChain()
   const database = await openDatabase()
