@@ -41,9 +41,14 @@ export class Gateways {
     }
   }
 
-  async add(shared: SharedLog, folder = mkdtempSync(join(tmpdir(), 'gateway-'))): Promise<Gateway> {
+  /** @param own What this one decides otherwise than the others. */
+  async add(
+    shared: SharedLog,
+    folder = mkdtempSync(join(tmpdir(), 'gateway-')),
+    own: Partial<AdmissionOptions> = {},
+  ): Promise<Gateway> {
     const writer = SharedWriter.open({ folder, shared, poll: NEVER })
-    writer.deriveBy(this.admission)
+    writer.deriveBy({ ...this.admission, ...own })
     await writer.opened
     const gateway = { writer, folder }
     this.all.push(gateway)

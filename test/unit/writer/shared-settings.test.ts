@@ -1,0 +1,126 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { jest } from '@jest/globals'
+import { FACT } from '../../../backend/src/facts/log.js'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { MemoryLog, type MemoryRows } from '../../support/facts/memory-log.js'
+import { type FakeTransaction, inscriptionScript } from '../../support/protocol/fake-chain.js'
+import { Random } from '../../support/random.js'
+import { type Gateway, Gateways, submit } from '../../support/writer/gateways.js'
+import { raceFor } from '../../support/writer/races.js'
+
+// Gateways over one log that differ, or that are stopped: their clocks, their policies and limits, and how fast they are.
+
+let rows: MemoryRows
+let gateways: Gateways
+beforeEach(() => {
+  rows = { id: 'ab'.repeat(16), rows: [] }
+  gateways = new Gateways()
+})
+afterEach(async () => {
+  jest.restoreAllMocks()
+  await gateways.close()
+})
+
+async function open(own?: Partial<AdmissionOptions>): Promise<Gateway & { log: MemoryLog }> {
+  const log = new MemoryLog(rows)
+  return { log, ...(await gateways.add(log, undefined, own)) }
+}
+
+const [RUNS, SEED] = [Number(process.env.RUNS ?? 2), Number(process.env.SEED ?? 1)]
+const seeds = Array.from({ length: RUNS }, (_, run) => SEED + run)
+
+/** Calls of the log that take a random time. */
+function delay(all: readonly { log: MemoryLog }[], random: Random): void {
+  for (const { log } of all)
+    log.onTheWay = async () => {
+      for (let turns = random.below(4); turns > 0; turns--) await nextTurn()
+    }
+}
+
+test.each(seeds)(
+  'of gateways whose clocks are seconds apart, each has the index of the others, %d',
+  async (seed) => {
+    const random = new Random(seed)
+    const { now } = Date
+    jest.spyOn(Date, 'now').mockImplementation(() => now() + 1000 * (random.below(7) - 3))
+    const all = [await open(), await open(), await open()]
+    delay(all, random)
+    await raceFor(25, { gateways, random })
+    await gateways.expectEqual()
+  },
+)
+
+test.each(seeds)(
+  'of gateways with other policies and limits, each has the index of the others, %d',
+  async (seed) => {
+    const random = new Random(seed)
+    const { deployment } = gateways.chain
+    const strict: Partial<AdmissionOptions> = {
+      rules: (onRefusal) => admissionRules({ deployment, policy: { maxContentBytes: 8 }, onRefusal }),
+      pending: { maxTransactions: 25, maxBytes: 20_000 },
+      waiting: { maxTransactions: 3, maxBytes: 10_000 },
+    }
+    const all = [
+      await open(),
+      await open(strict),
+      await open({ pending: { maxTransactions: 40, maxBytes: 1e6 } }),
+    ]
+    delay(all, random)
+    await raceFor(25, { gateways, random })
+    await gateways.expectEqual()
+  },
+)
+
+test('a gateway that is stopped before its batch arrives, for as long as one likes, decides again by what others wrote', async () => {
+  const [one, two] = [await open(), await open()]
+  const coin = inscribe([], 'coin')
+  await submit(one, [coin])
+  let resume = (): void => {}
+  let arrive = (): void => {}
+  const arrived = new Promise<void>((resolve) => {
+    arrive = resolve
+  })
+  const stopped = new Promise<void>((resolve) => {
+    resume = resolve
+  })
+  one.log.onTheWay = async (call, when) => {
+    if (call !== 'insert' || when !== 'before') return
+    arrive()
+    await stopped
+  }
+  const late = submit(one, [inscribe([coin], 'late')])
+  await arrived
+  expect(await submit(two, [inscribe([coin], 'first')])).toBe(true)
+  for (let count = 0; count < 20; count++) await submit(two, [inscribe([], `other ${count}`)])
+  one.log.onTheWay = () => {}
+  resume()
+  expect(await late).toBe(false)
+  expect(rows.rows.filter(({ kind }) => kind === FACT.transaction)).toHaveLength(22)
+  await gateways.expectEqual()
+})
+
+/** 10,000 by hand. */
+const REFUSED = Number(process.env.REFUSED ?? 300)
+
+test('refused submissions leave the log as it was, however many they are', async () => {
+  const waiting = { maxTransactions: 20, maxBytes: 1e6 }
+  const all = [await open({ waiting }), await open({ waiting })] as const
+  const coin = inscribe([], 'coin')
+  await submit(all[0], [coin])
+  await submit(all[0], [inscribe([coin], 'spent')])
+  const [count, notes] = [rows.rows.length, rows.notes?.size]
+  for (let index = 0; index < REFUSED; index++)
+    expect(await submit(all[index % 2] as Gateway, [inscribe([coin], String(index))])).toBe(false)
+  expect([rows.rows.length, rows.notes?.size]).toEqual([count, notes])
+  await gateways.expectEqual()
+})
+
+function inscribe(coins: FakeTransaction[], text: string): FakeTransaction {
+  const lockingScript = inscriptionScript({ contentType: 'text/plain', body: utf8(text) })
+  return gateways.chain.spend({
+    inputs: coins.map((transaction) => ({ transaction, vout: 0 })),
+    outputs: [{ satoshis: 1, lockingScript }],
+  })
+}
