@@ -1,6 +1,7 @@
 import type { Binary, Collection, Db, UpdateFilter } from 'mongodb'
 import { CHUNK_BYTES } from '../graph/graph-store.js'
 import { toHex } from '../protocol/bytes.js'
+import { orMissingGrant } from './missing-grant.js'
 import {
   asked,
   type Batch,
@@ -51,6 +52,8 @@ interface ChunkDocument {
   _id: string
   bytes: Buffer
   checksum: Buffer
+  /** The first place of its batch. */
+  first: number
 }
 
 /** Of the log itself, or a note. */
@@ -94,9 +97,13 @@ export class MongoLog implements SharedLog {
   /**
    * Opens the log of a database, or makes it.
    *
-   * @throws What the driver throws.
+   * @throws MissingGrantError if the user of the database lacks a right that is needed; else what the driver throws.
    */
   static async open(db: Db, options: SharedLogOptions = {}): Promise<MongoLog> {
+    return await orMissingGrant('the role readWrite', () => MongoLog.openAllowed(db, options))
+  }
+
+  private static async openAllowed(db: Db, options: SharedLogOptions): Promise<MongoLog> {
     const notes = db.collection<TextDocument>('minetree_log_meta', OPTIONS)
     const batches = db.collection<BatchDocument>('minetree_log', OPTIONS)
     const meta: LogMeta = {
@@ -106,6 +113,7 @@ export class MongoLog implements SharedLog {
       },
       async make() {
         await batches.createIndex({ 'rows.key': 1 })
+        await db.collection('minetree_chunk').createIndex({ first: 1 })
       },
       isEmpty: async () => (await batches.findOne({}, { projection: { _id: 1 } })) === null,
     }
@@ -117,14 +125,14 @@ export class MongoLog implements SharedLog {
   }
 
   async insert({ first, id, at, rows }: Batch): Promise<boolean> {
-    const stored = layOut(rows)
+    const stored = layOut({ id, rows })
     for (const chunks of grouped(chunksOf(stored)))
       await this.asked(() =>
         unlessThere(() =>
           this.chunks.insertMany(
             chunks.map(({ owner, position, bytes, checksum }) => ({
               _id: chunkId(toHex(owner), position),
-              ...{ bytes: buffer(bytes), checksum: buffer(checksum) },
+              ...{ bytes: buffer(bytes), checksum: buffer(checksum), first },
             })),
             { ordered: false },
           ),
@@ -140,7 +148,20 @@ export class MongoLog implements SharedLog {
     }
     if (await this.asked(() => unlessThere(() => this.batches.insertOne(document)))) return true
     const there = await this.asked(() => this.batches.findOne({ _id: first }, { projection: { batch: 1 } }))
-    return there !== null && bytesOf(there.batch).equals(id)
+    if (there !== null && bytesOf(there.batch).equals(id)) return true
+    await this.deleteChunks(document.rows.flatMap(chunkIds))
+    return false
+  }
+
+  async collect({ from, to }: { from: number; to: number }): Promise<void> {
+    const after = { $gt: from, $lte: to }
+    const found = this.chunks.find({ first: after }, { projection: { _id: 1 } })
+    const chunks = await this.asked(() => found.toArray())
+    if (chunks.length === 0) return
+    const projection = { 'rows.chunks': 1, 'rows.length': 1 }
+    const batches = await this.asked(() => this.batches.find({ _id: after }, { projection }).toArray())
+    const named = new Set(batches.flatMap(({ rows }) => rows.flatMap(chunkIds)))
+    await this.deleteChunks(chunks.map(({ _id }) => _id).filter((id) => !named.has(id)))
   }
 
   async after(place: Place, { limit, maxBytes, onDamage }: RowsPage): Promise<LogRow[]> {
@@ -181,7 +202,7 @@ export class MongoLog implements SharedLog {
           // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
           if (kind !== CHANGE)
             await this.change(first, { $unset: { [`rows.${index}.body`]: '', [`rows.${index}.chunks`]: '' } })
-          if (ids.length > 0) await this.asked(() => this.chunks.deleteMany({ _id: { $in: ids } }))
+          await this.deleteChunks(ids)
         }
     }
   }
@@ -242,6 +263,10 @@ export class MongoLog implements SharedLog {
 
   async close(): Promise<void> {
     await this.options.close?.()
+  }
+
+  private async deleteChunks(ids: string[]): Promise<void> {
+    if (ids.length > 0) await this.asked(() => this.chunks.deleteMany({ _id: { $in: ids } }))
   }
 
   private async asked<Answer>(ask: () => Promise<Answer>): Promise<Answer> {

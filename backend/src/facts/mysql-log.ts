@@ -1,5 +1,6 @@
 import { CHUNK_BYTES } from '../graph/graph-store.js'
 import { toHex } from '../protocol/bytes.js'
+import { orMissingGrant } from './missing-grant.js'
 import {
   asked,
   type Batch,
@@ -34,10 +35,22 @@ const TABLES = [
     fact_key varbinary(1024) not null, at bigint unsigned not null, first bigint unsigned not null, batch binary(8) not null,
     length int unsigned not null, chunks binary(32), body longblob, key fact (kind, fact_key)) engine = InnoDB`,
   `create table if not exists minetree_chunk (owner binary(32) not null, position int unsigned not null,
-    bytes mediumblob not null, checksum binary(32) not null, primary key (owner, position)) engine = InnoDB`,
+    bytes mediumblob not null, checksum binary(32) not null, first bigint unsigned not null,
+    primary key (owner, position), key first (first, owner)) engine = InnoDB`,
   `create table if not exists minetree_log_meta (name varchar(32) not null primary key, value varchar(255) not null)
     engine = InnoDB`,
   `create table if not exists minetree_note (name varbinary(1024) not null primary key, value longblob not null) engine = InnoDB`,
+]
+const RIGHTS = 'SELECT, INSERT, UPDATE, DELETE and CREATE'
+/** Statements that change nothing, and take the rights that writing takes. */
+const TRIED = [
+  "insert ignore into minetree_log_meta select name, value from minetree_log_meta where name = ''",
+  'insert into minetree_log select * from minetree_log where seq = 0',
+  'update minetree_log set at = at where seq = 0',
+  "insert into minetree_chunk select * from minetree_chunk where owner = ''",
+  "delete from minetree_chunk where owner = ''",
+  "update minetree_note set value = value where name = ''",
+  "delete from minetree_note where name = ''",
 ]
 const COLUMNS = 'seq, kind, fact_key, at, first, batch, length, chunks'
 
@@ -49,47 +62,60 @@ export class MysqlLog implements SharedLog {
     private readonly query: MysqlQuery,
     readonly id: string,
     private readonly options: SharedLogOptions,
+    readonly warning: string | undefined,
   ) {}
 
   /**
    * Opens the log of a database, or makes it.
    *
-   * @throws What the driver throws.
+   * @throws MissingGrantError if the user of the database lacks a right that is needed; else what the driver throws.
    */
   static async open(query: MysqlQuery, options: SharedLogOptions = {}): Promise<MysqlLog> {
+    return await orMissingGrant(RIGHTS, () => MysqlLog.openAllowed(query, options))
+  }
+
+  private static async openAllowed(query: MysqlQuery, options: SharedLogOptions): Promise<MysqlLog> {
     const all = async (sql: string, values: unknown[] = []): Promise<Row[]> =>
       rowsIn(await query(sql, values))
+    const isThere = async (table: string): Promise<boolean> => {
+      try {
+        await query(`select 1 as one from ${table} limit 1`, [])
+        return true
+      } catch (error) {
+        if (codeOf(error) !== 'ER_NO_SUCH_TABLE') throw error
+        return false
+      }
+    }
     const meta: LogMeta = {
       async get(name) {
-        const rows = await all('select value from minetree_log_meta where name = ?', [name]).catch(
-          (error: unknown) => {
-            if (codeOf(error) !== 'ER_NO_SUCH_TABLE') throw error
-            return []
-          },
-        )
-        return rows[0] && String(rows[0].value)
+        if (!(await isThere('minetree_log_meta'))) return undefined
+        const [row] = await all('select value from minetree_log_meta where name = ?', [name])
+        return row && String(row.value)
       },
       async add(name, value) {
         await query('insert ignore into minetree_log_meta values (?, ?)', [name, value])
       },
       async make() {
-        for (const table of TABLES) await query(table, [])
+        // A user that may not create tables need not, where somebody else has made them.
+        for (const table of TABLES) if (!(await isThere(nameIn(table)))) await query(table, [])
       },
       isEmpty: async () => (await all('select seq from minetree_log limit 1')).length === 0,
     }
-    return new MysqlLog(query, await identify(meta, options), options)
+    const id = await identify(meta, options)
+    for (const statement of TRIED) await query(statement, [])
+    return new MysqlLog(query, id, options, await warningOf(all))
   }
 
   async insert({ first, id, at, rows }: Batch): Promise<boolean> {
-    const stored = layOut(rows)
+    const stored = layOut({ id, rows })
     for (const chunks of grouped(chunksOf(stored)))
       await this.all(
-        `insert ignore into minetree_chunk (owner, position, bytes, checksum) values ${tuples(chunks, 4)}`,
+        `insert ignore into minetree_chunk (owner, position, bytes, checksum, first) values ${tuples(chunks, 5)}`,
         chunks.flatMap(({ owner, position, bytes, checksum }) => [
           buffer(owner),
           position,
           buffer(bytes),
-          checksum,
+          ...[checksum, first],
         ]),
       )
     const values = stored.flatMap(({ kind, key, body, chunks, at: own = at }, index) => [
@@ -103,7 +129,24 @@ export class MysqlLog implements SharedLog {
       if (codeOf((error as Error).cause) !== 'ER_DUP_ENTRY') throw error
     }
     const [there] = await this.all('select batch from minetree_log where seq = ?', [first])
-    return there?.batch.equals(id) === true
+    if (there?.batch.equals(id) === true) return true
+    await this.deleteChunks(stored.flatMap(({ chunks }) => chunks ?? []))
+    return false
+  }
+
+  async collect({ from, to }: { from: number; to: number }): Promise<void> {
+    const range = [from, to]
+    const owners = await this.all(
+      'select distinct owner from minetree_chunk where first > ? and first <= ?',
+      range,
+    )
+    if (owners.length === 0) return
+    const rows = await this.all(
+      'select chunks from minetree_log where seq > ? and seq <= ? and chunks is not null',
+      range,
+    )
+    const named = new Set(rows.map(({ chunks }) => toHex(chunks)))
+    await this.deleteChunks(owners.flatMap(({ owner }) => (named.has(toHex(owner)) ? [] : [owner])))
   }
 
   async after(place: Place, { limit, maxBytes, onDamage }: RowsPage): Promise<LogRow[]> {
@@ -142,10 +185,7 @@ export class MysqlLog implements SharedLog {
       // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
       if (kind !== CHANGE)
         await this.all(`update minetree_log set body = null, chunks = null where ${where}`, values)
-      if (owned.length > 0)
-        await this.all(`delete from minetree_chunk where owner in (${owned.map(() => '?')})`, [
-          ...owned.map(({ chunks }) => chunks),
-        ])
+      await this.deleteChunks(owned.map(({ chunks }) => chunks))
     }
   }
 
@@ -247,6 +287,11 @@ export class MysqlLog implements SharedLog {
     return found
   }
 
+  private async deleteChunks(owners: readonly Uint8Array[]): Promise<void> {
+    for (const some of grouped(owners, DISCARDED_AT_ONCE))
+      await this.all(`delete from minetree_chunk where owner in (${some.map(() => '?')})`, some.map(buffer))
+  }
+
   private async all(sql: string, values: unknown[]): Promise<Row[]> {
     return rowsIn(await this.ask(sql, values))
   }
@@ -254,6 +299,19 @@ export class MysqlLog implements SharedLog {
   private async ask(sql: string, values: unknown[]): Promise<unknown> {
     return await asked(async () => await this.query(sql, values), this.options)
   }
+}
+
+function nameIn(statement: string): string {
+  return /exists (\w+)/.exec(statement)?.[1] ?? ''
+}
+
+/** What is committed is to be on the disk: with another value, it may be lost a second later. */
+async function warningOf(all: (sql: string) => Promise<Row[]>): Promise<string | undefined> {
+  // A server that only speaks the protocol may not have it.
+  const rows = await all('select @@innodb_flush_log_at_trx_commit as value').catch(() => [])
+  const value = rows[0]?.value
+  if (value === undefined || Number(value) === 1) return undefined
+  return `innodb_flush_log_at_trx_commit of the database is ${value}: set it to 1, or what was answered may be lost when it loses power`
 }
 
 const DISCARDED_AT_ONCE = 100

@@ -15,6 +15,8 @@ import { type FactKind, uint32 } from './log.js'
 export interface SharedLog {
   /** Random: another log has another one. */
   readonly id: string
+  /** What the operator should know of the database. */
+  readonly warning?: string | undefined
   /**
    * Inserts a batch, all of it or nothing. The caller has read all places before it, and gives no fact that is there.
    *
@@ -49,6 +51,14 @@ export interface SharedLog {
   discard(keys: readonly Uint8Array[], kind?: RowKind): Promise<void>
   /** Overwrites the body of a row with one of the same length. */
   overwrite(row: Pick<LogRow, 'kind' | 'key' | 'seq' | 'first'>, body: Uint8Array): Promise<void>
+  /**
+   * Deletes the chunks of batches that did not come to be, and that their writer has left, as one does that ends: of those which
+   * were to begin at one of these places.
+   *
+   * @param range.from The last place of a batch, or 0; its own is not among them.
+   * @param range.to The last place of a batch. A batch is there, or never will be.
+   */
+  collect(range: { from: number; to: number }): Promise<void>
   /** Says that a copy is complete: gateways may open it. */
   complete(): Promise<void>
   close(): Promise<void>
@@ -128,7 +138,7 @@ const INLINE = { any: CHUNK_BYTES, ofMany: 1024, ofChanges: 100 }
 
 /** A row as it is stored: its body stands in it, or in chunks under a name. */
 export interface StoredRow extends NewRow {
-  /** 32 bytes, the same for the same row. */
+  /** 32 bytes, the same for the same row of the same batch. */
   chunks: Uint8Array | undefined
 }
 
@@ -139,18 +149,18 @@ export interface Chunk {
   checksum: Uint8Array
 }
 
-/** Decides which bodies of a batch stand in chunks. */
-export function layOut(rows: readonly NewRow[]): StoredRow[] {
+/**
+ * Decides which bodies of a batch stand in chunks. No other batch has the same chunks: those of one that does not come to be are
+ * nobody's.
+ */
+export function layOut({ id, rows }: Pick<Batch, 'id' | 'rows'>): StoredRow[] {
   const inline = (row: NewRow, most: number): number =>
     row.body.length > mostInline(row, most) ? 0 : row.body.length
   const total = rows.reduce((sum, row) => sum + inline(row, INLINE.any), 0)
   const most = total > MAX_INLINE ? INLINE.ofMany : INLINE.any
-  return rows.map((row) => ({
+  return rows.map((row, index) => ({
     ...row,
-    chunks:
-      row.body.length > mostInline(row, most)
-        ? sha256(joinBytes([uint32(row.kind), sha256(row.key), row.body]))
-        : undefined,
+    chunks: row.body.length > mostInline(row, most) ? sha256(joinBytes([id, uint32(index)])) : undefined,
   }))
 }
 

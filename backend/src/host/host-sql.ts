@@ -47,7 +47,7 @@ function inSqlite(sql: string): string {
   return sql
     .replace('insert ignore', 'insert or ignore')
     .replace(/\)\s+engine = InnoDB/, ')')
-    .replace(/, key fact \(kind, fact_key\)/, '')
+    .replace(/,\s+key \w+ \([^)]*\)/, '')
     .replace(/on duplicate key update (\w+) = values\(\w+\)/, 'on conflict do update set $1 = excluded.$1')
     .replace(/ in \(\(\?/, ' in (values (?')
 }

@@ -22,6 +22,10 @@ const MARGIN = 10_000
 /** For how long after a write of others one expects more of them, in milliseconds. */
 const COMPANY = 5000
 
+/** The job of deleting chunks that no row names, and the note that says up to where that is done. */
+const COLLECT = 'collect'
+const COLLECTED = 'collected'
+
 export interface SharedWriterOptions {
   /** Of the copy of the log, and the index. */
   folder: string
@@ -46,6 +50,8 @@ export class SharedWriter extends LocalWriter {
   private polling: NodeJS.Timeout | undefined
   private beating: Promise<void> | undefined
   private jobs: readonly string[] = []
+  /** Up to which place the chunks of batches that did not come to be were deleted. */
+  private collected: number | undefined
   private admission: AdmissionOptions | undefined
   private isEmptied = false
   /** When the log was read to its end for the last time, when that was reported, and when others wrote. */
@@ -83,7 +89,7 @@ export class SharedWriter extends LocalWriter {
   }
 
   override async seekJobs(jobs: readonly string[]): Promise<void> {
-    for (const job of jobs) this.leases.seek(job)
+    for (const job of [...jobs, COLLECT]) this.leases.seek(job)
     this.beating ??= this.beatOn()
   }
 
@@ -96,6 +102,23 @@ export class SharedWriter extends LocalWriter {
     const isNew = held.length > kept.length
     await this.hearState(isNew ? '' : WITHOUT_ANCESTORS)
     this.setJobs(held)
+    if (held.includes(COLLECT)) await this.collect()
+    else this.collected = undefined
+  }
+
+  /** Deletes the chunks of batches that did not come to be, as of gateways that ended. */
+  private async collect(): Promise<void> {
+    const { shared, mirror } = this
+    const to = mirror.place.seq
+    if (this.collected === undefined) {
+      const [note] = await shared.notes(WITHOUT_ANCESTORS, 1)
+      this.collected = note?.name === COLLECTED ? Number(note.value) : 0
+    }
+    // An earlier backup may have been restored just now.
+    if (to <= this.collected || (await shared.last()) < to) return
+    await shared.collect({ from: this.collected, to })
+    await shared.note([{ name: COLLECTED, value: String(to) }])
+    this.collected = to
   }
 
   override deriveBy(admission: AdmissionOptions): void {
@@ -302,6 +325,7 @@ export class SharedWriter extends LocalWriter {
       ...{ state, done: state === 'equal' ? done : (done + Number(state === 'rebuilding')) / 2, jobs },
       ...(heardAt > 0 && { heardAt }),
       ...(this.isEmptied && { isEmptied: true }),
+      ...(this.shared.warning !== undefined && { warning: this.shared.warning }),
     })
   }
 

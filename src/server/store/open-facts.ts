@@ -100,6 +100,8 @@ export async function openFacts(
         await pinTracker(graph.settings, config)
         deriveBy(admission, config)
         await opened.open()
+        const { warning } = writer.status
+        if (warning !== undefined) logger.warn(warning)
       },
     }
   } catch (error) {

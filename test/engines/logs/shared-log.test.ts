@@ -298,6 +298,26 @@ onEachSharedLog('a log on a server', (logs) => {
     for (const each of [log, again, opened]) await each.close()
   })
 
+  test('keeps no chunks of batches that did not come to be', async () => {
+    const tested = await logs.create()
+    const log = await tested.open()
+    await add(log, bodyFact(bytes(3 * CHUNK_BYTES)), bodyFact(bytes(2 * CHUNK_BYTES)))
+    expect(await tested.chunks?.()).toBe(5)
+    expect(await insert(log, 1, [bodyFact(bytes(4 * CHUNK_BYTES, 1))])).toBe(false)
+    expect(await tested.chunks?.()).toBe(5)
+    for (const first of [1, 2, 3]) await tested.leaveChunk?.(first)
+    await log.collect({ from: 0, to: 2 })
+    // What is to begin at place 3 may yet come.
+    expect(await tested.chunks?.()).toBe(6)
+    await add(log, bodyFact(bytes(2 * CHUNK_BYTES, 2)))
+    await log.collect({ from: 2, to: 3 })
+    expect(await tested.chunks?.()).toBe(7)
+    expect((await everything(log)).map(({ body }) => body?.length)).toEqual(
+      [3, 2, 2].map((count) => count * CHUNK_BYTES),
+    )
+    await log.close()
+  })
+
   test('cannot be reached for a while, and goes on', async () => {
     const { proxy, open } = await throughProxy()
     const log = await open({ patience: 3000 })

@@ -81,6 +81,9 @@ export class MemoryLog implements SharedLog {
     })
   }
 
+  /** A batch brings its bodies with it. */
+  async collect(): Promise<void> {}
+
   async last(): Promise<number> {
     return this.shared.rows.length
   }

@@ -16,6 +16,10 @@ export interface LogUnderTest {
   restore(seq: number): Promise<void>
   /** Changes a byte of each chunk, or deletes them. */
   damageChunks(how: 'changed' | 'missing'): Promise<void>
+  /** How many chunks there are; undefined where bodies are in one piece. */
+  chunks?(): Promise<number>
+  /** Leaves a chunk of a batch that was to begin at a place, as a gateway does that ends before it inserts the batch. */
+  leaveChunk?(first: number): Promise<void>
 }
 
 /** How tests make logs. */
@@ -108,6 +112,14 @@ function mysqlLog(pool: Pool, open: LogUnderTest['open']): LogUnderTest {
           : "update minetree_chunk set bytes = concat('x', bytes) where position = 1",
       )
     },
+    async chunks() {
+      const [rows] = await pool.query('select count(*) as count from minetree_chunk')
+      return Number((rows as { count: number }[])[0]?.count)
+    },
+    async leaveChunk(first) {
+      const [owner, checksum] = [randomBytes(32), randomBytes(32)]
+      await pool.query('insert into minetree_chunk values (?, 0, ?, ?, ?)', [owner, owner, checksum, first])
+    },
   }
 }
 
@@ -117,7 +129,9 @@ async function openMongoLog(url: string, options: SharedLogOptions = {}): Promis
 }
 
 function mongoLog(db: Db, open: LogUnderTest['open']): LogUnderTest {
-  const chunks = db.collection<{ _id: string; bytes: Buffer }>('minetree_chunk')
+  const chunks = db.collection<{ _id: string; bytes: Buffer; checksum?: Buffer; first?: number }>(
+    'minetree_chunk',
+  )
   return {
     open,
     async restore(seq) {
@@ -127,6 +141,11 @@ function mongoLog(db: Db, open: LogUnderTest['open']): LogUnderTest {
       const second = { _id: / 1$/ }
       if (how === 'missing') await chunks.deleteMany(second)
       else await chunks.updateMany(second, { $set: { bytes: Buffer.from('damaged') } })
+    },
+    chunks: async () => await chunks.countDocuments(),
+    async leaveChunk(first) {
+      const bytes = randomBytes(32)
+      await chunks.insertOne({ _id: `${bytes.toString('hex')} 0`, bytes, checksum: bytes, first })
     },
   }
 }

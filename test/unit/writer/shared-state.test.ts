@@ -23,7 +23,7 @@ test('who takes a job over goes on where the other one was', async () => {
   for (const { writer } of [one, two]) await writer.seekJobs(['follow'])
   await one.writer.beat()
   await two.writer.beat()
-  expect([one, two].map(({ writer }) => writer.status.jobs)).toEqual([['follow'], []])
+  expect([one, two].map(({ writer }) => writer.status.jobs)).toEqual([['follow', 'collect'], []])
   await one.writer.setting('tree_followed', '{"complete":true}')
   await one.writer.setting('space probed', '1')
   await one.writer.note('interaction', 'https://peer.example', 'tm_names', 17)
@@ -57,7 +57,7 @@ test('who takes a job over goes on where the other one was', async () => {
   await one.writer.close()
   gateways.all.shift()
   await two.writer.beat()
-  expect(two.writer.status.jobs).toEqual(['follow'])
+  expect(two.writer.status.jobs).toEqual(['follow', 'collect'])
   expect(read(two.folder, 'select * from ancestor')).toEqual([
     { ...TRY, hole: 1, txid: Buffer.from(moved.txid, 'hex'), vout: 0 },
   ])
