@@ -3,7 +3,7 @@ import { OtherLogError, type SharedLog, START } from '../facts/shared-log.js'
 import { StoreUnavailableError } from '../graph/errors.js'
 import { type PlainError, plainError, revivedError } from '../writer/thread.js'
 
-type LogMethod = Exclude<keyof SharedLog, 'id'>
+type LogMethod = Exclude<keyof SharedLog, 'id' | 'warning'>
 
 interface LogCall {
   id: number
@@ -50,7 +50,7 @@ export function logOver(port: MessagePort, id: string): SharedLog {
     ...{ insert: call('insert'), after: call('after'), get: call('get'), last: call('last') },
     ...{ discard: call('discard'), notes: call('notes'), note: call('note') },
     ...{ replaceNote: call('replaceNote'), complete: call('complete') },
-    ...{ overwrite: call('overwrite'), close: call('close') },
+    ...{ overwrite: call('overwrite'), collect: call('collect'), close: call('close') },
   }
   return { id, ...methods }
 }

@@ -72,9 +72,7 @@ onEachSharedEngine('copies of a log, to and from', (databases) => {
   const isShared = (place: string): boolean => place.includes('://')
   const settings = ({ chain }: World, place: string): Environment => ({
     ...{ ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' },
-    ...(isShared(place)
-      ? { [databases.isSql ? 'KNEX_URL' : 'MONGO_URL']: place, SHARED_FACTS: '1' }
-      : { DATA_DIR: place }),
+    ...(isShared(place) ? { [databases.isSql ? 'KNEX_URL' : 'MONGO_URL']: place } : { DATA_DIR: place }),
   })
 
   function filesOf({ dataDir }: TestServer, place: string): { log: string; index: string } {

@@ -12,7 +12,7 @@ import { startTcpProxy } from '../../support/storage/tcp-proxy.js'
 
 // A gateway that cannot read the log: at its start, and when the thread that writes is started again meanwhile.
 
-const SHARED = { CHAIN_TRACKER: 'scripts-only', SHARED_FACTS: '1' }
+const SHARED = { CHAIN_TRACKER: 'scripts-only' }
 
 describeWithMariadb('a gateway that starts while the log in MariaDB does not answer', (mariadb) => {
   const servers = useServers()
