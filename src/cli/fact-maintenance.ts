@@ -1,10 +1,9 @@
 import { type Outpoint, PointerError, parseOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Config } from '../server/config/config.js'
-import { isEmbedded } from '../server/config/place.js'
 import { buildIndex } from '../server/store/facts/build-index.js'
 import { checkFacts } from '../server/store/facts/check-facts.js'
 import { copyLog } from '../server/store/facts/copy-log.js'
-import { logPlaceOf, shownPlace } from '../server/store/facts/log-place.js'
+import { logPlaceIn, logPlaceOf, shownPlace } from '../server/store/facts/log-place.js'
 import { assertSetting, readSettings, writeSetting } from '../server/store/facts/log-settings.js'
 import { prune } from '../server/store/facts/prune.js'
 import { purge } from '../server/store/facts/purge.js'
@@ -111,12 +110,12 @@ export async function runSetting({
   value?: string
   restored: boolean
 }): Promise<void> {
-  const { dataDir } = config
+  const place = logPlaceIn(config)
   if (restored && name !== undefined) throw new CommandError('--restored takes no setting', { exit: 'usage' })
   if (name !== undefined) assertSetting(name)
-  if (restored) await writeSetting(dataDir, 'restored')
-  else if (name !== undefined && value !== undefined) await writeSetting(dataDir, { name, value })
-  const settings = await readSettings(dataDir)
+  if (restored) await writeSetting(place, 'restored')
+  else if (name !== undefined && value !== undefined) await writeSetting(place, { name, value })
+  const settings = await readSettings(place)
   if (name !== undefined && !settings.has(name))
     throw new CommandError(`${name} is not set`, { exit: 'notFound' })
   for (const [each, held] of settings)
@@ -131,9 +130,9 @@ export async function runPurge({
   reason,
 }: Omit<FactCommand, 'signal'> & { config: Config; outpoints: string[]; reason: string }): Promise<void> {
   const wanted = outpoints.map(outpointOf)
-  const { unread, ...purged } = isEmbedded(config)
-    ? await purge(config.dataDir, wanted, reason)
-    : await purgeShared({ database: config }, wanted, reason)
+  const place = logPlaceIn(config)
+  const { unread, ...purged } =
+    'folder' in place ? await purge(place.folder, wanted, reason) : await purgeShared(place, wanted, reason)
   output.result(
     { ...purged, unread },
     `overwrote and blocked ${purged.sha256.join(', ')} in:`,

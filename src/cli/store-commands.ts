@@ -87,14 +87,6 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       )
     })
 
-  /** @throws CommandError if the log is in a database. */
-  const inFolder = (config: Config): void => {
-    if (!isEmbedded(config))
-      throw new CommandError('the log is in a database: this command is for a log in a folder', {
-        exit: 'usage',
-      })
-  }
-
   program
     .command('check')
     .description(
@@ -104,7 +96,6 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
       const config = settings()
       const interruption = untilSignal()
       const { output } = context
-      inFolder(config)
       const { runFactCheck } = await import('./fact-maintenance.js')
       await interruption.during(() => runFactCheck({ config, output, signal: interruption.signal }))
     })
@@ -127,7 +118,6 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--again', 'derive it again where it is there already; the service must not run', false)
     .action(async ({ again }: { again: boolean }) => {
       const config = settings()
-      inFolder(config)
       const interruption = untilSignal()
       const { runBuildIndex } = await import('./fact-maintenance.js')
       const { output } = context
@@ -138,12 +128,11 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .command('setting')
     .description('print what the index of a log is derived by, or replace it: see docs/operating.md')
     .argument('[name]', 'such as genesis or tracker')
-    .argument('[value]', 'replaces it; the service must not run')
+    .argument('[value]', 'replaces it; no service must run')
     .option('--restored', 'raise the scores of a log that was restored from elsewhere', false)
     .action(
       async (name: string | undefined, value: string | undefined, { restored }: { restored: boolean }) => {
         const config = settings()
-        inFolder(config)
         const { runSetting } = await import('./fact-maintenance.js')
         const change = {
           restored,
@@ -171,7 +160,11 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
     .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
     .action(async ({ force }: { force: boolean }) => {
       const config = settings()
-      inFolder(config)
+      if (!isEmbedded(config))
+        throw new CommandError(
+          'the log is in a database: minetree copy it to a folder, prune that, and copy it to an empty database',
+          { exit: 'usage' },
+        )
       const interruption = untilSignal()
       const { runPrune } = await import('./fact-maintenance.js')
       const { output } = context

@@ -56,7 +56,7 @@ export const TREE_SETTINGS = [
 ] as const
 
 /** What derivation depends on. Everything else that a host notes about itself stands in `state`. */
-const SETTINGS = new Set<string>([
+export const SETTINGS: ReadonlySet<string> = new Set([
   ...TREE_SETTINGS,
   // `<height> <hash>` of a header: the chain contains it. Empty: there is no chain.
   'anchor',

@@ -47,6 +47,8 @@ export interface FactStoreOptions {
   answers?: AnswerMemory | undefined
   /** Reads bodies; by default, as the reader finds them. */
   contentOf?: ((content: FactContent) => ContentReader) | undefined
+  /** Called once something was blocked, unblocked or removed: bodies in memory may be gone for good. */
+  onBlocked?: (() => void) | undefined
   /** Hands the rules of admission to the writer, if it is in this thread. */
   deriveBy?: (admission: AdmissionOptions) => void
 }
@@ -280,6 +282,7 @@ export class FactStore implements HostStore {
     if (blocked?.list.version !== version) {
       blocked = { list: reader.single(readBlocklist), commits }
       blocked.list.version = version
+      this.options.onBlocked?.()
     }
     this.blocked = { ...blocked, commits }
     return blocked.list

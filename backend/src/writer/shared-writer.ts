@@ -1,10 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
+import { FACT } from '../facts/log.js'
 import { makeMirror } from '../facts/log-file.js'
-import { latestOf, nextOf, register } from '../facts/registers.js'
-import { type Note, OtherLogError, type SharedLog } from '../facts/shared-log.js'
+import { latestOf, nextOf, readRegisterFact, register, TREE_SETTINGS } from '../facts/registers.js'
+import { type LogRow, type Note, OtherLogError, type SharedLog } from '../facts/shared-log.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
+import { utf8 } from '../protocol/bytes.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { BEAT, Leases } from './leases.js'
 import { LocalWriter, RETRY_DELAY } from './local-writer.js'
@@ -58,6 +60,8 @@ export class SharedWriter extends LocalWriter {
   private heardAt = 0
   private reportedAt = 0
   private othersAt = Number.NEGATIVE_INFINITY
+  /** Once the log has other rules than this gateway was started with. */
+  private outdated: Error | undefined
   /** Until when others go first: this one has just written. */
   private othersUntil = 0
 
@@ -143,6 +147,7 @@ export class SharedWriter extends LocalWriter {
   }
 
   protected override async commit(tasks: Task[]): Promise<Outcome[]> {
+    if (this.outdated !== undefined) throw this.outdated
     await this.letOthersWrite()
     return await this.mutex.runExclusive(async () => {
       const began = steadyTime()
@@ -209,6 +214,11 @@ export class SharedWriter extends LocalWriter {
       this.othersAt = steadyTime()
       this.mayLag = true
       this.mirror.store(read.rows)
+      if (read.rows.some(replacesRule))
+        this.outdated = new StoreUnavailableError(
+          new Error('a setting of the log was replaced: start this gateway again with it'),
+        )
+      if (this.outdated !== undefined) throw this.outdated
     }
     if (this.mayLag) this.applyMissing((retried) => this.retryOwn(retried))
   }
@@ -369,3 +379,12 @@ export class SharedWriter extends LocalWriter {
     this.polling.unref()
   }
 }
+
+/** Whether a row replaces what an index is derived by. */
+function replacesRule({ kind, key }: LogRow): boolean {
+  if (kind !== FACT.register) return false
+  const { subject, n } = readRegisterFact({ key, body: NULL })
+  return n > 1 && TREE_SETTINGS.some((name) => subject === register.setting(name))
+}
+
+const NULL = utf8('null')

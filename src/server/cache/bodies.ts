@@ -35,6 +35,11 @@ export class Bodies {
     }
   }
 
+  clear(): void {
+    this.chunks.clear()
+    this.readOnce.clear()
+  }
+
   private chunk(content: FactContent, sha256: string, position: number): Uint8Array | undefined {
     const key = position === 0 ? sha256 : `${sha256} ${position}`
     const known = this.chunks.get(key)

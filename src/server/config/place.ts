@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { Config } from './config.js'
 import { mongoPlace } from './mongo-url.js'
 
@@ -6,6 +7,14 @@ type Place = Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl'>
 /** Whether the store is in a folder of this machine, and in no database that other hosts may share. */
 export function isEmbedded({ knexUrl, mongoUrl }: Omit<Place, 'dataDir'>): boolean {
   return knexUrl === undefined && mongoUrl === undefined
+}
+
+/** Where in `DATA_DIR` a gateway keeps its copy of a log that others share, and its index. */
+const GATEWAY = 'gateway'
+
+/** The folder with the files of a host. */
+export function storeFolder({ dataDir, ...database }: Place): string {
+  return isEmbedded(database) ? dataDir : join(dataDir, GATEWAY)
 }
 
 /** Where the store is, for logs and errors: without credentials. */

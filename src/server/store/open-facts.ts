@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
@@ -9,6 +8,7 @@ import { passedProof } from '../../../backend/src/writer/shared-state.js'
 import { Bodies } from '../cache/bodies.js'
 import { Responses } from '../cache/responses.js'
 import type { Config } from '../config/config.js'
+import { storeFolder } from '../config/place.js'
 import { FactIndex } from './facts/fact-index.js'
 import { damageOf, removeIndex } from './facts/folder.js'
 import { lockFolder } from './folder-lock.js'
@@ -20,8 +20,6 @@ import type { Stores } from './stores.js'
 const ENDED = 5
 
 const CURSOR = "select value from meta where name = 'cursor'"
-/** Where in `DATA_DIR` a gateway keeps its copy of a log that others share, and its index. */
-const GATEWAY = 'gateway'
 
 export interface FactStoreOptions {
   onReorg: (transactions: number) => void
@@ -42,7 +40,7 @@ export async function openFacts(
   { onReorg, logger, writerThread, writerPort }: FactStoreOptions,
 ): Promise<Stores> {
   const shared = (knexUrl ?? mongoUrl) === undefined ? undefined : { knexUrl, mongoUrl }
-  const folder = shared ? join(dataDir, GATEWAY) : dataDir
+  const folder = storeFolder({ dataDir, knexUrl, mongoUrl })
   const unlock = writerPort === undefined ? lockFolder(folder) : (): void => {}
   let started: StartedWriter | undefined
   let reader: Reader | undefined
@@ -93,7 +91,8 @@ export async function openFacts(
         const answers = new Responses(reading, maxBytes / 2)
         const bodies = new Bodies(maxBytes / 2)
         const contentOf = bodies.of.bind(bodies)
-        const cached = new FactStore({ reader: reading, writer, answers, contentOf, onReorg })
+        const onBlocked = (): void => bodies.clear()
+        const cached = new FactStore({ reader: reading, writer, answers, contentOf, onBlocked, onReorg })
         return { graph: cached, caches: { answers: cached.answersUse, bodies: bodies.use }, index: opened }
       },
       async deriveBy(admission, config) {

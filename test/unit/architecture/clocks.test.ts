@@ -18,6 +18,7 @@ const WALL_CLOCK: Record<string, string> = {
   'backend/src/writer/shared-writer.ts': 'what scores count from, once in the life of a log',
   'src/server/store/facts/copied-log.ts': 'the base of the next scores',
   'src/server/store/facts/copy-shared.ts': 'says when facts came',
+  'src/server/store/facts/log-settings.ts': 'says when facts came',
   'src/server/store/facts/prune.ts': 'how old a fact is',
   'src/server/store/facts/purge.ts': 'when content was blocked',
   'src/server/store/facts/purge-shared.ts': 'when content was blocked',

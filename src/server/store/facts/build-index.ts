@@ -1,6 +1,7 @@
-import { existsSync, renameSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Sql } from '../../../../backend/src/facts/connection.js'
-import { lockFile } from '../../../../backend/src/facts/folder.js'
+import { FolderInUseError, lockFile } from '../../../../backend/src/facts/folder.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
@@ -10,6 +11,8 @@ import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { catchUp, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
+import { StartError } from '../../config/errors.js'
+import { placeOf, storeFolder } from '../../config/place.js'
 import { damageOf, lockStore, notOpened, readLog, removeIndex, requireLog } from './folder.js'
 import { MaintenanceError } from './maintenance-error.js'
 
@@ -35,15 +38,15 @@ export interface BuildOptions extends DeriveOptions {
  * one open that is to be replaced; the reason of the signal.
  */
 export async function buildIndex({ again, ...options }: BuildOptions): Promise<boolean> {
-  const { dataDir } = options.config
-  const { index } = storeFiles(dataDir)
-  requireLog(dataDir)
-  const unlockBuild = lockBuild(dataDir)
+  const folder = storeFolder(options.config)
+  const { index } = storeFiles(folder)
+  requireLog(folder)
+  const unlockBuild = lockBuild(folder)
   let unlock: (() => void) | undefined
   try {
     if (existsSync(index)) {
-      if (!again && (await isIndex(index, dataDir))) return false
-      unlock = await lockStore(dataDir)
+      if (!again && (await isIndex(index, folder))) return false
+      unlock = await lockStore(folder)
     }
     const part = `${index}.part`
     if (damageOf(part) !== undefined) removeIndex(part)
@@ -60,12 +63,23 @@ export async function buildIndex({ again, ...options }: BuildOptions): Promise<b
   }
 }
 
-/** Keeps other processes from building an index of a log. @throws StartError if one does. */
+/** Keeps other processes from building an index of a log. @throws StartError, which names the process, if one does. */
 export function lockBuild(folder: string): () => void {
+  const holder = join(folder, 'build-index.pid')
+  let unlock: () => void
   try {
-    return lockFile(folder, 'build-index.lock')
+    unlock = lockFile(folder, 'build-index.lock')
   } catch (error) {
-    throw notOpened(folder, error)
+    if (!(error instanceof FolderInUseError)) throw notOpened(folder, error)
+    const pid = existsSync(holder) ? `, with process id ${readFileSync(holder, 'utf8')},` : ''
+    throw new StartError(`another minetree build-index or prune${pid} is at work in ${folder}`, {
+      cause: error,
+    })
+  }
+  writeFileSync(holder, String(process.pid))
+  return () => {
+    rmSync(holder, { force: true })
+    unlock()
   }
 }
 
@@ -76,7 +90,7 @@ export async function completeIndex(
 ): Promise<void> {
   // Not from one snapshot: a service that writes meanwhile could not keep its WAL short.
   await readLog(
-    config.dataDir,
+    storeFolder(config),
     async (log) => {
       const indexFile = new Sql(file)
       try {
@@ -121,7 +135,7 @@ export async function treeIn(log: LocalLog, config: Config): Promise<Config> {
   }
   const genesis = await get('genesis')
   if (genesis === undefined) return config
-  const place = `the store in ${config.dataDir}`
+  const place = `the store in ${placeOf(config)}`
   const difference = await treeDifference(
     { get },
     { ...config.terms, genesis: config.deployment?.genesis, place },

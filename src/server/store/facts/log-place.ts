@@ -1,7 +1,7 @@
 import { CopyError, type SharedLog, type SharedLogOptions } from '../../../../backend/src/facts/shared-log.js'
-import { ConfigError, readConfig } from '../../config/config.js'
+import { type Config, ConfigError, readConfig } from '../../config/config.js'
 import { reasonOf, StartError } from '../../config/errors.js'
-import { placeOf } from '../../config/place.js'
+import { isEmbedded, placeOf } from '../../config/place.js'
 import type { SharedLogPlace } from '../open-shared-log.js'
 import { MaintenanceError } from './maintenance-error.js'
 
@@ -21,6 +21,11 @@ export function logPlaceOf(text: string): LogPlace {
     throw new ConfigError(`a log is in a folder, or at mysql:// or mongodb://, not at ${scheme}://`)
   const { knexUrl, mongoUrl } = readConfig(scheme === 'mysql' ? { KNEX_URL: text } : { MONGO_URL: text })
   return { database: { knexUrl, mongoUrl } }
+}
+
+/** The place of the log in the settings. */
+export function logPlaceIn(config: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl'>): LogPlace {
+  return isEmbedded(config) ? { folder: config.dataDir } : { database: config }
 }
 
 /** A place as it is shown: without credentials. */

@@ -1,16 +1,21 @@
+import { randomBytes } from 'node:crypto'
 import { FACT } from '../../../../backend/src/facts/log.js'
 import {
   isRegisteredSetting,
   nextOf,
   readRegisterFact,
   register,
+  registerFact,
+  SETTINGS,
 } from '../../../../backend/src/facts/registers.js'
+import type { SharedLog } from '../../../../backend/src/facts/shared-log.js'
 import { readUtf8, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
 import { ConfigError, readConfig } from '../../config/config.js'
-import { raiseScores } from './copied-log.js'
+import { raisedBase, raiseScores } from './copied-log.js'
 import { changeLog, readLog } from './folder.js'
+import { type LogPlace, withSharedLog } from './log-place.js'
 
 /** What can be set by hand, and the text that the log keeps for a value, if that is valid. */
 const CHANGEABLE: Record<string, (value: string) => string | undefined> = {
@@ -55,9 +60,18 @@ function keptText({ name, value }: { name: string; value: string }): string {
   return kept ?? ''
 }
 
-/** What an index is derived by, as the log keeps it, and which is set. @throws what {@link readLog} throws. */
-export async function readSettings(folder: string): Promise<Map<string, string>> {
-  return await readLog(folder, async (_log, sql) => {
+/** What an index is derived by, as a log keeps it, and which is set. @throws what {@link readLog} and {@link withSharedLog} throw. */
+export async function readSettings(place: LogPlace): Promise<Map<string, string>> {
+  if (!('folder' in place))
+    return await withSharedLog(place, { exists: true }, async (shared) => {
+      const settings = new Map<string, string>()
+      for (const name of SETTINGS) {
+        const { value } = await latestIn(shared, name)
+        if (value !== undefined) settings.set(name, value)
+      }
+      return settings
+    })
+  return await readLog(place.folder, async (_log, sql) => {
     const [from, to] = ['', '\x7f'].map((end) => utf8(register.setting(end))) as [Uint8Array, Uint8Array]
     const rows = sql.all(
       'select key, body from log where kind = ? and key between ? and ? order by key',
@@ -73,20 +87,44 @@ export async function readSettings(folder: string): Promise<Map<string, string>>
   })
 }
 
+/** The number and the value of a setting that count. */
+async function latestIn(shared: SharedLog, name: string): Promise<{ n: number; value?: string }> {
+  let latest: { n: number; value?: string } = { n: 0 }
+  for (;;) {
+    const { key } = registerFact(register.setting(name), latest.n + 1, '')
+    const body = (await shared.get(FACT.register, key))?.body
+    if (body === undefined) return latest
+    latest = { n: latest.n + 1, value: String(readRegisterFact({ key, body }).value) }
+  }
+}
+
 /**
  * Replaces a setting in a log: the next start derives the index again. Or raises its scores after it was restored by other means than
  * `minetree copy`.
  *
- * @throws ConfigError for a value that no start would take; what {@link changeLog} throws.
+ * @throws ConfigError for a value that no start would take; what {@link changeLog} and {@link withSharedLog} throw.
  */
 export async function writeSetting(
-  folder: string,
+  place: LogPlace,
   change: { name: string; value: string } | 'restored',
 ): Promise<void> {
   const text = change === 'restored' ? '' : keptText(change)
-  await changeLog(folder, (log) => {
-    if (change === 'restored') return raiseScores(log)
-    const fact = nextOf(log, register.setting(change.name), text)
-    if (fact !== undefined) log.insert(fact)
-  })
+  const name = change === 'restored' ? 'base' : change.name
+  if ('folder' in place)
+    await changeLog(place.folder, (log) => {
+      if (change === 'restored') return raiseScores(log)
+      const fact = nextOf(log, register.setting(name), text)
+      if (fact !== undefined) log.insert(fact)
+    })
+  else
+    await withSharedLog(place, { exists: true }, async (shared) => {
+      for (let isWritten = false; !isWritten; ) {
+        const [last, { n, value }] = [await shared.last(), await latestIn(shared, name)]
+        const next = change === 'restored' ? raisedBase({ base: Number(value ?? 0), last }) : text
+        if (next === value) return
+        const rows = [registerFact(register.setting(name), n + 1, next)]
+        // Others may have written meanwhile.
+        isWritten = await shared.insert({ first: last + 1, id: randomBytes(8), at: Date.now(), rows })
+      }
+    })
 }

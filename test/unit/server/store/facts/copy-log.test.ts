@@ -131,16 +131,16 @@ test.each([
 test('settings of a log are listed, and replaced by the next number', async () => {
   const folder = await logFolder()
   const genesis = chain.genesis.outpoint(0)
-  expect([...(await readSettings(folder))]).toEqual([
+  expect([...(await readSettings({ folder }))]).toEqual([
     ['base', String(base)],
     ['genesis', genesis],
   ])
-  await writeSetting(folder, { name: 'tracker', value: 'headers' })
-  await writeSetting(folder, { name: 'tracker', value: 'scripts-only' })
-  expect((await readSettings(folder)).get('tracker')).toBe('scripts-only')
-  await writeSetting(folder, 'restored')
-  expect(Number((await readSettings(folder)).get('base'))).toBeGreaterThan(base)
-  const before = await readSettings(folder)
+  await writeSetting({ folder }, { name: 'tracker', value: 'headers' })
+  await writeSetting({ folder }, { name: 'tracker', value: 'scripts-only' })
+  expect((await readSettings({ folder })).get('tracker')).toBe('scripts-only')
+  await writeSetting({ folder }, 'restored')
+  expect(Number((await readSettings({ folder })).get('base'))).toBeGreaterThan(base)
+  const before = await readSettings({ folder })
   for (const [name, value] of [
     ['color', 'red'],
     ['base', '-5'],
@@ -150,6 +150,6 @@ test('settings of a log are listed, and replaced by the next number', async () =
     ['genesis', 'ab'],
     ['DIFFICULTY', '1e3'],
   ] as const)
-    await expect(writeSetting(folder, { name, value })).rejects.toThrow(new RegExp(name, 'i'))
-  expect(await readSettings(folder)).toEqual(before)
+    await expect(writeSetting({ folder }, { name, value })).rejects.toThrow(new RegExp(name, 'i'))
+  expect(await readSettings({ folder })).toEqual(before)
 })

@@ -1,0 +1,185 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Sql } from '../../../backend/src/facts/connection.js'
+import { type SharedLog, START } from '../../../backend/src/facts/shared-log.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { openSharedLog } from '../../../src/server/store/open-shared-log.js'
+import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
+import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import {
+  ask,
+  type Environment,
+  posted,
+  submission,
+  treeOf,
+  useServers,
+} from '../../support/server/test-server.js'
+import { eventually } from '../../support/server/waiting.js'
+import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { filesWith } from '../../support/storage/fact-store.js'
+
+// The commands on a log that gateways share, beside gateways that run.
+
+const NOTE = utf8('a note that is to be found in no log and in no copy of it')
+const ADMIN = 'an-operator-of-many-gateways'
+const PATIENCE = 180_000
+
+interface Gateway {
+  env: Environment & { DATA_DIR: string }
+  running: Running
+  url: string
+}
+
+onEachSharedEngine('the commands on a log in', (databases) => {
+  const cli = useBuiltCli()
+  const servers = useServers()
+  const chain = new FakeChain()
+
+  const gateway = async (shared: Environment): Promise<Gateway> => {
+    const env = { PORT: '0', ADMIN_TOKEN: ADMIN, DATA_DIR: await servers.folder(), ...shared }
+    const running = cli.start(['serve'], env)
+    return { env, running, url: await running.url }
+  }
+
+  const submit = async ({ url }: Gateway, transaction: FakeTransaction, topic: string): Promise<void> => {
+    expect((await ask(url, '/submit', submission(beefOf(transaction), [topic]))).status).toBe(200)
+  }
+
+  const end = async ({ running }: Gateway): Promise<void> => {
+    running.child.kill('SIGTERM')
+    expect((await running.ended).code).toBe(0)
+  }
+
+  const settings = async (): Promise<Environment> => ({
+    ...{ ...treeOf(chain.deployment), ...(await databases.settings()) },
+    ...{ SHARED_FACTS: '1', CHAIN_TRACKER: 'scripts-only' },
+  })
+
+  const openLog = (env: Environment): Promise<SharedLog> =>
+    openSharedLog({ knexUrl: env.KNEX_URL, mongoUrl: env.MONGO_URL })
+
+  /** Empties what SQLite has beside the files of a gateway, and says where some bytes are in them. */
+  const foundIn = ({ env }: Gateway): string[] => {
+    const folder = join(env.DATA_DIR, 'gateway')
+    for (const file of Object.values(storeFiles(folder))) {
+      const sql = new Sql(file)
+      sql.get('pragma wal_checkpoint(truncate)')
+      sql.close()
+    }
+    return filesWith(folder, NOTE)
+  }
+
+  test(
+    'check, setting, build-index and purge work beside gateways, and none that needs a folder of its own',
+    async () => {
+      const env = await settings()
+      const [one, two] = [await gateway(env), await gateway(env)]
+      await submit(one, chain.genesis, 'tm_names')
+      const notes = [1, 2].map((n) => chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n }))
+      for (const each of notes) await submit(one, each, 'tm_ordinals')
+      const content = `/content/${notes[0]?.outpoint(0)}`
+      await eventually(async () => expect((await ask(two.url, content)).status).toBe(200))
+
+      expect((await cli.run(['check'], two.env)).stdout).toMatch(
+        /^verified \d+ facts, .*, and their index\n$/,
+      )
+      expect((await cli.run(['setting', 'tracker'], two.env)).stdout).toBe('tracker=scripts-only\n')
+      expect((await cli.run(['build-index'], two.env)).code).toBe(0)
+      expect((await cli.run(['build-index', '--again'], two.env)).code).toBe(5)
+      expect((await cli.run(['prune'], two.env)).code).toBe(2)
+      const before = await cli.run(['setting', 'base'], two.env)
+      expect((await cli.run(['setting', '--restored'], two.env)).code).toBe(0)
+      expect(await cli.run(['setting', 'base'], two.env)).not.toEqual(before)
+
+      const purged = await cli.run(['purge', notes[0]?.outpoint(0) ?? '', '--reason', 'an order'], env)
+      expect(purged).toMatchObject({ code: 0, stdout: expect.stringContaining(notes[1]?.outpoint(0) ?? '') })
+      const sha256 = /blocked ([0-9a-f]{64})/.exec(purged.stdout)?.[1]
+      const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${ADMIN}` }
+      for (const { url } of [one, two])
+        await eventually(async () => expect((await ask(url, content)).status).toBe(451))
+      // For good.
+      expect((await ask(one.url, '/admin/unblock', { ...posted({ sha256 }), headers })).status).toBe(200)
+      for (const { url } of [one, two])
+        await eventually(async () => {
+          expect((await ask(url, content)).status).toBe(451)
+          expect((await ask(url, `/svc/beef/${notes[1]?.txid}`)).status).toBe(451)
+        })
+      // Gateways go on, and one that reads the log from the start is as they are.
+      await submit(two, chain.mint('a'), 'tm_names')
+      const three = await gateway(env)
+      for (const each of [one, two, three]) {
+        await eventually(async () => expect((await ask(each.url, '/svc/names/origin/a')).status).toBe(200))
+        expect((await cli.run(['check'], each.env)).stdout).toContain('and their index')
+        await end(each)
+        expect(foundIn(each)).toEqual([])
+        expect((await cli.run(['check'], each.env)).code).toBe(0)
+      }
+      // What is no longer open is built again.
+      expect((await cli.run(['build-index', '--again'], one.env)).stdout).toBe('built the index\n')
+      const log = await openLog(env)
+      const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
+      expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
+      await log.close()
+    },
+    PATIENCE,
+  )
+
+  test(
+    'a purge that is killed once gateways know of it is completed by the same command',
+    async () => {
+      const env = await settings()
+      const one = await gateway(env)
+      await submit(one, chain.genesis, 'tm_names')
+      const notes = Array.from({ length: 40 }, (_, n) =>
+        chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n + 1 }),
+      )
+      for (const each of notes) await submit(one, each, 'tm_ordinals')
+      const log = await openLog(env)
+      const before = await log.last()
+      const command = ['purge', notes[0]?.outpoint(0) ?? '', '--reason', 'an order']
+      const { child, ended } = cli.start(command, env)
+      while ((await log.last()) === before);
+      child.kill('SIGKILL')
+      await ended
+      const content = `/content/${notes[0]?.outpoint(0)}`
+      await eventually(async () => expect((await ask(one.url, content)).status).toBe(451))
+      expect((await cli.run(command, env)).code).toBe(0)
+      expect((await cli.run(['check'], one.env)).code).toBe(0)
+      const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
+      expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
+      await log.close()
+      await end(one)
+      expect(foundIn(one)).toEqual([])
+    },
+    PATIENCE,
+  )
+
+  test(
+    'check finds what a gateway has otherwise than the log, and what is damaged in the log',
+    async () => {
+      const env = await settings()
+      const one = await gateway(env)
+      await submit(one, chain.genesis, 'tm_names')
+      await end(one)
+      const { log: file } = storeFiles(join(one.env.DATA_DIR, 'gateway'))
+      const sql = new Sql(file)
+      sql.run('update log set body = ? where kind = 5 and seq = 1', utf8('"7"'))
+      sql.close()
+      const differs = await cli.run(['check', '--json'], one.env)
+      expect([differs.code, JSON.parse(differs.stdout.split('\n')[0] ?? '')]).toEqual([
+        1,
+        { kind: 'copy of register', id: expect.any(String), problem: 'differs' },
+      ])
+      const log = await openLog(env)
+      const [row] = (await log.after(START, { limit: 100, maxBytes: 1e9 })).filter(({ kind }) => kind === 1)
+      if (row?.body === undefined) throw new Error('there is no transaction')
+      await log.overwrite(row, new Uint8Array(row.body.length))
+      await log.close()
+      const damaged = await cli.run(['check'], { ...env, DATA_DIR: await servers.folder() })
+      expect(damaged).toMatchObject({ code: 1, stdout: `damaged: transaction ${chain.genesis.txid}\n` })
+      expect(existsSync(file)).toBe(true)
+    },
+    PATIENCE,
+  )
+})
