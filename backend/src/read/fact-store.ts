@@ -280,9 +280,9 @@ export class FactStore implements HostStore {
     if (blocked?.commits === commits) return blocked.list
     const version = reader.count('blocks')
     if (blocked?.list.version !== version) {
+      if (blocked !== undefined) this.options.onBlocked?.()
       blocked = { list: reader.single(readBlocklist), commits }
       blocked.list.version = version
-      this.options.onBlocked?.()
     }
     this.blocked = { ...blocked, commits }
     return blocked.list

@@ -52,8 +52,9 @@ onEachSharedEngine('the commands on a log in', (databases) => {
   }
 
   const settings = async (): Promise<Environment> => ({
-    ...{ ...treeOf(chain.deployment), ...(await databases.settings()) },
-    ...{ SHARED_FACTS: '1', CHAIN_TRACKER: 'scripts-only' },
+    ...treeOf(chain.deployment),
+    ...(await databases.settings()),
+    CHAIN_TRACKER: 'scripts-only',
   })
 
   const openLog = (env: Environment): Promise<SharedLog> =>
