@@ -165,7 +165,7 @@ function nodeSqlite(): NodeSqlite | undefined {
   // It says that it is experimental.
   process.emitWarning = () => {}
   try {
-    const sqlite = process.getBuiltinModule?.('node:sqlite') as NodeSqlite | undefined
+    const sqlite = process.getBuiltinModule?.('node:sqlite') as unknown as NodeSqlite | undefined
     return sqlite !== undefined && 'setReturnArrays' in sqlite.StatementSync.prototype ? sqlite : undefined
   } finally {
     process.emitWarning = emitWarning
