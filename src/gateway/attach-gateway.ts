@@ -22,6 +22,10 @@ import { provenanceRoutes } from './metadata/provenance.js'
 import { namesRoutes } from './names/names.js'
 import { previewRoutes } from './preview/preview.js'
 import { streamRoutes } from './streams/stream.js'
+import { beefRoutes } from './wallets/beef-routes.js'
+import { capabilitiesRoutes } from './wallets/capabilities-routes.js'
+import { overlayPaths } from './wallets/overlay-paths.js'
+import { txoRoutes } from './wallets/txo-routes.js'
 
 /** What only the server of this package sets, beside the options of every host. */
 interface ServerOptions {
@@ -39,9 +43,14 @@ interface ServerOptions {
   errorPage?: ErrorPage | undefined
   /** How far the host has followed the tree of names; by default, it follows nothing. */
   progress?: TreeProgress
+  /** Whether it has routes of its own for what wallets submit and look up below their prefixes. */
+  hasOverlay?: boolean
   /** Whether it asks the network which transactions it has; by default, it does not. */
   asksNetwork?: boolean
 }
+
+/** What wallets ask for, below the profile's prefixes. */
+const WALLETS = ['/beef', '/txo', '/capabilities']
 
 /** What of the gateway is no route. */
 interface AttachedGateway {
@@ -53,7 +62,7 @@ interface AttachedGateway {
 
 /**
  * Adds the routes that read the graph to an Express app: content, and below the profile's prefixes names, streams, metadata,
- * previews and provenance. `spec/http.md` specifies them, for every host. Other paths are passed on, so call this before the
+ * previews and provenance, and what wallets ask for by txid and outpoint. `spec/http.md` specifies them, for every host. Other paths are passed on, so call this before the
  * app's 404 handler, which OverlayExpress adds in `start`.
  *
  * Call it before body parsers too: these routes read bodies themselves, each up to its own limit, and accept a parsed body
@@ -84,11 +93,12 @@ export function attachGateway(
   const store = pending?.over(all) ?? all
   const policy = sandboxPolicy(options.contentPolicy)
   const errors = errorResponse({ logger, page: options.errorPage, ...(pending && { pending }) })
+  const wallets = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
   const origins = options.crossOrigin === false ? [] : [crossOrigin()]
   const routes = Router()
   for (const handler of origins) {
     app.options(CONTENT_PATH, handler)
-    routes.use([...prefixes, ...profile.namesPrefixes], handler)
+    routes.use([...prefixes, ...profile.namesPrefixes, ...WALLETS.flatMap(wallets)], handler)
   }
   // Directly on the app: a router of its own takes time that `npm run bench gateway` shows.
   const { hosts } = options
@@ -121,8 +131,12 @@ export function attachGateway(
     .use(previewRoutes({ prefixes, policy, bodies }))
     .use(provenanceRoutes({ store, evidence: graph, prefixes }))
     .use(proofRoutes({ store, evidence: graph, prefixes, responses }))
+    .use(beefRoutes({ graph, prefixes: wallets('/beef') }))
+    .use(txoRoutes({ graph, prefixes: wallets('/txo'), maxPointers, maxOrigins, bodies, progress }))
+    .use(capabilitiesRoutes(profile))
     .use(errors)
   app.use(routes)
+  if (!options.hasOverlay) app.use(overlayPaths(wallets('/overlay')))
   const { contentPolicy, domains } = options
   return {
     answerHosted:

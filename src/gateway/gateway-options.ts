@@ -1,5 +1,5 @@
 import type { BlocklistReader } from '../../backend/src/graph/blocklist.js'
-import type { GraphReader } from '../../backend/src/graph/graph-store.js'
+import type { AdmissionsReader, GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { Network } from '../../backend/src/protocol/address.js'
 import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
@@ -10,7 +10,7 @@ import type { MissingAncestors } from './http/pending-origins.js'
 /** The stores that the routes read. */
 export interface GatewayStores {
   /** The admitted graph, blocked outputs included: the routes do not serve those. */
-  graph: GraphReader & { readonly blocklist: BlocklistReader }
+  graph: GraphReader & { readonly blocklist: BlocklistReader; readonly admissions: AdmissionsReader }
 }
 
 export interface GatewayOptions {

@@ -16,12 +16,9 @@ import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
 import { clientKey } from './http/gates.js'
 import type { HostedApp } from './http/hot-path.js'
 import { Transfers } from './http/transfers.js'
-import { beefRoutes } from './routes/beef-routes.js'
-import { capabilitiesRoutes } from './routes/capabilities-routes.js'
 import { explorerRoutes } from './routes/explorer-routes.js'
 import type { PageHosts } from './routes/page-headers.js'
 import { errorPages, pageRenderer, type RenderPage, siteOf } from './routes/send-page.js'
-import { txoRoutes } from './routes/txo-routes.js'
 
 export interface ReadAppOptions {
   config: Config
@@ -56,7 +53,6 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
 } {
   const { profile, network, limits, deployment, contentSecurityPolicy } = config
   const { gatewayHost, serviceHosts, customDomains, dnsServers } = config
-  const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
   const transfers = new Transfers({ ...limits, clientOf: clientKey })
   const bodies = new RequestBodies({
     inflate: config.acceptCompressedBodies,
@@ -90,26 +86,23 @@ export function readApp({ config, graph, ancestors, port, chain, progress, logge
       genesis: deployment?.genesis,
       contentPolicy: contentSecurityPolicy,
       crossOrigin: false,
+      hasOverlay: true,
       asksNetwork: config.chainSources.length > 0,
       ...{ hosts, domains, redirectPages: config.contentRedirect },
       ...(ancestors && { ancestors }),
     },
   )
-  app
-    .use(beefRoutes({ graph, prefixes: below('/beef') }))
-    .use(txoRoutes({ ...limits, graph, prefixes: below('/txo'), bodies, progress }))
-    .use(capabilitiesRoutes(profile))
-    .use(
-      explorerRoutes({
-        explorer: {
-          ...{ store: new BlocklistFilter(graph), site, difficulty: deployment?.difficulty },
-          addressOf: (owner) => ownerAddress(owner, network),
-        },
-        ...{ responses, chain, progress },
-        publicUrl: config.hostingUrl?.replace(/\/+$/, '') ?? '',
-        hostsOf,
-      }),
-    )
+  app.use(
+    explorerRoutes({
+      explorer: {
+        ...{ store: new BlocklistFilter(graph), site, difficulty: deployment?.difficulty },
+        addressOf: (owner) => ownerAddress(owner, network),
+      },
+      ...{ responses, chain, progress },
+      publicUrl: config.hostingUrl?.replace(/\/+$/, '') ?? '',
+      hostsOf,
+    }),
+  )
   const hosted = answer && { hosts: contentHosts, answer, errors }
   return { app, bodies, transfers, answerStored: responses.handler, hosted, render, errorPage, hostsOf }
 }

@@ -2,22 +2,21 @@ import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
 import { unlessBlocked } from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { AdmissionRecord, Proof } from '../../../backend/src/graph/records.js'
 import { readOutline, storedOutput } from '../../../backend/src/graph/stored-transaction.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { equalBytes, fromHex, reversed } from '../../../backend/src/protocol/bytes.js'
 import { readBump } from '../../../backend/src/protocol/merkle-path.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { CACHE } from '../../gateway/http/caching.js'
-import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
-import { countTransactions } from '../../gateway/http/long-read.js'
-import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
-import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { askedOutpoint, blockHeight, count, outpoint, txid, validate } from '../../gateway/http/schemas.js'
-import { JSON_TYPE, sendChunks, sendJson } from '../../gateway/http/send-body.js'
-import { NotCaughtUpError, type TreeProgress } from '../../gateway/http/tree-progress.js'
-import type { Limits } from '../config/limits.js'
+import { CACHE } from '../http/caching.js'
+import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
+import { countTransactions } from '../http/long-read.js'
+import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import type { RequestBodies } from '../http/request-body.js'
+import { askedOutpoint, blockHeight, count, outpoint, txid, validate } from '../http/schemas.js'
+import { JSON_TYPE, sendChunks, sendJson } from '../http/send-body.js'
+import { NotCaughtUpError, type TreeProgress } from '../http/tree-progress.js'
+import type { WalletGraph } from './beef-routes.js'
 
 const flag = z.enum(['true', 'false']).default('false')
 const outputQuery = z.object({
@@ -50,12 +49,12 @@ const MOST = { outputs: 100, spends: 1000 }
 /** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
 const MAX_LIST_BYTES = 256 * 1024
 
-export interface TxoRoutesOptions
-  extends Pick<
-    Limits,
-    /** The most outputs in one list. */ 'maxPointers' | /** The most spends. */ 'maxOrigins'
-  > {
-  graph: GraphStore
+export interface TxoRoutesOptions {
+  /** The most outputs in one list. */
+  maxPointers: number
+  /** The most spends. */
+  maxOrigins: number
+  graph: WalletGraph
   prefixes: string[]
   bodies: RequestBodies
   progress: TreeProgress
@@ -79,7 +78,7 @@ export function txoRoutes(options: TxoRoutesOptions): Router {
 
 type Handler = RequestHandler<{ outpoint: string }>
 
-function sendOutput(graph: GraphStore): Handler {
+function sendOutput(graph: WalletGraph): Handler {
   return async ({ params, query }, response) => {
     const outpoint = parseOutpoint(params.outpoint)
     const record = await heldOutput(outpoint, { ...askedFields(query), graph })
@@ -127,7 +126,7 @@ function sendSpends({ graph, maxOrigins }: TxoRoutesOptions): RequestHandler {
 }
 
 /** What topics hold of a transaction; an empty list if that is nothing, or if it lost. */
-function sendOutputsOf(graph: GraphStore): RequestHandler<{ txid: string }> {
+function sendOutputsOf(graph: WalletGraph): RequestHandler<{ txid: string }> {
   return async ({ params, query }, response) => {
     const { txid } = validate(
       transactionParams,
@@ -222,7 +221,7 @@ async function heldOutput(outpoint: Outpoint, asked: RecordOptions): Promise<Out
  *
  * @throws BlockedError
  */
-async function spendOfHeld(outpoint: Outpoint, graph: GraphStore): Promise<string | null | undefined> {
+async function spendOfHeld(outpoint: Outpoint, graph: WalletGraph): Promise<string | null | undefined> {
   await new BlocklistFilter(graph).refuse([outpoint])
   return await graph.consistent(async () => {
     if ((await admissionOf(outpoint, graph)) === undefined) return undefined
@@ -234,7 +233,7 @@ function notHeld(): NotFoundError {
 }
 
 /** The first admission of an output; undefined if no topic holds it, or its transaction does not count. */
-async function admissionOf(outpoint: Outpoint, graph: GraphStore): Promise<AdmissionRecord | undefined> {
+async function admissionOf(outpoint: Outpoint, graph: WalletGraph): Promise<AdmissionRecord | undefined> {
   const [admission, ...others] = await graph.admissions.of(outpoint)
   if (admission === undefined || (await graph.transactions.reasonAgainst(outpoint.txid)) !== undefined)
     return undefined
@@ -244,7 +243,7 @@ async function admissionOf(outpoint: Outpoint, graph: GraphStore): Promise<Admis
 type OutputRecord = z.output<typeof outputShape>
 
 interface RecordOptions extends z.output<typeof outputQuery> {
-  graph: GraphStore
+  graph: WalletGraph
   /** The values of all outputs of the transaction, if the caller has them. */
   values?: readonly number[] | undefined
 }
@@ -274,7 +273,7 @@ const NEAR_FRONT = { longest: 16 * 1024 * 1024, chunks: 128 }
 /** The value of an output in satoshis. */
 async function valueIn(
   outpoint: Outpoint,
-  { ordinals, transactions }: GraphStore,
+  { ordinals, transactions }: WalletGraph,
 ): Promise<number | undefined> {
   const record = (await ordinals.output(outpoint)) ?? (await storedOutput(outpoint, transactions, NEAR_FRONT))
   return record?.satoshis

@@ -1,8 +1,8 @@
 import { Router } from 'express'
 import { z } from 'zod'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
-import { CACHE } from '../../gateway/http/caching.js'
-import type { OperationGroup } from '../../gateway/http/operation.js'
+import { CACHE } from '../http/caching.js'
+import type { OperationGroup } from '../http/operation.js'
 
 /** Of those that `@1sat/types` lists, the ones that follow from the admitted graph. */
 const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs'] as const

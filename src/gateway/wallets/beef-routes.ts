@@ -1,20 +1,26 @@
 import { type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
-import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { BlockedError, type BlocklistReader } from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
-import type { GraphStore, RawTransaction } from '../../../backend/src/graph/graph-store.js'
+import type { AdmissionsReader, GraphReader, RawTransaction } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { Collection } from '../../../backend/src/graph/provenance.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import { CACHE, endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
-import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
-import { countTransactions, longRead } from '../../gateway/http/long-read.js'
-import { BYTES_HEADERS, type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
-import { validate } from '../../gateway/http/schemas.js'
-import { setSecurityHeaders } from '../../gateway/http/security-headers.js'
-import { beefAnswer, sendBeef } from '../../gateway/http/send-beef.js'
-import { sendChunks } from '../../gateway/http/send-body.js'
+import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
+import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { countTransactions, longRead } from '../http/long-read.js'
+import { BYTES_HEADERS, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import { validate } from '../http/schemas.js'
+import { setSecurityHeaders } from '../http/security-headers.js'
+import { beefAnswer, sendBeef } from '../http/send-beef.js'
+import { sendChunks } from '../http/send-body.js'
+
+/** What these routes read. */
+export interface WalletGraph extends GraphReader {
+  readonly admissions: AdmissionsReader
+  readonly blocklist: BlocklistReader
+}
 
 const pathParams = z.object({
   txid: z
@@ -30,7 +36,7 @@ const pathParams = z.object({
  * A transaction that lost to another is not served. Nor is one with a blocked output, as its bytes contain all of them; among
  * the ancestors of another it is evidence (`docs/blocking.md`).
  */
-export function beefRoutes({ graph, prefixes }: { graph: GraphStore; prefixes: string[] }): Router {
+export function beefRoutes({ graph, prefixes }: { graph: WalletGraph; prefixes: string[] }): Router {
   const routes = Router()
     .get('/:txid', sendWithAncestors(graph))
     .get('/:txid/tx', sendAlone(graph))
@@ -38,7 +44,7 @@ export function beefRoutes({ graph, prefixes }: { graph: GraphStore; prefixes: s
   return Router().use(prefixes, routes)
 }
 
-function sendWithAncestors(graph: GraphStore): RequestHandler {
+function sendWithAncestors(graph: WalletGraph): RequestHandler {
   return async (request, response) => {
     const { txid } = await askedTransaction(request.params, { graph, response })
     const answer = await longRead(response, async (read) => {
@@ -52,7 +58,7 @@ function sendWithAncestors(graph: GraphStore): RequestHandler {
   }
 }
 
-function sendAlone(graph: GraphStore): RequestHandler {
+function sendAlone(graph: WalletGraph): RequestHandler {
   return async (request, response) => {
     const { length, chunks } = await askedTransaction(request.params, { graph, response })
     setSecurityHeaders(response, { active: false })
@@ -67,7 +73,7 @@ async function* bytesOf(chunks: ReturnType<RawTransaction['chunks']>): AsyncGene
   for await (const { bytes } of chunks) yield bytes
 }
 
-function sendProof(graph: GraphStore): RequestHandler {
+function sendProof(graph: WalletGraph): RequestHandler {
   return async (request, response) => {
     const { proof } = await askedTransaction(request.params, { graph, response })
     if (proof === undefined) throw new NotFoundError('this host has no proof that the transaction is mined')
@@ -82,7 +88,7 @@ function sendProof(graph: GraphStore): RequestHandler {
 }
 
 interface Asked {
-  graph: GraphStore
+  graph: WalletGraph
   response: Response
 }
 

@@ -1,0 +1,67 @@
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { attachGateway } from '../../../src/gateway/index.js'
+import { storesOf } from '../../../src/plugin/index.js'
+import { type PluginHost, startPluginHost } from '../../support/plugin/plugin-host.js'
+import { ToolboxWallet } from '../../support/plugin/toolbox-wallet.js'
+import { ask, posted, SILENT, submission, useServers } from '../../support/server/test-server.js'
+
+const { folder } = useServers()
+
+describe('a host with the routes of the gateway', () => {
+  const wallet = new ToolboxWallet()
+  const { genesis } = wallet.chain
+  const mint = wallet.mint('a', { mined: true })
+  let host: PluginHost
+  let url: string
+  beforeAll(async () => {
+    host = await startPluginHost({
+      deployment: wallet.chain.deployment,
+      engine: '0.4.6',
+      database: { name: 'host', KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' },
+      configure: (each) =>
+        attachGateway(each.app, storesOf(each.knex), {
+          genesis: wallet.chain.deployment.genesis,
+          logger: SILENT,
+        }),
+    })
+    url = host.host.url
+    for (const each of [genesis, mint]) {
+      const { body, headers } = submission(wallet.beef(each), [])
+      const sent = { method: 'POST', body, headers: { ...headers, 'x-topics': 'tm_names, tm_ordinals' } }
+      expect((await ask(url, '/1sat/overlay/submit', sent)).json).toMatchObject({
+        tm_names: { outputsToAdmit: each === genesis ? [0] : [0, 1, 2] },
+      })
+      await host.stored()
+    }
+  })
+  afterAll(() => host.stop())
+
+  test('says which groups of routes it has for wallets', async () => {
+    for (const path of ['/capabilities', '/1sat/capabilities'])
+      expect((await ask(url, path)).json).toEqual(['beef', 'txo', 'overlay', 'ordfs'])
+  })
+
+  test('answers what wallets look up', async () => {
+    const query = posted({ service: 'ls_names', query: { name: 'a' } })
+    const { status, json } = await ask(url, '/1sat/overlay/lookup', query)
+    expect(status).toBe(200)
+    const { outputs } = json as { outputs: { beef: number[]; outputIndex: number }[] }
+    expect(outputs.map(({ beef, outputIndex }) => readBeef(beef).subject.txid + outputIndex)).toEqual([
+      `${mint.txid}2`,
+    ])
+  })
+
+  test('leaves to the host what else is below that prefix', async () => {
+    expect((await ask(url, '/1sat/overlay/admin/ban', posted({}))).status).toBe(404)
+  })
+
+  test('has transactions and outputs', async () => {
+    const beef = await ask(url, `/1sat/beef/${mint.txid}`)
+    expect(beef.status).toBe(200)
+    expect(readBeef(Uint8Array.from(beef.body)).subject.txid).toBe(mint.txid)
+    const output = await ask(url, `/1sat/txo/${mint.txid}_2?sats=true`)
+    expect(output.json).toMatchObject({ outpoint: `${mint.txid}_2`, satoshis: 1 })
+    expect((await ask(url, `/1sat/txo/${'ab'.repeat(32)}_0`)).status).toBe(404)
+    expect(output.headers['access-control-allow-origin']).toBe('*')
+  })
+})
