@@ -14,7 +14,7 @@ import { type IsMine, untilMine } from './turn.js'
 
 export interface AncestorsWorkerOptions {
   queue: AncestorQueue
-  store: Pick<GraphStore, 'transactions' | 'backlog'>
+  store: Pick<GraphStore, 'transactions'>
   source: Pick<ChainSource, 'transaction'>
   /** Verifies a BEEF and passes it to the topics. */
   admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>
@@ -58,8 +58,6 @@ const DELAY_FACTOR = 4
 const MAX_DELAY = 24 * 3_600_000
 /** The longest delay if a source did not answer: it may be that it never does for this transaction. */
 const MAX_OUTAGE_DELAY = 600_000
-/** What is due again while earlier writes leave work behind, in milliseconds. */
-const BEHIND_DELAY = 1000
 /** The longest time between two looks at the queue, which other processes may fill, in milliseconds. */
 const MAX_IDLE = 5000
 /** Entries are counted up to here. */
@@ -213,13 +211,11 @@ export class AncestorsWorker {
     entry: AncestorEntry,
     { isFound, failure }: { isFound: boolean; failure: unknown },
   ): Promise<void> {
-    const { queue, store } = this.options
+    const { queue } = this.options
     const isOutage = failure !== undefined && !isOfBranch(failure)
     if (failure !== undefined && !isOutage) this.note(failure)
     const { now } = this
     if (isFound) await queue.postpone({ ...entry, hole: false, tries: 0 }, { due: now })
-    else if (failure === undefined && (await store.backlog.isBehind()))
-      await queue.postpone(entry, { due: now + BEHIND_DELAY })
     else {
       const delay = Math.min(
         FIRST_DELAY * DELAY_FACTOR ** entry.tries,

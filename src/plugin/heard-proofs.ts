@@ -108,7 +108,4 @@ export async function recordProofs(graph: HostStore, transactions: TransactionRe
     if (transaction.proof !== undefined && (await graph.transactions.has(transaction.txid)))
       known.push(transaction)
   if (known.length > 0) await graph.record(graphRecords({ transactions: known }))
-  while (await graph.backlog.workOff()) {
-    // Each call does a part of it.
-  }
 }

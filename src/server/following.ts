@@ -47,7 +47,6 @@ export class Following {
     const { config, graph, overlay } = node
     const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
     const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
-    // Without waiting for the backlog, which strangers can keep busy: the sweep comes by again.
     const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
       admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
     const { headers } = overlay.proofs

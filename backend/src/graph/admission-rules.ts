@@ -60,6 +60,4 @@ export interface AdmissionOptions {
   waiting?: PendingLimits
   /** How many transactions may be built on an unproven one of a submission; by default 5,000. */
   unprovenDescendants?: number
-  /** How many transactions that waited for those of a write it re-evaluates; by default 1,000. */
-  reevaluations?: number
 }

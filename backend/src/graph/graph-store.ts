@@ -61,12 +61,8 @@ export interface RecordOptions {
   }
   /** Where the write stands, for a store that has a queue. */
   place?: WritePlace
-  /** Set after the index was emptied: spends are recorded again even where the transaction's bytes are stored. */
-  again?: boolean
   /** Called for what the rules do not admit. */
   onRefusal?: OnRefusal
-  /** Called with what has changed of all that is derived from records. */
-  onDerived?: (changed: readonly Dependency[]) => void
 }
 
 /** Where a write stands in the queue of a store. */
@@ -128,10 +124,7 @@ export interface SightingsStore {
    * Records what was said last of transactions, also of such as are not stored: then it counts when they come. Conflicts are
    * decided in the same write. What is known already is not written again.
    */
-  record(
-    records: readonly SightingRecord[],
-    options?: Pick<RecordOptions, 'onDerived'>,
-  ): Promise<RecordedSightings>
+  record(records: readonly SightingRecord[]): Promise<RecordedSightings>
   /** What was recorded of these transactions themselves. */
   of(txids: string[]): Promise<Map<string, Sighting>>
 }
@@ -147,20 +140,6 @@ export interface BlocksReader {
   lastHeight(): Promise<number>
   /** Those that prove transactions in conflict with these spends: others that spend the same and are mined, or spent by one that is. */
   ofConflicts(spends: SpendRecord[]): Promise<Block[]>
-}
-
-/** Work that earlier writes left for later ones (`docs/submissions.md`). */
-export interface Backlog {
-  /** Whether there is any. */
-  isBehind(): Promise<boolean>
-  /** Does part of it. Returns whether there was any; then there may be more. */
-  workOff(): Promise<boolean>
-  /**
-   * How much is reconsidered when these transactions arrive: the outpoints spent by whatever spends them.
-   *
-   * @param query.limit Counting stops there, or slightly above.
-   */
-  workBehind(query: { txids: string[]; limit: number }): Promise<number>
 }
 
 /** Which mints count for a question about live nodes. */
@@ -420,6 +399,5 @@ export interface GraphStore extends GraphReader, GraphWriter {
   readonly frontier: FrontierReader
   readonly admissions: AdmissionsReader
   readonly blocklist: BlocklistStore
-  readonly backlog: Backlog
   readonly interactions: Interactions
 }

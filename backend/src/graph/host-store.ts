@@ -15,21 +15,16 @@ export interface HostStore extends GraphStore {
   readonly settings: Settings
   /** Block headers, if the host keeps its own. */
   readonly headers: HeaderChain
-  /** Brings the schema up to date and reads the blocklist. */
+  /** Opens it, where that is done when it is first asked. */
   open(): Promise<void>
   /**
-   * From now on the store derives admissions from all that it knows by these rules. Without them, as in a host whose engine
-   * decides, it holds the admissions that it is given.
+   * From now on the store derives admissions from all that it knows by these rules, if its writer is in this thread.
    */
   deriveBy(admission: AdmissionOptions): void
   /** Whether the database answers. @throws what the driver throws if it does not. */
   ping(): Promise<void>
   /** Whether it holds no transaction. */
   isEmpty(): Promise<boolean>
-  /** How many reorganisations there were: reads belong together if there was none between them. */
-  reorgCount(): Promise<number>
-  /** How many writes there were by any process, where several share the database; a process need not count its own. */
-  writeCount(): Promise<number>
 }
 
 /** A verified submission that no block can hold yet, and from when one can. */

@@ -16,7 +16,7 @@ const PORTS = [
     'content',
     'streams',
   ],
-  ...['listings', 'admissions', 'settings', 'interactions', 'headers', 'sightings', 'blocklist', 'backlog'],
+  ...['listings', 'admissions', 'settings', 'interactions', 'headers', 'sightings', 'blocklist'],
   ...['ancestors', 'held'],
 ] as const
 

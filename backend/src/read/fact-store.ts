@@ -5,7 +5,6 @@ import type { Blocklist, BlocklistStore } from '../graph/blocklist.js'
 import { type Dependency, dependency } from '../graph/dependencies.js'
 import { LostConflictError, StoreUnavailableError } from '../graph/errors.js'
 import type {
-  Backlog,
   CacheOptions,
   ContentReader,
   Interactions,
@@ -33,7 +32,7 @@ import { attributesIn, listingsIn } from './listings.js'
 import { metadataIn } from './metadata.js'
 import { namesIn } from './names.js'
 import { ordinalsIn } from './ordinals.js'
-import { blobOf, type Reader } from './reader.js'
+import type { Reader } from './reader.js'
 import { heldIn, interactionsIn, settingsIn, sightingsIn } from './state.js'
 import { streamsIn } from './streams.js'
 import { transactionsIn } from './transactions.js'
@@ -87,7 +86,6 @@ export class FactStore implements HostStore {
   readonly headers: HeaderChain
   readonly sightings: SightingsStore
   readonly blocklist: BlocklistStore
-  readonly backlog: Backlog
   readonly ancestors: AncestorQueue
   readonly held: HeldSubmissions
   /** Answers from memory, and reads of what may be in memory, since the start. */
@@ -128,7 +126,6 @@ export class FactStore implements HostStore {
     }
     this.sightings = this.sightingsRole()
     this.blocklist = this.blocklistRole()
-    this.backlog = backlogIn(reader)
     this.ancestors = {
       ...ancestorsIn(reader),
       postpone: async (entry, { due }) => {
@@ -162,14 +159,6 @@ export class FactStore implements HostStore {
     return this.options.reader.answer((sql) =>
       [ANY_STORED, ANY_PENDING].every((statement) => sql.get(statement) === undefined),
     )
-  }
-
-  async reorgCount(): Promise<number> {
-    return this.options.reader.reorgs
-  }
-
-  async writeCount(): Promise<number> {
-    return this.options.reader.version
   }
 
   /**
@@ -307,23 +296,3 @@ const SEGMENT_WEIGHT = 256
 // Of the log: the index may have to be derived first.
 const ANY_STORED = `select 1 from log.log where kind = ${FACT.transaction} limit 1`
 const ANY_PENDING = 'select 1 from log.pending limit 1'
-
-/** Every write is done when it is answered: there is none to do later. */
-function backlogIn(reader: Reader): Backlog {
-  return {
-    isBehind: async () => false,
-    workOff: async () => false,
-    async workBehind({ txids, limit }) {
-      let count = 0
-      for (const txid of txids) {
-        if (count >= limit) break
-        count += Number(reader.single((sql) => sql.get(WORK_BEHIND, blobOf(txid), limit))?.count)
-      }
-      return count
-    },
-  }
-}
-
-const WORK_BEHIND = `select count(*) as count from (
-  select 1 from tx cross join spend as child on child.pid = tx.id cross join spend as behind on behind.sid = child.sid
-  where txid = ? limit ?)`

@@ -76,10 +76,10 @@ export const LIMITS = {
   /** Those of one client. */
   maxClientSubmissions: { setting: 'MAX_WAITING_PER_CLIENT', least: 1, most: 100_000, usual: 25 },
   maxSubmissionBytes: { setting: 'MAX_WAITING_BYTES', least: KiB, most: 64 * GiB, usual: 256 * MiB },
-  /** Transactions that one write re-evaluates besides its own; the others are left in the backlog. */
-  /** Stored transactions that nothing admitted depends on: how many, and their bytes. */
+  /** What is fetched to place one ordinal: transactions, and their bytes. */
   maxAncestors: { setting: 'MAX_ANCESTORS', least: 1, most: 10_000_000, usual: 20_000 },
   maxAncestorBytes: { setting: 'MAX_ANCESTOR_BYTES', least: 1024, most: 64 * GiB, usual: 256 * MiB },
+  /** Stored transactions that nothing admitted depends on: how many, and their bytes. */
   maxPendingTransactions: { setting: 'MAX_PENDING_TRANSACTIONS', least: 0, most: 10_000_000, usual: 100_000 },
   maxPendingBytes: { setting: 'MAX_PENDING_BYTES', least: 0, most: 64 * GiB, usual: 256 * MiB },
   /** Of one client a minute; 0 is no limit. */

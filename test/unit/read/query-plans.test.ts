@@ -210,9 +210,7 @@ test.each<[string, () => unknown]>([
   ['interactions.last', () => store.interactions.last('a', 'b')],
   ['held.held', () => store.held.held(txid)],
   ['held.heldUntil', () => store.held.heldUntil({ height: 3, time: 4 }, 5)],
-  ['backlog.workBehind', () => store.backlog.workBehind({ txids: [txid], limit: 5 })],
   ['isEmpty', () => store.isEmpty()],
-  ['reorgCount', () => store.reorgCount()],
 ])('%s is answered from indexes', async (_, read) => {
   try {
     await read()
