@@ -208,6 +208,7 @@ class Gateway {
   }
 
   async end(): Promise<void> {
+    if (!this.child.connected) return
     const ended = once(this.child, 'exit')
     this.child.disconnect()
     await ended

@@ -81,8 +81,8 @@ export interface RawTransaction {
   proof?: Proof
   /** In bytes. */
   length: number
-  /** The chunks of its bytes, starting with the one that holds byte `from`. */
-  chunks(from?: number): AsyncGenerator<{ at: number; bytes: Uint8Array }>
+  /** The chunks of its bytes, starting with the one that holds byte `from`; each is read when it is asked for. */
+  chunks(from?: number): Iterable<{ at: number; bytes: Uint8Array }>
 }
 
 export interface TransactionsReader {

@@ -131,9 +131,7 @@ export async function openTransaction(
     txid,
     ...(proof && { proof }),
     length: bytes.length,
-    async *chunks() {
-      yield { at: 0, bytes }
-    },
+    chunks: () => [{ at: 0, bytes }],
   }
 }
 
@@ -213,7 +211,7 @@ class ChunkReader {
     this.read++
     if (this.read > this.maxChunks) throw new TooManyChunksError('too many chunks would have to be read')
     if (this.read % CHUNKS_A_SLICE === 0) await yieldToEventLoop()
-    for await (const chunk of this.raw.chunks(this.at)) {
+    for (const chunk of this.raw.chunks(this.at)) {
       this.chunk = chunk
       if (this.isInChunk) return chunk
       break

@@ -107,7 +107,7 @@ export async function listedBeef(options: {
         const { txid, length } = transaction
         const raw = await openTransaction(txid, store)
         if (raw?.length !== length) throw new Error(`the store no longer has the ${length} bytes of ${txid}`)
-        for await (const { bytes } of raw.chunks()) yield bytes
+        for (const { bytes } of raw.chunks()) yield bytes
         yield tail
       }
     },

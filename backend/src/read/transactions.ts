@@ -101,7 +101,7 @@ function rawTransaction(reader: Reader, txid: string): RawTransaction | undefine
       if (record === undefined)
         return stored === undefined ? undefined : purged(txid, { length: stored, proof })
       const { raw, ...rest } = record
-      return { ...rest, length: raw.length, chunks: () => single(raw) }
+      return { ...rest, length: raw.length, chunks: () => [{ at: 0, bytes: raw }] }
     }
     if (isPurged(log, key)) return purged(txid, { length: stored, proof })
     const read = (log: LocalLog, from: number, length: number): Uint8Array => {
@@ -113,7 +113,7 @@ function rawTransaction(reader: Reader, txid: string): RawTransaction | undefine
     const length = end - readUint32(read(log, end, NO_NOTES_BYTES), 0)
     return {
       ...{ txid, length, ...proof },
-      async *chunks(from = 0) {
+      *chunks(from = 0) {
         for (let at = from - (from % CHUNK_BYTES); at < length; at += CHUNK_BYTES) {
           const size = Math.min(CHUNK_BYTES, length - at)
           yield { at, bytes: reader.answer((_, log) => read(log, at, size)) }
@@ -121,10 +121,6 @@ function rawTransaction(reader: Reader, txid: string): RawTransaction | undefine
       },
     }
   })
-}
-
-async function* single(bytes: Uint8Array): AsyncGenerator<{ at: number; bytes: Uint8Array }> {
-  yield { at: 0, bytes }
 }
 
 /** A transaction of which a body was removed: what is known of it but its bytes. */

@@ -106,7 +106,7 @@ async function* written(text: {
   tail: string
 }): AsyncGenerator<string> {
   yield text.head
-  for await (const { bytes } of text.bytes)
+  for (const { bytes } of text.bytes)
     for (let at = 0; at < bytes.length; at += HEX_CHUNK)
       yield Buffer.from(bytes.subarray(at, at + HEX_CHUNK)).toString('hex')
   yield text.tail

@@ -70,7 +70,7 @@ function sendAlone(graph: WalletGraph): RequestHandler {
 }
 
 async function* bytesOf(chunks: ReturnType<RawTransaction['chunks']>): AsyncGenerator<Uint8Array> {
-  for await (const { bytes } of chunks) yield bytes
+  for (const { bytes } of chunks) yield bytes
 }
 
 function sendProof(graph: WalletGraph): RequestHandler {

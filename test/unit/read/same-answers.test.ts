@@ -185,13 +185,13 @@ const sorted = (list: unknown[]): string[] => list.map((each) => JSON.stringify(
 test('transactions', async () => {
   await compare(txids(), async ({ transactions }, txid) => {
     const raw = await transactions.raw(txid)
-    const bytes = raw && Buffer.concat((await all(raw.chunks())).map((each) => each.bytes)).toString('hex')
+    const bytes = raw && Buffer.concat([...raw.chunks()].map((each) => each.bytes)).toString('hex')
     const record = await transactions.get(txid)
     return {
       record: record && { ...record, raw: Buffer.from(record.raw).toString('hex') },
       proof: raw?.proof && Buffer.from(raw.proof.merklePath).toString('hex'),
       raw: raw && [bytes, raw.length, raw.txid],
-      tail: raw && (await all(raw.chunks(raw.length - 1))).map(({ at, bytes }) => [at, bytes.length]),
+      tail: raw && [...raw.chunks(raw.length - 1)].map(({ at, bytes }) => [at, bytes.length]),
       has: await transactions.has(txid),
       height: await transactions.heightOf(txid),
       reason: await transactions.reasonAgainst(txid),

@@ -99,8 +99,8 @@ describe('a large transaction', () => {
         return (
           raw && {
             ...raw,
-            async *chunks(from?: number) {
-              for await (const chunk of raw.chunks(from)) {
+            *chunks(from?: number) {
+              for (const chunk of raw.chunks(from)) {
                 counts.chunks++
                 yield chunk
               }
