@@ -111,3 +111,8 @@ function hasCode(error: unknown, codes: ReadonlySet<string>): boolean {
   }
   return false
 }
+
+/** Reorganisations kept happening during a read, as often as it was retried. */
+export class UnstableReadError extends Error {
+  override readonly name = 'UnstableReadError'
+}

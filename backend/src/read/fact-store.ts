@@ -3,7 +3,7 @@ import type { AdmissionOptions } from '../graph/admission-rules.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { Blocklist, BlocklistStore } from '../graph/blocklist.js'
 import { type Dependency, dependency } from '../graph/dependencies.js'
-import { LostConflictError, StoreUnavailableError } from '../graph/errors.js'
+import { LostConflictError, StoreUnavailableError, UnstableReadError } from '../graph/errors.js'
 import type {
   CacheOptions,
   ContentReader,
@@ -16,7 +16,6 @@ import type {
 } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
 import type { HeldSubmissions, HostStore, Settings } from '../graph/host-store.js'
-import { UnstableReadError } from '../graph/optimistic-read.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'

@@ -1,6 +1,6 @@
 import type { Row, Sql } from '../facts/connection.js'
+import { UnstableReadError } from '../graph/errors.js'
 import type { StreamChunk, StreamQuery, StreamSummary, StreamsReader } from '../graph/graph-store.js'
-import { UnstableReadError } from '../graph/optimistic-read.js'
 import { summaryOf } from '../graph/stream.js'
 import { yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'

@@ -4,8 +4,8 @@ import {
   isStoreFull,
   QueryError,
   StoreUnavailableError,
+  UnstableReadError,
 } from '../../../backend/src/graph/errors.js'
-import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { CodedError, type ErrorDetails } from '../../../backend/src/protocol/coded-error.js'
 import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpoint.js'

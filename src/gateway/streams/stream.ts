@@ -1,6 +1,7 @@
 import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
+import { UnstableReadError } from '../../../backend/src/graph/errors.js'
 import {
   type ByteRange,
   type GraphReader,
@@ -10,7 +11,6 @@ import {
   type StreamSegment,
   type StreamSummary,
 } from '../../../backend/src/graph/graph-store.js'
-import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
 import { segmentOf } from '../../../backend/src/graph/stream.js'
 import {
   decodedPointer,

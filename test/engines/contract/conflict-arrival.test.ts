@@ -1,6 +1,5 @@
 import fc from 'fast-check'
-import { LostConflictError } from '../../../backend/src/graph/errors.js'
-import { UnstableReadError } from '../../../backend/src/graph/optimistic-read.js'
+import { LostConflictError, UnstableReadError } from '../../../backend/src/graph/errors.js'
 import { deedOf, type HistoryTransaction, historyOf, type Shape, weighted } from '../../histories/history.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain } from '../../support/protocol/fake-chain.js'

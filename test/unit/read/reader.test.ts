@@ -1,6 +1,7 @@
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { transactionFact } from '../../../backend/src/facts/log.js'
 import { State } from '../../../backend/src/facts/state.js'
+import { StoreUnavailableError, UnstableReadError } from '../../../backend/src/graph/errors.js'
 import { CHUNK_BYTES } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
@@ -113,6 +114,54 @@ describe('an answer of several reads', () => {
     })
     expect(answer).toEqual([second.txid, second.txid])
     expect(reads).toBe(2)
+  })
+
+  /** Writes that a transaction counts instead of one that counted before. */
+  function reorganise(): void {
+    const coin = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(3) }] })
+    const [first, second] = [moved(coin, 1), moved(coin, 2)]
+    for (const each of [coin, first, second]) files.add(each)
+    files.add(second, 7)
+  }
+
+  test('that is overtaken by reorganisations without end is given up', async () => {
+    let reads = 0
+    const endless = async () => {
+      reads++
+      await new Promise(setImmediate)
+      reorganise()
+    }
+    await expect((async () => await store.consistent(endless))()).rejects.toThrow(UnstableReadError)
+    expect(reads).toBeGreaterThan(1)
+    expect(reads).toBeLessThan(100)
+  })
+
+  test('fails with an error of its state, and not with one of a mix of two states', async () => {
+    let reads = 0
+    const answer = await store.consistent(async () => {
+      await new Promise(setImmediate)
+      if (++reads === 3) return 'an answer'
+      reorganise()
+      throw new Error('what is read now was never there')
+    })
+    expect(answer).toBe('an answer')
+    const broken = async () => {
+      await new Promise(setImmediate)
+      throw new Error('the disk is gone')
+    }
+    await expect((async () => await store.consistent(broken))()).rejects.toThrow('the disk is gone')
+  })
+
+  test('is not tried again where the store does not respond', async () => {
+    let reads = 0
+    const away = async () => {
+      reads++
+      await new Promise(setImmediate)
+      reorganise()
+      throw new StoreUnavailableError(new Error('no answer'))
+    }
+    await expect((async () => await store.consistent(away))()).rejects.toThrow(StoreUnavailableError)
+    expect(reads).toBe(1)
   })
 
   test('sees what this thread wrote, and ends before the next callback', async () => {
