@@ -121,7 +121,11 @@ export class Mirror {
     const all = this.changes()
     const changes = all.flatMap(({ row }) => row ?? [])
     const facts = log.after(seq, ALL)
-    if (facts.length + changes.length === 0) return true
+    if (facts.length + changes.length === 0) {
+      // Otherwise what was refused would be looked at again with each later write.
+      logFile.run('delete from captured')
+      return true
+    }
     for (const change of changes) log.insert(placeOf(change))
     const [first, id, at] = [seq + 1, randomBytes(8), Date.now()]
     const rows = [...facts, ...changes]

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { jest } from '@jest/globals'
+import type { Sql } from '../../../backend/src/facts/connection.js'
 import { FACT } from '../../../backend/src/facts/log.js'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
@@ -114,6 +115,10 @@ test('refused submissions leave the log as it was, however many they are', async
   for (let index = 0; index < REFUSED; index++)
     expect(await submit(all[index % 2] as Gateway, [inscribe([coin], String(index))])).toBe(false)
   expect([rows.rows.length, rows.notes?.size]).toEqual([count, notes])
+  for (const { writer } of all) {
+    const { logFile } = writer as unknown as { logFile: Sql }
+    expect(logFile.all('select * from captured')).toEqual([])
+  }
   await gateways.expectEqual()
 })
 
