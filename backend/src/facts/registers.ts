@@ -111,6 +111,15 @@ export function nextOf(log: LocalLog, subject: string, value: RegisterValue): Ne
   return registerFact(subject, (latest?.n ?? 0) + 1, value)
 }
 
+/** The register that pins a setting; undefined if it has another value than the one to replace. See `Settings.set`. */
+export function pinOf(
+  log: LocalLog,
+  { name, value, from }: { name: string; value: string; from: string | undefined },
+): NewFact | undefined {
+  const subject = register.setting(name)
+  return latestOf(log, subject)?.value === from ? nextOf(log, subject, value) : undefined
+}
+
 /** Whether the operator has removed a body of a transaction, by its key: then its bytes have another hash for good. */
 export function isPurged(log: LocalLog, txid: Uint8Array): boolean {
   return hasRegister(log, `purged ${Buffer.from(txid).toString('hex')}_`)

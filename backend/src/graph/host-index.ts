@@ -113,7 +113,7 @@ export async function unlessOtherTree(
  */
 export async function pinHostTree(settings: Settings, deployment: Deployment | undefined): Promise<void> {
   if (deployment === undefined) return
-  if ((await pinnedGenesis(settings)) === undefined) return await pinTree(settings, deployment)
+  if ((await pinnedGenesis(settings)) === undefined) await pinTree(settings, deployment)
   const difference = await treeDifference(settings, { ...deployment, place: 'this database' })
   if (difference !== undefined) throw new OtherTreeError(`${difference}: give each tree its own database`)
 }

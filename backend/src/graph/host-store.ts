@@ -7,7 +7,12 @@ import type { HeaderChain } from './header-chain.js'
 export interface Settings {
   /** Undefined if it was never set. */
   get(name: string): Promise<string | undefined>
-  set(name: string, value: string): Promise<void>
+  /**
+   * Sets it. One that derivation depends on is pinned: of several who set it at once, over one log, the first counts.
+   *
+   * @param from What a pinned one has to be to be replaced; by default, it must not be set yet.
+   */
+  set(name: string, value: string, from?: string): Promise<void>
 }
 
 /** A graph store as its host opens it: readers and services need no more than the graph. */

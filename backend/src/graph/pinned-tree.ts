@@ -18,14 +18,22 @@ export async function pinnedGenesis(settings: Pick<Settings, 'get'>): Promise<st
   return await settings.get(GENESIS)
 }
 
-/** Pins a tree in a store that has none. */
+/**
+ * Pins a tree in a store that has none. Another process may have pinned another one meanwhile, which `treeDifference` tells: of two
+ * that differ, the first that pins what differs goes on.
+ *
+ * @param options.again Replaces a tree that was never stored.
+ */
 export async function pinTree(
   settings: Settings,
   tree: Pick<Deployment, 'genesis'> & TreeRules,
+  { again = false } = {},
 ): Promise<void> {
-  for (const [name, value] of rulesOf(tree)) await settings.set(name, value)
-  // Last, as it says that the rules are there.
-  await settings.set(GENESIS, formatOutpoint(tree.genesis))
+  // The genesis comes last, as it says that the rules are there.
+  for (const [name, value] of [...rulesOf(tree), [GENESIS, formatOutpoint(tree.genesis)] as const]) {
+    await settings.set(name, value, again ? await settings.get(name) : undefined)
+    if ((await settings.get(name)) !== value) return
+  }
 }
 
 /**
@@ -40,7 +48,7 @@ export async function treeDifference(
 ): Promise<string | undefined> {
   const pinned = await pinnedGenesis(settings)
   const followed = genesis && formatOutpoint(genesis)
-  if (followed !== undefined && followed !== pinned)
+  if (followed !== undefined && pinned !== undefined && followed !== pinned)
     return `GENESIS: ${place} holds the tree of ${pinned}, not of ${followed}`
   for (const [name, value] of rulesOf(rules)) {
     const held = await settings.get(name)

@@ -107,8 +107,8 @@ export class FactStore implements HostStore {
     this.admissions = admissionsIn(reader)
     this.settings = {
       ...settingsIn(reader),
-      set: async (name, value) => {
-        await this.after(writer.setting(name, value))
+      set: async (name, value, from) => {
+        await this.after(writer.setting(name, value, from))
       },
     }
     this.interactions = {

@@ -1,7 +1,14 @@
 import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
 import { bodyFact, FACT, type Fact, type NewFact, proofFact, transactionFact } from '../facts/log.js'
-import { type BlockedValue, latestOf, nextOf, type RegisterValue, register } from '../facts/registers.js'
+import {
+  type BlockedValue,
+  latestOf,
+  nextOf,
+  pinOf,
+  type RegisterValue,
+  register,
+} from '../facts/registers.js'
 import type { Pending } from '../facts/state.js'
 import type {
   AdmissionOptions,
@@ -254,9 +261,9 @@ export class Door {
     if (this.blocked(subject)?.blocked !== true) this.block({ ...subject, reason: 'evicted', since })
   }
 
-  /** A setting that derivation depends on. */
-  setting(name: string, value: string): void {
-    this.write(register.setting(name), value)
+  /** See `Settings.set`. */
+  pin(name: string, value: string, from?: string): void {
+    this.add(pinOf(this.options.log, { name, value, from }))
   }
 
   /** See `HeaderChain.replaceFrom`. */
@@ -268,7 +275,7 @@ export class Door {
     const last = headerAt(headers, count - 1)
     // The first chain ends with the checkpoint, which every later one contains.
     if (tip === undefined)
-      this.setting(ANCHOR, `${height + count - 1} ${toHex(reversed(nativeHash256(last)))}`)
+      this.write(register.setting(ANCHOR), `${height + count - 1} ${toHex(reversed(nativeHash256(last)))}`)
     this.applyHeaders(height, headers)
     const replaced = this.tipHeader()
     return replaced !== undefined && equalBytes(replaced, last)
@@ -282,7 +289,7 @@ export class Door {
   }
 
   clearHeaders(): void {
-    this.setting(ANCHOR, '')
+    this.write(register.setting(ANCHOR), '')
   }
 
   private applyHeaders(height: number, headers: Uint8Array): void {
@@ -302,9 +309,12 @@ export class Door {
 
   /** Writes a register, if it has another value. */
   private write(subject: string, value: RegisterValue): void {
-    const next = nextOf(this.options.log, subject, value)
-    if (next === undefined) return
-    this.apply(this.insert([next]))
+    this.add(nextOf(this.options.log, subject, value))
+  }
+
+  private add(fact: NewFact | undefined): void {
+    if (fact === undefined) return
+    this.apply(this.insert([fact]))
     this.drain()
   }
 

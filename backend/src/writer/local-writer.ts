@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
 import { makeLog } from '../facts/log-file.js'
-import { isRegisteredSetting, nextOf, register } from '../facts/registers.js'
+import { isRegisteredSetting, pinOf } from '../facts/registers.js'
 import { Pending, State } from '../facts/state.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { isDamage } from '../graph/errors.js'
@@ -181,12 +181,12 @@ export class LocalWriter implements Writer {
     })
   }
 
-  async setting(name: string, value: string): Promise<Written> {
+  async setting(name: string, value: string, from?: string): Promise<Written> {
     const isOpen = this.current !== undefined
-    if (isOpen && isRegisteredSetting(name)) return await this.atDoor((door) => door.setting(name, value))
+    if (isOpen && isRegisteredSetting(name)) return await this.atDoor((door) => door.pin(name, value, from))
     await this.beside(() => {
       if (!isRegisteredSetting(name)) return this.state.set(name, value)
-      const next = nextOf(this.log, register.setting(name), value)
+      const next = pinOf(this.log, { name, value, from })
       if (next !== undefined) this.log.insert(next)
     })
     return { reorganised: 0 }

@@ -90,7 +90,8 @@ export interface Writer {
   ): Promise<Changed<Method>>
   /** Writes beside the facts, by a method of the state. */
   note<Method extends StateMethod>(method: Method, ...args: Parameters<State[Method]>): Promise<void>
-  setting(name: string, value: string): Promise<Written>
+  /** As `Settings.set`. */
+  setting(name: string, value: string, from?: string): Promise<Written>
   /**
    * Of a log that others write, too: has this gateway do jobs when no other one does (`WriterStatus.jobs`), and know how far others
    * have come with them.

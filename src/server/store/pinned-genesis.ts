@@ -45,16 +45,19 @@ export async function pinGenesis(options: {
   if (config.deployment === undefined && deploy !== undefined && isFree && (await graph.isEmpty())) {
     const deployed = await deploy(config.terms)
     await settings.set(DEPLOYED_HERE, 'true')
-    await pinTree(settings, { ...config.terms, genesis: deployed.genesis })
+    const tree = { ...config.terms, genesis: deployed.genesis }
+    await pinTree(settings, tree, { again: true })
+    await requireTree(settings, { ...tree, place })
     return { config: withGenesis(config, deployed.genesis), deployed }
   }
   const genesis = config.deployment?.genesis
   if (pinned === undefined) {
-    if (genesis !== undefined) await pinTree(settings, { ...config.terms, genesis })
+    if (genesis === undefined) return { config }
+    await pinTree(settings, { ...config.terms, genesis })
+    await requireTree(settings, { ...config.terms, genesis, place })
     return { config }
   }
-  const difference = await treeDifference(settings, { ...config.terms, genesis, place })
-  if (difference !== undefined) throw new ConfigError(difference)
+  await requireTree(settings, { ...config.terms, genesis, place })
   const root = parseOutpoint(pinned)
   const code = await codeOfTree(graph, root)
   if (code !== undefined && isOutdatedCode(code))
@@ -67,6 +70,15 @@ export async function pinGenesis(options: {
   if (set !== covenantVersion)
     throw new ConfigError(`COVENANT_VERSION: ${place} holds a tree with ${covenantVersion}, not ${set}`)
   return { config: withGenesis({ ...config, terms: { ...config.terms, covenantVersion } }, root) }
+}
+
+/** @throws ConfigError if the store holds another tree. */
+async function requireTree(
+  settings: HostStore['settings'],
+  tree: Parameters<typeof treeDifference>[1],
+): Promise<void> {
+  const difference = await treeDifference(settings, tree)
+  if (difference !== undefined) throw new ConfigError(difference)
 }
 
 /** The setting of a log that says what decides which of its proofs count. */
@@ -89,9 +101,9 @@ export async function pinTracker(
   config: Pick<Config, 'chainTracker' | 'dataDir' | 'knexUrl' | 'mongoUrl'>,
 ): Promise<void> {
   const tracker = trackerOf(config)
+  await settings.set(TRACKER, tracker)
   const pinned = await settings.get(TRACKER)
-  if (pinned === undefined) await settings.set(TRACKER, tracker)
-  else if (pinned !== tracker)
+  if (pinned !== tracker)
     throw new ConfigError(
       `CHAIN_TRACKER: proofs of the store in ${placeOf(config)} count by ${JSON.stringify(pinned)}, not ${JSON.stringify(tracker)}: minetree setting tracker ${tracker} replaces that`,
     )

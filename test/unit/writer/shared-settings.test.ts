@@ -3,8 +3,12 @@ import { jest } from '@jest/globals'
 import type { Sql } from '../../../backend/src/facts/connection.js'
 import { FACT } from '../../../backend/src/facts/log.js'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import { pinTree, treeDifference } from '../../../backend/src/graph/pinned-tree.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { FactStore } from '../../../backend/src/read/fact-store.js'
+import { Reader } from '../../../backend/src/read/reader.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { MemoryLog, type MemoryRows } from '../../support/facts/memory-log.js'
 import { type FakeTransaction, inscriptionScript } from '../../support/protocol/fake-chain.js'
 import { Random } from '../../support/random.js'
@@ -73,6 +77,32 @@ test.each(seeds)(
     await gateways.expectEqual()
   },
 )
+
+test('of gateways that pin trees at once, those that pin another one than the first learn of it', async () => {
+  const all = [await open(), await open(), await open()]
+  delay(all, new Random(SEED))
+  const { genesis, difficulty, nameContentType, marker } = gateways.chain.deployment
+  const trees = [
+    { genesis, difficulty, nameContentType, marker },
+    { genesis, difficulty: difficulty + 1, nameContentType, marker },
+    { genesis: { ...genesis, vout: 1 }, difficulty, nameContentType, marker },
+  ]
+  const differences = await Promise.all(
+    all.map(async ({ folder, writer }, at) => {
+      const reader = new Reader(storeFiles(folder))
+      const { settings } = new FactStore({ reader, writer })
+      const tree = trees[at] as (typeof trees)[number]
+      await pinTree(settings, tree)
+      const difference = await treeDifference(settings, { ...tree, place: 'this log' })
+      reader.close()
+      return difference
+    }),
+  )
+  expect(differences.filter((difference) => difference === undefined)).toHaveLength(1)
+  // Nothing that was pinned was replaced: each register of the log has one value.
+  const pinned = rows.rows.filter(({ kind, key }) => kind === FACT.register && !/base/.test(String(key)))
+  expect(pinned.map(({ key }) => key.at(-1))).toEqual(pinned.map(() => 1))
+})
 
 test('a gateway that is stopped before its batch arrives, for as long as one likes, decides again by what others wrote', async () => {
   const [one, two] = [await open(), await open()]
