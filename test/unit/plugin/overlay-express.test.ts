@@ -11,6 +11,7 @@ import { expectError } from '../../support/gateway/expect-error.js'
 import OverlayExpress from '../../support/plugin/overlay-express.js'
 import { beefOf, FakeChain } from '../../support/protocol/fake-chain.js'
 import { ask, posted, SILENT, submission, useServers } from '../../support/server/test-server.js'
+import { eventually } from '../../support/server/waiting.js'
 
 // A host of another engine that is wired by hand, with options, and has the gateway on its app.
 
@@ -42,8 +43,11 @@ test('what its engine admits is read at the routes of the gateway, and what is b
       const { status } = await ask(host.url, '/submit', submission(beefOf(each), ['tm_names', 'tm_ordinals']))
       expect(status).toBe(200)
     }
-    const origin = await ask(host.url, '/svc/names/origin/ab')
-    expect(origin.json).toEqual({ name: 'ab', outpoint: ab.outpoint(2) })
+    // An engine answers before it has stored.
+    await eventually(async () => {
+      const origin = await ask(host.url, '/svc/names/origin/ab')
+      expect(origin.json).toEqual({ name: 'ab', outpoint: ab.outpoint(2) })
+    })
     const content = await ask(host.url, `/content/${ab.outpoint(2)}`)
     expect(content).toMatchObject({ status: 200, headers: { 'content-type': deployment.nameContentType } })
     expect(content.body.toString('utf8')).toBe('ab')
