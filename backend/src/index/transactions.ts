@@ -124,12 +124,11 @@ export class Transactions {
     return ++this.last
   }
 
-  /** @param body That of its fact, if it is at hand. */
-  parse(id: number, txid: Uint8Array, body = this.source.transaction(txid)): ParsedTransaction {
-    const known = this.parsed.get(id)
-    if (known !== undefined) return known
-    if (body === undefined)
-      throw new Error(`the log lacks the transaction ${Buffer.from(txid).toString('hex')}`)
+  /**
+   * Parses a transaction, whatever is in memory by its id: when its fact is applied, that may be of a fact that was rolled back, and
+   * another gateway notes other things.
+   */
+  parse(id: number, txid: Uint8Array, body: Uint8Array): ParsedTransaction {
     const { txid: text, raw, notes } = readTransactionFact({ key: txid, body })
     const parsed = {
       view: shared.get(body) ?? readTransaction(raw, { txid: text }),
@@ -141,7 +140,12 @@ export class Transactions {
   }
 
   parsedOf(id: number): ParsedTransaction {
-    return this.parsed.get(id) ?? this.parse(id, this.txidOf(id))
+    const known = this.parsed.get(id)
+    if (known !== undefined) return known
+    const txid = this.txidOf(id)
+    const body = this.source.transaction(txid)
+    if (body === undefined) throw new Error(`the log lacks the transaction ${txid.toString('hex')}`)
+    return this.parse(id, txid, body)
   }
 
   /** The value of an output of a stored transaction in satoshis; undefined if it has no such output. */

@@ -104,31 +104,51 @@ test('of gateways that pin trees at once, those that pin another one than the fi
   expect(pinned.map(({ key }) => key.at(-1))).toEqual(pinned.map(() => 1))
 })
 
+/** Stops what a gateway inserts next on its way. Resolves once it is there, with what lets it go on. */
+function stopped({ log }: { log: MemoryLog }): Promise<() => void> {
+  return new Promise((arrive) => {
+    log.onTheWay = (call, when) => {
+      if (call !== 'insert' || when !== 'before') return
+      return new Promise((resume) =>
+        arrive(() => {
+          log.onTheWay = () => {}
+          resume()
+        }),
+      )
+    }
+  })
+}
+
 test('a gateway that is stopped before its batch arrives, for as long as one likes, decides again by what others wrote', async () => {
   const [one, two] = [await open(), await open()]
   const coin = inscribe([], 'coin')
   await submit(one, [coin])
-  let resume = (): void => {}
-  let arrive = (): void => {}
-  const arrived = new Promise<void>((resolve) => {
-    arrive = resolve
-  })
-  const stopped = new Promise<void>((resolve) => {
-    resume = resolve
-  })
-  one.log.onTheWay = async (call, when) => {
-    if (call !== 'insert' || when !== 'before') return
-    arrive()
-    await stopped
-  }
+  const arrived = stopped(one)
   const late = submit(one, [inscribe([coin], 'late')])
-  await arrived
+  const resume = await arrived
   expect(await submit(two, [inscribe([coin], 'first')])).toBe(true)
   for (let count = 0; count < 20; count++) await submit(two, [inscribe([], `other ${count}`)])
-  one.log.onTheWay = () => {}
   resume()
   expect(await late).toBe(false)
   expect(rows.rows.filter(({ kind }) => kind === FACT.transaction)).toHaveLength(22)
+  await gateways.expectEqual()
+})
+
+test('what the policy of a gateway said of a transaction is forgotten where another one was first to store it', async () => {
+  const { deployment } = gateways.chain
+  const strict = await open({
+    rules: (onRefusal) => admissionRules({ deployment, policy: { maxContentBytes: 8 }, onRefusal }),
+  })
+  const other = await open()
+  const parent = inscribe([], 'longer than eight bytes')
+  // Its parent has a row in each index before it is stored.
+  await submit(other, [inscribe([parent], 'child')])
+  const arrived = stopped(strict)
+  const late = submit(strict, [parent])
+  const resume = await arrived
+  expect(await submit(other, [parent])).toBe(true)
+  resume()
+  expect(await late).toBe(true)
   await gateways.expectEqual()
 })
 
