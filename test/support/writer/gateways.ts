@@ -57,8 +57,19 @@ export class Gateways {
 
   /** The index of each gateway, once it has followed, and that of a node alone which is given the same facts. */
   private async indexes(): Promise<Record<string, string[]>[]> {
-    for (const { writer } of this.all) await writer.follow()
+    await this.followAll()
     return this.all.flatMap(({ folder }) => [indexIn(folder), this.rebuilt(folder)])
+  }
+
+  /** Has all gateways follow until none of them writes: what was refused at one, and counts after what others wrote, it writes then. */
+  private async followAll(): Promise<void> {
+    let before: unknown[] = []
+    for (;;) {
+      for (const { writer } of this.all) await writer.follow()
+      const places = this.all.map(({ folder }) => read(folder, 'select max(seq) as seq from log')[0]?.seq)
+      if (places.every((place, at) => place === before[at])) return
+      before = places
+    }
   }
 
   /** Expects all gateways to have the index of one that is alone, and the same that is pending. */
