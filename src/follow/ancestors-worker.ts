@@ -9,8 +9,8 @@ import type { Admission } from './admission.js'
 import { type GatherLimits, gather } from './ancestors.js'
 import type { ChainSource } from './chain-source.js'
 import { FollowError, isOfBranch, isTooLarge, type LastError } from './errors.js'
+import { type IsMine, untilMine } from './is-mine.js'
 import { BoundedSource, type MissingAncestor, missingAncestors, SharedSource } from './missing-ancestors.js'
-import { type IsMine, untilMine } from './turn.js'
 
 export interface AncestorsWorkerOptions {
   queue: AncestorQueue

@@ -7,8 +7,8 @@ import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { unlessAborted } from '../client/bounded-fetch.js'
 import { type ChainSource, parseSourced, parseSourcedProof } from './chain-source.js'
 import { ChainSourceError, isOutage, type LastError } from './errors.js'
+import { type IsMine, untilMine } from './is-mine.js'
 import type { FeedEntry, FeedPosition, JungleBusSource } from './junglebus.js'
-import { type IsMine, untilMine } from './turn.js'
 
 export interface FeedOptions {
   junglebus: Pick<JungleBusSource, 'transactionsAfter' | 'height'>

@@ -8,9 +8,9 @@ import { formatOutpoint, type Outpoint } from '../../backend/src/protocol/outpoi
 import { BranchFollower, type BranchOptions, type FollowReport } from './branch.js'
 import type { ChainTip } from './chain-source.js'
 import { FollowError, isOfBranch, isOutage, type LastError } from './errors.js'
+import { type IsMine, untilMine } from './is-mine.js'
 import { MAX_FAILING, Retries } from './retries.js'
 import { type FollowedOrdinals, Sweep, type SweptStore } from './sweep.js'
-import { type IsMine, untilMine } from './turn.js'
 import { WorkQueue } from './work-queue.js'
 
 export interface FollowerOptions extends Omit<BranchOptions, 'node' | 'isFollowed'> {

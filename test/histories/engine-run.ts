@@ -3,7 +3,7 @@ import type { HostDatabase } from '../support/plugin/plugin-host.js'
 import { NON_STRICT } from '../support/protocol/non-strict-mints.js'
 import { Random } from '../support/random.js'
 import { EngineHost } from './engine-host.js'
-import { BOTH_TOPICS, choice, type Happening, happenings, type Manner, manner } from './happenings.js'
+import { CERTAIN, choice, type Happening, happenings, type Manner, manner } from './happenings.js'
 import type { Deed } from './history.js'
 import { deedOf, type HistoryTransaction, type Shape, weighted } from './history.js'
 import { conflictsWithin, type Member } from './model.js'
@@ -241,13 +241,3 @@ export class EngineRun {
 
 /** How long a host may take to bring what its engine has not passed on, in milliseconds. */
 const PATIENCE = 20_000
-
-const CERTAIN: Manner = {
-  proven: true,
-  sources: 0,
-  deep: false,
-  sourceProofs: false,
-  lag: false,
-  topics: BOTH_TOPICS,
-  choice: 0,
-}

@@ -239,13 +239,9 @@ export class FactsHost extends Host {
     await writer.setting('tracker', this.tracker)
     const reader = new Reader(storeFiles(this.folder), () => writer.commits.value)
     const [answers, bodies] = [new Responses(reader, MAX_CACHED), new Bodies(MAX_CACHED)]
-    let derive = (): void => {}
     const graph = new FactStore({
       ...{ reader, writer, answers },
       contentOf: (content) => bodies.of(content),
-      deriveBy(admission) {
-        derive = () => writer.deriveBy(admission)
-      },
     })
     const { held } = graph
     const overlay = createOverlay({ config, graph, held, headers, logger: SILENT })
@@ -270,7 +266,7 @@ export class FactsHost extends Host {
       },
     }
     await beforeIndex?.()
-    derive()
+    writer.deriveBy(overlay.admission)
     await writer.opened
     await graph.blocklist.refresh()
   }

@@ -95,3 +95,14 @@ export const happenings = {
   restart: fc.constant({ kind: 'restart' as const }),
   read: fc.constant({ kind: 'read' as const }),
 }
+
+/** As whatever can be valid is. */
+export const CERTAIN: Manner = {
+  proven: true,
+  sources: 0,
+  deep: false,
+  sourceProofs: false,
+  lag: false,
+  topics: BOTH_TOPICS,
+  choice: 0,
+}

@@ -2,23 +2,12 @@ import type { Sighting } from '../../backend/src/graph/conflict-resolution.js'
 import { Random } from '../support/random.js'
 import type { Block, HeaderChain } from '../support/server/header-chain.js'
 import { type Answers, sha256 } from './answers.js'
-import { BOTH_TOPICS, type Happening, type Manner } from './happenings.js'
+import { BOTH_TOPICS, CERTAIN, type Happening, type Manner } from './happenings.js'
 import { type Deed, type History, type HistoryTransaction, historyOf, type Shape } from './history.js'
 import type { Answer, Differences, Enclosed, Host } from './host.js'
 import { MinedChain } from './mined-chain.js'
 import { type Member, Model } from './model.js'
 import { differences } from './questions.js'
-
-/** As whatever can be valid is. */
-const CERTAIN: Manner = {
-  proven: true,
-  sources: 0,
-  deep: false,
-  sourceProofs: false,
-  lag: false,
-  topics: BOTH_TOPICS,
-  choice: 0,
-}
 
 /** How a run ends that finds a host to be wrong: what happened, and each answer that is another. */
 export class Violation extends Error {

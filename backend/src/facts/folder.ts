@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CodedError } from '../protocol/coded-error.js'
 import { Sql } from './connection.js'
@@ -48,4 +48,9 @@ export function lockFile(folder: string, name = 'minetree.lock'): () => void {
     throw (cause as { code?: unknown }).code === 'SQLITE_BUSY' ? new FolderInUseError(cause) : cause
   }
   return () => connection.close()
+}
+
+/** Removes a file of SQLite that no process has open, and what SQLite has beside it. */
+export function removeDatabase(file: string): void {
+  for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
 }

@@ -5,7 +5,7 @@ import { type Block, blockText } from '../graph/records.js'
 import { joinBytes, readUtf8, utf8 } from '../protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { LocalLog } from './local-log.js'
-import { FACT, type Fact, type NewFact, readUint32, uint32 } from './log.js'
+import { FACT, type Fact, type FactKind, type NewFact, readUint32, uint32 } from './log.js'
 
 /**
  * Registers: facts that replace each other. Each has a subject, which is a text, and a number; of those with one subject the highest
@@ -64,6 +64,9 @@ export const SETTINGS: ReadonlySet<string> = new Set([
   'base',
 ])
 
+/** How far scores are raised above those that were given, in milliseconds. */
+export const SCORE_MARGIN = 10_000
+
 /** Whether a setting is a fact, as what is derived depends on it. */
 export function isRegisteredSetting(name: string): boolean {
   return SETTINGS.has(name)
@@ -73,7 +76,7 @@ export function isRegisteredSetting(name: string): boolean {
 export function registerFact(subject: string, n: number, value: RegisterValue): NewFact {
   return {
     kind: FACT.register,
-    key: joinBytes([utf8(subject), uint32(n)]),
+    key: numberedKey(subject, n),
     body: utf8(JSON.stringify(value)),
   }
 }
@@ -83,24 +86,35 @@ export function readRegisterFact({ key, body }: Pick<Fact, 'key' | 'body'>): {
   n: number
   value: RegisterValue
 } {
-  const end = key.length - 4
-  return {
-    subject: readUtf8(key.subarray(0, end)),
-    n: readUint32(key, end),
-    value: JSON.parse(readUtf8(body)) as RegisterValue,
-  }
+  return { ...readNumberedKey(key), value: JSON.parse(readUtf8(body)) as RegisterValue }
+}
+
+const NUMBER_BYTES = 4
+
+/** The key of what replaces others of its subject. @param n From 1. */
+export function numberedKey(subject: string, n: number): Uint8Array {
+  return joinBytes([utf8(subject), uint32(n)])
+}
+
+export function readNumberedKey(key: Uint8Array): { subject: string; n: number } {
+  const end = key.length - NUMBER_BYTES
+  return { subject: readUtf8(key.subarray(0, end)), n: readUint32(key, end) }
 }
 
 /** No number is as high: the highest byte of each is 0, which no text contains, so that no subject is in the way of another. */
 const MOST = 2 ** 24 - 1
+
+/** The fact of a subject with the highest number. */
+export function lastOf(log: LocalLog, kind: FactKind, subject: string): Fact | undefined {
+  return log.lastBetween(kind, numberedKey(subject, 0), numberedKey(subject, MOST))
+}
 
 /** The number and the value of a register that count, and since when; undefined if it was never written. */
 export function latestOf(
   log: LocalLog,
   subject: string,
 ): { n: number; value: RegisterValue; at: number } | undefined {
-  const [from, to] = [0, MOST].map((n) => registerFact(subject, n, '').key) as [Uint8Array, Uint8Array]
-  const fact = log.lastBetween(FACT.register, from, to)
+  const fact = lastOf(log, FACT.register, subject)
   return fact && { ...readRegisterFact(fact), at: fact.at }
 }
 

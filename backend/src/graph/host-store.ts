@@ -1,5 +1,4 @@
 import type { ChainPosition } from '../protocol/block-rules.js'
-import type { AdmissionOptions } from './admission-rules.js'
 import type { GraphStore } from './graph-store.js'
 import type { HeaderChain } from './header-chain.js'
 
@@ -20,12 +19,6 @@ export interface HostStore extends GraphStore {
   readonly settings: Settings
   /** Block headers, if the host keeps its own. */
   readonly headers: HeaderChain
-  /** Opens it, where that is done when it is first asked. */
-  open(): Promise<void>
-  /**
-   * From now on the store derives admissions from all that it knows by these rules, if its writer is in this thread.
-   */
-  deriveBy(admission: AdmissionOptions): void
   /** Whether the database answers. @throws what the driver throws if it does not. */
   ping(): Promise<void>
   /** Whether it holds no transaction. */

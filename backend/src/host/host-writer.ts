@@ -4,13 +4,11 @@ import type { SharedLog } from '../facts/shared-log.js'
 import type { HostRules } from '../graph/host-index.js'
 import { connectWriter } from '../writer/client.js'
 import { SharedWriter } from '../writer/shared-writer.js'
+import { WRITER_HEAP_MIB } from '../writer/thread.js'
 import type { Writer } from '../writer/writer.js'
 import { admissionBy } from './host-rules.js'
 import type { HostWorkerData } from './host-worker.js'
 import { serveLog } from './log-port.js'
-
-/** The heap of that thread, as of our server's. */
-const MAX_HEAP_MIB = 1024
 
 /** The writer of a host's index. */
 export interface HostWriter {
@@ -61,7 +59,7 @@ async function inThread({ folder, log, onEnd }: HostWriterOptions): Promise<Host
   const thread = new Worker(new URL(`./host-worker${EXTENSION}`, import.meta.url), {
     workerData: { folder, id: log.id, log: port2 } satisfies HostWorkerData,
     transferList: [port2],
-    resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+    resourceLimits: { maxOldGenerationSizeMb: WRITER_HEAP_MIB },
   })
   serveLog(log, port1)
   const writer = connectWriter(thread)

@@ -1,5 +1,5 @@
-import { rmSync } from 'node:fs'
 import { type ChainTracker, Transaction } from '@bsv/sdk'
+import { removeDatabase } from '../facts/folder.js'
 import { answeredWithin } from '../graph/answered-within.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
 import type { HostDatabase } from '../graph/host-database.js'
@@ -380,7 +380,7 @@ export class HostedIndex implements HostHooks {
 /** The writer of an index, and a reader of it. */
 class HostFiles {
   private closing: Promise<void> | undefined
-  private derivedBy: HostRules = {}
+  private derivedBy: HostRules | undefined
   private constructor(
     readonly store: HostStore,
     private readonly host: HostWriter,
@@ -407,10 +407,10 @@ class HostFiles {
    */
   async deriveBy({ deployment, policy }: HostRules): Promise<boolean> {
     const { derivedBy, host } = this
-    if (this.isDerived && derivedBy.deployment === deployment && derivedBy.policy === policy) return true
+    if (derivedBy !== undefined && derivedBy.deployment === deployment && derivedBy.policy === policy)
+      return true
     const rules = { ...(deployment && { deployment }), ...(policy && { policy }) }
     if (host.isThread && !isPlain(rules)) return false
-    this.isDerived = true
     this.derivedBy = rules
     host.deriveBy(rules)
     await host.writer.opened
@@ -424,15 +424,12 @@ class HostFiles {
       .finally(() => this.reader.close())
     return this.closing
   }
-
-  private isDerived = false
 }
 
 /** What is damaged is derived again, but for what the log does not have. */
 function clear(folder: string): void {
   const { log, index } = storeFiles(folder)
-  for (const file of [log, index])
-    for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
+  for (const file of [log, index]) removeDatabase(file)
 }
 
 const indexes = new WeakMap<HostDatabase, HostedIndex>()

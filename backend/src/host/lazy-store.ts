@@ -45,9 +45,6 @@ export function lazyStore(opened: () => HostStore | undefined, open: () => Promi
   const own: Record<string | symbol, unknown> = {
     ...Object.fromEntries(ports),
     cachedAnswer: (key: string) => opened()?.cachedAnswer(key),
-    open: async () => {
-      await open()
-    },
     // A promise would be one of its methods.
     // biome-ignore lint/suspicious/noThenProperty: it says that this is none.
     then: undefined,

@@ -1,6 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
 import { OtherLogError, type SharedLog, START } from '../facts/shared-log.js'
-import { StoreUnavailableError } from '../graph/errors.js'
 import { type PlainError, plainError, revivedError } from '../writer/thread.js'
 
 type LogMethod = Exclude<keyof SharedLog, 'id' | 'warning'>
@@ -58,6 +57,6 @@ export function logOver(port: MessagePort, id: string): SharedLog {
 /** What a writer tells apart by its class. */
 function errorOf(failed: PlainError): Error {
   const error = revivedError(failed)
-  if (failed.code === 'OTHER_LOG') return Object.assign(new OtherLogError(START), { message: error.message })
-  return failed.code === 'STORE_UNAVAILABLE' ? new StoreUnavailableError(error) : error
+  if (failed.code !== 'OTHER_LOG') return error
+  return Object.assign(new OtherLogError(START), { message: error.message })
 }

@@ -7,7 +7,7 @@ import type { Deployment } from '../protocol/mint.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 
 /**
- * Stores what a verified BEEF brings. What of it the topics admit, the store derives, now or when more is known.
+ * Stores what a verified BEEF brings. The store derives which of it the topics admit, now or when more is known.
  *
  * A mint that nodes disagree about is left out as long as it is not mined.
  */

@@ -1,5 +1,4 @@
 import { FACT } from '../facts/log.js'
-import type { AdmissionOptions } from '../graph/admission-rules.js'
 import type { AncestorQueue } from '../graph/ancestor-queue.js'
 import type { Blocklist, BlocklistStore } from '../graph/blocklist.js'
 import { type Dependency, dependency } from '../graph/dependencies.js'
@@ -47,8 +46,6 @@ export interface FactStoreOptions {
   contentOf?: ((content: FactContent) => ContentReader) | undefined
   /** Called once something was blocked, unblocked or removed: bodies in memory may be gone for good. */
   onBlocked?: (() => void) | undefined
-  /** Hands the rules of admission to the writer, if it is in this thread. */
-  deriveBy?: (admission: AdmissionOptions) => void
 }
 
 /** Keeps answers in memory until something changes that they follow from. */
@@ -139,13 +136,6 @@ export class FactStore implements HostStore {
       hold: (submission, limits) => this.after(writer.note('hold', submission, limits)),
       release: (txid) => this.after(writer.note('release', txid)),
     }
-  }
-
-  /** The index may still be derived: the writer says when it has all facts. */
-  async open(): Promise<void> {}
-
-  deriveBy(admission: AdmissionOptions): void {
-    this.options.deriveBy?.(admission)
   }
 
   async ping(): Promise<void> {

@@ -171,7 +171,7 @@ export function idOf(sql: Sql, txid: string): number | undefined {
   return sql.get('select id from tx where txid = ?', blobOf(txid))?.id
 }
 
-/** How many changed keys are read: whoever is further behind drops everything. */
+/** How many changed keys are read: a reader that is further behind drops everything. */
 const MAX_KEYS = 10_000
 /** How many commits are read at once, each of which may have changed a thousand keys. */
 const COMMITS = 100

@@ -1,15 +1,21 @@
 import { randomBytes } from 'node:crypto'
 import type { Row, Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { FACT, type FactKind, type NewFact, readTransactionFact, readUint32, uint32 } from '../facts/log.js'
-import { type PurgedValue, readRegisterFact } from '../facts/registers.js'
+import { FACT, type FactKind, type NewFact, readUint32, uint32 } from '../facts/log.js'
+import {
+  lastOf,
+  numberedKey,
+  type PurgedValue,
+  readNumberedKey,
+  readRegisterFact,
+} from '../facts/registers.js'
 import { CHANGE, type LogRow, type NewRow, type Place, type SharedLog, START } from '../facts/shared-log.js'
 import type { Pending, PendingOutline, State } from '../facts/state.js'
 import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
-import { outputOf, readTransaction } from '../protocol/transaction.js'
+import { readTransaction } from '../protocol/transaction.js'
 import { candidateOf } from './pending-graph.js'
-import { holdersOf, overwriteContent } from './purged-content.js'
+import { holdersOf, withoutContent } from './purged-content.js'
 
 export interface MirrorOptions {
   shared: SharedLog
@@ -192,10 +198,7 @@ export class Mirror {
     const key = fromHex(txid)
     const found = log.get(FACT.transaction, key)
     if (found !== undefined) {
-      const body = Buffer.from(found.body)
-      const output = outputOf(readTransaction(readTransactionFact({ key, body }).raw, { txid }), vout)
-      if (output !== undefined) overwriteContent(output)
-      log.overwrite(FACT.transaction, key, body)
+      log.overwrite(FACT.transaction, key, withoutContent(found, vout))
     }
     const { sha256, position } = value as PurgedValue
     if (position === null) this.remove(FACT.body, fromHex(sha256))
@@ -229,7 +232,7 @@ export class Mirror {
   private applyChange(key: Uint8Array, body: Uint8Array | undefined): void {
     // It was discarded: another change comes, or the transaction itself.
     if (body === undefined) return
-    const [subject = '', txid = ''] = readChangeKey(key).subject.split(' ')
+    const [subject = '', txid = ''] = readNumberedKey(key).subject.split(' ')
     if (subject === 'held') this.applyHeld(txid, body)
     else if (subject === 'pending') this.applyPending(txid, body)
   }
@@ -280,10 +283,10 @@ export class Mirror {
     const { n, isThere } = this.latest(subject)
     const row = logFile.get(`select * from ${table} where txid = ?`, key)
     const change = (body: Uint8Array): Pick<Change, 'txid' | 'row'> => ({
-      ...{ txid: key, row: { kind: CHANGE, key: changeKey(subject, n + 1), body } },
+      ...{ txid: key, row: { kind: CHANGE, key: numberedKey(subject, n + 1), body } },
     })
     if (row === undefined) {
-      const replaces = Array.from({ length: n }, (_, index) => changeKey(subject, index + 1))
+      const replaces = Array.from({ length: n }, (_, index) => numberedKey(subject, index + 1))
       // A fact says as much of what was pending.
       const isSaid = !isThere || (table === 'pending' && log.has(FACT.transaction, key))
       return { txid: key, replaces, ...(!isSaid && change(EMPTY)) }
@@ -299,10 +302,9 @@ export class Mirror {
 
   /** The number of the last change of a subject, and whether it is there after that. */
   private latest(subject: string): { n: number; isThere: boolean } {
-    const [from, to] = [changeKey(subject, 0), changeKey(subject, MOST)]
-    const last = this.options.log.lastBetween(CHANGE as FactKind, from, to)
+    const last = lastOf(this.options.log, CHANGE as FactKind, subject)
     if (last === undefined) return { n: 0, isThere: false }
-    return { n: readChangeKey(last.key).n, isThere: last.body.length > 0 }
+    return { n: readNumberedKey(last.key).n, isThere: last.body.length > 0 }
   }
 }
 
@@ -315,7 +317,7 @@ export function* stateRows(logFile: Sql, known: ReadonlyMap<string, number>): Ge
   const left = new Map(known)
   const rowOf = (subject: string, body: Uint8Array): NewRow => {
     left.delete(subject)
-    return { kind: CHANGE, key: changeKey(subject, (known.get(subject) ?? 0) + 1), body }
+    return { kind: CHANGE, key: numberedKey(subject, (known.get(subject) ?? 0) + 1), body }
   }
   const first = 'select * from pending where arrived > ? order by arrived limit 1'
   for (let row = logFile.get(first, 0); row !== undefined; row = logFile.get(first, row.arrived))
@@ -332,15 +334,8 @@ export function readStateChange({ body }: Pick<LogRow, 'body'>): { bytes: Uint8A
   return body === undefined || body.length === 0 ? undefined : readChange(body)
 }
 
-/** Whose change a row is, and its number. */
-export function readChangeKey(key: Uint8Array): { subject: string; n: number } {
-  const end = key.length - NUMBER_BYTES
-  return { subject: readUtf8(key.subarray(0, end)), n: readUint32(key, end) }
-}
-
 const EMPTY = new Uint8Array(0)
-const NUMBER_BYTES = 4
-const MOST = 2 ** 24 - 1
+const LENGTH_BYTES = 4
 
 interface PendingHead extends Pick<PendingOutline, 'isWaiting' | 'isRaised' | 'isMint'> {
   client?: string | undefined
@@ -364,10 +359,6 @@ function heldHead({ lock_height, lock_time }: Row): HeldHead {
   return { height: lock_height, time: lock_time }
 }
 
-export function changeKey(subject: string, n: number): Uint8Array {
-  return joinBytes([utf8(subject), uint32(n)])
-}
-
 const PURGED = 'purged '
 
 /** A row as the copy of the log has it. */
@@ -379,7 +370,7 @@ function standIn(row: LogRow): NewFact {
 
 /** What stands in the place of a fact whose body was discarded: it is none any more, and may come again. */
 export function goneRow({ kind, key, seq }: Pick<LogRow, 'kind' | 'key' | 'seq'>): NewRow {
-  return { kind: CHANGE, key: changeKey(`gone ${kind} ${toHex(key)}`, seq), body: EMPTY }
+  return { kind: CHANGE, key: numberedKey(`gone ${kind} ${toHex(key)}`, seq), body: EMPTY }
 }
 
 /** What stands for a change in the copy of the log: its place, and whether its subject is there after it. */
@@ -394,6 +385,6 @@ function writeChange(head: PendingHead | HeldHead, bytes: Uint8Array): Uint8Arra
 }
 
 function readChange<Head>(body: Uint8Array): { head: Head; bytes: Uint8Array } {
-  const end = NUMBER_BYTES + readUint32(body, 0)
-  return { head: JSON.parse(readUtf8(body.subarray(NUMBER_BYTES, end))) as Head, bytes: body.subarray(end) }
+  const end = LENGTH_BYTES + readUint32(body, 0)
+  return { head: JSON.parse(readUtf8(body.subarray(LENGTH_BYTES, end))) as Head, bytes: body.subarray(end) }
 }

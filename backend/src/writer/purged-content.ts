@@ -1,3 +1,4 @@
+import { type Fact, readTransactionFact } from '../facts/log.js'
 import type { PurgedValue } from '../facts/registers.js'
 import { sha256 } from '../graph/native-hash.js'
 import { inscriptionOf } from '../graph/transaction-records.js'
@@ -5,7 +6,12 @@ import { contentsOf } from '../index/outputs.js'
 import { toHex } from '../protocol/bytes.js'
 import { readEnvelope } from '../protocol/inscription.js'
 import { OP, ScriptWalk } from '../protocol/script-walk.js'
-import type { TransactionOutput, TransactionView } from '../protocol/transaction.js'
+import {
+  outputOf,
+  readTransaction,
+  type TransactionOutput,
+  type TransactionView,
+} from '../protocol/transaction.js'
 
 /** An output whose body is removed. */
 export interface Holder {
@@ -56,6 +62,15 @@ export function overwriteContent(output: TransactionOutput): void {
     before -= walk.pushedLength ?? 0
   )
     if (before <= 0) overwritePush(walk)
+}
+
+/** The body of a transaction's fact, in bytes of its own, without what one of its outputs inscribes. */
+export function withoutContent(fact: Pick<Fact, 'key' | 'body'>, vout: number): Buffer {
+  const [key, body] = [fact.key, Buffer.from(fact.body)]
+  const view = readTransaction(readTransactionFact({ key, body }).raw, { txid: toHex(key) })
+  const output = outputOf(view, vout)
+  if (output !== undefined) overwriteContent(output)
+  return body
 }
 
 function pushesIn(script: Uint8Array, span: { from: number }): ScriptWalk {

@@ -2,11 +2,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import { FACT } from '../facts/log.js'
 import { makeMirror } from '../facts/log-file.js'
-import { latestOf, nextOf, readRegisterFact, register, TREE_SETTINGS } from '../facts/registers.js'
+import {
+  latestOf,
+  nextOf,
+  readNumberedKey,
+  register,
+  SCORE_MARGIN,
+  TREE_SETTINGS,
+} from '../facts/registers.js'
 import { type LogRow, type Note, OtherLogError, type SharedLog } from '../facts/shared-log.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
 import { isDamage, StoreUnavailableError } from '../graph/errors.js'
-import { utf8 } from '../protocol/bytes.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { BEAT, Leases } from './leases.js'
 import { LocalWriter, RETRY_DELAY } from './local-writer.js'
@@ -19,8 +25,6 @@ import type { WriterStatus } from './writer.js'
 const POLL = 200
 /** How often it is reported that the log is heard, in milliseconds. */
 const REPORT = 1000
-/** How far scores are raised above those that were given, in milliseconds. */
-const MARGIN = 10_000
 /** For how long after a write of others one expects more of them, in milliseconds. */
 const COMPANY = 5000
 
@@ -273,7 +277,7 @@ export class SharedWriter extends LocalWriter {
       this.closing.signal.throwIfAborted()
       const read = await this.read().catch((error: unknown) => {
         if (!(error instanceof OtherLogError)) throw error
-        above = this.nextScore() + MARGIN
+        above = this.nextScore() + SCORE_MARGIN
         this.isEmptied = true
         mirror.clear()
         this.indexFile.run("update meta set value = '' where name = 'log'")
@@ -383,8 +387,6 @@ export class SharedWriter extends LocalWriter {
 /** Whether a row replaces what an index is derived by. */
 function replacesRule({ kind, key }: LogRow): boolean {
   if (kind !== FACT.register) return false
-  const { subject, n } = readRegisterFact({ key, body: NULL })
+  const { subject, n } = readNumberedKey(key)
   return n > 1 && TREE_SETTINGS.some((name) => subject === register.setting(name))
 }
-
-const NULL = utf8('null')

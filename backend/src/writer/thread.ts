@@ -4,6 +4,9 @@ import type { LocalWriter } from './local-writer.js'
 import { Claim } from './queue.js'
 import type { Place, Writer, WriterStatus } from './writer.js'
 
+/** The heap of that thread: a transaction of many outputs takes most. If it runs out, the thread ends, and not the process. */
+export const WRITER_HEAP_MIB = 1024
+
 /** What may be asked of a writer in another thread. */
 export type WriterMethod = Exclude<keyof Writer, 'status' | 'failure' | 'opened' | 'logRead' | 'commits'>
 

@@ -1,5 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
+import { removeDatabase } from '../../../backend/src/facts/folder.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
@@ -10,7 +11,7 @@ import { Responses } from '../cache/responses.js'
 import type { Config } from '../config/config.js'
 import { storeFolder } from '../config/place.js'
 import { FactIndex } from './facts/fact-index.js'
-import { damageOf, removeIndex } from './facts/folder.js'
+import { damageOf } from './facts/folder.js'
 import { lockFolder } from './folder-lock.js'
 import { pinTracker } from './pinned-genesis.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
@@ -114,7 +115,7 @@ function removeDamaged(index: string, logger: Logger): void {
   const damage = damageOf(index)
   if (damage === undefined) return
   logger.warn({ index, damage }, 'the index is damaged: it is derived again')
-  removeIndex(index)
+  removeDatabase(index)
 }
 
 /** The writer of the first thread, which has given it its rules. */

@@ -2,12 +2,10 @@ import { type MessagePort, Worker } from 'node:worker_threads'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
+import { WRITER_HEAP_MIB } from '../../../backend/src/writer/thread.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
 import type { Config } from '../config/config.js'
 import { openWriter, type WriterPlace } from './open-writer.js'
-
-/** The heap of that thread: a transaction of many outputs takes most. If it runs out, the thread ends, and not the process. */
-const MAX_HEAP_MIB = 1024
 
 /** A writer, in this thread or in one of its own. Its files exist. */
 export interface StartedWriter {
@@ -44,7 +42,7 @@ export async function startWriter(
   const start = (): Worker => {
     const thread = new Worker(worker, {
       workerData: { folder, shared, isAgain: settings !== undefined } satisfies WriterPlace,
-      resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MIB },
+      resourceLimits: { maxOldGenerationSizeMb: WRITER_HEAP_MIB },
     })
     let cause: unknown = new Error('the thread of the writer has ended')
     thread.on('error', (error) => {

@@ -51,7 +51,7 @@ export interface Overlay {
 /** Puts the topic managers, the lookup services and the engine together over one store. */
 export function createOverlay(options: {
   config: Config
-  graph: GraphStore & Pick<HostStore, 'deriveBy' | 'settings' | 'headers'>
+  graph: GraphStore & Pick<HostStore, 'settings' | 'headers'>
   /** Where submissions wait that are not final. */
   held?: HeldSubmissions
   /** By default, those of the engine alone. */
@@ -108,7 +108,6 @@ export function createOverlay(options: {
     },
   })
   const admission = admissionOptions(config, discovery?.reader)
-  graph.deriveBy(admission)
   return {
     ...{ engine, proofs, discovery, admission, emit, onEvent },
     refused: () => structuredClone(refused),

@@ -12,6 +12,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
+import type { DerivingStore } from '../../support/storage/engine.js'
 import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // A store that derives admissions: what it admits by what is known, and what it keeps of what nothing depends on yet.
@@ -24,7 +25,7 @@ function inscribedOn(chain: FakeChain, coin: FakeTransaction, text: string): Fak
   return chain.spend({ inputs: [{ transaction: coin, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] })
 }
 
-function derivesIn(store: HostStore, chain: FakeChain, maxTransactions = 100): void {
+function derivesIn(store: DerivingStore['store'], chain: FakeChain, maxTransactions = 100): void {
   const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
   store.deriveBy({ rules, pending: { maxTransactions, maxBytes: 1024 * 1024 } })
 }

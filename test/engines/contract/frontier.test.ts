@@ -11,6 +11,7 @@ import {
   inscriptionScript,
   p2pkh,
 } from '../../support/protocol/fake-chain.js'
+import type { DerivingStore } from '../../support/storage/engine.js'
 import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // Where the stored graph may continue on the chain: unspent ordinals, the coins of the latest transactions, what is unproven.
@@ -18,7 +19,7 @@ import { closeStores, openStore } from '../../support/storage/stores.js'
 const PROOF = { merklePath: Uint8Array.of(1), height: 800_000, root: 'ab'.repeat(32) }
 const MOVED = [{ satoshis: 1, lockingScript: p2pkh(1) }]
 
-function derivesIn(store: HostStore, chain: FakeChain): void {
+function derivesIn(store: DerivingStore['store'], chain: FakeChain): void {
   const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
   store.deriveBy({ rules, pending: { maxTransactions: 100, maxBytes: 1024 * 1024 } })
 }

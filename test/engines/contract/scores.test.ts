@@ -32,7 +32,7 @@ beforeEach(() => {
 })
 afterEach(() => jest.restoreAllMocks())
 
-function derivesIn(store: HostStore, chain: FakeChain): HostStore {
+function derivesIn(store: DerivingStore['store'], chain: FakeChain): HostStore {
   const rules = () => admissionRules({ deployment: chain.deployment, onRefusal: () => {} })
   store.deriveBy({ rules, pending: { maxTransactions: 1000, maxBytes: 1024 * 1024 } })
   return store

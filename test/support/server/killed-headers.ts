@@ -127,7 +127,6 @@ async function storedIn(env: Environment): Promise<Stored> {
   const stores = await openFacts(readConfig(env), { onReorg: () => {}, logger: SILENT })
   const { graph } = stores
   try {
-    await graph.open()
     const { from, to } = (await graph.headers.range()) ?? { from: CHECKPOINT, to: CHECKPOINT }
     const headers = await graph.headers.read({ from, count: to - from + 1 })
     return { from, to, headers }

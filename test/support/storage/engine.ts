@@ -1,10 +1,14 @@
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 
 /** An open store that derives admissions, and what tests do behind its back. */
 export interface DerivingStore {
-  store: HostStore
+  store: HostStore & {
+    /** From now on its index is derived by these rules. */
+    deriveBy(admission: AdmissionOptions): void
+  }
   /** Another store over the same data, that was not opened. */
-  another(): HostStore
+  another(): DerivingStore['store']
   /**
    * Every row of every table: by table, as text, in an order of its own. When things came is left out, and how often was written.
    */

@@ -31,13 +31,11 @@ export async function openStore(): Promise<DerivingStore> {
   const writer = new LocalWriter({ folder })
   const readers: Reader[] = []
   let admission = NO_TREE
-  const open = (): FactStore => {
+  const open = (): DerivingStore['store'] => {
     const reader = new Reader(files)
     readers.push(reader)
-    return new FactStore({
-      reader,
-      writer,
-      deriveBy: (rules) => {
+    return Object.assign(new FactStore({ reader, writer }), {
+      deriveBy(rules: AdmissionOptions): void {
         admission = rules
         writer.deriveBy(rules)
       },

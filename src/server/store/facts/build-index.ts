@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../../backend/src/facts/connection.js'
-import { FolderInUseError, lockFile } from '../../../../backend/src/facts/folder.js'
+import { FolderInUseError, lockFile, removeDatabase } from '../../../../backend/src/facts/folder.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import type { AdmissionOptions } from '../../../../backend/src/graph/admission-rules.js'
@@ -13,7 +13,7 @@ import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
 import { StartError } from '../../config/errors.js'
 import { placeOf, storeFolder } from '../../config/place.js'
-import { damageOf, lockStore, notOpened, readLog, removeIndex, requireLog } from './folder.js'
+import { damageOf, lockStore, notOpened, readLog, requireLog } from './folder.js'
 import { MaintenanceError } from './maintenance-error.js'
 
 export interface DeriveOptions {
@@ -49,12 +49,12 @@ export async function buildIndex({ again, ...options }: BuildOptions): Promise<b
       unlock = await lockStore(folder)
     }
     const part = `${index}.part`
-    if (damageOf(part) !== undefined) removeIndex(part)
+    if (damageOf(part) !== undefined) removeDatabase(part)
     await completeIndex(part, options)
     if (unlock === undefined && existsSync(index))
       throw new MaintenanceError('a service of this version was started, and derives its index itself')
     // Also what a service that was killed has left beside it.
-    removeIndex(index)
+    removeDatabase(index)
     renameSync(part, index)
     return true
   } finally {

@@ -11,7 +11,7 @@ const PAGE = { limit: 500, maxBytes: 8 * 1024 * 1024 }
 
 /** What is wrong with a store of facts: a fact, or rows of a table of the index. */
 export interface FactDamage {
-  /** What of it; `index` for its file, or rows that a new index has not, or not so; `copy of …` for what a gateway has of the log. */
+  /** The kind of fact, or the table; `index` for its file, or rows that a new index has not, or not so; `copy of …` for what a gateway has of the log. */
   kind: string
   /** The key of the fact in hex, or its place if that cannot be read; the name of the table or the file. */
   id: string

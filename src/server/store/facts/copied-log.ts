@@ -2,7 +2,13 @@ import { randomBytes } from 'node:crypto'
 import type { Sql } from '../../../../backend/src/facts/connection.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import type { Fact } from '../../../../backend/src/facts/log.js'
-import { isPurged, latestOf, nextOf, register } from '../../../../backend/src/facts/registers.js'
+import {
+  isPurged,
+  latestOf,
+  nextOf,
+  register,
+  SCORE_MARGIN,
+} from '../../../../backend/src/facts/registers.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { MaintenanceError } from './maintenance-error.js'
@@ -61,11 +67,8 @@ export function scoresOf(log: LocalLog): { base: number; last: number } {
 /** What scores are to be counted from so that they are higher than those that a log can have given. */
 export function raisedBase({ base, last }: { base: number; last: number }): string {
   // A fact takes a millisecond of them, one with many outputs a few more.
-  return String(Math.max(base + last + MARGIN, Date.now()))
+  return String(Math.max(base + last + SCORE_MARGIN, Date.now()))
 }
-
-/** In milliseconds. */
-const MARGIN = 10_000
 
 /** Another value after each `purge` and `prune`. */
 export function cleanedAt(sql: Sql): unknown {

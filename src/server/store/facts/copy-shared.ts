@@ -5,6 +5,7 @@ import { FACT, type Fact } from '../../../../backend/src/facts/log.js'
 import { makeCopy } from '../../../../backend/src/facts/log-file.js'
 import {
   type PurgedValue,
+  readNumberedKey,
   readRegisterFact,
   register,
   registerFact,
@@ -21,7 +22,7 @@ import {
 import { Pending, State } from '../../../../backend/src/facts/state.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { equalBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
-import { goneRow, Mirror, readChangeKey, stateRows } from '../../../../backend/src/writer/mirror.js'
+import { goneRow, Mirror, stateRows } from '../../../../backend/src/writer/mirror.js'
 import {
   assertOwn,
   assertSound,
@@ -206,10 +207,8 @@ interface Source {
 const BASE = register.setting('base')
 
 function isBase({ kind, key }: Pick<NewRow, 'kind' | 'key'>): boolean {
-  return kind === FACT.register && readRegisterFact({ key, body: NULL }).subject === BASE
+  return kind === FACT.register && readNumberedKey(key).subject === BASE
 }
-
-const NULL = new TextEncoder().encode('null')
 
 /** A copy into a database: what an interrupted one has inserted is compared with the source, and the rest follows. */
 class CopyToDatabase {
@@ -263,7 +262,7 @@ class CopyToDatabase {
       return
     }
     if (row.kind === CHANGE && this.source.state !== undefined) {
-      const { subject, n } = readChangeKey(row.key)
+      const { subject, n } = readNumberedKey(row.key)
       this.known.set(subject, n)
       return
     }

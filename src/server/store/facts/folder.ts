@@ -77,11 +77,6 @@ export function removeIndexes(folder: string): void {
   for (const name of readdirSync(folder)) if (/^index-\d+\.db/.test(name)) rmSync(join(folder, name))
 }
 
-/** Removes the file of an index that no process has open, and what SQLite has beside it. */
-export function removeIndex(file: string): void {
-  for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
-}
-
 /** What an index file lacks to be one: it is to be removed, and the index derived again. Undefined if nothing, or there is no file. */
 export function damageOf(file: string): string | undefined {
   if (!existsSync(file)) return undefined

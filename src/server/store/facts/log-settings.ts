@@ -30,7 +30,6 @@ const CHANGEABLE: Record<string, (value: string) => string | undefined> = {
     oneOf(
       'PROFILE',
       value,
-
       Object.values(PROFILES).map(({ nameContentType }) => nameContentType),
     ),
   tracker: (value) => oneOf('tracker', value, ['headers', 'tracker', 'scripts-only']),

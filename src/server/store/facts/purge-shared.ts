@@ -3,8 +3,10 @@ import { isDeepStrictEqual } from 'node:util'
 import { FACT, readTransactionFact } from '../../../../backend/src/facts/log.js'
 import {
   type BlockedValue,
+  numberedKey,
   type PurgedValue,
   type RegisterValue,
+  readNumberedKey,
   readRegisterFact,
   register,
   registerFact,
@@ -18,22 +20,13 @@ import {
   START,
 } from '../../../../backend/src/facts/shared-log.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
-import { sha256 } from '../../../../backend/src/graph/native-hash.js'
-import { readBeef } from '../../../../backend/src/graph/read-beef.js'
-import { inscriptionOf } from '../../../../backend/src/graph/transaction-records.js'
 import { fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import {
-  outputOf,
-  readTransaction,
-  TransactionError,
-  type TransactionView,
-} from '../../../../backend/src/protocol/transaction.js'
-import { changeKey, readChangeKey, readStateChange } from '../../../../backend/src/writer/mirror.js'
-import { holdersOf, overwriteContent, purgedValueOf } from '../../../../backend/src/writer/purged-content.js'
+import { readTransaction, TransactionError } from '../../../../backend/src/protocol/transaction.js'
+import { readStateChange } from '../../../../backend/src/writer/mirror.js'
+import { holdersOf, purgedValueOf, withoutContent } from '../../../../backend/src/writer/purged-content.js'
 import { type DatabasePlace, withSharedLog } from './log-place.js'
-import { MaintenanceError } from './maintenance-error.js'
-import type { Purged } from './purge.js'
+import { contentHashAt, isInBeef, type Purged } from './purge.js'
 
 const PAGE = { limit: 1000, maxBytes: 8 * 1024 * 1024 }
 
@@ -83,7 +76,7 @@ class SharedPurge {
     await removePurged(shared, holders.keys())
     for (const value of this.hashes) await removeBody(shared, value)
     const discarded = [...waiting].flatMap(([subject, { n }]) =>
-      Array.from({ length: n }, (_, index) => changeKey(subject, index + 1)),
+      Array.from({ length: n }, (_, index) => numberedKey(subject, index + 1)),
     )
     await shared.discard(discarded)
     purged.outpoints = [...holders.keys()]
@@ -99,17 +92,13 @@ class SharedPurge {
     const key = fromHex(outpoint.txid)
     const { body } = (await shared.get(FACT.transaction, key)) ?? {}
     const raw = body ? readTransactionFact({ key, body }).raw : await this.pending(outpoint.txid)
-    const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
-    const content = output && inscriptionOf(output).content
-    if (content === undefined)
-      throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
-    return sha256(content.body).toString('hex')
+    return contentHashAt(outpoint, raw)
   }
 
   private async pending(txid: string): Promise<Uint8Array | undefined> {
     let raw: Uint8Array | undefined
     for (let n = 1; ; n++) {
-      const row = await this.shared.get(CHANGE, changeKey(`pending ${txid}`, n))
+      const row = await this.shared.get(CHANGE, numberedKey(`pending ${txid}`, n))
       if (row === undefined) return raw
       const bytes = readStateChange(row)?.bytes
       if (bytes !== undefined && bytes.length > 0) raw = bytes
@@ -149,7 +138,7 @@ class SharedPurge {
   }
 
   private lookAtChange(row: LogRow): void {
-    const { subject, n } = readChangeKey(row.key)
+    const { subject, n } = readNumberedKey(row.key)
     const [kind, txid = ''] = subject.split(' ')
     if (kind !== 'pending' && kind !== 'held') return
     const bytes = readStateChange(row)?.bytes
@@ -157,13 +146,8 @@ class SharedPurge {
     const isHolder =
       bytes !== undefined &&
       bytes.length > 0 &&
-      (kind === 'held' ? this.isInBeef(bytes) : this.found(bytes, txid).size > 0)
+      (kind === 'held' ? isInBeef(bytes, this.hashes) : this.found(bytes, txid).size > 0)
     if (isHolder || this.waiting.has(subject)) this.waiting.set(subject, { n, isThere })
-  }
-
-  private isInBeef(beef: Uint8Array): boolean {
-    const { txids, transaction } = readBeef(beef)
-    return txids.some((txid) => holdersOf(transaction(txid) as TransactionView, this.hashes).length > 0)
   }
 
   /** The outputs of a transaction with such a body. What cannot be read is noted. */
@@ -194,7 +178,7 @@ class SharedPurge {
     }
     const forgotten = [...this.waiting].filter(([, { isThere }]) => isThere)
     for (const [subject, { n }] of forgotten)
-      rows.push({ kind: CHANGE, key: changeKey(subject, n + 1), body: new Uint8Array() })
+      rows.push({ kind: CHANGE, key: numberedKey(subject, n + 1), body: new Uint8Array() })
     purged.forgotten = forgotten.map(([subject]) => subject.split(' ')[1] ?? '')
     if (rows.length === 0) return true
     return await shared.insert({ first: place.seq + 1, id: randomBytes(8), at: Date.now(), rows })
@@ -208,9 +192,7 @@ export async function removePurged(shared: SharedLog, outpoints: Iterable<string
     const key = fromHex(txid)
     const row = await shared.get(FACT.transaction, key)
     if (row?.body === undefined) continue
-    const body = Buffer.from(row.body)
-    const output = outputOf(readTransaction(readTransactionFact({ key, body }).raw, { txid }), vout)
-    if (output !== undefined) overwriteContent(output)
+    const body = withoutContent({ key, body: row.body }, vout)
     if (!body.equals(row.body)) await shared.overwrite(row, body)
   }
 }

@@ -89,11 +89,7 @@ class Purge {
     const raw = fact
       ? readTransactionFact(fact).raw
       : sql.get('select raw from pending where txid = ?', key)?.raw
-    const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
-    const content = output && inscriptionOf(output).content
-    if (content === undefined)
-      throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
-    return sha256(content.body).toString('hex')
+    return contentHashAt(outpoint, raw)
   }
 
   private purgeFact(key: Uint8Array): void {
@@ -116,16 +112,12 @@ class Purge {
     }
   }
 
-  private isIn(view: TransactionView): boolean {
-    return holdersOf(view, this.hashes).length > 0
-  }
-
   private forgetPending(): void {
     const pending = new Pending(this.sql)
     for (const { txid: key } of this.sql.all('select txid from pending')) {
       const txid = toHex(key)
       const raw = pending.get(txid)?.raw
-      if (raw === undefined || !this.isIn(readTransaction(raw, { txid }))) continue
+      if (raw === undefined || holdersOf(readTransaction(raw, { txid }), this.hashes).length === 0) continue
       pending.delete(txid)
       this.purged.forgotten.push(txid)
     }
@@ -133,8 +125,7 @@ class Purge {
 
   private forgetHeld(): void {
     for (const { txid: key, beef } of this.sql.all('select txid, beef from held')) {
-      const { txids, transaction } = readBeef(beef)
-      if (!txids.some((txid) => this.isIn(transaction(txid) as TransactionView))) continue
+      if (!isInBeef(beef, this.hashes)) continue
       const txid = toHex(key)
       new State(this.sql).release(txid)
       this.purged.forgotten.push(txid)
@@ -145,4 +136,18 @@ class Purge {
     const fact = nextOf(this.log, subject, value)
     if (fact !== undefined) this.log.insert(fact)
   }
+}
+
+/** The hash of the body of an output. @param raw Its transaction, if that is known. @throws MaintenanceError if it has none. */
+export function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): string {
+  const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
+  const content = output && inscriptionOf(output).content
+  if (content === undefined) throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
+  return sha256(content.body).toString('hex')
+}
+
+/** Whether a transaction of a BEEF has one of some bodies. */
+export function isInBeef(beef: Uint8Array, hashes: ReadonlySet<string>): boolean {
+  const { txids, transaction } = readBeef(beef)
+  return txids.some((txid) => holdersOf(transaction(txid) as TransactionView, hashes).length > 0)
 }
