@@ -243,6 +243,7 @@ export class Judge {
     const stored = new Map(isNew ? [] : outputsOf(this.sql, row.id).map((each) => [each.vout, each]))
     const recency = recencyOf({ height: row.own ?? undefined, insertionOrder: row.ord })
     const moved = new Set<number>()
+    let isWritten = false
     let isChanged = false
     for (const [vout, output] of outputs.entries()) {
       const holds = holdsOrdinal(output)
@@ -263,9 +264,10 @@ export class Judge {
         recency: isAdmitted && isListedOutput(output) ? recency : null,
       }
       if (before !== undefined && isSameLink(before, link)) continue
-      const coin =
-        from &&
-        ((predecessor?.kind === 'input' && coins[predecessor.input]) || lineages.coinAt(from.pid, from.vout))
+      // What was written for an output before may have moved the other coins.
+      const read = isWritten || predecessor?.kind !== 'input' ? undefined : coins[predecessor.input]
+      const coin = from && (read ?? lineages.coinAt(from.pid, from.vout))
+      isWritten = true
       if (coin !== undefined) moved.add(coin.oid)
       if (before === undefined) {
         const { id: tid, active } = row

@@ -404,7 +404,12 @@ export class Door {
       trial.rollback()
       applied(needed)
     }
-    for (const { txid, pending: before } of needed) if (before !== undefined) pending.delete(txid)
+    for (const { txid, spends, pending: before } of needed) {
+      if (before === undefined) continue
+      pending.delete(txid)
+      // Two that are mined may spend one coin, and neither was needed: what spends the coin of a fact is.
+      for (const spent of spends) this.retry(pending.spendersOf(spent, { isWaiting: false }), false)
+    }
     const others = [...all, ...candidates.filter(({ txid }) => behind.has(txid))]
     for (const each of others) {
       const { txid, spends } = each

@@ -117,6 +117,24 @@ describe('a lineage', () => {
     expect(again.snap).not.toEqual(after.snap)
   })
 
+  test('is linked where two branches of it are known last that one transaction spends', () => {
+    const chain = new FakeChain()
+    const move = (from: FakeTransaction[], said?: string): FakeTransaction => {
+      const lockingScript = said === undefined ? p2pkh(1) : inscriptionScript(text(said))
+      const inputs = from.map((transaction) => ({ transaction, vout: 0 }))
+      return chain.spend({ inputs, outputs: inputs.map(() => ({ satoshis: 1, lockingScript })) })
+    }
+    const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(0) }] })
+    const first = move([purse], 'first')
+    const branches = [move([first], 'branch'), move([first], 'rival')]
+    const all = [first, ...branches, move(branches)]
+    for (let step = 4; step < 10; step++) all.push(move(all.slice(-1), step % 2 === 0 ? 'said' : undefined))
+    const index = open(chain)
+    for (const at of [3, 4, 6, 0, 8, 5, 9, 2, 1, 7]) index.transactions(all[at] as FakeTransaction)
+    expect(index.sql.all('select size from run')).toEqual([{ size: all.length + 1 }])
+    expect(index.sql.all('select 1 from out where run is null')).toEqual([])
+  })
+
   test('of which the start is missing says where, and by whom it is held', () => {
     const index = open(chain)
     const inscribed = all[1] as FakeTransaction

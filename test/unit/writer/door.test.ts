@@ -84,6 +84,19 @@ describe('what becomes a fact', () => {
     expect([store.facts(all), store.pending(all)]).toEqual([Object.keys(all), []])
   })
 
+  test('what spends a coin of something mined and pending is promoted with it, if it is mined too', async () => {
+    const store = open()
+    const money = spend(store, [])
+    const [paid, rival] = [spend(store, [[money]]), spend(store, [[money]], [one, one])]
+    const ordinal = inscribe(store, [[paid]], 'text')
+    const all = { paid, rival, ordinal }
+    await store.know(paid, 100)
+    await store.know(rival, 101)
+    expect(store.pending(all)).toEqual(['paid', 'rival'])
+    await store.know(ordinal)
+    expect([store.facts(all).sort(), store.pending(all)]).toEqual([['ordinal', 'paid', 'rival'], []])
+  })
+
   test('a proof of something pending stands with it, and is proven with it', async () => {
     const store = open()
     const ordinal = inscribe(store, [], 'text')
