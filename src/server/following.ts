@@ -1,4 +1,6 @@
 import type { Logger } from 'pino'
+import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { Admission } from '../follow/admission.js'
 import { AncestorsWorker } from '../follow/ancestors-worker.js'
 import type { ChainTip } from '../follow/chain-source.js'
@@ -8,8 +10,10 @@ import { Follower } from '../follow/follower.js'
 import type { IsMine } from '../follow/is-mine.js'
 import { openSources } from '../follow/open-sources.js'
 import { Sightings } from '../follow/sightings.js'
-import type { Node } from './node.js'
+import type { Config } from './config/config.js'
+import type { Jobs } from './store/stores.js'
 import { admitBeef } from './submission/admit.js'
+import type { Overlay } from './submission/overlay.js'
 import { recordSightings } from './submission/sighted-submissions.js'
 import type { Submit } from './submission/submission-queue.js'
 
@@ -20,8 +24,21 @@ const MAX_UNPROVEN = 100
 /** A follower has time: its submissions wait at the write lock as if so many others were ahead of them. */
 const AHEAD = 1000
 
+/** What of a node is needed to follow the chain: that of our own server, or one over the index of another host. */
+export interface FollowingNode {
+  /** The settings, with the tree that the store holds. */
+  config: Config
+  graph: HostStore
+  /** The same as `graph`, past all that is in memory. */
+  store: HostStore
+  ancestors: AncestorQueue
+  overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit' | 'onEvent'>
+  isShared: boolean
+  jobs: Pick<Jobs, 'isMine'> | undefined
+}
+
 export interface FollowingOptions {
-  node: Node
+  node: FollowingNode
   logger: Logger
   /** Where transactions are submitted; by default in this thread. */
   submit?: Submit | undefined

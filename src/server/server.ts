@@ -6,12 +6,10 @@ import type { OWN_STATE } from '../../backend/src/facts/state.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { createApp } from './app.js'
-import { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
 import { StartError } from './config/errors.js'
 import { isEmbedded } from './config/place.js'
-import { FollowedTree } from './followed-tree.js'
-import { openFollowing } from './following.js'
+import { FollowedChain } from './followed-chain.js'
 import { openPeersSync } from './gasp/peers-sync.js'
 import { listen, openHttpServer } from './http/http-server.js'
 import { Readiness } from './http/readiness.js'
@@ -19,14 +17,12 @@ import { type Node, openNode } from './node.js'
 import { type PageFiles, readPageFiles } from './routes/page-files.js'
 import { startingApp } from './starting-app.js'
 import type { NodeIndex } from './store/index-status.js'
-import { type Deploy, isDeployedHere } from './store/pinned-genesis.js'
+import type { Deploy } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
-import type { Job } from './store/stores.js'
 import { LargeSubmissions } from './submission/large-submissions.js'
 import { NonFinalPoller } from './submission/non-final-submissions.js'
 import { mayWin } from './submission/sighted-submissions.js'
-import { CatchUpLog } from './telemetry/catch-up-log.js'
-import { type ChainParts, catchUpProgress } from './telemetry/chain-status.js'
+import type { ChainParts } from './telemetry/chain-status.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
 
@@ -81,54 +77,33 @@ export async function startServer({
       ? new LargeSubmissions({ config, node, logger, worker: submissionWorker })
       : undefined
   if (large) node.overlay.engine.runScripts = large.runScripts
-  const reorgMonitor = reorgMonitorOf(node, logger)
   const { engine } = node.overlay
-  const isMine = (job: Job): boolean => node.jobs?.isMine(job) ?? true
   const peersSync = openPeersSync({
     ...{ config, graph: node.graph, overlay: node.overlay, logger },
-    isMine: () => isMine('sync'),
+    isMine: () => chain.isMine('sync'),
     async onRound(topic, { isComplete, peer }) {
       // Two that catch up from each other would wait for ever.
       if (topic !== TOPICS.names || peer.isCatchingUp) return
       // A peer that says of no block that it is followed up to that may have any part of the tree.
-      if (peer.asOf === undefined && following?.sources.scope !== undefined) return
+      if (peer.asOf === undefined && chain.following?.sources.scope !== undefined) return
       if (!(await hasGenesis(node))) return
       progress.heard()
-      if (isComplete) progress.completedBy(peer.asOf, chain.headers?.status().height)
+      if (isComplete) progress.completedBy(peer.asOf, chain.parts.headers?.status().height)
     },
   })
   node.overlay.onEvent((event) => {
     if (event.kind === 'synced' && event.result === 'taken') progress.heard()
   })
-  const following = openFollowing({
+  const chain = new FollowedChain({
     ...{ node, logger, submit: large?.submitInWorker },
-    isMine: () => isMine('follow'),
-    onSwept(tip) {
-      const scope = following?.sources.scope
-      if (scope !== undefined) progress.completed(scope === 'chain' ? tip : undefined)
-    },
+    hasPeers: peersSync !== undefined,
   })
+  const { following, progress, reorgMonitor } = chain
   if (large && following) large.mayWin = (error) => mayWin(error, following.sightings)
   engine.writes.onWritten = () => following?.ancestors.notify()
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
-  const { headers } = node.overlay.proofs
-  const { follower, ancestors, sources } = following ?? {}
-  const ofHolder = <Status>(part: { status(): Status } | undefined) =>
-    part && { status: () => (isMine('follow') ? part.status() : undefined) }
-  const chain: ChainParts = {
-    ...{ headers, follower: ofHolder(follower), ancestors: ofHolder(ancestors), sources },
-  }
-  const follows = following !== undefined || (peersSync !== undefined && config.deployment !== undefined)
-  const progress = new FollowedTree({
-    ...{ settings: node.graph.settings, isShared: node.isShared, logger },
-    isMine: () => isMine(following === undefined ? 'sync' : 'follow'),
-    follower: follows
-      ? { progress: () => catchUpProgress(chain), answeredAt: () => sources?.answeredAt }
-      : undefined,
-  })
-  await progress.open({ isOwn: await isDeployedHere(node.graph) })
-  const catchUpLog = new CatchUpLog({ parts: chain, logger })
-  const metrics = metricsOf(node, chain)
+  await chain.open()
+  const metrics = metricsOf(node, chain.parts)
   if (ownsProcess) metrics.addProcess()
   const readiness = new Readiness()
   const space = new StoreSpace({ probe: () => node.graph.settings.set(PROBE, String(monotonic())), logger })
@@ -146,7 +121,7 @@ export async function startServer({
     position: node.position,
     passOn: node.jobs?.passOn,
     metrics,
-    ...{ chain, progress },
+    ...{ chain: chain.parts, progress },
     port: () => port,
     logger,
     ...(reorgMonitor && { reorgMonitor }),
@@ -172,27 +147,19 @@ export async function startServer({
   await left
   node.maintenance.start()
   node.jobs?.seek([...(following ? ['follow' as const] : []), ...(peersSync ? ['sync' as const] : [])])
-  reorgMonitor?.start()
   peersSync?.start()
-  if (following !== undefined) {
-    following.start()
-    node.overlay.proofs.headers?.onTip((tip) => following.onTip(tip))
-  }
+  chain.start()
   nonFinal.start()
-  catchUpLog.start()
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
     url: `http://${host}:${port}`,
     node,
-    chain,
+    chain: chain.parts,
     async stop() {
       isStopping = true
-      catchUpLog.stop()
       const finished = server.finish()
-      await reorgMonitor?.stop()
       await peersSync?.stop()
-      await following?.stop()
-      await progress.close()
+      await chain.stop()
       await nonFinal.stop()
       await finished
       await large?.close()
@@ -255,16 +222,6 @@ function metricsOf({ config: { profile }, caches, overlay, maintenance }: Node, 
   })
   overlay.onEvent(metrics.countEvent)
   return metrics
-}
-
-/** Undefined if proofs are not checked. */
-function reorgMonitorOf({ config, graph, overlay }: Node, logger: Logger): ReorgMonitor | undefined {
-  const { engine, proofs } = overlay
-  const { reorgDepth, headersPollMs: pollInterval } = config
-  const { headers } = proofs
-  if (headers === undefined) return undefined
-  const runLocked = engine.writes.run.bind(engine.writes)
-  return new ReorgMonitor({ headers, proofs, graph, runLocked, reorgDepth, pollInterval, logger })
 }
 
 async function hasGenesis({ config, graph }: Node): Promise<boolean> {

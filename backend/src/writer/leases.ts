@@ -44,10 +44,12 @@ export class Leases {
     this.now = options.now ?? steadyTime
   }
 
-  /** From now on, this gateway does a job when nobody else does. */
-  seek(job: string): void {
-    if (!this.leases.has(job))
-      this.leases.set(job, { text: undefined, seenAt: this.now(), saidAt: undefined })
+  /** From now on, this gateway does these jobs when nobody else does, and leaves all others. @throws StoreUnavailableError */
+  async seek(jobs: readonly string[]): Promise<void> {
+    for (const job of jobs)
+      if (!this.leases.has(job))
+        this.leases.set(job, { text: undefined, seenAt: this.now(), saidAt: undefined })
+    await this.leave([...this.leases.keys()].filter((job) => !jobs.includes(job)))
   }
 
   /** The jobs that this gateway does. */
@@ -68,9 +70,15 @@ export class Leases {
 
   /** Leaves its jobs to others. @throws StoreUnavailableError */
   async release(): Promise<void> {
-    for (const [job, { text, saidAt }] of this.leases)
+    await this.leave([...this.leases.keys()])
+  }
+
+  private async leave(jobs: readonly string[]): Promise<void> {
+    for (const job of jobs) {
+      const { text, saidAt } = this.leases.get(job) ?? {}
+      this.leases.delete(job)
       if (saidAt !== undefined) await this.options.log.replaceNote(NAME + job, { from: text, to: FREE })
-    this.leases.clear()
+    }
   }
 
   private async beatOf(

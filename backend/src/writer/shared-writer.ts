@@ -97,8 +97,11 @@ export class SharedWriter extends LocalWriter {
   }
 
   override async seekJobs(jobs: readonly string[]): Promise<void> {
-    for (const job of [...jobs, COLLECT]) this.leases.seek(job)
+    const seeking = this.leases.seek([...jobs, COLLECT])
     this.beating ??= this.beatOn()
+    await seeking
+    const { held } = this.leases
+    this.setJobs(this.jobs.filter((job) => held.includes(job)))
   }
 
   /** Looks which jobs are its own, and how far others have come by now. */

@@ -93,8 +93,8 @@ export interface Writer {
   /** As `Settings.set`. */
   setting(name: string, value: string, from?: string): Promise<Written>
   /**
-   * Of a log that others write, too: has this gateway do jobs when no other one does (`WriterStatus.jobs`), and know how far others
-   * have come with them.
+   * Of a log that others write, too: has this gateway do these jobs when no other one does (`WriterStatus.jobs`), and no others, and
+   * know how far others have come with them.
    */
   seekJobs(jobs: readonly string[]): Promise<void>
   readonly status: WriterStatus

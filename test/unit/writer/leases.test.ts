@@ -26,8 +26,8 @@ const holders = (all: readonly { leases: Leases }[], job: string): number[] =>
 
 test('a job is done by one gateway, as long as that one says so', async () => {
   const { all, after } = gateways(3)
-  for (const { leases } of all) leases.seek('follow')
-  all[1]?.leases.seek('sync')
+  for (const { leases } of all) void leases.seek(['follow'])
+  void all[1]?.leases.seek(['follow', 'sync'])
   await Promise.all(all.map(({ leases }) => leases.beat()))
   const [first] = holders(all, 'follow')
   expect(holders(all, 'follow')).toHaveLength(1)
@@ -38,7 +38,7 @@ test('a job is done by one gateway, as long as that one says so', async () => {
 
 test('another one takes over when it has heard nothing for 30 seconds by its own clock, and not before', async () => {
   const { all, after } = gateways(2)
-  for (const { leases } of all) leases.seek('follow')
+  for (const { leases } of all) void leases.seek(['follow'])
   await after(60)
   expect(holders(all, 'follow')).toEqual([0])
   await after(25, all.slice(1))
@@ -52,7 +52,7 @@ test('another one takes over when it has heard nothing for 30 seconds by its own
 
 test('one that cannot reach the log stops before another one begins', async () => {
   const { all, after } = gateways(2)
-  for (const { leases } of all) leases.seek('follow')
+  for (const { leases } of all) void leases.seek(['follow'])
   await after(30)
   const [one] = all
   if (one === undefined) throw new Error('there is none')
@@ -69,11 +69,14 @@ test('one that cannot reach the log stops before another one begins', async () =
   expect(holders(all, 'follow')).toEqual([1])
 })
 
-test('one that stops leaves its jobs at once', async () => {
-  const { all, after } = gateways(2)
-  for (const { leases } of all) leases.seek('follow')
+test('one that stops, or no longer seeks a job, leaves it at once', async () => {
+  const { all, after } = gateways(3)
+  for (const { leases } of all) void leases.seek(['follow', 'sync'])
   await after(30)
+  await all[0]?.leases.seek(['sync'])
+  await after(5)
+  expect([holders(all, 'follow'), holders(all, 'sync')]).toEqual([[1], [0]])
   await all[0]?.leases.release()
   await after(5)
-  expect(holders(all, 'follow')).toEqual([1])
+  expect([holders(all, 'follow'), holders(all, 'sync')]).toEqual([[1], [1]])
 })

@@ -1,0 +1,100 @@
+import type { Logger } from 'pino'
+import { ReorgMonitor } from './chain/reorg-monitor.js'
+import { FollowedTree } from './followed-tree.js'
+import { type Following, type FollowingNode, openFollowing } from './following.js'
+import { isDeployedHere } from './store/pinned-genesis.js'
+import type { Job } from './store/stores.js'
+import type { Submit } from './submission/submission-queue.js'
+import { CatchUpLog } from './telemetry/catch-up-log.js'
+import { type ChainParts, catchUpProgress } from './telemetry/chain-status.js'
+
+export interface FollowedChainOptions {
+  node: FollowingNode
+  logger: Logger
+  /** Where transactions are submitted; by default in this thread. */
+  submit?: Submit | undefined
+  /** Whether peers tell of the tree, too. */
+  hasPeers?: boolean
+}
+
+/**
+ * How a node knows the chain and follows it: the follower with its sources, the check of stored proofs, how far the tree was
+ * followed, and what it says of all that.
+ */
+export class FollowedChain {
+  /** Undefined if there is no tree to follow, or no source. */
+  readonly following: Following | undefined
+  /** Undefined if proofs are not checked. */
+  readonly reorgMonitor: ReorgMonitor | undefined
+  readonly progress: FollowedTree
+  readonly parts: ChainParts
+  private readonly log: CatchUpLog
+
+  constructor(private readonly options: FollowedChainOptions) {
+    const { node, logger, submit, hasPeers = false } = options
+    const { headers } = node.overlay.proofs
+    const isMine = (): boolean => this.isMine('follow')
+    this.reorgMonitor = reorgMonitorOf(node, logger)
+    const following = openFollowing({
+      ...{ node, logger, submit, isMine },
+      onSwept: (tip) => {
+        const scope = following?.sources.scope
+        if (scope !== undefined) this.progress.completed(scope === 'chain' ? tip : undefined)
+      },
+    })
+    this.following = following
+    const { follower, ancestors, sources } = following ?? {}
+    const ofHolder = <Status>(part: { status(): Status } | undefined) =>
+      part && { status: () => (isMine() ? part.status() : undefined) }
+    const parts: ChainParts = {
+      ...{ headers, follower: ofHolder(follower), ancestors: ofHolder(ancestors), sources },
+    }
+    this.parts = parts
+    const follows = following !== undefined || (hasPeers && node.config.deployment !== undefined)
+    this.progress = new FollowedTree({
+      ...{ settings: node.graph.settings, isShared: node.isShared, logger },
+      isMine: () => this.isMine(following === undefined ? 'sync' : 'follow'),
+      follower: follows
+        ? { progress: () => catchUpProgress(parts), answeredAt: () => sources?.answeredAt }
+        : undefined,
+    })
+    this.log = new CatchUpLog({ parts, logger })
+  }
+
+  /** Whether it is this process that does a job, of those that share the log. */
+  isMine(job: Job): boolean {
+    return this.options.node.jobs?.isMine(job) ?? true
+  }
+
+  /** Reads how far the tree was followed. */
+  async open(): Promise<void> {
+    await this.progress.open({ isOwn: await isDeployedHere(this.options.node.graph) })
+  }
+
+  start(): void {
+    const { following } = this
+    this.reorgMonitor?.start()
+    if (following !== undefined) {
+      following.start()
+      this.options.node.overlay.proofs.headers?.onTip((tip) => following.onTip(tip))
+    }
+    this.log.start()
+  }
+
+  /** Resolves when it no longer uses the store. */
+  async stop(): Promise<void> {
+    this.log.stop()
+    await this.reorgMonitor?.stop()
+    await this.following?.stop()
+    await this.progress.close()
+  }
+}
+
+function reorgMonitorOf({ config, graph, overlay }: FollowingNode, logger: Logger): ReorgMonitor | undefined {
+  const { engine, proofs } = overlay
+  const { reorgDepth, headersPollMs: pollInterval } = config
+  const { headers } = proofs
+  if (headers === undefined) return undefined
+  const runLocked = engine.writes.run.bind(engine.writes)
+  return new ReorgMonitor({ headers, proofs, graph, runLocked, reorgDepth, pollInterval, logger })
+}
