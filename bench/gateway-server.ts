@@ -23,8 +23,10 @@ export interface GatewayReady {
   url: string
   /** Our server without what it keeps in memory. */
   forgetful: string
-  /** 4 KiB each. */
+  /** 4 KiB each, in as many transactions. */
   files: string[]
+  /** As many in one. */
+  packed: string[]
   /** Outpoints of ordinals that have lived as many steps. */
   young: string
   middle: string
@@ -96,9 +98,11 @@ function directory(entries: Record<string, string>): FakeOutput {
   return { satoshis: 1, lockingScript: inscriptionScript({ contentType: 'ord-fs/json', body }) }
 }
 
-const files = await inscribed(Array.from({ length: 100 }, (_, index) => fileOf(index)))
+const files: string[] = []
+for (let index = 0; index < 100; index++) files.push((await inscribed([fileOf(index)])).outpoint(0))
+const packed = await inscribed(Array.from({ length: 100 }, (_, index) => fileOf(-index - 1)))
 const depths = Array.from({ length: 8 }, (_, depth) =>
-  directory(depth === 7 ? { 'a.txt': files.outpoint(0) } : { d: `_${depth + 1}` }),
+  directory(depth === 7 ? { 'a.txt': packed.outpoint(0) } : { d: `_${depth + 1}` }),
 )
 const tree = await inscribed(depths)
 
@@ -126,7 +130,7 @@ const claim = named === '' ? undefined : mints[1]
 if (claim === undefined) throw new Error('there is no name')
 const shownSite = chain.spend({
   inputs: [{ transaction: claim, vout: 2 }],
-  outputs: [directory({ 'a.txt': files.outpoint(0) })],
+  outputs: [directory({ 'a.txt': packed.outpoint(0) })],
 })
 await submit(shownSite, claim)
 
@@ -152,7 +156,8 @@ const ready: GatewayReady = {
   named,
   site: claim.outpoint(2),
   url: server.url,
-  files: Array.from({ length: 100 }, (_, index) => files.outpoint(index)),
+  files,
+  packed: Array.from({ length: 100 }, (_, index) => packed.outpoint(index)),
   forgetful: `http://127.0.0.1:${(forgetful.address() as AddressInfo).port}`,
   young: await lived(10),
   middle: await lived(1000),

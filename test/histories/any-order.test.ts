@@ -319,7 +319,11 @@ interface Way {
 function apply({ chain, facts }: History, tracker: ProofTracker, { parts, trial, restarts }: Way) {
   const sql = new Sql(':memory:')
   const bodies = new Map(facts.map(({ key, body }) => [Buffer.from(key).toString('hex'), body]))
-  const source = { transaction: (txid: Uint8Array) => bodies.get(Buffer.from(txid).toString('hex')) }
+  const places = new Map(facts.map(({ key, seq }) => [seq, key]))
+  const source = {
+    transaction: (txid: Uint8Array) => bodies.get(Buffer.from(txid).toString('hex')),
+    proofKey: (seq: number) => places.get(seq) ?? new Uint8Array(),
+  }
   const rules = (onRefusal: OnRefusal) => admissionRules({ deployment: chain.deployment, onRefusal })
   let index = new Index(sql, source, { rules, tracker })
   const applied = new Set<Fact>()

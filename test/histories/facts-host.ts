@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Sql } from '../../backend/src/facts/connection.js'
 import { LocalLog } from '../../backend/src/facts/local-log.js'
+import { PROOF_ROOT } from '../../backend/src/facts/log.js'
 import type { AdmissionOptions } from '../../backend/src/graph/admission-rules.js'
 import type { SightingRecord } from '../../backend/src/graph/graph-store.js'
 import { canonicalRows } from '../../backend/src/index/canonical.js'
@@ -170,7 +171,8 @@ export class FactsHost extends Host {
       const pending = sql.get('select root from log.pending where txid = ?', fromHex(txid))
       if (pending !== undefined) return pending.root && toHex(pending.root) === root ? 'held' : 'gone'
       // What entered the log after its block was refused has none there.
-      const held = 'select 1 from proof join tx on tx.id = tid where txid = ? and height = ? and root = ?'
+      const held = `select 1 from proof join tx on tx.id = tid join log.log as log on log.seq = proof.seq
+        where txid = ? and height = ? and ${PROOF_ROOT} = ?`
       return sql.get(held, fromHex(txid), ...block) ? 'held' : 'gone'
     })
   }

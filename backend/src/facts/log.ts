@@ -101,9 +101,17 @@ export function proofFact(txid: string, { height, root, merklePath }: Proof): Ne
 const HASH_BYTES = 32
 
 export function readProofFact({ key, body }: Pick<Fact, 'key' | 'body'>): { txid: string; proof: Proof } {
-  const [height, root] = [readUint32(key, HASH_BYTES), toHex(key.subarray(HASH_BYTES + LENGTH_BYTES))]
-  return { txid: toHex(key.subarray(0, HASH_BYTES)), proof: { height, root, merklePath: body } }
+  const { height, root } = proofPlace(key)
+  return { txid: toHex(key.subarray(0, HASH_BYTES)), proof: { height, root: toHex(root), merklePath: body } }
 }
+
+/** What the key of a proof says beside the txid. @returns The root in display order. */
+export function proofPlace(key: Uint8Array): { height: number; root: Uint8Array } {
+  return { height: readUint32(key, HASH_BYTES), root: key.subarray(HASH_BYTES + LENGTH_BYTES) }
+}
+
+/** The root in a column with the key of a proof. */
+export const PROOF_ROOT = `substr(log.key, ${HASH_BYTES + LENGTH_BYTES + 1})`
 
 /** A body that stands nowhere in a transaction as a whole: its key is its SHA-256. */
 export function bodyFact(bytes: Uint8Array): NewFact {

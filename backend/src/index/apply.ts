@@ -82,7 +82,7 @@ export class Index {
     this.journal = new Journal(sql)
     this.transactions = new Transactions(sql, source)
     this.registers = new Registers(sql, this.transactions)
-    this.proofs = new Proofs(sql, options.tracker)
+    this.proofs = new Proofs(sql, source, options.tracker)
     const { agenda, journal, transactions, registers } = this
     this.ranks = new Ranks(sql, { transactions, journal, agenda })
     this.attributes = new Attributes(sql, { transactions, journal, agenda })

@@ -1,5 +1,5 @@
 /** Raised whenever the same facts give other rows: then the index is built again beside the old one. */
-export const INDEX_VERSION = 1
+export const INDEX_VERSION = 2
 
 /**
  * The index: everything here follows from the facts of a log. Integers are keys inside; hashes stand once. `active` is the
@@ -22,8 +22,8 @@ create table spend (pid integer not null, vout integer not null, sid integer not
   primary key (pid, vout, sid)) without rowid;
 create index spend_sid on spend (sid);
 
--- ok: it counts, by the best chain or by a verdict.
-create table proof (tid integer not null, height integer not null, seq integer not null, root blob not null, ok integer not null,
+-- ok: it counts, by the best chain or by a verdict. Its root stands in the key of its fact.
+create table proof (tid integer not null, height integer not null, seq integer not null, ok integer not null,
   primary key (tid, height, seq)) without rowid;
 create index proof_height on proof (height);
 

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
-import { type Fact, readProofFact, readTransactionFact } from '../facts/log.js'
+import { type Fact, proofPlace, readTransactionFact } from '../facts/log.js'
 import type { PurgedValue } from '../facts/registers.js'
 import type { HeaderRange } from '../graph/header-chain.js'
 import { equalBytes } from '../protocol/bytes.js'
@@ -17,6 +17,8 @@ import { rootAt } from './headers.js'
 export interface TransactionSource {
   /** The whole body of the fact of a transaction; undefined if there is none. */
   transaction(txid: Uint8Array): Uint8Array | undefined
+  /** The key of the proof at a place. */
+  proofKey(seq: number): Uint8Array
   /** What the body of an output was that was removed since; missing where none was. */
   purgedAt?: ((output: Outpoint) => PurgedValue | undefined) | undefined
   /** Looks whether anything was removed since. */
@@ -222,6 +224,7 @@ export class Proofs {
 
   constructor(
     private readonly sql: Sql,
+    private readonly source: TransactionSource,
     private readonly tracker: ProofTracker,
   ) {
     this.hasVerdicts = sql.get('select 1 as one from verdict limit 1') !== undefined
@@ -248,22 +251,21 @@ export class Proofs {
   }
 
   private insert(id: number, fact: Fact): { height: number; isValid: boolean } {
-    const { height, root } = readProofFact(fact).proof
-    const bytes = Buffer.from(root, 'hex')
-    const isValid = this.isValid(height, bytes)
-    const row = [id, height, fact.seq, bytes, isValid ? 1 : 0]
-    this.sql.run('insert into proof (tid, height, seq, root, ok) values (?, ?, ?, ?, ?)', ...row)
+    const { height, root } = proofPlace(fact.key)
+    const isValid = this.isValid(height, () => root)
+    const row = [id, height, fact.seq, isValid ? 1 : 0]
+    this.sql.run('insert into proof (tid, height, seq, ok) values (?, ?, ?, ?)', ...row)
     return { height, isValid }
   }
 
   /** @returns Whether other proofs of a transaction count than before. */
   private judge(id: number): boolean {
     let [hasLater, isChanged] = [false, false]
-    for (const { height, seq, root, ok } of this.sql.all(
-      'select height, seq, root, ok from proof where tid = ? order by seq desc',
+    for (const { height, seq, ok } of this.sql.all(
+      'select height, seq, ok from proof where tid = ? order by seq desc',
       id,
     )) {
-      const isValid = this.isValid(height, root)
+      const isValid = this.isValid(height, () => proofPlace(this.source.proofKey(seq)).root)
       const counts = isValid && !(hasLater && this.tracker === 'scripts-only') ? 1 : 0
       hasLater ||= isValid
       if (counts === ok) continue
@@ -279,10 +281,11 @@ export class Proofs {
     return isChanged
   }
 
-  private isValid(height: number, root: Buffer): boolean {
-    if (this.tracker !== 'headers') return !this.isRefused(height, root)
+  /** @param rootOf Reads the root, which is mostly not needed. */
+  private isValid(height: number, rootOf: () => Uint8Array): boolean {
+    if (this.tracker !== 'headers') return !this.hasVerdicts || !this.isRefused(height, rootOf())
     const known = rootAt(this.sql, height)
-    return known !== undefined && equalBytes(known, root)
+    return known !== undefined && equalBytes(known, rootOf())
   }
 
   /** Whether the last verdict on a block is that the chain does not have it. */

@@ -1,4 +1,5 @@
 import type { Sql } from '../facts/connection.js'
+import { PROOF_ROOT } from '../facts/log.js'
 import type { BlocksReader } from '../graph/graph-store.js'
 import { type Block, blockText } from '../graph/records.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
@@ -30,7 +31,8 @@ const MINED_SPENDERS = `select spender.mined as height from tx cross join spend 
 const PROVEN_PENDING = `select pending.height from log.pending_spend as spend join log.pending on pending.txid = spend.spender
   where spend.txid = ? and spend.vout = ? and spender <> ? and pending.height is not null`
 
-const BLOCKS = 'select distinct height, root from proof where height >= ? and height <= ? and ok = 1'
+const BLOCKS = `select distinct height, ${PROOF_ROOT} as root from proof cross join log.log as log on log.seq = proof.seq
+  where height >= ? and height <= ? and ok = 1`
 const BLOCKS_OF_PENDING = 'select distinct height, root from log.pending where height >= ? and height <= ?'
 
 /** Highest first, then by root. */

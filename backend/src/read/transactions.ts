@@ -1,6 +1,13 @@
 import type { Row, Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { FACT, isTransaction, NO_NOTES_BYTES, readTransactionFact, readUint32 } from '../facts/log.js'
+import {
+  FACT,
+  isTransaction,
+  NO_NOTES_BYTES,
+  PROOF_ROOT,
+  readTransactionFact,
+  readUint32,
+} from '../facts/log.js'
 import { isPurged } from '../facts/registers.js'
 import { BlockedError } from '../graph/blocklist.js'
 import { type Tier, tierOf } from '../graph/conflict-resolution.js'
@@ -143,7 +150,7 @@ function proofOf(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
   return { proof: { merklePath: row.body, height: row.height, root: hexOf(row.root) } }
 }
 
-const PROOF = `select height, root, body from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
+const PROOF = `select height, ${PROOF_ROOT} as root, body from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
   where txid = ? and proof.seq = (select max(seq) from proof as counting where counting.tid = id and height = own and ok = 1)`
 
 /** The height of the proof of a pending transaction, if it counts: the index judges it only when the transaction enters the log. */

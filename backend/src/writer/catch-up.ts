@@ -28,12 +28,17 @@ export function openIndex({ log, indexFile }: Derivation, options: Omit<IndexOpt
   if (!isIndexOf({ log, indexFile })) emptyIndex({ log, indexFile })
   const source: TransactionSource = {
     transaction: (txid) => log.get(FACT.transaction, txid)?.body,
+    proofKey: (seq) => log.keyAt(seq)?.key ?? lacking(seq),
     refresh() {
       if (hasPurged(log)) source.purgedAt = (output) => purgedAt(log, output)
     },
   }
   source.refresh?.()
   return new Index(indexFile, source, { ...options, tracker: trackerOf(log) })
+}
+
+function lacking(seq: number): never {
+  throw new Error(`the log lacks the proof at ${seq}`)
 }
 
 /** Makes the tables of an index, if there are none, so that a reader finds them. */

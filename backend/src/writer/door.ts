@@ -1,6 +1,14 @@
 import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { bodyFact, FACT, type Fact, type NewFact, proofFact, transactionFact } from '../facts/log.js'
+import {
+  bodyFact,
+  FACT,
+  type Fact,
+  type NewFact,
+  proofFact,
+  proofPlace,
+  transactionFact,
+} from '../facts/log.js'
 import {
   type BlockedValue,
   latestOf,
@@ -212,12 +220,9 @@ export class Door {
     const subject = register.verdict(block)
     const { height, root } = block
     const known = latestOf(log, subject)?.value === false
-    const row = indexFile.get(
-      'select count(*) as count from proof where height = ? and root = ?',
-      height,
-      fromHex(root),
-    )
-    const count = known ? 0 : Number(row?.count)
+    const proofs = known ? [] : indexFile.all('select seq from proof where height = ?', height)
+    const isOfBlock = (key?: Uint8Array): boolean => key !== undefined && toHex(proofPlace(key).root) === root
+    const count = proofs.filter(({ seq }) => isOfBlock(log.keyAt(seq)?.key)).length
     if (count > 0) this.write(subject, false)
     const unproven = pending.disprove(block)
     for (const txid of unproven) this.lower(txid)

@@ -13,7 +13,8 @@ export class FakeIndex {
   index: Index
   private readonly bodies = new Map<string, Uint8Array>()
   private readonly numbers = new Map<string, number>()
-  private seq = 0
+  /** By their places, from 1. */
+  private readonly keys: Uint8Array[] = []
 
   constructor(
     private readonly chain: Pick<FakeChain, 'deployment'>,
@@ -24,7 +25,10 @@ export class FakeIndex {
 
   /** A new index over the same rows. */
   open(): Index {
-    const source = { transaction: (txid: Uint8Array) => this.bodies.get(Buffer.from(txid).toString('hex')) }
+    const source = {
+      transaction: (txid: Uint8Array) => this.bodies.get(Buffer.from(txid).toString('hex')),
+      proofKey: (seq: number) => this.keys[seq - 1] ?? new Uint8Array(),
+    }
     const { deployment } = this.chain
     const rules = (onRefusal: OnRefusal) => admissionRules({ deployment, onRefusal })
     this.index = new Index(this.sql, source, { rules, tracker: this.tracker })
@@ -33,7 +37,7 @@ export class FakeIndex {
 
   /** Gives facts their places. */
   place(facts: readonly NewFact[]): Fact[] {
-    const placed = facts.map((fact) => ({ ...fact, seq: ++this.seq, at: 0 }))
+    const placed = facts.map((fact) => ({ ...fact, seq: this.keys.push(fact.key), at: 0 }))
     for (const { key, body } of placed) this.bodies.set(Buffer.from(key).toString('hex'), body)
     return placed
   }

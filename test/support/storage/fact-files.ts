@@ -27,7 +27,10 @@ export class FactFiles {
     makeLog(this.logSql, { base: 1_800_000_000_000 })
     this.facts = new LocalLog(this.logSql)
     const { facts } = this
-    const source = { transaction: (txid: Uint8Array) => facts.get(FACT.transaction, txid)?.body }
+    const source = {
+      transaction: (txid: Uint8Array) => facts.get(FACT.transaction, txid)?.body,
+      proofKey: (seq: number) => facts.keyAt(seq)?.key ?? new Uint8Array(),
+    }
     this.derived = new Index(this.indexSql, source, {
       rules: (onRefusal) => admissionRules({ deployment, onRefusal }),
       tracker: 'scripts-only',
