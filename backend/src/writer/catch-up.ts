@@ -100,15 +100,13 @@ function assertIntact(log: LocalLog, fact: Fact): void {
   throw new DamagedError(toHex(fact.key), 'its hash is another one')
 }
 
-function emptyIndex({ log, indexFile }: Derivation): void {
-  indexFile.exec('begin immediate')
-  for (const { name } of indexFile.all(
-    "select name from sqlite_master where type = 'table' and name not like 'sqlite_%'",
-  ))
-    indexFile.exec(`drop table "${name}"`)
+/** Looks at no page of what is there, as these may be damaged: nothing refers to them any more, and they go. */
+export function emptyIndex({ log, indexFile }: Derivation): void {
+  indexFile.exec('pragma writable_schema = on; begin immediate; delete from sqlite_master;')
+  indexFile.exec('pragma writable_schema = reset')
   indexFile.exec(SCHEMA)
   setMeta(indexFile, { version: INDEX_VERSION, log: log.id, rules: rulesOf(log), cursor: 0, key: '' })
-  indexFile.exec('commit')
+  indexFile.exec('commit; vacuum;')
 }
 
 /** Whether an index was derived from this log, by its rules and this version of the code: then it only may lack the last facts. */

@@ -7,13 +7,13 @@ import { makeLog } from '../facts/log-file.js'
 import { isRegisteredSetting, pinOf } from '../facts/registers.js'
 import { Pending, State } from '../facts/state.js'
 import type { AdmissionOptions } from '../graph/admission-rules.js'
-import { isDamage } from '../graph/errors.js'
+import { isDamage, isDamagedFile } from '../graph/errors.js'
 import type { TransactionRecord } from '../graph/records.js'
 import type { Index } from '../index/apply.js'
 import { INDEX_VERSION } from '../index/schema.js'
 import { fromHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { applyNext, catchUp, makeIndex, openIndex, trackerOf } from './catch-up.js'
+import { applyNext, catchUp, emptyIndex, makeIndex, openIndex, trackerOf } from './catch-up.js'
 import { Door, type RecordTransactions } from './door.js'
 import { BusySince, CommitCount, type Outcome, type Task, WriteQueue, withPatience } from './queue.js'
 import {
@@ -84,12 +84,20 @@ export class LocalWriter implements Writer {
   protected readonly state: State
   protected readonly pending: Pending
   /** What needs the index waits here until that is equal to the log. */
-  protected readonly queue = new WriteQueue((tasks) => this.commit(tasks), this.since)
+  protected readonly queue = new WriteQueue(
+    (tasks) => this.commit(tasks),
+    this.since,
+    (error) => this.mendIndex(error),
+  )
   /** What needs the log alone does not wait for it. */
   private readonly early = new WriteQueue((tasks) => this.commitLog(tasks), this.since)
   protected current: Opened | undefined
   /** Whether the log may have facts that the index lacks. */
   protected mayLag = true
+  protected admission: AdmissionOptions | undefined
+  /** Until it is equal again, the index has nothing that readers could go on with. */
+  protected isEmptied = false
+  private isDamaged = false
   private progress: WriterStatus = { state: 'rebuilding', done: 0 }
   private readonly listeners: ((status: WriterStatus) => void)[] = []
   private deriving: Promise<void> = Promise.resolve()
@@ -126,6 +134,7 @@ export class LocalWriter implements Writer {
 
   /** From now on the index is derived by these rules. Writes wait until it has all facts of the log. */
   deriveBy(admission: AdmissionOptions): void {
+    this.admission = admission
     this.queue.hold()
     this.deriving = this.deriving.then(async () => {
       await this.queue.idle()
@@ -218,6 +227,8 @@ export class LocalWriter implements Writer {
   protected async open(admission: AdmissionOptions): Promise<void> {
     const { log, logFile, indexFile, pending } = this
     this.current = undefined
+    if (this.isDamaged) emptyIndex(this.files)
+    this.isDamaged = false
     const index = openIndex(this.files, { rules: admission.rules })
     this.report({ state: 'rebuilding', done: index.cursor / log.last })
     await catchUp(this.files, {
@@ -232,13 +243,25 @@ export class LocalWriter implements Writer {
     this.mayLag = true
     this.removeOldIndexes()
     this.commits.raise()
+    this.isEmptied = false
     this.report({ state: 'equal', done: 1 })
     this.queue.release()
   }
 
+  /** Derives the index again if a write found that its file is damaged. A log that is cannot be mended. */
+  private mendIndex(error: unknown): unknown {
+    if (this.admission === undefined || !isDamagedFile(error) || isWhole(this.indexFile)) return error
+    this.isEmptied = true
+    this.isDamaged = true
+    this.report({ state: 'rebuilding', done: 0 })
+    this.deriveBy(this.admission)
+    const message = 'the file of the index is damaged: it is derived again from the log'
+    return Object.assign(new Error(message, { cause: error }), { code: 'DAMAGED' })
+  }
+
   protected report(status: WriterStatus): void {
-    this.progress = status
-    for (const listener of this.listeners) listener(status)
+    this.progress = { ...status, ...(this.isEmptied && { isEmptied: true }) }
+    for (const listener of this.listeners) listener(this.progress)
   }
 
   protected get files(): { log: LocalLog; indexFile: Sql } {
@@ -374,5 +397,13 @@ export class LocalWriter implements Writer {
         return { failed }
       }
     })
+  }
+}
+
+function isWhole(file: Sql): boolean {
+  try {
+    return file.get('pragma quick_check(1)')?.quick_check === 'ok'
+  } catch {
+    return false
   }
 }

@@ -36,10 +36,12 @@ export class WriteQueue {
   /**
    * @param commit Runs tasks and commits what they changed. @throws if nothing of any of them was kept.
    * @param since Gets the time when the current group began, for those who wait in other threads.
+   * @param failed Gets what a task, or a commit, failed with, and returns what those who asked for it get.
    */
   constructor(
     private readonly commit: (tasks: Task[]) => Outcome[] | Promise<Outcome[]>,
     private readonly since = new BusySince(),
+    private readonly failed = (error: unknown): unknown => error,
   ) {}
 
   /** Runs a task when its turn comes, and resolves with its result after the commit. */
@@ -90,9 +92,10 @@ export class WriteQueue {
         for (const [index, { resolve, reject }] of tasks.entries()) {
           const outcome = outcomes[index]
           if (outcome !== undefined && 'done' in outcome) resolve(outcome.done)
-          else reject(outcome?.failed)
+          else reject(this.failed(outcome?.failed))
         }
-      } catch (error) {
+      } catch (thrown) {
+        const error = this.failed(thrown)
         for (const { reject } of tasks) reject(error)
       }
       this.since.end()

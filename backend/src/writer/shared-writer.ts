@@ -58,8 +58,6 @@ export class SharedWriter extends LocalWriter {
   private jobs: readonly string[] = []
   /** Up to which place the chunks of batches that did not come to be were deleted. */
   private collected: number | undefined
-  private admission: AdmissionOptions | undefined
-  private isEmptied = false
   /** When the log was read to its end for the last time, when that was reported, and when others wrote. */
   private heardAt = 0
   private reportedAt = 0
@@ -130,11 +128,6 @@ export class SharedWriter extends LocalWriter {
     await shared.collect({ from: this.collected, to })
     await shared.note([{ name: COLLECTED, value: String(to) }])
     this.collected = to
-  }
-
-  override deriveBy(admission: AdmissionOptions): void {
-    this.admission = admission
-    super.deriveBy(admission)
   }
 
   override async close(): Promise<void> {
@@ -337,11 +330,9 @@ export class SharedWriter extends LocalWriter {
   protected override report({ state, done }: WriterStatus): void {
     const { heardAt, jobs } = this
     this.reportedAt = heardAt
-    if (state === 'equal') this.isEmptied = false
     super.report({
       ...{ state, done: state === 'equal' ? done : (done + Number(state === 'rebuilding')) / 2, jobs },
       ...(heardAt > 0 && { heardAt }),
-      ...(this.isEmptied && { isEmptied: true }),
       ...(this.shared.warning !== undefined && { warning: this.shared.warning }),
     })
   }

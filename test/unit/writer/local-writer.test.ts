@@ -1,4 +1,4 @@
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../backend/src/facts/local-log.js'
@@ -167,6 +167,30 @@ describe('at the start', () => {
     })
     expect(indexRows()).toEqual(before)
     expect(store.names()).toEqual(['a', 'ab'])
+  })
+
+  test('an index whose pages are damaged while it is open is derived again, beside its readers', async () => {
+    const { writer } = store
+    const { indexFile } = filesOf(store)
+    await writer.opened
+    const pragma = (name: string): number => Number(indexFile.get(`pragma ${name}`)?.[name])
+    // In these are the schema, and the roots of all tables.
+    const first = pragma('page_count')
+    for (let n = 0; n < 200; n++) await store.know(inscription(String(n)), 101)
+    indexFile.exec('pragma wal_checkpoint(truncate); pragma cache_size = 0;')
+    const { index } = storeFiles(store.folder)
+    const bytes = readFileSync(index)
+    writeFileSync(index, bytes.fill(0xab, first * pragma('page_size')))
+    const states: string[] = []
+    writer.onStatus(({ state, isEmptied }) => states.push(`${state}${isEmptied ? ', emptied' : ''}`))
+    const late = inscription('late')
+    await expect(store.know(late)).rejects.toMatchObject({ code: 'DAMAGED', message: /derived again/ })
+    await store.know(late)
+    expect(states).toEqual(expect.arrayContaining(['rebuilding, emptied', 'equal']))
+    const mended = indexRows()
+    expect(store.index('select count(*) as n from out where sha is not null')).toEqual([{ n: 201 }])
+    await store.reopen((files) => rmSync(files.index))
+    expect(indexRows()).toEqual(mended)
   })
 
   test('writes wait until the index has all facts, and settings do not', async () => {
