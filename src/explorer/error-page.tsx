@@ -54,15 +54,15 @@ export function errorPage({ site, error }: { site: Site; error: ErrorView }): st
           </p>
           {name !== undefined && (
             <p class="buttons">
-              <a class="btn" href={`${site.base ?? ''}/mine?name=${name}`}>
+              <a class="btn" href={`/mine?name=${name}`}>
                 Mine {name.length > 24 ? 'it' : name}
               </a>
-              <a class="btn ghost" href={`${site.base ?? ''}/tree?prefix=${name.slice(0, -1)}`}>
+              <a class="btn ghost" href={`/tree?prefix=${name.slice(0, -1)}`}>
                 Look at the tree
               </a>
             </p>
           )}
-          <SearchField site={site} />
+          <SearchField />
           {status >= 500 && requestId !== undefined && (
             <p class="hint">
               If you report this, add the id of the request: <code>{requestId}</code>

@@ -45,7 +45,7 @@ export async function homePage(explorer: Explorer): Promise<MadePage> {
               Every name here can be traced to one genesis output, and every byte to a transaction. Check it
               yourself, in this browser.
             </p>
-            <SearchField site={site} />
+            <SearchField />
           </div>
           <Bough />
         </section>

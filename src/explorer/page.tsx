@@ -18,8 +18,10 @@ export interface Site {
   version: string
   /** How far the host is while it has not followed the tree to its end: what is missing may exist. */
   readonly catchingUp?: { height?: number | undefined; chainHeight?: number | undefined } | undefined
-  /** Put before every path of the explorer, for a page that is served from another origin. */
-  base?: string
+  /** What every path of the service begins with; empty at the root of its host. */
+  path: string
+  /** Whether it has a page about its state. */
+  hasStatus: boolean
 }
 
 /** How far the host has come, for the foot of a page that is made for each request. */
@@ -72,11 +74,20 @@ export function renderPage(options: PageOptions): string {
   const { catchingUp } = site
   const main = render(
     <>
-      {catchingUp && <CatchingUp {...catchingUp} />}
+      {catchingUp && <CatchingUp {...catchingUp} hasStatus={site.hasStatus} />}
       <main id="main">{children}</main>
     </>,
   )
-  return `<!doctype html><html lang="en"><head>${head}${about}</head><body>${bar}${main}${foot}</body></html>`
+  const html = `<!doctype html><html lang="en"><head>${head}${about}</head><body>${bar}${main}${foot}</body></html>`
+  return below(site.path, html)
+}
+
+/** An attribute with a path of this service. No text of a page has a quotation mark that is not escaped. */
+const PATHS = / (href|src|action|data-names|data-gateway)="\/(?!\/)/g
+
+/** A page whose paths begin with another one: each is written from the root of the service. */
+function below(path: string, html: string): string {
+  return path === '' ? html : html.replace(PATHS, (_, attribute) => ` ${attribute}="${path}/`)
 }
 
 /** Where a page says as of which block it is: that changes while the page is kept. */
@@ -92,13 +103,17 @@ export function withAsOf(html: string, asOf: { height: number } | undefined): st
   return asOf === undefined || at < 0 ? html : html.slice(0, at) + asOfText(asOf) + html.slice(at)
 }
 
-function CatchingUp({ height, chainHeight }: NonNullable<Site['catchingUp']>): VNode {
+function CatchingUp({
+  height,
+  chainHeight,
+  hasStatus,
+}: NonNullable<Site['catchingUp']> & Pick<Site, 'hasStatus'>): VNode {
   const reached = height === undefined ? '' : ` It has found names up to block ${count(height)}`
   const of = reached === '' || chainHeight === undefined ? '' : ` of ${count(chainHeight)}`
   return (
     <p class="banner" role="status">
       This host is still following the tree of names. What is missing here may exist, and nothing can be mined
-      here yet.{reached + of === '' ? '' : `${reached}${of}.`} <a href="/status">Status</a>
+      here yet.{reached + of === '' ? '' : `${reached}${of}.`} {hasStatus && <a href="/status">Status</a>}
     </p>
   )
 }
@@ -124,7 +139,6 @@ const keptSurroundings = memoizeByObject((site: Site) => {
 })
 
 function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: SurroundedPage): Surroundings {
-  const { base = '' } = site
   return {
     head: render(
       <>
@@ -135,9 +149,9 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
         <meta name="theme-color" content="#121512" media="(prefers-color-scheme: dark)" />
         <meta property="og:type" content="website" />
         <meta property="og:site_name" content="minetree" />
-        <link rel="icon" href={`${base}/favicon.svg`} type="image/svg+xml" />
-        <link rel="stylesheet" href={`${base}/explorer/style.css`} />
-        {base === '' && !isStill && <script type="module" src="/explorer/explorer.js" />}
+        <link rel="icon" href="/favicon.svg" type="image/svg+xml" />
+        <link rel="stylesheet" href="/explorer/style.css" />
+        {!isStill && <script type="module" src="/explorer/explorer.js" />}
       </>,
     ),
     bar: render(
@@ -146,13 +160,13 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
           Skip to the content
         </a>
         <header class="bar">
-          <a class="mark" href={`${base}/`}>
+          <a class="mark" href="/">
             <Mark /> minetree
           </a>
-          {!hasSearch && <SearchField site={site} query={query ?? ''} isSmall />}
+          {!hasSearch && <SearchField query={query ?? ''} isSmall />}
           <nav aria-label="Sections">
             {NAVIGATION.map(([each, href, text]) => (
-              <a key={each} href={base + href} aria-current={each === section ? 'page' : undefined}>
+              <a key={each} href={href} aria-current={each === section ? 'page' : undefined}>
                 {text}
               </a>
             ))}
@@ -167,15 +181,17 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
             {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
           </span>
           <span dangerouslySetInnerHTML={{ __html: AS_OF }} />
-          <a href={`${base}/status`} aria-current={section === 'status' ? 'page' : undefined}>
-            Status
-          </a>
+          {site.hasStatus && (
+            <a href="/status" aria-current={section === 'status' ? 'page' : undefined}>
+              Status
+            </a>
+          )}
           {site.genesis !== undefined && (
-            <a href={`${base}/tx/${site.genesis.split('_')[0]}`} title={site.genesis}>
+            <a href={`/tx/${site.genesis.split('_')[0]}`} title={site.genesis}>
               Genesis <span class="hex">{shortOutpoint(site.genesis)}</span>
             </a>
           )}
-          <a href={`${base}/feeds/names.atom`}>Feed</a>
+          <a href="/feeds/names.atom">Feed</a>
           <span class="version">minetree {site.version}</span>
         </div>
       </footer>,
@@ -198,9 +214,7 @@ function About({ site, title, description, ...options }: PageOptions): VNode {
       {feeds.map((feed) => (
         <link key={feed.href} rel="alternate" type="application/atom+xml" {...feed} />
       ))}
-      {(site.base ?? '') === '' &&
-        !isStill &&
-        scripts.map((src) => <script key={src} type="module" src={src} />)}
+      {!isStill && scripts.map((src) => <script key={src} type="module" src={src} />)}
     </>
   )
 }
@@ -222,18 +236,10 @@ export function Mark({ size = 26 }: { size?: number }): VNode {
 export const FAVICON = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 26 26"><path d="M13 23V14M13 14 6 8M13 14l7-6M6 8V4M20 8V4" fill="none" stroke="#2f8f5f" stroke-width="2"/><g fill="#2f8f5f"><circle cx="13" cy="14" r="2.6"/><circle cx="6" cy="8" r="2.2"/><circle cx="20" cy="8" r="2.2"/><circle cx="13" cy="23" r="2.4"/></g></svg>`
 
 /** Searches for whatever is typed into it; works without script. */
-export function SearchField({
-  site,
-  query = '',
-  isSmall = false,
-}: {
-  site: Site
-  query?: string
-  isSmall?: boolean
-}): VNode {
+export function SearchField({ query = '', isSmall = false }: { query?: string; isSmall?: boolean }): VNode {
   return (
     <search class={isSmall ? 'small' : undefined}>
-      <form class={isSmall ? 'search small' : 'search'} action={`${site.base ?? ''}/search`} method="get">
+      <form class={isSmall ? 'search small' : 'search'} action="/search" method="get">
         <input
           type="search"
           name="q"

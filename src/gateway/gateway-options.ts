@@ -1,11 +1,12 @@
 import type { BlocklistReader } from '../../backend/src/graph/blocklist.js'
 import type { AdmissionsReader, GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { Network } from '../../backend/src/protocol/address.js'
-import type { Outpoint } from '../../backend/src/protocol/outpoint.js'
+import type { Deployment } from '../../backend/src/protocol/mint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import type { GatewayLimits } from './gateway-limits.js'
 import type { ErrorLogger } from './http/errors.js'
 import type { MissingAncestors } from './http/pending-origins.js'
+import type { TreeProgress } from './http/tree-progress.js'
 
 /** The stores that the routes read. */
 export interface GatewayStores {
@@ -13,20 +14,53 @@ export interface GatewayStores {
   graph: GraphReader & { readonly blocklist: BlocklistReader; readonly admissions: AdmissionsReader }
 }
 
+/** What follows the chain for a host, and fetches what is missing. */
+export interface GatewayFollower {
+  /** How far it has followed the tree of names. */
+  progress: TreeProgress
+  /** If missing, it fetches no missing ancestors of ordinals. */
+  ancestors?: MissingAncestors
+  /** Whether it asks the network which transactions it has. */
+  asksNetwork: boolean
+  /** The height of the chain, and how many blocks are not followed yet. */
+  chain?: () => ChainPlace | Promise<ChainPlace>
+}
+
+interface ChainPlace {
+  height?: number | undefined
+  lag?: number | undefined
+}
+
 export interface GatewayOptions {
-  /** The path prefixes of the routes, and the content types of directories and streams; mainnet's by default. */
+  /** The paths of the routes, and the content types of directories and streams; mainnet's by default. */
   profile?: Profile
   /** The network of owners' addresses; `main` by default. */
   network?: Network
-  /** The genesis of the host's name tree; the profile's by default. An explicit `undefined` means none, and no name proofs. */
-  genesis?: Outpoint | undefined
+  /** The host's name tree; the profile's by default. An explicit `undefined` means none, and no name proofs. */
+  deployment?: Deployment | undefined
+  /** What the paths of all routes begin with, such as `/minetree`; by default, nothing. */
+  path?: string
+  /** The public URL of the host, without that path. */
+  publicUrl?: string | undefined
+  /** Names and outpoints are hosts below this one; by default, they have none. */
+  gatewayHost?: string | undefined
+  /** Hosts below `gatewayHost` that are the host's own, and show no name. */
+  ownHosts?: readonly string[]
+  /** How many proxies are in front of the host, which say in `X-Forwarded-Host` what they were asked for; 0 by default. */
+  trustedProxies?: number
+  /** Whether pages below `/content/` are sent on to the host of their outpoint, so that they get an origin of their own. */
+  redirectPages?: boolean
+  /** Whether there are the pages of the explorer, and the one that mines. At the root, they have `/`. */
+  explorer?: boolean
+  /** Whether the app has `/submit` and `/lookup` of an engine, which wallets ask for by another path; it has, by default. */
+  overlay?: boolean
   /** Directives that join the sandbox of active content, such as `frame-ancestors 'self'`. */
   contentPolicy?: string | undefined
   limits?: Partial<GatewayLimits>
   /** Whether these routes set CORS headers; `false` if the host does. */
   crossOrigin?: boolean
-  /** If missing, the host fetches no missing ancestors of ordinals. */
-  ancestors?: MissingAncestors
+  /** By default, the chain is not followed. */
+  follower?: GatewayFollower
   /** Logs internal errors, which clients do not see; standard output in JSON by default. */
   logger?: ErrorLogger
 }

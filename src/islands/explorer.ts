@@ -83,7 +83,7 @@ function verifyButtons(): void {
       button.disabled = true
       button.textContent = label
       // Not bundled with this script: it is ninety times as large.
-      const script = '/explorer/verify.js'
+      const script = new URL('verify.js', import.meta.url).href
       try {
         const { verify } = (await import(script)) as typeof import('./verify.js')
         await verify(button)

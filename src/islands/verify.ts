@@ -12,6 +12,8 @@ import { serverDeployment } from '../mining/server-deployment.js'
 
 // Verifies a name or an ordinal with the code of `minetree/client`, and says each step in words.
 
+/** Where the service is, which has this script in a folder. */
+const service = new URL('..', import.meta.url).href.replace(/\/$/, '')
 /** The longest proof of where an ordinal moved that is read, in bytes. */
 const MAX_BYTES = 32 * 1024 * 1024
 
@@ -88,7 +90,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
     if (names !== '') {
       const { deployment, profile } = await steps.take(
         'The tree',
-        () => serverDeployment(location.origin),
+        () => serverDeployment(service),
         ({ deployment }) =>
           `This server says its genesis is ${formatOutpoint(deployment.genesis)}. Compare that with what you know: all else follows from it.`,
       )
@@ -96,7 +98,7 @@ export async function verify(button: HTMLButtonElement): Promise<void> {
       await steps.take(
         'The line of mints',
         async () => {
-          const index = new HttpMineIndex(location.origin)
+          const index = new HttpMineIndex(service)
           const mint = await verifiedMint({ name: subject, deployment, chainTracker: tracker, index })
           if (mint === undefined) throw new Error(`the server shows no mint of ${subject}`)
           return mint

@@ -5,8 +5,8 @@ import { serverDeployment } from '../mining/server-deployment.js'
 import { element, make } from './elements.js'
 import { MiningForm } from './mining-form.js'
 
-/** Content and names are at the root of a host. */
-const url = location.origin
+/** Where the service is, which has this script in a folder. */
+const url = new URL('..', import.meta.url).href.replace(/\/$/, '')
 const tree = element('tree', HTMLElement)
 
 try {
@@ -19,7 +19,7 @@ try {
     make('span', { class: 'hex', title: genesis }, `${genesis.slice(0, 8)}…${genesis.slice(-6)}`),
     `, on ${network}. Each character takes a hash with ${deployment.difficulty} zero bits.`,
   )
-  new MiningForm({ server, url, workerUrl: new URL('/mine/search-worker.js', url) }).open()
+  new MiningForm({ server, url, workerUrl: new URL('search-worker.js', import.meta.url) }).open()
 } catch (error) {
   tree.className = 'error'
   tree.setAttribute('role', 'alert')

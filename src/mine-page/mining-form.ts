@@ -19,7 +19,7 @@ interface Served {
 
 type Mining = typeof import('./mining.js')
 /** Not bundled with this script: it is six times as large. */
-const MINING = '/mine/mining.js'
+const MINING = new URL('mining.js', import.meta.url).href
 
 interface PaidCard {
   card: MintCard
@@ -150,10 +150,7 @@ export class MiningForm {
         onMint: (mint) => this.#show(mining, mint),
       })
       if (order.payer !== 'nobody') this.#nameState.mined.add(order.name)
-      this.#progress.succeed(
-        doneText(order),
-        order.payer === 'nobody' ? [] : nextSteps(order, this.#served.server),
-      )
+      this.#progress.succeed(doneText(order), order.payer === 'nobody' ? [] : nextSteps(order, this.#served))
     } catch (error) {
       this.#fail(mining, error, signal)
     } finally {
@@ -260,17 +257,20 @@ function doneText({ name, payer }: MiningOrder): string {
 }
 
 /** What to do with a name that is mined. */
-function nextSteps({ name }: MiningOrder, { profile }: ServerDeployment): Node[][] {
+function nextSteps({ name }: MiningOrder, { server: { profile }, url }: Served): Node[][] {
   const link = (href: string, text: string): Node => make('a', { href }, text)
   const text = (words: string): Node => document.createTextNode(words)
   const lines = [
     [
-      link(`/name/${name}`, `Look at ${name}`),
+      link(`${url}/name/${name}`, `Look at ${name}`),
       text(': its proof, its owner, and a button that verifies it in this browser.'),
     ],
-    [link(`/mine?name=${name}`, 'Mine on'), text(`: names that begin with ${name} continue from here.`)],
+    [
+      link(`${url}/mine?name=${name}`, 'Mine on'),
+      text(`: names that begin with ${name} continue from here.`),
+    ],
   ]
-  const publish = make('code', {}, `npx minetree publish site/ --url ${location.origin}`)
+  const publish = make('code', {}, `npx minetree publish site/ --url ${url}`)
   if (profile === 'local') lines.push([text('Publish a folder, from a terminal: '), publish])
   return lines
 }

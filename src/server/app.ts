@@ -3,30 +3,32 @@ import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { Proof } from '../../backend/src/graph/records.js'
 import type { Sightings } from '../follow/sightings.js'
+import { mountGateway } from '../gateway/attach-gateway.js'
+import { openGateway } from '../gateway/gateway.js'
 import { errorResponse } from '../gateway/http/error-response.js'
 import type { MissingAncestors } from '../gateway/http/pending-origins.js'
+import { RequestBodies } from '../gateway/http/request-body.js'
+import type { RouteGroup } from '../gateway/http/route-group.js'
 import { NOTHING_FOLLOWED, type TreeProgress } from '../gateway/http/tree-progress.js'
+import { aboutRoutes } from '../gateway/openapi/about-routes.js'
+import type { PageFiles } from '../gateway/pages/page-files.js'
+import { SYNC_OPERATIONS } from '../gateway/sync/sync-routes.js'
 import type { ReorgMonitor } from './chain/reorg-monitor.js'
 import type { Config } from './config/config.js'
-import { packageVersion } from './config/package-info.js'
+import { advertisedHost } from './discovery/advertised-host.js'
+import { DnsDomains, dnsResolver } from './hosts/custom-domains.js'
 import { requireAdmin } from './http/admin-guard.js'
 import { refusalOf } from './http/allowed-methods.js'
-import { createGates, isAdmin, isOverlayPath } from './http/gates.js'
+import { clientKey, createGates, isAdmin, isOverlayPath } from './http/gates.js'
 import { type App, aheadOfRoutes } from './http/hot-path.js'
 import { Readiness } from './http/readiness.js'
-import { openapiDocument } from './openapi/document.js'
-import { readApp } from './read-app.js'
-import { arcIngestRoutes } from './routes/arc-ingest.js'
-import { blockingRoutes } from './routes/blocking-routes.js'
-import { deploymentRoutes } from './routes/deployment-routes.js'
-import { explorerFileRoutes } from './routes/explorer-routes.js'
-import { headersRoutes } from './routes/headers-routes.js'
-import { healthOf, healthRoutes } from './routes/health-routes.js'
-import { metricsRoutes } from './routes/metrics-routes.js'
-import { minePageRoutes } from './routes/mine-page-routes.js'
-import { openapiRoutes } from './routes/openapi-routes.js'
-import { overlayRoutes } from './routes/overlay-routes.js'
-import type { PageFiles } from './routes/page-files.js'
+import { Transfers } from './http/transfers.js'
+import { ARC_OPERATIONS, arcIngestRoutes } from './routes/arc-ingest.js'
+import { BLOCKING_OPERATIONS, blockingRoutes } from './routes/blocking-routes.js'
+import { HEADERS_OPERATIONS, headersRoutes } from './routes/headers-routes.js'
+import { HEALTH_OPERATIONS, healthOf, healthRoutes } from './routes/health-routes.js'
+import { METRICS_OPERATIONS, metricsRoutes } from './routes/metrics-routes.js'
+import { OVERLAY_OPERATIONS, overlayRoutes } from './routes/overlay-routes.js'
 import { statusRoutes } from './routes/status-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-status.js'
 import type { Overlay } from './submission/overlay.js'
@@ -73,7 +75,7 @@ export interface AppOptions {
 export function createApp(options: AppOptions): App {
   const { config, graph, ping, logger } = options
   const { engine, discovery, proofs, refused } = options.overlay
-  const { limits, profile, maxBodyBytes } = config
+  const { limits, profile, network, deployment, maxBodyBytes } = config
   const { metrics = new Metrics() } = options
   const queue = queueSubmissions(options.submit ?? engine.submit, limits)
   const submit = metrics.counted(options.sightings ? withSightings(queue, options.sightings) : queue)
@@ -82,26 +84,45 @@ export function createApp(options: AppOptions): App {
   readiness.add('index', () => notReadyReason(index()))
   readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index, position: options.position })
-  const {
-    app,
-    bodies,
-    transfers,
-    answerStored,
-    hosted,
-    render,
-    errorPage: page,
-    hostsOf,
-  } = readApp({
-    ...{ config, graph, logger, progress },
-    ...(options.ancestors && { ancestors: options.ancestors }),
-    port: options.port,
-    chain: () => chainStatus(options.chain ?? {}),
-  })
+  const { serviceHosts, customDomains, dnsServers, gatewayHost, hostingUrl: publicUrl } = config
+  const { trustedProxies, lookupRate, maxLookups } = limits
+  const transfers = new Transfers({ ...limits, clientOf: clientKey })
+  const app = express()
+    .disable('x-powered-by')
+    .disable('etag')
+    .set('query parser', 'simple')
+    .set('trust proxy', trustedProxies)
+  const host = advertisedHost(config)
+  const gateway = openGateway(
+    { graph },
+    {
+      ...{ profile, network, deployment, limits, gatewayHost, publicUrl, trustedProxies, logger },
+      contentPolicy: config.contentSecurityPolicy,
+      redirectPages: config.contentRedirect,
+      explorer: true,
+      follower: {
+        ...{ progress, asksNetwork: config.chainSources.length > 0 },
+        ...(options.ancestors && { ancestors: options.ancestors }),
+        chain: () => chainStatus(options.chain ?? {}),
+      },
+      serviceHosts,
+      others: customDomains ? 'domains' : serviceHosts.length > 0 ? 'nothing' : 'service',
+      ...(customDomains && {
+        domains: new DnsDomains({ resolver: dnsResolver(dnsServers), lookupRate, maxLookups }),
+      }),
+      bodies: new RequestBodies({ inflate: config.acceptCompressedBodies, uploads: transfers }),
+      port: () => options.port?.() ?? (config.port || undefined),
+      hasStatus: true,
+      advertisedAs: host && { identityKey: host.key.toPublicKey().toString(), url: host.url },
+      pageFiles: options.pageFiles,
+    },
+  )
+  const { bodies, responses, render, errorPage: page, hostsOf, sites } = gateway
   const service = () => ({
     name: 'minetree' as const,
     advertisableFQDN: config.hostingUrl === undefined ? '' : new URL(config.hostingUrl).hostname,
     port: options.port?.() ?? config.port,
-    network: config.network,
+    network,
     topicManagerCount: Object.keys(engine.managers).length,
     lookupServiceCount: Object.keys(engine.lookupServices).length,
   })
@@ -113,8 +134,7 @@ export function createApp(options: AppOptions): App {
     refused,
     chain: options.chain,
   })
-  const document = () => openapiDocument({ profile, version: packageVersion() })
-  const below = (path: string): string[] => profile.walletPrefixes.map((prefix) => prefix + path)
+  const below = profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)
   const overlay = overlayRoutes({
     ...limits,
     engine,
@@ -125,6 +145,13 @@ export function createApp(options: AppOptions): App {
     bodies,
     submit,
     progress,
+  })
+  const arc = arcIngestRoutes({
+    ...{ engine, graph, proofs, bodies },
+    record: (sightings) => recordSightings({ graph, overlay: options.overlay }, sightings),
+    maxTrackerBlocks: limits.maxTrackerBlocks,
+    token: config.arcCallbackToken,
+    passOn: options.passOn,
   })
   const plainErrors = errorResponse({ logger, page })
   const overlayErrors = errorResponse({ logger, overlay: true, page })
@@ -138,7 +165,7 @@ export function createApp(options: AppOptions): App {
   }
   const ahead: RequestHandler = (request, response, next) => {
     if (request.method === 'POST' || isAdmin(request.path)) next()
-    else if (METHODS.has(request.method)) answerStored(request, response, next)
+    else if (METHODS.has(request.method)) responses.handler(request, response, next)
     else refuse(request, response, next)
   }
   const admin = express
@@ -153,33 +180,45 @@ export function createApp(options: AppOptions): App {
       refuse,
       overlayErrors,
     )
-  app
-    .use('/admin', admin)
-    .use(deploymentRoutes(config, graph))
-    .use(minePageRoutes(options.pageFiles, { render, hostsOf }))
-    .use(explorerFileRoutes(options.pageFiles, hostsOf))
-    .use(healthRoutes(health))
-    .use(metricsRoutes(metrics))
-    .use(openapiRoutes(document))
-    .use(statusRoutes({ health, document, render, hostsOf }))
-    .use(errors)
-    .use(
-      gates.overlay,
-      express.Router().use(below('/overlay'), overlay).use(overlay),
-      arcIngestRoutes({
-        ...{ engine, graph, proofs, bodies },
-        record: (sightings) => recordSightings({ graph, overlay: options.overlay }, sightings),
-        maxTrackerBlocks: limits.maxTrackerBlocks,
-        token: config.arcCallbackToken,
-        passOn: options.passOn,
-      }),
-      overlayErrors,
-    )
-    .use(refuse)
-    .use(errors)
+  const own: RouteGroup[] = [
+    {
+      needs: 'operator',
+      prefixes: ['/admin'],
+      operations: [BLOCKING_OPERATIONS, HEADERS_OPERATIONS],
+      handler: express.Router().use('/admin', admin),
+    },
+    {
+      needs: 'process',
+      prefixes: [''],
+      operations: [HEALTH_OPERATIONS],
+      handler: healthRoutes(health),
+    },
+    { needs: 'process', prefixes: [''], operations: [METRICS_OPERATIONS], handler: metricsRoutes(metrics) },
+    { needs: 'process', prefixes: [''], operations: [], handler: statusRoutes({ health, render, hostsOf }) },
+    {
+      needs: 'writer',
+      prefixes: ['', ...below],
+      operations: [OVERLAY_OPERATIONS, SYNC_OPERATIONS],
+      capability: 'overlay',
+      // With the one below, as the gate counts a request.
+      handler: express
+        .Router()
+        .use(gates.overlay, express.Router().use(below, overlay).use(overlay), arc, overlayErrors),
+    },
+    { needs: 'writer', prefixes: [''], operations: [ARC_OPERATIONS] },
+  ]
+  const groups = [...gateway.groups, ...own]
+  const about = aboutRoutes({
+    ...{ groups, path: '', isServer: true, hasCors: true },
+    walletPrefixes: profile.walletPrefixes,
+    pages: gateway,
+  })
+  mountGateway(app, { gateway, groups: [...gateway.groups, ...about] })
+  for (const { handler } of own) if (handler !== undefined) app.use(handler)
+  app.use(refuse).use(errors)
   return aheadOfRoutes(app, {
     ...{ handlers: [gates.gateway, ahead], errors, transfers },
-    hosted: hosted && { ...hosted, gate: gates.hosted },
+    hosted: sites && { ...sites, gate: gates.hosted },
   })
 }
 

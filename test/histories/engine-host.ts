@@ -91,9 +91,8 @@ async function startOf({
   }
   const configure = (host: OverlayExpress): void => {
     host.configureChainTracker(chainTracker)
-    const { genesis } = deployment
     const stores = storesOf(host.mongoDb ?? host.knex)
-    attachGateway(host.app, stores, { genesis, logger: SILENT })
+    attachGateway(host.app, stores, { deployment, logger: SILENT })
   }
   const host = await startPluginHost({
     ...{ deployment, engine: '0.4.6' as const, database, listens: true, configure },

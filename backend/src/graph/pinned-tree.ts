@@ -1,7 +1,11 @@
 import { readUtf8 } from '../protocol/bytes.js'
+import { type CovenantVersion, decodeMineNode, MineNodeError, versionOfCode } from '../protocol/mine-node.js'
 import type { Deployment, DeploymentTerms } from '../protocol/mint.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { outputOf } from '../protocol/transaction.js'
+import type { GraphReader } from './graph-store.js'
 import type { Settings } from './host-store.js'
+import { storedTransaction } from './stored-transaction.js'
 
 /**
  * The tree of a store, in its settings: the genesis and the rules. A store holds one tree with one set of rules, since the nodes
@@ -72,4 +76,31 @@ function rulesOf({
     // Only the profile determines this one.
     ['PROFILE', nameContentType],
   ]
+}
+
+/**
+ * The version of a tree's covenant, from the code of its root; undefined if the store does not have the root, or minetree has
+ * not deployed such a covenant.
+ */
+export async function versionOfTree(
+  graph: Pick<GraphReader, 'transactions'>,
+  genesis: Outpoint,
+): Promise<CovenantVersion | undefined> {
+  const code = await codeOfTree(graph, genesis)
+  return code && versionOfCode(code)
+}
+
+/** The covenant of a tree's root; undefined if the store does not have the root, or it is no node. */
+export async function codeOfTree(
+  graph: Pick<GraphReader, 'transactions'>,
+  genesis: Outpoint,
+): Promise<Uint8Array | undefined> {
+  const transaction = await storedTransaction(genesis.txid, graph.transactions)
+  const root = transaction && outputOf(transaction, genesis.vout)
+  try {
+    return root && decodeMineNode(root.lockingScript).code
+  } catch (error) {
+    if (error instanceof MineNodeError) return undefined
+    throw error
+  }
 }

@@ -31,8 +31,12 @@ export interface ContentHostsOptions {
   publicUrl?: string | undefined
   /** Further hosts of the service. */
   serviceHosts: readonly string[]
-  /** Whether any other host is a domain that may show something. */
-  customDomains: boolean
+  /** Hosts of the service below `gatewayHost`, which show no name. */
+  ownHosts: readonly string[]
+  /** What any other host is: the service too, a domain that may show something, or nothing. */
+  others: 'service' | 'domains' | 'nothing'
+  /** What the paths of the service begin with. */
+  path: string
   /** The number of proxies that are trusted to name the host. */
   trustedProxies: number
 }
@@ -64,26 +68,24 @@ interface ReadAuthority {
  * - `<name>.<GATEWAY_HOST>` shows a name, and `<label>.c.<GATEWAY_HOST>` an outpoint ({@link outpointLabel}).
  * - The service has GATEWAY_HOST itself, the host of its public URL, SERVICE_HOSTS, `localhost` and IP addresses.
  * - Any other host is the service's too, unless the settings say which are its own: SERVICE_HOSTS, or
- *   CUSTOM_DOMAINS, with which it is a domain that may show something.
+ *   CUSTOM_DOMAINS, with which it is a domain that may show something. In a host of another engine, it is always the host's.
  */
 export class ContentHosts {
   private readonly own: ReadonlySet<string>
   private readonly zone: string | undefined
-  private readonly isStrict: boolean
   private readonly known = new LRUCache<string, ReadAuthority>({ max: REMEMBERED })
 
   constructor(private readonly options: ContentHostsOptions) {
-    const { gatewayHost, publicUrl, serviceHosts, customDomains } = options
-    const hosts = [...serviceHosts, ...(gatewayHost ? [gatewayHost] : [])]
+    const { gatewayHost, publicUrl, serviceHosts, ownHosts } = options
+    const hosts = [...serviceHosts, ...ownHosts.map(plainHost), ...(gatewayHost ? [gatewayHost] : [])]
     if (publicUrl !== undefined) hosts.push(plainHost(new URL(publicUrl).hostname))
     this.own = new Set(hosts)
     this.zone = gatewayHost && `.${gatewayHost}`
-    this.isStrict = customDomains || serviceHosts.length > 0
   }
 
   /** Whether any request can be for a host that shows content. */
   get isNeeded(): boolean {
-    return this.zone !== undefined || this.isStrict
+    return this.zone !== undefined || this.options.others !== 'service'
   }
 
   /** The request as one on a host that shows content; undefined if it is for the service. */
@@ -97,9 +99,9 @@ export class ContentHosts {
 
   /** The URL of the service as the client of a request reaches it, with its scheme and its port, without a slash at the end. */
   serviceOf(request: OnTheWay): string {
-    const { gatewayHost = 'localhost', publicUrl } = this.options
-    if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '')
-    return `${this.schemeOf(request)}://${gatewayHost}${this.authorityOf(request)?.port ?? ''}`
+    const { gatewayHost = 'localhost', publicUrl, path } = this.options
+    if (publicUrl !== undefined) return publicUrl.replace(/\/+$/, '') + path
+    return `${this.schemeOf(request)}://${gatewayHost}${this.authorityOf(request)?.port ?? ''}${path}`
   }
 
   /** The hosts, with ports, by which a browser may know the service: the one that the request is for, and the public one. */
@@ -158,9 +160,15 @@ export class ContentHosts {
     if (this.own.has(host)) return undefined
     if (this.zone !== undefined && host.endsWith(this.zone))
       return targetBelow(host.slice(0, -this.zone.length))
-    if (!this.isStrict || host === '' || host === 'localhost' || isIP(host.replace(/^\[|\]$/g, '')) !== 0)
+    const { others } = this.options
+    if (
+      others === 'service' ||
+      host === '' ||
+      host === 'localhost' ||
+      isIP(host.replace(/^\[|\]$/g, '')) !== 0
+    )
       return undefined
-    return this.options.customDomains
+    return others === 'domains'
       ? { kind: 'domain', host }
       : { kind: 'nothing', error: new NotFoundError('this service has no such host') }
   }

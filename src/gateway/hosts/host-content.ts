@@ -52,6 +52,8 @@ export interface HostContentOptions {
   /** If missing, no domain shows anything. */
   domains?: CustomDomains | undefined
   progress: TreeProgress
+  /** Whether the service has the page of a name, and the one that mines. */
+  hasPages: boolean
 }
 
 export type HostHandler = (
@@ -96,11 +98,15 @@ class MineNameError extends AnswerError {
   readonly code = 'NOT_FOUND'
   override readonly headers: Record<string, string>
 
-  constructor(name: string, { service, progress }: { service: string; progress: TreeProgress }) {
+  constructor(
+    name: string,
+    { service, progress, hasPages }: { service: string } & Pick<HostContentOptions, 'progress' | 'hasPages'>,
+  ) {
     const { asOf } = progress
-    const mine = `${service}/mine?name=${name}`
-    const message = `${name} is not claimed. Mine it at ${mine}, or run: npx minetree mine ${name} --url ${service}`
-    super(message, { data: { name, mine, ...(asOf && { asOf }) } })
+    const mine = hasPages ? `${service}/mine?name=${name}` : undefined
+    const command = `npx minetree mine ${name} --url ${service}`
+    const message = `${name} is not claimed. ${mine === undefined ? 'To mine it, run' : `Mine it at ${mine}, or run`}: ${command}`
+    super(message, { data: { name, ...(mine && { mine }), ...(asOf && { asOf }) } })
     this.headers = Object.fromEntries(namesHeaders(progress))
   }
 }
@@ -143,7 +149,7 @@ class HostAnswer {
  * sandboxed, and may install service workers.
  */
 export function hostContent(options: HostContentOptions): HostHandler {
-  const { hosts, store, responses, answers, content, profile, policy, domains, progress } = options
+  const { hosts, store, responses, answers, content, profile, policy, domains, progress, hasPages } = options
   const isNameClaim = ({ output }: ContentRoot): boolean =>
     output.content.contentType === profile.nameContentType
   const namesPrefix = profile.namesPrefixes[0] ?? ''
@@ -166,7 +172,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
     ]
     const answer = (found: HostAnswer['found'], headers: readonly Header[]): HostAnswer =>
       new HostAnswer(found, links, headers, root.dependsOn)
-    if (name !== undefined && isNameClaim(root)) return answer(new NamePage(name), redirected)
+    if (name !== undefined && hasPages && isNameClaim(root)) return answer(new NamePage(name), redirected)
     if (name !== undefined && !isHostLabel(name)) {
       const elsewhere = new ContentRedirect(redirected, root.dependsOn, root.output.outpoint)
       return answer(elsewhere, redirected)
@@ -247,7 +253,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
     const fail = (error: unknown): void => {
       if (!(error instanceof UnclaimedNameError)) next(error)
       else if (progress.isCatchingUp) next(new NotCaughtUpError(progress.progress()))
-      else next(new MineNameError(error.unclaimed, { service: hosts.serviceOf(request), progress }))
+      else next(new MineNameError(error.unclaimed, { service: hosts.serviceOf(request), progress, hasPages }))
     }
     passingErrors(() => {
       if (target.kind === 'nothing') throw target.error
@@ -262,6 +268,14 @@ export function hostContent(options: HostContentOptions): HostHandler {
       return whenReady(resolve(target, request), (answer) => send(answer, request, response))
     }, fail)
   }
+}
+
+/** Turns a target in absolute form (RFC 9112 3.2.2) into the path: the host is known. */
+export function toOriginForm(request: Request): void {
+  if (request.url.startsWith('/')) return
+  const path = request.url.replace(/^https?:\/\/[^/?#]*/i, '')
+  request.url = path === '' || path.startsWith('?') ? `/${path}` : path
+  request.originalUrl = request.url
 }
 
 function formatReference({ pointer, sequence }: ContentReference): string {

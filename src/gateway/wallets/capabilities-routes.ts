@@ -1,24 +1,29 @@
 import { Router } from 'express'
 import { z } from 'zod'
-import type { Profile } from '../../../backend/src/protocol/profile.js'
 import { CACHE } from '../http/caching.js'
 import type { OperationGroup } from '../http/operation.js'
+import type { Capability, RouteGroup } from '../http/route-group.js'
 
-/** Of those that `@1sat/types` lists, the ones that follow from the admitted graph. */
-const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs'] as const
+/** Those of a host that has all, in their order. */
+const CAPABILITIES = ['beef', 'txo', 'overlay', 'ordfs'] as const satisfies readonly Capability[]
 
 /** `GET /capabilities`, at the root and below each of the prefixes: the groups of wallet routes that this host has. */
-export function capabilitiesRoutes({ walletPrefixes, gatewayPrefixes }: Profile): Router {
-  const [prefix = ''] = walletPrefixes
-  const hasOrdfs = gatewayPrefixes.includes(`${prefix}/ordfs`)
-  const capabilities = CAPABILITIES.filter((name) => name !== 'ordfs' || hasOrdfs)
+export function capabilitiesRoutes(prefixes: readonly string[], groups: readonly RouteGroup[]): RouteGroup {
+  const capabilities = CAPABILITIES.filter((name) => groups.some(({ capability }) => capability === name))
   const routes = Router().get('/capabilities', (_request, response) => {
     response.set('Cache-Control', CACHE.revalidate).json(capabilities)
   })
-  return Router().use(walletPrefixes, routes).use(routes)
+  return {
+    needs: 'reads',
+    prefixes: ['', ...prefixes],
+    operations: [CAPABILITIES_OPERATIONS],
+    handler: Router()
+      .use([...prefixes], routes)
+      .use(routes),
+  }
 }
 
-export const CAPABILITIES_OPERATIONS: OperationGroup = {
+const CAPABILITIES_OPERATIONS: OperationGroup = {
   tag: 'transactions',
   operations: {
     capabilities: {

@@ -1,4 +1,7 @@
 import type { RequestHandler } from 'express'
+import { z } from 'zod'
+import type { OperationGroup } from '../http/operation.js'
+import type { RouteGroup } from '../http/route-group.js'
 
 /** What wallets send below their prefixes, and a host of an engine has at its root. */
 const PATHS = new Set(['/submit', '/lookup'])
@@ -21,4 +24,30 @@ export function overlayPaths(prefixes: readonly string[]): RequestHandler {
     }
     next()
   }
+}
+
+/** What describes these paths in a host of an engine, which answers them itself. */
+export function overlayPathGroup(prefixes: readonly string[]): RouteGroup {
+  return { needs: 'writer', prefixes, operations: [OVERLAY_PATH_OPERATIONS], capability: 'overlay' }
+}
+
+const OVERLAY_PATH_OPERATIONS: OperationGroup = {
+  tag: 'overlay',
+  operations: {
+    submit: {
+      route: 'POST /submit',
+      summary: 'Submits a transaction to topics',
+      description: 'As `/submit` of this host, which answers it.',
+      headers: z.object({ 'X-Topics': z.string().describe('Topics, as a JSON array or joined by commas.') }),
+      body: { description: 'A BEEF that ends with the transaction.', types: ['application/octet-stream'] },
+      answer: { description: 'For each topic, which outputs it admitted.', json: z.looseObject({}) },
+    },
+    lookup: {
+      route: 'POST /lookup',
+      summary: 'Queries a lookup service',
+      description: 'As `/lookup` of this host, which answers it.',
+      body: { description: 'A service, and a query.', json: z.looseObject({}) },
+      answer: { description: 'The matching outputs.', json: z.looseObject({}) },
+    },
+  },
 }

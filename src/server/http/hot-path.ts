@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorRequestHandler, Express, Request, RequestHandler, Response } from 'express'
 import type { ContentHosts } from '../../gateway/hosts/content-hosts.js'
-import type { HostHandler } from '../../gateway/hosts/host-content.js'
+import { type HostHandler, toOriginForm } from '../../gateway/hosts/host-content.js'
 import type { Transfers } from './transfers.js'
 
 /** An app that answers most requests before Express sees them. */
@@ -84,14 +84,6 @@ function adopted(
   // Express has no handler for a target without a path (`http://[/`, `http://`): this one has no route.
   if (!request.url.startsWith('/') && !isParsable(request)) request.url = NOWHERE
   return [request, response]
-}
-
-/** Turns a target in absolute form (RFC 9112 3.2.2) into the path: the host is known. */
-function toOriginForm(request: Request): void {
-  if (request.url.startsWith('/')) return
-  const path = request.url.replace(/^https?:\/\/[^/?#]*/i, '')
-  request.url = path === '' || path.startsWith('?') ? `/${path}` : path
-  request.originalUrl = request.url
 }
 
 function withPrototype<Adopted extends object>(plain: object, prototype: Adopted): Adopted {

@@ -1,16 +1,8 @@
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { pinnedGenesis, pinTree, treeDifference } from '../../../backend/src/graph/pinned-tree.js'
-import { storedTransaction } from '../../../backend/src/graph/stored-transaction.js'
-import {
-  type CovenantVersion,
-  decodeMineNode,
-  isOutdatedCode,
-  MineNodeError,
-  versionOfCode,
-} from '../../../backend/src/protocol/mine-node.js'
+import { codeOfTree, pinnedGenesis, pinTree, treeDifference } from '../../../backend/src/graph/pinned-tree.js'
+import { isOutdatedCode, versionOfCode } from '../../../backend/src/protocol/mine-node.js'
 import type { DeploymentTerms } from '../../../backend/src/protocol/mint.js'
 import { type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import { type Config, ConfigError } from '../config/config.js'
 import { isEmbedded, placeOf } from '../config/place.js'
 
@@ -107,33 +99,6 @@ export async function pinTracker(
     throw new ConfigError(
       `CHAIN_TRACKER: proofs of the store in ${placeOf(config)} count by ${JSON.stringify(pinned)}, not ${JSON.stringify(tracker)}: minetree setting tracker ${tracker} replaces that`,
     )
-}
-
-/**
- * The version of a tree's covenant, from the code of its root; undefined if the store does not have the root, or minetree has
- * not deployed such a covenant.
- */
-export async function versionOfTree(
-  graph: Pick<HostStore, 'transactions'>,
-  genesis: Outpoint,
-): Promise<CovenantVersion | undefined> {
-  const code = await codeOfTree(graph, genesis)
-  return code && versionOfCode(code)
-}
-
-/** The covenant of a tree's root; undefined if the store does not have the root, or it is no node. */
-async function codeOfTree(
-  graph: Pick<HostStore, 'transactions'>,
-  genesis: Outpoint,
-): Promise<Uint8Array | undefined> {
-  const transaction = await storedTransaction(genesis.txid, graph.transactions)
-  const root = transaction && outputOf(transaction, genesis.vout)
-  try {
-    return root && decodeMineNode(root.lockingScript).code
-  } catch (error) {
-    if (error instanceof MineNodeError) return undefined
-    throw error
-  }
 }
 
 const DEPLOYED_HERE = 'deployed-here'

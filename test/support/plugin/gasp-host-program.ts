@@ -72,7 +72,7 @@ async function run(): Promise<void> {
   )
   const app = express()
   const stores = storesOf(knex)
-  attachGateway(app, { ...stores, genesis: deployment.genesis } as Parameters<typeof attachGateway>[1])
+  attachGateway(app, stores, { deployment })
   if (settings.attached) attachSync(app, stores)
   engineRoutes(app, engine)
   const server: Server = app.listen(0, '127.0.0.1', () => {

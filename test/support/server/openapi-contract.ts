@@ -1,5 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
-import type { OpenapiDocument, OperationObject, PathItem } from '../../../src/server/openapi/document.js'
+import type { OpenapiDocument, OperationObject, PathItem } from '../../../src/gateway/openapi/document.js'
 import type { Answer, Question } from './test-server.js'
 
 type Method = keyof PathItem

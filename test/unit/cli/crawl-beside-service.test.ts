@@ -1,7 +1,7 @@
 import { runCrawl } from '../../../src/cli/crawl.js'
+import type { OpenapiDocument } from '../../../src/gateway/openapi/document.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { packageVersion } from '../../../src/server/config/package-info.js'
-import { openapiDocument } from '../../../src/server/openapi/document.js'
 import type { ChainStatus } from '../../../src/server/telemetry/chain-status.js'
 import { keptOutput } from '../../support/cli/commands.js'
 import { CrawledTree } from '../../support/follow/crawled-tree.js'
@@ -37,7 +37,7 @@ test('a service says how far it has followed the chain, and a crawl beside it re
     sources: [{ name: `junglebus ${source}`, state: 'ok', failures: 0 }],
   })
   expect(mints).toBeGreaterThan(5)
-  const document = openapiDocument({ profile: server.node.config.profile, version: packageVersion() })
+  const document = (await server.ask('/openapi.json')).json as OpenapiDocument
   expect(contractOf(document).judge({ path: '/health', question: {}, answer }).complaints).toEqual([])
   const metrics = (await server.ask('/metrics')).body.toString()
   expect(metrics).toContain(`\nminetree_follow_mints_total ${mints}\n`)

@@ -33,7 +33,7 @@ test('what its engine admits is read at the routes of the gateway, and what is b
   await host.configureEngine(false)
   attachGateway(host.app, stores, {
     profile: PROFILES.local,
-    genesis: deployment.genesis,
+    deployment,
     logger: SILENT,
   })
   await host.start()

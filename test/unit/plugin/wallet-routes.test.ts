@@ -20,7 +20,7 @@ describe('a host with the routes of the gateway', () => {
       database: { name: 'host', KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' },
       configure: (each) =>
         attachGateway(each.app, storesOf(each.knex), {
-          genesis: wallet.chain.deployment.genesis,
+          deployment: wallet.chain.deployment,
           logger: SILENT,
         }),
     })

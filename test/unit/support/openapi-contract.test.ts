@@ -1,11 +1,11 @@
-import { PROFILES } from '../../../backend/src/protocol/profile.js'
-import { openapiDocument } from '../../../src/server/openapi/document.js'
+import type { OpenapiDocument } from '../../../src/gateway/openapi/document.js'
 import { contractOf } from '../../support/server/openapi-contract.js'
-import type { Answer, Question } from '../../support/server/test-server.js'
+import { type Answer, type Question, useServers } from '../../support/server/test-server.js'
 
 // The contract accepts the server's answers; that means something only if it rejects these.
 
-const { claims, judge } = contractOf(openapiDocument({ profile: PROFILES.local, version: '1.2.3' }))
+const server = await useServers().start()
+const { claims, judge } = contractOf((await server.ask('/openapi.json')).json as OpenapiDocument)
 const GOOD = { name: 'a', outpoint: `${'ab'.repeat(32)}_2` }
 const CORS = {
   'access-control-allow-origin': '*',

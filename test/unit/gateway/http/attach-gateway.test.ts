@@ -43,8 +43,8 @@ for (const [transaction, topic] of [
 const blocked = { txid: site.txid, vout: 2 }
 await graph.blocklist.add({ kind: 'outpoint', value: formatOutpoint(blocked), reason: 'a reason', since: 1 })
 
-const { genesis } = chain.deployment
-const LOCAL = { profile: PROFILES.local, genesis, logger: SILENT }
+const { deployment } = chain
+const LOCAL = { profile: PROFILES.local, deployment, logger: SILENT, overlay: false }
 
 /** What stands behind the gateway on the host's app: its own route that fails, its 404, its last word on errors. */
 const failing: RequestHandler = () => {
@@ -179,7 +179,7 @@ test('without a word, it has the paths and the tree of mainnet', async () => {
 })
 
 test('a host that follows no tree proves no name', async () => {
-  const options = { ...LOCAL, genesis: undefined }
+  const options = { ...LOCAL, deployment: undefined }
   const answer = await hosted({ options }, (asked) => asked(`${NAMES}/proof/a`))
   expectError(answer, { status: 404, code: 'NOT_FOUND' })
 })

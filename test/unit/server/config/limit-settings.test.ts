@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
-import { PROFILES } from '../../../../backend/src/protocol/profile.js'
+import type { OpenapiDocument } from '../../../../src/gateway/openapi/document.js'
 import { ConfigError, readConfig } from '../../../../src/server/config/config.js'
 import { LIMITS, type Limits } from '../../../../src/server/config/limits.js'
-import { openapiDocument } from '../../../../src/server/openapi/document.js'
+import { useServers } from '../../../support/server/test-server.js'
 
 const entries = Object.entries(LIMITS) as [keyof Limits, (typeof LIMITS)[keyof Limits]][]
 const page = readFileSync('docs/limits.md', 'utf8')
@@ -31,16 +31,16 @@ test('a request may not be cut off before its headers may', () => {
   expect(() => readConfig(env)).toThrow(/^HEADERS_TIMEOUT_MS: must not exceed REQUEST_TIMEOUT_MS$/)
 })
 
-test.each(Object.keys(openapiDocument({ profile: PROFILES.local, version: '0' }).paths))(
-  'docs/limits.md says what %s may cost, in bytes, CPU and time',
-  (path) => {
-    const rows = page
-      .split('\n')
-      .map((line) => line.split('|').map((cell) => cell.trim()))
-      .filter((cells) => cells[1]?.split(', ').includes(`\`${path}\``))
-    expect(rows).toEqual([['', expect.any(String), ...new Array(3).fill(expect.stringMatching(/../)), '']])
-  },
-)
+const server = await useServers().start()
+const { paths } = (await server.ask('/openapi.json')).json as OpenapiDocument
+
+test.each(Object.keys(paths))('docs/limits.md says what %s may cost, in bytes, CPU and time', (path) => {
+  const rows = page
+    .split('\n')
+    .map((line) => line.split('|').map((cell) => cell.trim()))
+    .filter((cells) => cells[1]?.split(', ').includes(`\`${path}\``))
+  expect(rows).toEqual([['', expect.any(String), ...new Array(3).fill(expect.stringMatching(/../)), '']])
+})
 
 test('docs/limits.md lists every limit with its default', () => {
   for (const [, { setting, usual }] of entries) {

@@ -1,8 +1,8 @@
+import type { OpenapiDocument } from '../../../../src/gateway/openapi/document.js'
 import { createApp } from '../../../../src/server/app.js'
 import type { HeadersStatus } from '../../../../src/server/chain/chain-tracker.js'
 import { packageVersion } from '../../../../src/server/config/package-info.js'
 import { Readiness } from '../../../../src/server/http/readiness.js'
-import { openapiDocument } from '../../../../src/server/openapi/document.js'
 import type { ChainParts, ChainStatus } from '../../../../src/server/telemetry/chain-status.js'
 import { saidParts } from '../../../support/server/chain-parts.js'
 import { listening } from '../../../support/server/connections.js'
@@ -28,7 +28,7 @@ async function hostWith(chain: ChainParts, reasons: Record<string, string> = {})
   fronts.push(front)
   return async (path: string): Promise<Answer> => {
     const answer = await ask(front.url, path)
-    const document = openapiDocument({ profile: config.profile, version: packageVersion() })
+    const document = (await ask(front.url, '/openapi.json')).json as OpenapiDocument
     expect(contractOf(document).judge({ path, question: {}, answer }).complaints).toEqual([])
     return answer
   }

@@ -1,4 +1,4 @@
-import { MINE_PAGE_FILES } from '../../../../src/server/routes/mine-page-routes.js'
+import { MINE_PAGE_FILES } from '../../../../src/gateway/pages/mine-page-routes.js'
 import { builtPages } from '../../../support/cli/built-package.js'
 import { useServers } from '../../../support/server/test-server.js'
 

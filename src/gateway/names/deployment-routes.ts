@@ -1,6 +1,8 @@
 import { Router } from 'express'
 import { z } from 'zod'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
+import { versionOfTree } from '../../../backend/src/graph/pinned-tree.js'
+import type { Network } from '../../../backend/src/protocol/address.js'
 import { readUtf8, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { MAX_NAME_LENGTH, NAME_CHARACTERS } from '../../../backend/src/protocol/mine-node.js'
 import {
@@ -11,12 +13,9 @@ import {
 } from '../../../backend/src/protocol/mint.js'
 import { encodeOutpoint, formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { PROFILES, type Profile, TOPICS } from '../../../backend/src/protocol/profile.js'
-import { CACHE } from '../../gateway/http/caching.js'
-import type { OperationGroup } from '../../gateway/http/operation.js'
-import { outpoint, text } from '../../gateway/http/schemas.js'
-import type { Config } from '../config/config.js'
-import { advertisedHost } from '../discovery/advertised-host.js'
-import { versionOfTree } from '../store/pinned-genesis.js'
+import { CACHE } from '../http/caching.js'
+import type { OperationGroup } from '../http/operation.js'
+import { outpoint, text } from '../http/schemas.js'
 
 const mintingShape = z.strictObject({
   notation: text.describe('How the formulas below are read.'),
@@ -65,17 +64,22 @@ const deploymentShape = z.strictObject({
     .describe('Under which key and URL this host advertises itself; absent if it does not.'),
 })
 
+export interface DeploymentRoutesOptions {
+  profile: Profile
+  network: Network
+  deployment: Deployment | undefined
+  advertisedAs: z.input<typeof deploymentShape>['advertisedAs']
+  /** What the paths begin with. */
+  path: string
+  graph: Pick<GraphReader, 'transactions'>
+}
+
 /**
  * `/deployment.json`: the name tree of this host, and the rules by which names are mined in it. Clients that need a certain tree
  * must not trust this: they know its genesis from elsewhere.
  */
-export function deploymentRoutes(
-  config: Pick<Config, 'profile' | 'network' | 'deployment' | 'serverPrivateKey' | 'hostingUrl'>,
-  graph: Pick<HostStore, 'transactions'>,
-): Router {
-  const { profile, network, deployment } = config
-  const host = advertisedHost(config)
-  const advertisedAs = host && { identityKey: host.key.toPublicKey().toString(), url: host.url }
+export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
+  const { profile, network, deployment, advertisedAs, path, graph } = options
   const tree = deployment && {
     genesis: formatOutpoint(deployment.genesis),
     covenantVersion: deployment.covenantVersion,
@@ -95,7 +99,7 @@ export function deploymentRoutes(
       ...(deployment && {
         minting: mintingRules(
           { ...deployment, covenantVersion: version ?? deployment.covenantVersion },
-          profile,
+          { profile, path },
         ),
       }),
       ...(advertisedAs && { advertisedAs }),
@@ -104,7 +108,10 @@ export function deploymentRoutes(
 }
 
 /** The rules of mints (service.md 4.5, protocol.md 6 and 7) as formulas, which a test evaluates. */
-function mintingRules(deployment: Deployment, profile: Profile): z.input<typeof mintingShape> {
+function mintingRules(
+  deployment: Deployment,
+  { profile, path }: { profile: Profile; path: string },
+): z.input<typeof mintingShape> {
   const { genesis, marker, nameContentType, tld, difficulty, covenantVersion } = deployment
   const [namesPrefix] = profile.namesPrefixes
   const [walletPrefix] = profile.walletPrefixes
@@ -148,9 +155,9 @@ function mintingRules(deployment: Deployment, profile: Profile): z.input<typeof 
     unlockingScript:
       'minimalPush(character) || minimalPush(nonce) || minimalPush(owner) || minimalPush(trailing) || minimalPush(preimage)',
     paths: {
-      node: `GET ${namesPrefix}/mine/{name}`,
-      transaction: `GET ${walletPrefix}/beef/{txid}/tx`,
-      submit: `POST /submit, BEEF as application/octet-stream, with the header X-Topics: ${JSON.stringify(Object.values(TOPICS))}`,
+      node: `GET ${path}${namesPrefix}/mine/{name}`,
+      transaction: `GET ${path}${walletPrefix}/beef/{txid}/tx`,
+      submit: `POST ${path}/submit, BEEF as application/octet-stream, with the header X-Topics: ${JSON.stringify(Object.values(TOPICS))}`,
     },
   }
 }

@@ -1,36 +1,9 @@
 import { z } from 'zod'
-import type { Profile } from '../../../backend/src/protocol/profile.js'
-import { CONTENT_OPERATIONS } from '../../gateway/content/content.js'
-import { ERROR_STATUSES, type ErrorCode } from '../../gateway/http/errors.js'
-import {
-  HEADERS,
-  type HeaderName,
-  type Operation,
-  type OperationGroup,
-  TAGS,
-} from '../../gateway/http/operation.js'
-import { errorBodies, optionalText } from '../../gateway/http/schemas.js'
-import { LISTS_OPERATIONS } from '../../gateway/lists/lists.js'
-import { METADATA_OPERATIONS } from '../../gateway/metadata/metadata.js'
-import { PROOF_OPERATIONS } from '../../gateway/metadata/proof.js'
-import { PROVENANCE_OPERATIONS } from '../../gateway/metadata/provenance.js'
-import { NAMES_OPERATIONS } from '../../gateway/names/names.js'
-import { PREVIEW_OPERATIONS } from '../../gateway/preview/preview.js'
-import { STREAM_OPERATIONS } from '../../gateway/streams/stream.js'
-import { SYNC_OPERATIONS } from '../../gateway/sync/sync-routes.js'
-import { BEEF_OPERATIONS } from '../../gateway/wallets/beef-routes.js'
-import { CAPABILITIES_OPERATIONS } from '../../gateway/wallets/capabilities-routes.js'
-import { TXO_OPERATIONS } from '../../gateway/wallets/txo-routes.js'
-import { isAboutHost } from '../http/gates.js'
-import { ARC_OPERATIONS } from '../routes/arc-ingest.js'
-import { BLOCKING_OPERATIONS } from '../routes/blocking-routes.js'
-import { DEPLOYMENT_OPERATIONS } from '../routes/deployment-routes.js'
-import { HEADERS_OPERATIONS } from '../routes/headers-routes.js'
-import { HEALTH_OPERATIONS } from '../routes/health-routes.js'
-import { METRICS_OPERATIONS } from '../routes/metrics-routes.js'
-import { MINE_PAGE_OPERATIONS } from '../routes/mine-page-routes.js'
-import { OPENAPI_OPERATIONS } from '../routes/openapi-routes.js'
-import { OVERLAY_OPERATIONS } from '../routes/overlay-routes.js'
+import { VERSION } from '../../../backend/src/graph/service-metadata.js'
+import { ERROR_STATUSES, type ErrorCode } from '../http/errors.js'
+import { HEADERS, type HeaderName, type Operation, type OperationGroup, TAGS } from '../http/operation.js'
+import type { RouteGroup } from '../http/route-group.js'
+import { errorBodies, optionalText } from '../http/schemas.js'
 
 /** A JSON Schema (2020-12). */
 type JsonSchema = Record<string, unknown>
@@ -71,61 +44,51 @@ export interface OpenapiDocument {
 
 const DESCRIPTION = `Names that are mined, and content that lives on the chain, as this host has admitted them.
 
-Pages of any origin may send requests: preflights are answered on every path (204), except those of the operator.
+`
+const OF_SERVER = `Pages of any origin may send requests: preflights are answered on every path (204), except those of the operator.
 Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\`. A path that is not described here is a page of the explorer, or 404 \`NOT_FOUND\`; a path with another method is 405 \`METHOD_NOT_ALLOWED\`, with \`Allow\`.
 Before any route is chosen, a path may be too long (414 \`TOO_LARGE\`), or the head of a request (431); a request may arrive too slowly (408 \`BAD_BODY\`) or be malformed (400, 417).
 
 Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`) unless the operator accepts them. An upload may be aborted if there are too many at once (503 \`NOT_READY\` with \`Retry-After\`), and nothing is written while the store is full (503 \`STORE_FULL\`).
 
 The requests of a client are counted, except those from the machine itself and those to \`/health\`: \`RateLimit\` says how many are left.`
+const OF_HOST = `These are the routes that minetree adds to an overlay node. All others, limits per client, and what is refused before a route is chosen are the node's own.
+Every error is \`{"error": "<sentence>", "code": "<CODE>"}\` and must not be stored, or a page for requests that prefer \`text/html\` if this host has pages. Compressed bodies are refused (415 \`UNSUPPORTED_ENCODING\`).`
 
-/** Describes every route that the server has under a profile. Takes some dozens of milliseconds. */
-export function openapiDocument({
-  profile,
-  version,
-}: {
-  profile: Profile
-  version: string
-}): OpenapiDocument {
-  const { gatewayPrefixes, namesPrefixes, walletPrefixes } = profile
-  const forWallets = (path: string): string[] => walletPrefixes.map((prefix) => prefix + path)
-  const writer = new DocumentWriter()
-  writer.add([''], CONTENT_OPERATIONS)
-  writer.add(namesPrefixes, NAMES_OPERATIONS)
-  writer.add(
-    gatewayPrefixes,
-    STREAM_OPERATIONS,
-    METADATA_OPERATIONS,
-    PROVENANCE_OPERATIONS,
-    PROOF_OPERATIONS,
-    PREVIEW_OPERATIONS,
-    LISTS_OPERATIONS,
-  )
-  writer.add(['', ...forWallets('/overlay')], OVERLAY_OPERATIONS, SYNC_OPERATIONS)
-  writer.add([''], ARC_OPERATIONS)
-  writer.add(forWallets('/beef'), BEEF_OPERATIONS)
-  writer.add(forWallets('/txo'), TXO_OPERATIONS)
-  writer.add(['', ...walletPrefixes], CAPABILITIES_OPERATIONS)
-  writer.add([''], DEPLOYMENT_OPERATIONS, MINE_PAGE_OPERATIONS)
-  writer.add(['/admin'], BLOCKING_OPERATIONS, HEADERS_OPERATIONS)
-  writer.add([''], HEALTH_OPERATIONS, METRICS_OPERATIONS, OPENAPI_OPERATIONS)
+export interface DocumentOptions {
+  groups: readonly RouteGroup[]
+  /** What the paths begin with. */
+  path: string
+  /** Whether it is our server: limits, ids of requests and what is refused before a route are its own. */
+  isServer: boolean
+  /** Whether the answers have CORS headers from here. */
+  hasCors: boolean
+}
+
+/** Describes the routes of a host. */
+export function openapiDocument({ groups, path, isServer, hasCors }: DocumentOptions): OpenapiDocument {
+  const writer = new DocumentWriter({ isServer, hasCors })
+  for (const group of groups) writer.add(group)
   const headers = Object.entries(HEADERS).map(([name, schema]) => [name, writer.text(schema)])
   const operator = { type: 'http', scheme: 'bearer', description: 'The `ADMIN_TOKEN` of the settings.' }
+  const tags = groups.flatMap(({ operations }) => operations.map(({ tag }) => tag))
   return {
     openapi: '3.1.1',
     info: {
       title: 'minetree',
-      version,
-      description: DESCRIPTION,
+      version: VERSION,
+      description: DESCRIPTION + (isServer ? OF_SERVER : OF_HOST),
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: '/', description: 'The host that serves this document.' }],
-    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    servers: [{ url: path || '/', description: 'The host that serves this document.' }],
+    tags: Object.entries(TAGS)
+      .filter(([name]) => (tags as string[]).includes(name))
+      .map(([name, description]) => ({ name, description })),
     paths: writer.paths,
     components: {
-      headers: Object.fromEntries(headers),
+      headers: Object.fromEntries(headers.filter(([name]) => writer.headers.has(name as HeaderName))),
       schemas: writer.schemas,
-      securitySchemes: { operator },
+      securitySchemes: { ...(tags.includes('operator') && { operator }) },
     },
   }
 }
@@ -135,6 +98,13 @@ const RETRIED: readonly ErrorCode[] = ['NOT_READY', 'STORE_FULL', 'NOT_CAUGHT_UP
 
 /** Headers that describe a body, which errors do not have. */
 const OF_BODY: readonly HeaderName[] = ['Content-Length', 'ETag', 'Accept-Ranges']
+
+/** Headers that let pages of other origins read an answer. */
+const OF_CORS: readonly HeaderName[] = [
+  'Access-Control-Allow-Origin',
+  'Access-Control-Allow-Private-Network',
+  'Access-Control-Expose-Headers',
+]
 
 const PRECONDITIONS = z.object({
   'If-Match': optionalText('ETags: if none of them is the current one, 412.'),
@@ -149,28 +119,37 @@ const RANGE_STATUSES = ['206', '416']
 const BEFORE_ROUTES = ['414', '431']
 const VARIES: readonly HeaderName[] = ['Vary']
 
-/** The group of an operation, and where the operation is mounted. */
-type Group = Omit<OperationGroup, 'operations'> & { template: string }
+/** Whether an error is of the head of a request, which no route has seen. */
+function ofHead(key: string): boolean {
+  return BEFORE_ROUTES.some((status) => key.startsWith(status))
+}
+
+/** The group of an operation, and what its routes need. */
+type Group = Omit<OperationGroup, 'operations'> & Pick<RouteGroup, 'needs'>
 
 /** Collects paths, and the schemas that they refer to. */
 class DocumentWriter {
   readonly paths: Record<string, PathItem> = {}
   readonly schemas: Record<string, JsonSchema> = {}
+  /** Those that some answer has. */
+  readonly headers = new Set<HeaderName>()
   /** Many operations share a schema, and each takes a while. */
   private readonly known = {
     input: new Map<z.ZodType, JsonSchema>(),
     output: new Map<z.ZodType, JsonSchema>(),
   }
 
-  /** Adds operations below each prefix. From the second prefix on, their ids end with its number, as ids are unique. */
-  add(prefixes: readonly string[], ...groups: OperationGroup[]): void {
+  constructor(private readonly host: Pick<DocumentOptions, 'isServer' | 'hasCors'>) {}
+
+  /** Adds routes below each prefix. From the second prefix on, their ids end with its number, as ids are unique. */
+  add({ prefixes, operations: groups, needs }: RouteGroup): void {
     for (const [at, prefix] of prefixes.entries()) {
       for (const { operations, ...group } of groups) {
         for (const [id, operation] of Object.entries(operations)) {
           const [method = '', path = ''] = operation.route.split(' ')
           const template = prefix + (path === '/' ? '' : path)
           const operationId = at === 0 ? id : `${id}${at + 1}`
-          const described = { operationId, ...this.operation(operation, { ...group, template }) }
+          const described = { operationId, ...this.operation(operation, { ...group, needs }) }
           const item = method === 'GET' ? { get: described, head: headOf(described) } : { post: described }
           this.paths[template] = { ...this.paths[template], ...item }
         }
@@ -191,7 +170,7 @@ class DocumentWriter {
     const { headers = [] } = answer
     return {
       tags: [group.tag],
-      ...(group.tag === 'operator' && { security: [{ operator: [] }] }),
+      ...(group.needs === 'operator' && { security: [{ operator: [] }] }),
       summary,
       ...(description !== undefined && { description }),
       parameters: [
@@ -227,23 +206,26 @@ class DocumentWriter {
       const content = this.content(described, 'output')
       const hasBody = Object.keys(content).length > 0
       const cache: HeaderName[] = tag === 'overlay' ? [] : ['Cache-Control']
-      return { description, headers: headersOf(tag, [...cache, ...own]), ...(hasBody && { content }) }
+      return { description, headers: this.headersOf(tag, [...cache, ...own]), ...(hasBody && { content }) }
     })
   }
 
-  private errors({ body, answer, errors }: Operation, { tag, template, errors: shared }: Group): Responses {
+  private errors({ body, answer, errors }: Operation, { tag, needs, errors: shared }: Group): Responses {
     const { headers = [] } = answer
-    const isWatched = isAboutHost(template)
+    const { isServer } = this.host
+    // Asked for by monitoring: neither limited nor refused.
+    const isWatched = needs === 'process'
     const own = { ...shared, ...errors }
     const all: Record<string, string> = {
-      ...(!isWatched && { RATE_LIMITED: 'The client has sent more requests than the operator allows.' }),
+      ...(isServer &&
+        !isWatched && { RATE_LIMITED: 'The client has sent more requests than the operator allows.' }),
       ...(!isWatched && { NOT_READY: 'The index is being rebuilt; try again later.' }),
       ...(body && { UNSUPPORTED_ENCODING: 'The body is compressed; send it as `Accept-Encoding` says.' }),
       ...(headers.includes('ETag') && { PRECONDITION_FAILED: '`If-Match` names other ETags only.' }),
       ...(headers.includes('Accept-Ranges') && {
         RANGE_NOT_SATISFIABLE: 'The body has no byte in that range.',
       }),
-      ...own,
+      ...Object.fromEntries(Object.entries(own).filter(([key]) => isServer || !ofHead(key))),
     }
     const kept = headers.filter((name) => !OF_BODY.includes(name))
     const saysWhen = RETRIED.some((code) => code in all)
@@ -271,7 +253,7 @@ class DocumentWriter {
       const code = { enum: codes.map((each) => each.code) }
       return {
         description: codes.map((each) => `\`${each.code}\`: ${each.meaning}`).join('\n'),
-        headers: headersOf(tag, [
+        headers: this.headersOf(tag, [
           'Cache-Control',
           ...(BEFORE_ROUTES.includes(status) ? [] : VARIES),
           ...(further[status] ?? []),
@@ -290,6 +272,18 @@ class DocumentWriter {
     }
   }
 
+  /** Refers to headers, and to those of every answer. Pages of other origins may not read what is for the operator. */
+  private headersOf(tag: Group['tag'], names: readonly HeaderName[]): Record<string, unknown> {
+    const { isServer, hasCors } = this.host
+    const all: HeaderName[] = [
+      ...names,
+      ...(isServer ? (['X-Request-Id'] as const) : []),
+      ...(hasCors && tag !== 'operator' ? OF_CORS : []),
+    ]
+    for (const name of all) this.headers.add(name)
+    return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
+  }
+
   /** As JSON Schema. Schemas with an id become components. */
   private schema(schema: z.ZodType, io: IO): JsonSchema {
     const known = this.known[io].get(schema)
@@ -300,17 +294,6 @@ class DocumentWriter {
     this.known[io].set(schema, body)
     return body
   }
-}
-
-/** Refers to headers, and to those of every answer. Pages of other origins may not read what is for the operator. */
-function headersOf(tag: Group['tag'], names: readonly HeaderName[]): Record<string, unknown> {
-  const shared: HeaderName[] = [
-    'Access-Control-Allow-Origin',
-    'Access-Control-Allow-Private-Network',
-    'Access-Control-Expose-Headers',
-  ]
-  const all: HeaderName[] = [...names, 'X-Request-Id', ...(tag === 'operator' ? [] : shared)]
-  return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]))
 }
 
 /** Every GET is a HEAD as well: the same without a body, and without ranges (RFC 9110 14.2). */

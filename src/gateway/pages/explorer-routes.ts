@@ -4,18 +4,13 @@ import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ChainView, Explorer, MadePage } from '../../explorer/index.js'
-import { CACHE } from '../../gateway/http/caching.js'
-import { BadRequestError, NotFoundError } from '../../gateway/http/errors.js'
-import type { HeaderName } from '../../gateway/http/operation.js'
-import { domain, name as nameSchema, txid, validate } from '../../gateway/http/schemas.js'
-import { HTML_TYPE } from '../../gateway/http/send-body.js'
-import {
-  type ResponseCache,
-  sendStored,
-  textResponse,
-  unlessAsked,
-} from '../../gateway/http/stored-response.js'
-import { NoNameError, RETRY, setNamesHeaders, type TreeProgress } from '../../gateway/http/tree-progress.js'
+import { CACHE } from '../http/caching.js'
+import { BadRequestError, NotFoundError } from '../http/errors.js'
+import type { HeaderName } from '../http/operation.js'
+import { domain, name as nameSchema, txid, validate } from '../http/schemas.js'
+import { HTML_TYPE } from '../http/send-body.js'
+import { type ResponseCache, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
+import { NoNameError, RETRY, setNamesHeaders, type TreeProgress } from '../http/tree-progress.js'
 import { type PageFiles, sendFile } from './page-files.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
 import { loadExplorer, sendPage } from './send-page.js'
@@ -23,7 +18,7 @@ import { loadExplorer, sendPage } from './send-page.js'
 export interface ExplorerRoutesOptions {
   explorer: Explorer
   responses: ResponseCache
-  /** The public URL of the service, without a slash at the end; empty if it is not known. */
+  /** The public URL of the service with its path, without a slash at the end; only the path if it is not known. */
   publicUrl: string
   hostsOf: PageHosts
   /** How far the host has come. */
@@ -181,7 +176,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       const pages = await loadExplorer()
       const result = await explorer.store.consistent(() => pages.search(explorer, q))
       if (result.kind === 'page') {
-        response.set('Cache-Control', CACHE.none).redirect(303, result.path)
+        response.set('Cache-Control', CACHE.none).redirect(303, explorer.site.path + result.path)
         return
       }
       if (result.status === 503) response.setHeader('Retry-After', RETRY)

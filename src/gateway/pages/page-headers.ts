@@ -1,8 +1,8 @@
 import type { Request } from 'express'
 import { LRUCache } from 'lru-cache'
-import { CACHE } from '../../gateway/http/caching.js'
-import type { HeaderName } from '../../gateway/http/operation.js'
-import type { HeaderFor } from '../../gateway/http/send-body.js'
+import { CACHE } from '../http/caching.js'
+import type { HeaderName } from '../http/operation.js'
+import type { HeaderFor } from '../http/send-body.js'
 
 /** What a page of the host may do beyond showing itself and sending its forms to this host. */
 interface PagePermissions {
@@ -16,13 +16,13 @@ interface PagePermissions {
   isFramed?: boolean
 }
 
-/** The hosts, with ports, by which a browser may know the service that it asks. */
+/** Where a browser may know the service that it asks: hosts, with ports and the path that the service is below. */
 export type PageHosts = (request: Request) => string[]
 
 /** Where the service has the scripts and the style sheet of its pages, and nothing of anybody else. */
 const FOLDERS = ['/explorer/', '/mine/']
-/** A host that a policy can name (CSP3 2.3.1): no address of IPv6. */
-const HOST = /^[a-z\d.-]+(?::\d+)?$/
+/** A host that a policy can name (CSP3 2.3.1), and a path: no address of IPv6. */
+const HOST = /^[a-z\d.-]+(?::\d+)?(?:\/[\w./-]*)?$/
 
 /**
  * The sources of scripts and styles: folders of the host, as `'self'` would cover `/content/`, where strangers inscribe scripts.

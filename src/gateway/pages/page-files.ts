@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import type { Request, Response } from 'express'
-import { endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
-import { type HeaderFor, setHeaders } from '../../gateway/http/send-body.js'
+import { endedByPrecondition, entityTag } from '../http/caching.js'
+import { type HeaderFor, setHeaders } from '../http/send-body.js'
 
 /** The built files of the pages, with their content types. */
 const PAGE_FILES = {

@@ -1,13 +1,15 @@
 import type { Request, Response } from 'express'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { VERSION } from '../../../backend/src/graph/service-metadata.js'
+import type { Network } from '../../../backend/src/protocol/address.js'
+import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { Profile } from '../../../backend/src/protocol/profile.js'
 import type { Site } from '../../explorer/index.js'
-import { endedByPrecondition, entityTag } from '../../gateway/http/caching.js'
-import type { ErrorPage } from '../../gateway/http/error-response.js'
-import { type HeaderFor, HTML_TYPE, setHeaders } from '../../gateway/http/send-body.js'
-import type { TreeProgress } from '../../gateway/http/tree-progress.js'
-import type { Config } from '../config/config.js'
-import { packageVersion } from '../config/package-info.js'
+import { endedByPrecondition, entityTag } from '../http/caching.js'
+import type { ErrorPage } from '../http/error-response.js'
+import { type HeaderFor, HTML_TYPE, setHeaders } from '../http/send-body.js'
+import type { TreeProgress } from '../http/tree-progress.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
 
 // Loaded with the first page: a start needs none.
@@ -18,39 +20,45 @@ type Explorer = Awaited<ReturnType<typeof loadExplorer>>
 /** Renders a page of the explorer. */
 export type RenderPage = (render: (explorer: Explorer & { site: Site }) => string) => Promise<string>
 
-/**
- * What the pages say of a host.
- *
- * @param options.port Where it listens, once it does: the system chooses a port in place of 0. By default, where the settings say.
- */
-export function siteOf(
-  config: Config,
-  options: { progress: TreeProgress; port?: (() => number | undefined) | undefined },
-): Site {
-  const { progress, port = () => config.port || undefined } = options
-  const { profile, network, deployment } = config
+export interface SiteOptions {
+  profile: Profile
+  network: Network
+  deployment: Deployment | undefined
+  gatewayHost: string | undefined
+  /** The public URL of the host. */
+  publicUrl: string | undefined
+  /** The port that it listens on, where that is known. */
+  port?: (() => number | undefined) | undefined
+  /** What its paths begin with. */
+  path: string
+  /** Whether it has a page about its state. */
+  hasStatus: boolean
+  progress: TreeProgress
+}
+
+/** What the pages say of a host. */
+export function siteOf(options: SiteOptions): Site {
+  const { profile, network, deployment, path, hasStatus, progress } = options
   return {
     network: profile.name === 'local' ? 'local' : network,
     genesis: deployment && formatOutpoint(deployment.genesis),
     get gatewayHost() {
-      return gatewayAuthority(config, port())
+      return gatewayAuthority(options)
     },
     get catchingUp() {
       return progress.isCatchingUp ? progress.progress() : undefined
     },
     namesPrefix: profile.namesPrefixes[0] ?? '',
     gatewayPrefix: profile.gatewayPrefixes[0] ?? '',
-    version: packageVersion(),
+    version: VERSION,
+    ...{ path, hasStatus },
   }
 }
 
 /** The zone of names as hosts with the port that clients use; undefined if that is not known. */
-function gatewayAuthority(
-  { gatewayHost, hostingUrl }: Config,
-  listened: number | undefined,
-): string | undefined {
+function gatewayAuthority({ gatewayHost, publicUrl, port: listened }: SiteOptions): string | undefined {
   if (gatewayHost === undefined) return undefined
-  const port = hostingUrl === undefined ? listened : new URL(hostingUrl).port
+  const port = publicUrl === undefined ? listened?.() : new URL(publicUrl).port
   if (port === undefined) return undefined
   return port === '' ? gatewayHost : `${gatewayHost}:${port}`
 }
@@ -67,7 +75,9 @@ export function errorPages(render: RenderPage, hostsOf: PageHosts): ErrorPage {
   const headers = { ...pageHeaders(hostsOf, { isFramed: true }), 'Cache-Control': 'no-store' }
   return async (error) => ({
     headers,
-    html: await render(({ errorPage, site }) => errorPage({ site, error })),
+    html: await render(({ errorPage, site }) =>
+      errorPage({ site, error: { ...error, path: error.path.slice(site.path.length) } }),
+    ),
   })
 }
 

@@ -1,0 +1,223 @@
+import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
+import { pino } from 'pino'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
+import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
+import { deploymentOf, PROFILES } from '../../backend/src/protocol/profile.js'
+import { CONTENT_OPERATIONS, contentAnswers, contentHandler } from './content/content.js'
+import { GATEWAY_LIMITS } from './gateway-limits.js'
+import type { GatewayOptions, GatewayStores } from './gateway-options.js'
+import { ContentHosts, type ContentHostsOptions } from './hosts/content-hosts.js'
+import { errorPage as siteErrorPage } from './hosts/error-page.js'
+import { type CustomDomains, type HostHandler, hostContent } from './hosts/host-content.js'
+import { type ErrorPage, errorResponse } from './http/error-response.js'
+import { PendingOrigins } from './http/pending-origins.js'
+import { RequestBodies } from './http/request-body.js'
+import type { RouteGroup } from './http/route-group.js'
+import { sandboxPolicy } from './http/security-headers.js'
+import { ResponseCache } from './http/stored-response.js'
+import { NOTHING_FOLLOWED } from './http/tree-progress.js'
+import { LISTS_OPERATIONS, listsRoutes } from './lists/lists.js'
+import { METADATA_OPERATIONS, metadataRoutes } from './metadata/metadata.js'
+import { PROOF_OPERATIONS, proofRoutes } from './metadata/proof.js'
+import { PROVENANCE_OPERATIONS, provenanceRoutes } from './metadata/provenance.js'
+import {
+  DEPLOYMENT_OPERATIONS,
+  type DeploymentRoutesOptions,
+  deploymentRoutes,
+} from './names/deployment-routes.js'
+import { ownerAddress } from './names/name-record.js'
+import { NAMES_OPERATIONS, namesRoutes } from './names/names.js'
+import { explorerFileRoutes, explorerRoutes } from './pages/explorer-routes.js'
+import { MINE_PAGE_OPERATIONS, minePageRoutes } from './pages/mine-page-routes.js'
+import type { PageFiles } from './pages/page-files.js'
+import type { PageHosts } from './pages/page-headers.js'
+import { errorPages, pageRenderer, type RenderPage, siteOf } from './pages/send-page.js'
+import { PREVIEW_OPERATIONS, previewRoutes } from './preview/preview.js'
+import { STREAM_OPERATIONS, streamRoutes } from './streams/stream.js'
+import { BEEF_OPERATIONS, beefRoutes } from './wallets/beef-routes.js'
+import { TXO_OPERATIONS, txoRoutes } from './wallets/txo-routes.js'
+
+/** What only the server of this package sets, beside the options of every host. */
+export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'serviceHosts' | 'others'>> {
+  /** See `HostContentOptions`. */
+  domains?: CustomDomains | undefined
+  /** Reads request bodies; by default no compressed ones, and each up to its own limit. */
+  bodies?: RequestBodies
+  /** The port that it listens on, once it does. */
+  port?: () => number | undefined
+  /** Whether it has a page about its state. */
+  hasStatus?: boolean
+  advertisedAs?: DeploymentRoutesOptions['advertisedAs']
+  /** The scripts and the style sheet of pages; if missing, pages have none, and `/mine` is not found. */
+  pageFiles?: PageFiles | undefined
+}
+
+/** Everything that only reads the graph, and is the same in our server and in hosts of other engines. */
+export interface Gateway {
+  /** The routes. Those of content are first, and mounted by themselves. */
+  groups: RouteGroup[]
+  /** Answers `CONTENT_PATH`. */
+  content: RequestHandler
+  /** Sends the errors of the routes. */
+  errors: ErrorRequestHandler
+  /** Hosts that show content: which they are, what they answer, and how they answer errors. Undefined if there are none. */
+  sites: { hosts: ContentHosts; answer: HostHandler; errors: ErrorRequestHandler } | undefined
+  /** What else answers from the store uses the same. */
+  bodies: RequestBodies
+  responses: ResponseCache
+  /** Renders a page of the host. */
+  render: RenderPage
+  /** Sends errors, to people as pages; undefined without the explorer. */
+  errorPage: ErrorPage | undefined
+  /** Where a browser may know the service. */
+  hostsOf: PageHosts
+}
+
+/**
+ * Makes the gateway of a host. **A route that only reads is added to the list here**, and every host has it, with its description.
+ *
+ * @throws PointerError if the genesis is no outpoint.
+ */
+export function openGateway({ graph }: GatewayStores, options: GatewayOptions & ServerOptions = {}): Gateway {
+  const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
+  const { path = '', publicUrl, gatewayHost, ownHosts = [], trustedProxies = 0 } = options
+  const { follower = { progress: NOTHING_FOLLOWED, asksNetwork: false }, bodies = new RequestBodies() } =
+    options
+  const { progress, ancestors, asksNetwork, chain = () => ({}) } = follower
+  const { deployment = 'deployment' in options ? undefined : deploymentOf(profile) } = options
+  const genesis = deployment && checkedOutpoint(deployment.genesis)
+  const limits = { ...GATEWAY_LIMITS, ...options.limits }
+  const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
+  const maxPathBytes = Math.max(limits.maxDirectoryPathBytes, maxDirectoryBytes)
+  const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
+  const { namesPrefixes, walletPrefixes } = profile
+  const all = new BlocklistFilter(graph)
+  const pending = ancestors && new PendingOrigins(graph, ancestors)
+  const store = pending?.over(all) ?? all
+  const responses = new ResponseCache(graph, progress)
+  const policy = sandboxPolicy(options.contentPolicy)
+  const wallets = (below: string): string[] => walletPrefixes.map((prefix) => prefix + below)
+
+  const hosts = new ContentHosts({
+    ...{ gatewayHost, ownHosts, publicUrl, trustedProxies, path },
+    ...{ serviceHosts: options.serviceHosts ?? [], others: options.others ?? 'service' },
+  })
+  const hostsOf = (request: Request): string[] => hosts.hostsOf(request).map((host) => host + path)
+  const site = siteOf({
+    ...{ profile, network, deployment, gatewayHost, publicUrl, path, progress },
+    ...{ hasStatus: options.hasStatus ?? false, port: options.port },
+  })
+  const render = pageRenderer(site, progress)
+  const errorPage = options.explorer ? errorPages(render, hostsOf) : undefined
+
+  const answers = contentAnswers({ store, directoryContentTypes, maxDirectoryBytes, maxPathBytes })
+  const originOf = (request: Request, outpoint: Outpoint) => hosts.originOf(request, outpoint)
+  const content = contentHandler({
+    ...{ store, responses, answers, policy },
+    ...(options.redirectPages && { originOf }),
+  })
+  const group = (rest: Omit<RouteGroup, 'needs'>): RouteGroup => ({ needs: 'reads', ...rest })
+  const groups: RouteGroup[] = [
+    group({ prefixes: [''], operations: [CONTENT_OPERATIONS] }),
+    group({
+      prefixes: namesPrefixes,
+      operations: [NAMES_OPERATIONS],
+      handler: namesRoutes({
+        // A name has a record, wherever it went.
+        store: all,
+        ...{ network, prefixes: namesPrefixes, genesis, maxOrigins, maxMapBytes },
+        ...{ bodies, responses, progress, asksNetwork },
+      }),
+    }),
+    group({
+      prefixes,
+      operations: [LISTS_OPERATIONS],
+      handler: listsRoutes({ store: all, network, prefixes, responses, progress }),
+    }),
+    group({
+      prefixes,
+      operations: [STREAM_OPERATIONS],
+      handler: streamRoutes({ store, prefixes, chunkTypes, policy }),
+      ...(prefixes.includes(`${walletPrefixes[0]}/ordfs`) && { capability: 'ordfs' }),
+    }),
+    group({
+      prefixes,
+      operations: [METADATA_OPERATIONS],
+      handler: metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies, responses }),
+    }),
+    group({
+      prefixes,
+      operations: [PREVIEW_OPERATIONS],
+      handler: previewRoutes({ prefixes, policy, bodies }),
+    }),
+    group({
+      prefixes,
+      operations: [PROVENANCE_OPERATIONS],
+      handler: provenanceRoutes({ store, evidence: graph, prefixes }),
+    }),
+    group({
+      prefixes,
+      operations: [PROOF_OPERATIONS],
+      handler: proofRoutes({ store, evidence: graph, prefixes, responses }),
+    }),
+    group({
+      prefixes: wallets('/beef'),
+      operations: [BEEF_OPERATIONS],
+      capability: 'beef',
+      handler: beefRoutes({ graph, prefixes: wallets('/beef') }),
+    }),
+    group({
+      prefixes: wallets('/txo'),
+      operations: [TXO_OPERATIONS],
+      capability: 'txo',
+      handler: txoRoutes({ graph, prefixes: wallets('/txo'), maxPointers, maxOrigins, bodies, progress }),
+    }),
+    group({
+      prefixes: [''],
+      operations: [DEPLOYMENT_OPERATIONS],
+      handler: deploymentRoutes({
+        ...{ profile, network, deployment, path, graph },
+        advertisedAs: options.advertisedAs,
+      }),
+    }),
+  ]
+  if (options.explorer) {
+    const { pageFiles: files } = options
+    groups.push(
+      group({
+        prefixes: [''],
+        operations: [],
+        handler: explorerRoutes({
+          explorer: {
+            ...{ store: all, site, difficulty: deployment?.difficulty },
+            addressOf: (owner) => ownerAddress(owner, network),
+          },
+          ...{ responses, chain, progress, hostsOf },
+          publicUrl: (publicUrl?.replace(/\/+$/, '') ?? '') + path,
+        }),
+      }),
+      group({ prefixes: [''], operations: [], handler: explorerFileRoutes(files, hostsOf) }),
+      group({
+        prefixes: [''],
+        operations: [MINE_PAGE_OPERATIONS],
+        handler: minePageRoutes(files, { render, hostsOf }),
+      }),
+    )
+  }
+  const { contentPolicy, domains } = options
+  return {
+    ...{ groups, content, bodies, responses, render, errorPage, hostsOf },
+    errors: errorResponse({ logger, page: errorPage, ...(pending && { pending }) }),
+    sites: hosts.isNeeded
+      ? {
+          hosts,
+          answer: hostContent({
+            ...{ hosts, store, responses, answers, content, profile, domains, progress },
+            policy: contentPolicy,
+            hasPages: options.explorer ?? false,
+          }),
+          errors: errorResponse({ logger, page: siteErrorPage, ...(pending && { pending }) }),
+        }
+      : undefined,
+  }
+}
