@@ -7,7 +7,6 @@ import { logPlaceIn, logPlaceOf, shownPlace } from '../server/store/facts/log-pl
 import { assertSetting, readSettings, writeSetting } from '../server/store/facts/log-settings.js'
 import { prune } from '../server/store/facts/prune.js'
 import { purge } from '../server/store/facts/purge.js'
-import { purgeShared } from '../server/store/facts/purge-shared.js'
 import { admissionOptions } from '../server/submission/admission-options.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
@@ -130,9 +129,7 @@ export async function runPurge({
   reason,
 }: Omit<FactCommand, 'signal'> & { config: Config; outpoints: string[]; reason: string }): Promise<void> {
   const wanted = outpoints.map(outpointOf)
-  const place = logPlaceIn(config)
-  const { unread, ...purged } =
-    'folder' in place ? await purge(place.folder, wanted, reason) : await purgeShared(place, wanted, reason)
+  const { unread, ...purged } = await purge(logPlaceIn(config), wanted, reason)
   output.result(
     { ...purged, unread },
     `overwrote and blocked ${purged.sha256.join(', ')} in:`,

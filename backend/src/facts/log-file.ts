@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { Sql } from './connection.js'
 import { LocalLog } from './local-log.js'
 import { register, registerFact } from './registers.js'
+import { COPY_OF } from './shared-log.js'
 import { STATE_SCHEMA } from './state.js'
 
 /** A body of more than one chunk stands in rows of its own, so that a range of it can be read without the rest. */
@@ -37,9 +38,15 @@ export function makeMirror(sql: Sql, id: string): void {
   makeTables(sql, id, SCHEMA.replace(' autoincrement', ''))
 }
 
-/** Makes the tables of a log that another one is copied to, first of all with the id of that. */
-export function makeCopy(sql: Sql, id: string): void {
-  makeTables(sql, id, SCHEMA)
+/** Makes the tables of a log that another one is copied to. @returns What is copied into it: an earlier one may have been. */
+export function makeCopy(sql: Sql, copyOf: string): string {
+  if (sql.get("select 1 as one from sqlite_master where name = 'log_meta'") === undefined) {
+    sql.exec('begin')
+    makeTables(sql, randomBytes(16).toString('hex'), SCHEMA)
+    sql.run('insert into log_meta values (?, ?)', COPY_OF, copyOf)
+    sql.exec('commit')
+  }
+  return String(sql.get('select value from log_meta where name = ?', COPY_OF)?.value)
 }
 
 function makeTables(sql: Sql, id: string, schema: string): void {

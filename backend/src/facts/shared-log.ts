@@ -103,6 +103,16 @@ export interface Batch {
   rows: readonly NewRow[]
 }
 
+/** Rows as a batch behind a place. */
+export function appended(seq: number, rows: readonly NewRow[]): Batch {
+  return { first: seq + 1, id: randomBytes(8), at: Date.now(), rows }
+}
+
+/** The place of the last row of a batch. */
+export function endOf({ first, id, rows }: Batch): Place {
+  return { seq: first + rows.length - 1, first, batch: toHex(id) }
+}
+
 /** A row in its place, counted from 1. */
 export interface LogRow extends Place, Omit<NewRow, 'body'> {
   at: number
@@ -184,14 +194,15 @@ export function* chunksAt(owner: Uint8Array, body: Uint8Array): Generator<Chunk>
 const CHUNKS_AT_ONCE = MAX_INLINE / CHUNK_BYTES
 
 /** In groups that are sent, or asked for, at once. */
-export function grouped<Item>(items: Iterable<Item>, size = CHUNKS_AT_ONCE): Item[][] {
-  const groups: Item[][] = []
+export function* grouped<Item>(items: Iterable<Item>, size = CHUNKS_AT_ONCE): Generator<Item[]> {
+  let group: Item[] = []
   for (const item of items) {
-    const last = groups.at(-1)
-    if (last === undefined || last.length === size) groups.push([item])
-    else last.push(item)
+    group.push(item)
+    if (group.length < size) continue
+    yield group
+    group = []
   }
-  return groups
+  if (group.length > 0) yield group
 }
 
 /**

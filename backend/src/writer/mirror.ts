@@ -1,7 +1,6 @@
-import { randomBytes } from 'node:crypto'
-import type { Row, Sql } from '../facts/connection.js'
+import type { Sql } from '../facts/connection.js'
 import type { LocalLog } from '../facts/local-log.js'
-import { FACT, type FactKind, type NewFact, readUint32, uint32 } from '../facts/log.js'
+import { FACT, type FactKind, type NewFact } from '../facts/log.js'
 import {
   lastOf,
   numberedKey,
@@ -9,13 +8,22 @@ import {
   readNumberedKey,
   readRegisterFact,
 } from '../facts/registers.js'
-import { CHANGE, type LogRow, type NewRow, type Place, type SharedLog, START } from '../facts/shared-log.js'
-import type { Pending, PendingOutline, State } from '../facts/state.js'
-import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
+import {
+  appended,
+  CHANGE,
+  endOf,
+  type LogRow,
+  type NewRow,
+  type Place,
+  type SharedLog,
+  START,
+} from '../facts/shared-log.js'
+import type { Pending, State } from '../facts/state.js'
+import { fromHex, toHex } from '../protocol/bytes.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import { readTransaction } from '../protocol/transaction.js'
-import { candidateOf } from './pending-graph.js'
 import { holdersOf, withoutContent } from './purged-content.js'
+import { applyChange, changeRow, EMPTY, heldChange, pendingChange } from './state-changes.js'
 
 export interface MirrorOptions {
   shared: SharedLog
@@ -133,13 +141,12 @@ export class Mirror {
       return true
     }
     for (const change of changes) log.insert(placeOf(change))
-    const [first, id, at] = [seq + 1, randomBytes(8), Date.now()]
-    const rows = [...facts, ...changes]
+    const batch = appended(seq, [...facts, ...changes])
     if (facts.at(-1) !== undefined && facts.at(-1)?.seq !== seq + facts.length)
       throw new Error(`the copy of the log has a gap after place ${seq}`)
-    if (!(await shared.insert({ first, id, at, rows }))) return false
-    logFile.run('update log set at = ? where seq >= ?', at, first)
-    this.end({ seq: seq + rows.length, first, batch: toHex(id) })
+    if (!(await shared.insert(batch))) return false
+    logFile.run('update log set at = ? where seq >= ?', batch.at, batch.first)
+    this.end(endOf(batch))
     this.replaced.push(...all.flatMap(({ replaces }) => replaces))
     return true
   }
@@ -183,7 +190,7 @@ export class Mirror {
     const { kind, key, body, at } = row
     const placed = log.insert(standIn(row), at)
     if (placed?.seq !== row.seq) throw new Error(`the fact at place ${row.seq} of the log is there twice`)
-    if (kind === CHANGE) this.applyChange(key, body)
+    if (kind === CHANGE) applyChange(this.options, row)
     else if (kind === FACT.transaction) pending.delete(toHex(key))
     else if (kind === FACT.register && body !== undefined) return this.applyPurge({ key, body })
     return undefined
@@ -229,44 +236,6 @@ export class Mirror {
     }
   }
 
-  private applyChange(key: Uint8Array, body: Uint8Array | undefined): void {
-    // It was discarded: another change comes, or the transaction itself.
-    if (body === undefined) return
-    const [subject = '', txid = ''] = readNumberedKey(key).subject.split(' ')
-    if (subject === 'held') this.applyHeld(txid, body)
-    else if (subject === 'pending') this.applyPending(txid, body)
-  }
-
-  private applyHeld(txid: string, body: Uint8Array): void {
-    const { state } = this.options
-    if (body.length === 0) state.release(txid)
-    else {
-      const { head, bytes: beef } = readChange<HeldHead>(body)
-      state.hold({ txid, lock: head, beef }, { maxCount: Number.POSITIVE_INFINITY })
-    }
-  }
-
-  private applyPending(txid: string, body: Uint8Array): void {
-    const { pending } = this.options
-    if (body.length === 0) {
-      pending.delete(txid)
-      return
-    }
-    const { head, bytes: raw } = readChange<PendingHead>(body)
-    const { isWaiting, isRaised, isMint, client } = head
-    const proof = head.proof && { ...head.proof, merklePath: fromHex(head.proof.merklePath) }
-    if (raw.length === 0) {
-      pending.setWaiting(txid, isWaiting, { isMint })
-      pending.prove(txid, proof)
-      if (isRaised) pending.raise(txid)
-    } else {
-      // Its place among the others is this one, also if it was refused here.
-      pending.delete(txid)
-      const record = { txid, raw, ...(proof && { proof }) }
-      pending.add(record, candidateOf(record).spends, { isWaiting, isRaised, isMint, client })
-    }
-  }
-
   private changes(): Change[] {
     const changes = this.options.logFile
       .all(CAPTURED)
@@ -283,7 +252,7 @@ export class Mirror {
     const { n, isThere } = this.latest(subject)
     const row = logFile.get(`select * from ${table} where txid = ?`, key)
     const change = (body: Uint8Array): Pick<Change, 'txid' | 'row'> => ({
-      ...{ txid: key, row: { kind: CHANGE, key: numberedKey(subject, n + 1), body } },
+      ...{ txid: key, row: changeRow(subject, n + 1, body) },
     })
     if (row === undefined) {
       const replaces = Array.from({ length: n }, (_, index) => numberedKey(subject, index + 1))
@@ -291,11 +260,11 @@ export class Mirror {
       const isSaid = !isThere || (table === 'pending' && log.has(FACT.transaction, key))
       return { txid: key, replaces, ...(!isSaid && change(EMPTY)) }
     }
-    if (table === 'held') return { replaces: [], ...change(writeChange(heldHead(row), row.beef)) }
+    if (table === 'held') return { replaces: [], ...change(heldChange(row)) }
     if (!isThere && row.waiting === 1) return { txid: key, replaces: [] }
     const isAdded = isNew || !isThere
     return {
-      ...change(writeChange(pendingHead(row), isAdded ? row.raw : EMPTY)),
+      ...change(pendingChange(row, isAdded ? row.raw : EMPTY)),
       ...{ replaces: [], isAdded, isMoved: isAdded && !isNew },
     }
   }
@@ -306,57 +275,6 @@ export class Mirror {
     if (last === undefined) return { n: 0, isThere: false }
     return { n: readNumberedKey(last.key).n, isThere: last.body.length > 0 }
   }
-}
-
-/**
- * What is pending and held in the file of a log, as rows of a shared one.
- *
- * @param known The numbers that subjects have there: those that are here no more are deleted.
- */
-export function* stateRows(logFile: Sql, known: ReadonlyMap<string, number>): Generator<NewRow> {
-  const left = new Map(known)
-  const rowOf = (subject: string, body: Uint8Array): NewRow => {
-    left.delete(subject)
-    return { kind: CHANGE, key: numberedKey(subject, (known.get(subject) ?? 0) + 1), body }
-  }
-  const first = 'select * from pending where arrived > ? order by arrived limit 1'
-  for (let row = logFile.get(first, 0); row !== undefined; row = logFile.get(first, row.arrived))
-    yield rowOf(`pending ${toHex(row.txid)}`, writeChange(pendingHead(row), row.raw))
-  for (const { txid } of logFile.all('select txid from held')) {
-    const row = logFile.get('select * from held where txid = ?', txid) as Row
-    yield rowOf(`held ${toHex(txid)}`, writeChange(heldHead(row), row.beef))
-  }
-  for (const subject of left.keys()) yield rowOf(subject, EMPTY)
-}
-
-/** What a change of something pending or held brings of it; undefined if it was discarded, or says that it is no more. */
-export function readStateChange({ body }: Pick<LogRow, 'body'>): { bytes: Uint8Array } | undefined {
-  return body === undefined || body.length === 0 ? undefined : readChange(body)
-}
-
-const EMPTY = new Uint8Array(0)
-const LENGTH_BYTES = 4
-
-interface PendingHead extends Pick<PendingOutline, 'isWaiting' | 'isRaised' | 'isMint'> {
-  client?: string | undefined
-  proof?: { height: number; root: string; merklePath: string }
-}
-
-interface HeldHead {
-  height: number
-  time: number
-}
-
-function pendingHead({ waiting, raised, mint, client, height, root, merkle_path }: Row): PendingHead {
-  return {
-    ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1 },
-    ...(client !== null && { client }),
-    ...(height !== null && { proof: { height, root: toHex(root), merklePath: toHex(merkle_path) } }),
-  }
-}
-
-function heldHead({ lock_height, lock_time }: Row): HeldHead {
-  return { height: lock_height, time: lock_time }
 }
 
 const PURGED = 'purged '
@@ -370,21 +288,10 @@ function standIn(row: LogRow): NewFact {
 
 /** What stands in the place of a fact whose body was discarded: it is none any more, and may come again. */
 export function goneRow({ kind, key, seq }: Pick<LogRow, 'kind' | 'key' | 'seq'>): NewRow {
-  return { kind: CHANGE, key: numberedKey(`gone ${kind} ${toHex(key)}`, seq), body: EMPTY }
+  return changeRow(`gone ${kind} ${toHex(key)}`, seq)
 }
 
 /** What stands for a change in the copy of the log: its place, and whether its subject is there after it. */
 function placeOf({ key, body }: Pick<LogRow, 'key' | 'body'>): NewFact {
   return { kind: CHANGE as FactKind, key, body: body?.length === 0 ? EMPTY : Uint8Array.of(1) }
-}
-
-/** A change: the length of its head (32 bits, big-endian), its head as JSON, and bytes. */
-function writeChange(head: PendingHead | HeldHead, bytes: Uint8Array): Uint8Array {
-  const text = utf8(JSON.stringify(head))
-  return joinBytes([uint32(text.length), text, bytes])
-}
-
-function readChange<Head>(body: Uint8Array): { head: Head; bytes: Uint8Array } {
-  const end = LENGTH_BYTES + readUint32(body, 0)
-  return { head: JSON.parse(readUtf8(body.subarray(LENGTH_BYTES, end))) as Head, bytes: body.subarray(end) }
 }

@@ -73,7 +73,7 @@ export class SharedState {
     const { logFile } = this.options
     const changed = logFile.all('select distinct name from noted')
     if (changed.length > 0) logFile.run('delete from noted')
-    for (const { name } of changed) this.due.set(name, this.valueOf(name))
+    for (const { name } of changed) this.due.set(name, valueIn(logFile, name))
     if (this.due.size === 0) return
     this.publishing = this.publishing.then(() => this.publishAll()).catch(() => {})
     await this.publishing
@@ -103,12 +103,12 @@ export class SharedState {
   take(notes: readonly Note[]): Note[] {
     const { logFile } = this.options
     const news = notes.filter(
-      ({ name, value = '' }) => !this.due.has(name) && value !== this.valueOf(name) && isState(name),
+      ({ name, value = '' }) => !this.due.has(name) && value !== valueIn(logFile, name) && isState(name),
     )
     if (news.length === 0) return news
     logFile.exec('begin immediate')
     try {
-      for (const { name, value = '' } of news) this.write(name, value)
+      for (const { name, value = '' } of news) writeNote(logFile, name, value)
       logFile.run('delete from noted')
       logFile.exec('commit')
       return news
@@ -125,36 +125,46 @@ export class SharedState {
       for (const [name, value] of some) if (this.due.get(name) === value) this.due.delete(name)
     }
   }
-
-  private valueOf(name: string): string | undefined {
-    const { logFile } = this.options
-    const [, one = '', two = ''] = name.split(' ')
-    if (name.startsWith(STATE))
-      return logFile.get('select value from state where name = ?', name.slice(STATE.length))?.value
-    if (name.startsWith(INTERACTIONS)) {
-      const row = logFile.get('select since from interaction where host = ? and topic = ?', one, two)
-      return row && String(row.since)
-    }
-    if (!name.startsWith(ANCESTORS)) return undefined
-    const row = logFile.get('select * from ancestor where txid = ? and vout = ?', fromHex(one), Number(two))
-    return row && JSON.stringify(Object.values({ ...row, txid: toHex(row.txid) }).slice(2))
-  }
-
-  private write(name: string, value: string): void {
-    const { logFile } = this.options
-    const [, one = '', two = ''] = name.split(' ')
-    if (name.startsWith(STATE))
-      logFile.run('insert or replace into state values (?, ?)', name.slice(STATE.length), value)
-    else if (name.startsWith(INTERACTIONS))
-      logFile.run('insert or replace into interaction values (?, ?, ?)', one, two, Number(value))
-    else
-      logFile.run(
-        'insert or replace into ancestor values (?, ?, ?, ?, ?, ?, ?, ?)',
-        ...[fromHex(one), Number(two), ...(JSON.parse(value) as number[])],
-      )
-  }
 }
 
-function isState(name: string): boolean {
+/** What the row that a note is of says in the file of a log; undefined if there is none. */
+function valueIn(sql: Sql, name: string): string | undefined {
+  const [, one = '', two = ''] = name.split(' ')
+  if (name.startsWith(STATE))
+    return sql.get('select value from state where name = ?', name.slice(STATE.length))?.value
+  if (name.startsWith(INTERACTIONS)) {
+    const row = sql.get('select since from interaction where host = ? and topic = ?', one, two)
+    return row && String(row.since)
+  }
+  if (!name.startsWith(ANCESTORS)) return undefined
+  const row = sql.get('select * from ancestor where txid = ? and vout = ?', fromHex(one), Number(two))
+  return row && JSON.stringify(Object.values({ ...row, txid: toHex(row.txid) }).slice(2))
+}
+
+/** Writes what a note says into the file of a log, if it is of a row there. */
+export function writeNote(sql: Sql, name: string, value: string): void {
+  const [, one = '', two = ''] = name.split(' ')
+  if (name.startsWith(STATE))
+    sql.run('insert or replace into state values (?, ?)', name.slice(STATE.length), value)
+  else if (name.startsWith(INTERACTIONS))
+    sql.run('insert or replace into interaction values (?, ?, ?)', one, two, Number(value))
+  else if (name.startsWith(ANCESTORS))
+    sql.run(
+      'insert or replace into ancestor values (?, ?, ?, ?, ?, ?, ?, ?)',
+      ...[fromHex(one), Number(two), ...(JSON.parse(value) as number[])],
+    )
+}
+
+/** What is noted in the file of a log, but for what its host notes of itself. */
+export function notesIn(sql: Sql): Note[] {
+  const names = sql.all(
+    `select ${ANCESTOR_NAME} as name from ancestor as each union all select ${INTERACTION_NAME} from interaction as each
+      union all select 'state ' || name from state where name not in (${own})`,
+  )
+  return names.map(({ name }) => ({ name, value: valueIn(sql, name) }))
+}
+
+/** Whether a note is of a row in the file of a log. */
+export function isState(name: string): boolean {
   return [ANCESTORS, INTERACTIONS, STATE].some((start) => name.startsWith(start))
 }

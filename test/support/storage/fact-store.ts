@@ -4,8 +4,8 @@ import { Sql } from '../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../backend/src/facts/local-log.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../src/server/config/config.js'
+import type { FactDamage } from '../../../src/server/store/facts/check-facts.js'
 import { checkFacts } from '../../../src/server/store/facts/check-facts.js'
-import type { FactDamage } from '../../../src/server/store/facts/check-shared.js'
 import { admissionOptions } from '../../../src/server/submission/admission-options.js'
 
 /** What the commands on a store of facts take, for one whose service was started with these settings. */

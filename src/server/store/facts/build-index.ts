@@ -13,7 +13,7 @@ import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
 import { StartError } from '../../config/errors.js'
 import { placeOf, storeFolder } from '../../config/place.js'
-import { damageOf, lockStore, notOpened, readLog, requireLog } from './folder.js'
+import { damageOf, lockStore, notOpened, readFolder, requireLog } from './folder.js'
 import { MaintenanceError } from './maintenance-error.js'
 
 export interface DeriveOptions {
@@ -88,29 +88,24 @@ export async function completeIndex(
   file: string,
   { config, admission, signal, onProgress = () => {} }: DeriveOptions,
 ): Promise<void> {
-  // Not from one snapshot: a service that writes meanwhile could not keep its WAL short.
-  await readLog(
-    storeFolder(config),
-    async (log) => {
-      const indexFile = new Sql(file)
-      try {
-        indexFile.exec('pragma synchronous = normal')
-        const { rules } = admission(await treeIn(log, config))
-        const index = openIndex({ log, indexFile }, { rules })
-        await catchUp({ log, indexFile }, { index, onProgress, isAborted: () => signal.aborted })
-        signal.throwIfAborted()
-      } finally {
-        indexFile.close()
-      }
-    },
-    { isSnapshot: false },
-  )
+  await readFolder(storeFolder(config), async ({ log }) => {
+    const indexFile = new Sql(file)
+    try {
+      indexFile.exec('pragma synchronous = normal')
+      const { rules } = admission(await treeIn(log, config))
+      const index = openIndex({ log, indexFile }, { rules })
+      await catchUp({ log, indexFile }, { index, onProgress, isAborted: () => signal.aborted })
+      signal.throwIfAborted()
+    } finally {
+      indexFile.close()
+    }
+  })
 }
 
 /** Whether a file is an index of the log in a folder, as far as a look at it says. */
 export async function isIndex(file: string, folder: string): Promise<boolean> {
   if (damageOf(file) !== undefined) return false
-  return await readLog(folder, async (log) => {
+  return await readFolder(folder, async ({ log }) => {
     const indexFile = new Sql(file)
     try {
       return isIndexOf({ log, indexFile })

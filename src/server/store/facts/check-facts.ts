@@ -5,32 +5,53 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
-import { type Fact, isTransaction } from '../../../../backend/src/facts/log.js'
-import { isPurged } from '../../../../backend/src/facts/registers.js'
+import { FACT, type Fact, isTransaction } from '../../../../backend/src/facts/log.js'
+import { isPurged, readNumberedKey, readRegisterFact } from '../../../../backend/src/facts/registers.js'
 import { CHANGE } from '../../../../backend/src/facts/shared-log.js'
-import { DamagedError, isDamage } from '../../../../backend/src/graph/errors.js'
+import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { canonicalRows } from '../../../../backend/src/index/canonical.js'
-import { toHex } from '../../../../backend/src/protocol/bytes.js'
+import { equalBytes, fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
+import { readStateChange } from '../../../../backend/src/writer/state-changes.js'
 import { storeFolder } from '../../config/place.js'
 import { type DeriveOptions, treeIn } from './build-index.js'
-import { type Checked, checkShared, type FactDamage, type LogCheckOptions } from './check-shared.js'
-import { damageOf, readLog } from './folder.js'
-import { logPlaceIn } from './log-place.js'
+import { damageOf, readFolder } from './folder.js'
+import { type CommandLog, FolderLog, type FoundRow, pagesOf } from './folder-log.js'
+import { logPlaceIn, readLog } from './log-place.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
 
 /** Facts that are applied in one transaction. */
 const PAGE = { limit: 500, maxBytes: 8 * 1024 * 1024 }
 
-export type FactCheckOptions = Omit<DeriveOptions, 'onProgress'> & LogCheckOptions
+/** What is wrong with a store of facts: a fact, or rows of a table of the index. */
+export interface FactDamage {
+  /** The kind of fact, or the table; `index` for its file, or rows that a new index has not, or not so; `copy of …` for what a gateway has of the log. */
+  kind: string
+  /** The key of the fact in hex, or its place if that cannot be read; the name of the table or the file. */
+  id: string
+  problem: 'damaged' | 'differs' | 'missing'
+  /** Of a table: how many rows. */
+  rows?: number
+}
+
+/** How many facts were verified, and how long their bodies are. */
+interface Checked {
+  facts: number
+  bytes: number
+}
+
+export interface FactCheckOptions extends Omit<DeriveOptions, 'onProgress'> {
+  onDamage: (damage: FactDamage) => void
+  onProgress: (checked: { facts: number; share: number }) => void
+}
 
 /**
  * Verifies every fact against its key, and compares the index with one that is derived again, in a temporary folder, while the
  * service runs. Of a log in a database, what this host has copied of it is compared with it, too.
  *
  * @returns How many facts, how long their bodies are, and whether there is an index, and it was compared.
- * @throws what {@link readLog} and `withSharedLog` throw; the reason of the signal.
+ * @throws what {@link readLog} throws; the reason of the signal.
  */
 export async function checkFacts(options: FactCheckOptions): Promise<Checked & { isCompared: boolean }> {
   const [folder, place] = [storeFolder(options.config), logPlaceIn(options.config)]
@@ -39,80 +60,112 @@ export async function checkFacts(options: FactCheckOptions): Promise<Checked & {
     isDamaged = true
     options.onDamage(damage)
   }
-  const check = async (
-    log: LocalLog,
-    sql: Sql,
-    checked?: Checked,
-  ): Promise<Checked & { isCompared: boolean }> => {
+  const check = (log: CommandLog, copy?: LocalLog): Promise<Checked> =>
+    new LogCheck({ ...options, onDamage, copy }).run(log)
+  if (!('folder' in place) && !existsSync(storeFiles(folder).log))
+    return { ...(await readLog(place, check)), isCompared: false }
+  return await readFolder(folder, async (own) => {
+    const shared = 'folder' in place ? undefined : await readLog(place, (log) => check(log, own.log))
     // What the log in a database has is counted there.
-    const own = await checkLog(log, sql, { ...options, onDamage, ...(checked && { onProgress() {} }) })
+    const checked = await new LogCheck({ ...options, onDamage, ...(shared && { onProgress() {} }) }).run(own)
     // Of damaged facts follows no index to compare with.
-    const isCompared = !isDamaged && (await checkIndex(log, options))
-    return { ...(checked ?? own), isCompared }
-  }
-  // Not from one snapshot: a service that writes meanwhile could not keep its WAL short.
-  const reading = { isSnapshot: false }
-  if ('folder' in place) return await readLog(folder, check, reading)
-  const isCopied = existsSync(storeFiles(folder).log)
-  if (!isCopied) return { ...(await checkShared(place, { ...options, onDamage })), isCompared: false }
-  return await readLog(
-    folder,
-    async (copy, sql) => await check(copy, sql, await checkShared(place, { ...options, onDamage, copy })),
-    reading,
-  )
+    const isCompared = !isDamaged && (await checkIndex(own.log, options))
+    return { ...(shared ?? checked), isCompared }
+  })
 }
 
-async function checkLog(
-  log: LocalLog,
-  sql: Sql,
-  { signal, onDamage, onProgress }: LogCheckOptions,
-): Promise<Checked> {
-  const { last } = log
-  const checked = { facts: 0, bytes: 0 }
-  for (let place = 1; place <= last; place++) {
-    signal.throwIfAborted()
-    const fact = readable(() => readFact(log, place))
-    if (fact === 'damaged') onDamage({ ...nameOf(log, place), problem: 'damaged' })
-    else if (fact !== undefined) {
-      checked.bytes += fact.body.length
-      checked.facts++
+interface LogCheckOptions extends Pick<FactCheckOptions, 'signal' | 'onDamage' | 'onProgress'> {
+  /** What this host has copied of a log in a database. */
+  copy?: LocalLog | undefined
+}
+
+class LogCheck {
+  private readonly checked: Checked = { facts: 0, bytes: 0 }
+  /** Transactions that are not what their keys say, which holds for those that something was removed from. */
+  private readonly unsound = new Map<string, FactDamage>()
+  private readonly copied: number
+
+  constructor(private readonly options: LogCheckOptions) {
+    this.copied = options.copy?.last ?? 0
+  }
+
+  async run(log: CommandLog): Promise<Checked> {
+    const { signal, onProgress, onDamage } = this.options
+    const last = await log.last()
+    const damaged = new Set<number>()
+    let next = 1
+    for await (const rows of pagesOf(log, { onDamage: ({ seq }) => damaged.add(seq) })) {
+      signal.throwIfAborted()
+      for (const row of rows) {
+        // Places of a log in a folder are empty where something was pruned.
+        for (; next < (row.seq ?? 0); next++)
+          if (!(log instanceof FolderLog)) onDamage({ kind: 'fact', id: String(next), problem: 'missing' })
+        next = (row.seq ?? next) + 1
+        this.look(row, damaged.delete(row.seq ?? 0))
+      }
+      onProgress({ facts: this.checked.facts, share: Math.min(1, next / last) })
+      await setImmediate()
     }
-    if (place % 100 === 0) await setImmediate()
-    onProgress({ facts: checked.facts, share: place / last })
+    for (const damage of this.unsound.values()) onDamage(damage)
+    return this.checked
   }
-  for (const { txid } of sql.all('select txid from pending')) {
-    const raw = readable(() => sql.get('select raw from pending where txid = ?', txid)?.raw)
-    // It may have become a fact since.
-    if (raw === 'damaged' || (raw !== undefined && !isTransaction(raw, txid)))
-      onDamage({ kind: 'pending transaction', id: toHex(txid), problem: 'damaged' })
+
+  private look(row: FoundRow, isDamaged: boolean): void {
+    const { kind, key, body, at = 0, seq = 0 } = row
+    if (kind === CHANGE) {
+      this.lookAtChange(row)
+      return
+    }
+    const isKnown = key.length > 0
+    const named = isKnown ? { kind: FACT_NAMES[kind], id: toHex(key) } : { kind: 'fact', id: String(seq) }
+    const damage: FactDamage = { ...named, problem: 'damaged' }
+    // What was removed as a whole has its place alone.
+    if (body === undefined) {
+      if (isDamaged) this.options.onDamage(damage)
+      return
+    }
+    this.checked.facts++
+    this.checked.bytes += body.length
+    const fact: Fact = { kind, key, body, at, seq }
+    if (!isSound(fact)) this.unsound.set(toHex(key), damage)
+    else if (kind === FACT.register) this.lookAtRegister(fact)
+    if (seq <= this.copied) this.compare(fact)
   }
-  return checked
+
+  private lookAtRegister(fact: Fact): void {
+    const [kind, outpoint = ''] = readRegisterFact(fact).subject.split(' ')
+    if (kind === 'purged') this.unsound.delete(outpoint.split('_')[0] ?? '')
+  }
+
+  private lookAtChange(row: FoundRow): void {
+    const [table, id = ''] = readNumberedKey(row.key).subject.split(' ')
+    if (table !== 'pending') return
+    const { bytes } = readStateChange(row) ?? {}
+    if (bytes !== undefined && bytes.length > 0 && !isTransaction(bytes, fromHex(id)))
+      this.options.onDamage({ kind: 'pending transaction', id, problem: 'damaged' })
+  }
+
+  /** A copy may have overwritten earlier than the log, or later, what was removed. */
+  private compare(fact: Fact): void {
+    const { copy, onDamage } = this.options
+    if (copy === undefined || isPurged(copy, fact.key)) return
+    const own = copyOf(copy, fact.seq)
+    const isEqual =
+      own?.kind === fact.kind && equalBytes(own.key, fact.key) && equalBytes(own.body, fact.body)
+    const isRemoved = (own?.kind as number | undefined) === CHANGE && fact.kind === FACT.body
+    if (!isEqual && !isRemoved)
+      onDamage({ kind: `copy of ${FACT_NAMES[fact.kind]}`, id: toHex(fact.key), problem: 'differs' })
+  }
 }
 
-/** @returns Undefined if there is none at that place. @throws DamagedError if it is not what its key says, or not found by it. */
-function readFact(log: LocalLog, place: number): Fact | undefined {
-  const [fact] = log.after(place - 1, { limit: 1, maxBytes: 0 })
-  if (fact?.seq !== place) return undefined
-  if ((fact.kind as number) === CHANGE) return undefined
-  const isWhole = isSound(fact) || isPurged(log, fact.key)
-  if (!isWhole || !log.has(fact.kind, fact.key))
-    throw new DamagedError(toHex(fact.key), FACT_NAMES[fact.kind])
-  return fact
-}
-
-function readable<Found>(read: () => Found): Found | 'damaged' {
+/** The fact at a place of a copy; undefined if there is none, or it is damaged, which is found where the copy is verified. */
+function copyOf(copy: LocalLog, seq: number): Fact | undefined {
   try {
-    return read()
+    return copy.after(seq - 1, { limit: 1, maxBytes: 0 }).find((fact) => fact.seq === seq)
   } catch (error) {
-    if (isDamage(error)) return 'damaged'
+    if (isDamage(error)) return undefined
     throw error
   }
-}
-
-function nameOf(log: LocalLog, place: number): Pick<FactDamage, 'kind' | 'id'> {
-  const found = readable(() => log.keyAt(place))
-  if (found === undefined || found === 'damaged') return { kind: 'fact', id: String(place) }
-  return { kind: FACT_NAMES[found.kind], id: toHex(found.key) }
 }
 
 /** @returns False if there is no index: of a copy that no service was started on, or after a setting was replaced. */

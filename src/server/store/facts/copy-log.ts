@@ -1,76 +1,106 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { access, constants, mkdir, rename } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
-import { type Row, Sql, type SqlValue } from '../../../../backend/src/facts/connection.js'
-import { LocalLog } from '../../../../backend/src/facts/local-log.js'
+import { Sql } from '../../../../backend/src/facts/connection.js'
+import { FACT } from '../../../../backend/src/facts/log.js'
+import { makeCopy } from '../../../../backend/src/facts/log-file.js'
+import {
+  type PurgedValue,
+  readNumberedKey,
+  readRegisterFact,
+  register,
+  registerFact,
+} from '../../../../backend/src/facts/registers.js'
+import {
+  appended,
+  CHANGE,
+  endOf,
+  grouped,
+  type LogRow,
+  type NewRow,
+  type Place,
+  START,
+} from '../../../../backend/src/facts/shared-log.js'
+import { DamagedError } from '../../../../backend/src/graph/errors.js'
+import { equalBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
+import { goneRow } from '../../../../backend/src/writer/mirror.js'
+import { isState } from '../../../../backend/src/writer/shared-state.js'
+import { changeRow, EMPTY } from '../../../../backend/src/writer/state-changes.js'
 import { reasonOf } from '../../config/errors.js'
 import { syncFolder } from '../durable-file.js'
 import { OLD_STORE } from '../folder-lock.js'
-import {
-  assertOwn,
-  assertSound,
-  type Copied,
-  type CopyOptions,
-  cleanedAt,
-  endCopy,
-  isBegun,
-  markBegun,
-  raiseScores,
-} from './copied-log.js'
-import { readLog } from './folder.js'
-import { type DatabasePlace, logPlaceOf } from './log-place.js'
+import { type CommandLog, FolderLog, type FoundRow, PAGE, pagesOf } from './folder-log.js'
+import { type LogPlace, logPlaceOf, readLog, shownPlace, withSharedLog } from './log-place.js'
+import { raisedBase } from './log-settings.js'
 import { MaintenanceError } from './maintenance-error.js'
+import { removeBody, removePurged } from './purge.js'
+import { FACT_NAMES, isSound } from './verify-fact.js'
 
-/** Facts of one transaction of the copy: an interrupted one goes on behind the last. */
-const PAGE = { limit: 1000, maxBytes: 16 * 1024 * 1024 }
-/** Tables beside the log, which are read in pages by their row number where they have one. */
-const ROWS_A_PAGE = 100
+export interface CopyOptions {
+  /** A folder, or the URL of a database (`logPlaceOf`). */
+  from: string
+  to: string
+  signal: AbortSignal
+  onProgress: (copied: { facts: number; share: number }) => void
+}
+
+/** What was copied: how many facts, and the id that the copy has. */
+export interface Copied {
+  facts: number
+  id: string
+}
 
 /**
- * Copies a log with its state and its registers, beside running services: a snapshot of one moment. Each fact is verified on the
- * way. The copy has an id of its own, so that a gateway derives its index again, and higher scores than the log has by now: peers
- * may have passed those that it gives from here on. An interrupted copy is continued by the same
- * command, and begun again if something was purged or pruned since.
+ * Copies a log with what is pending and held, its registers and how far jobs have come, beside running services. Each fact is verified
+ * on the way. The copy has an id of its own, so that a gateway derives its index again, and higher scores than the log has by now:
+ * peers may have passed those that it gives from here on. An interrupted copy is continued by the same command: what is there is
+ * compared with the log, which may have gone on.
  *
- * @throws ConfigError for what is neither a folder nor the URL of a database; MaintenanceError if there is no log, or the target holds one,
- * or is the store itself; what {@link readLog} and `withSharedLog` throw; the reason of the signal.
+ * @throws ConfigError for what is neither a folder nor the URL of a database; MaintenanceError if there is no log, or the target holds
+ * one, or is the store itself; what {@link readLog} throws; DamagedError; the reason of the signal.
  */
 export async function copyLog({ from, to, ...options }: CopyOptions): Promise<Copied> {
   const [source, target] = [logPlaceOf(from), logPlaceOf(to)]
-  if ('folder' in source && 'folder' in target)
-    return await readLog(source.folder, async (log, sql) => {
-      if (resolve(to).startsWith(join(resolve(from), sep)))
-        throw new MaintenanceError(`${to} is within the store itself: choose a folder elsewhere`)
-      assertOwn(source.folder, sql)
-      const fill = (part: Sql): Promise<Copied> => copyInto(part, { log, source: sql, ...options })
-      return await intoFolder(target.folder, fill, (part) => removeOutdated(part, sql))
-    })
-  const { fromDatabase, folderToDatabase, betweenDatabases } = await import('./copy-shared.js')
-  if ('folder' in target && !('folder' in source))
-    return await intoFolder(target.folder, (part) => fromDatabase(source, part, options))
-  if ('folder' in source && !('folder' in target)) return await folderToDatabase(source, target, options)
-  return await betweenDatabases(source as DatabasePlace, target as DatabasePlace, options)
+  return await readLog(source, async (log) => {
+    const copy = (into: CommandLog): Promise<Copied> => new Copy(log, into, target).run(options)
+    if (log instanceof FolderLog) assertOwn(shownPlace(source), log.sql)
+    if (!('folder' in target)) return await withSharedLog(target, { copyOf: log.id }, copy)
+    if ('folder' in source && resolve(to).startsWith(join(resolve(from), sep)))
+      throw new MaintenanceError(`${to} is within the store itself: choose a folder elsewhere`)
+    return await intoFolder(target.folder, { copyOf: log.id, copy })
+  })
+}
+
+/** @throws MaintenanceError if a folder holds what a gateway has of a log that others share. */
+function assertOwn(folder: string, sql: Sql): void {
+  if (sql.get("select 1 as one from log_meta where name = 'place'") !== undefined)
+    throw new MaintenanceError(
+      `${folder} is what a gateway keeps of the log in a database: name that database`,
+    )
 }
 
 /** Makes a log in a folder, which has none, in a file that is renamed once it is complete. */
 async function intoFolder(
   folder: string,
-  fill: (part: Sql) => Promise<Copied>,
-  look: (part: string) => void = () => {},
+  { copyOf, copy }: { copyOf: string; copy: (into: FolderLog) => Promise<Copied> },
 ): Promise<Copied> {
   const { log: target } = storeFiles(folder)
   if (existsSync(target) || existsSync(join(folder, OLD_STORE)))
     throw new MaintenanceError(`${folder} holds a store already: choose an empty folder`)
   await makeWritable(folder)
   const part = join(folder, 'log.db.part')
-  look(part)
   const sql = new Sql(part)
   try {
-    // No other process reads the part, and a copy that ends with the power begins again where it was last synced.
-    sql.exec('pragma journal_mode = delete; pragma synchronous = full;')
-    const copied = await fill(sql)
+    // No other process reads the part, and a copy that ends with the power begins again where it was last synced. What the log
+    // has removed meanwhile is not to be found in free space.
+    sql.exec('pragma journal_mode = delete; pragma synchronous = full; pragma secure_delete = on;')
+    if (makeCopy(sql, copyOf) !== copyOf)
+      throw new MaintenanceError('the folder holds part of a copy of another log: empty it')
+    // What is pending is written again.
+    for (const table of ['pending', 'pending_spend', 'held']) sql.run(`delete from ${table}`)
+    const copied = await copy(new FolderLog(sql))
     sql.close()
     await rename(part, target)
     await syncFolder(folder)
@@ -89,103 +119,162 @@ async function makeWritable(folder: string): Promise<void> {
   }
 }
 
-interface Copying extends Pick<CopyOptions, 'signal' | 'onProgress'> {
-  log: LocalLog
-  source: Sql
+const BASE = register.setting('base')
+
+function isBase({ kind, key }: Pick<NewRow, 'kind' | 'key'>): boolean {
+  return kind === FACT.register && readNumberedKey(key).subject === BASE
 }
 
-async function copyInto(sql: Sql, { log, source, signal, onProgress }: Copying): Promise<Copied> {
-  const { id: sourceId, last } = log
-  begin(sql, source, sourceId)
-  const copy = new LocalLog(sql)
-  const end = source.get('select count(*) as count from log')?.count ?? 0
-  let facts = 0
-  for (let place = copy.last; place < last; ) {
-    signal.throwIfAborted()
-    const page = log.after(place, PAGE)
-    if (page.length === 0) break
-    sql.exec('begin')
-    for (const fact of page) {
-      assertSound(fact, log)
-      const { seq, kind, key, at } = fact
-      const row = source.get('select length, body from log where seq = ?', seq)
-      sql.run('insert into log values (?, ?, ?, ?, ?, ?)', seq, kind, key, at, row?.length, row?.body ?? null)
-      for (const chunk of row?.body === null ? chunksOf(source, kind, key) : [])
-        insertRow(sql, 'chunk', chunk)
+class Copy {
+  /** Up to where the copy was compared or written, and what was read of it that is not compared yet. */
+  private place: Place = START
+  private readonly there: LogRow[] = []
+  private isAtEnd = false
+  /** The numbers of what is pending or held in the copy, if that is not among the rows of the log. */
+  private readonly known = new Map<string, number>()
+  /** How often the log and the copy say what scores are counted from, how often the copy alone, and the highest value in the log. */
+  private readonly bases = { all: 0, own: 0, highest: 0 }
+  /** Facts of the log that are not what their keys say, unless something was removed from them. */
+  private readonly unsound = new Map<string, string>()
+  /** The hashes of bodies that were removed, by outpoint. */
+  private readonly purged = new Map<string, string>()
+  private readonly counts = { looked: 0, facts: 0, inserted: 0 }
+
+  constructor(
+    private readonly log: CommandLog,
+    private readonly into: CommandLog,
+    private readonly target: LogPlace,
+  ) {}
+
+  async run({ signal, onProgress }: Pick<CopyOptions, 'signal' | 'onProgress'>): Promise<Copied> {
+    const { log, into, counts, bases } = this
+    const total = await log.last()
+    for await (const rows of pagesOf(log)) {
+      const missing: NewRow[] = []
+      for (const row of rows) missing.push(...(await this.missing(this.checked(row))))
+      await this.insert(missing)
+      counts.inserted += missing.length
+      counts.looked += rows.length
+      signal.throwIfAborted()
+      onProgress({ facts: counts.inserted, share: Math.min(1, counts.looked / total) })
+      await setImmediate()
     }
-    sql.exec('commit')
-    place = page.at(-1)?.seq ?? last
-    facts += page.length
-    onProgress({ facts, share: facts / end })
-    await setImmediate()
+    for (const [key, kind] of this.unsound) throw new DamagedError(key, kind)
+    await this.toEnd()
+    // What is pending or held no more.
+    await this.insert([...this.known].map(([subject, n]) => changeRow(subject, n + 1)))
+    const base = raisedBase({ base: bases.highest, last: total })
+    await this.insert([registerFact(BASE, bases.all + 1, base)])
+    await this.copyNotes()
+    // What was removed after it was copied is removed from the copy.
+    await removePurged(into, this.purged.keys())
+    for (const hash of new Set(this.purged.values())) await removeBody(into, hash)
+    await into.complete()
+    return { facts: counts.facts + 1, id: into.id }
   }
-  sql.exec('begin')
-  for (const table of tablesOf(source)) if (!LOG_TABLES.has(table)) copyRows(sql, source, table)
-  raiseScores(copy)
-  const id = endCopy(sql)
-  sql.exec('commit')
-  return { facts: end, id }
-}
 
-const LOG_TABLES = new Set(['log', 'chunk', 'log_meta'])
-
-/** Removes a part that was made before something was removed from its source for good. */
-function removeOutdated(part: string, source: Sql): void {
-  if (!existsSync(part)) return
-  const sql = new Sql(part)
-  try {
-    const isBegun = sql.get("select 1 as one from sqlite_master where name = 'log_meta'") !== undefined
-    if (!isBegun || cleanedAt(sql) === cleanedAt(source)) return
-  } finally {
-    sql.close()
+  /** A row as the copy is to have it. */
+  private checked({ kind, key, body, at, seq = 0 }: FoundRow): NewRow {
+    const time = at !== undefined && { at }
+    if (kind === CHANGE) return { kind, key, body: body ?? EMPTY, ...time }
+    if (body === undefined) return { ...goneRow({ kind, key, seq }), ...time }
+    const fact = { kind, key, body, at: at ?? 0, seq }
+    if (!isSound(fact)) this.unsound.set(toHex(key), FACT_NAMES[kind])
+    else if (kind === FACT.register) this.look(fact)
+    if (!isBase(fact)) this.counts.facts++
+    return fact
   }
-  rmSync(part)
-}
 
-/** Makes the tables of the source, unless an interrupted copy of the same log has made them. */
-function begin(sql: Sql, source: Sql, sourceId: string): void {
-  if (isBegun(sql, sourceId)) return
-  sql.exec('begin')
-  for (const { sql: statement } of source.all(
-    "select sql from sqlite_master where sql is not null and name not like 'sqlite!_%' escape '!' order by type = 'index'",
-  ))
-    sql.exec(statement)
-  copyRows(sql, source, 'log_meta')
-  markBegun(sql, sourceId)
-  sql.exec('commit')
-}
-
-function tablesOf(sql: Sql): string[] {
-  return sql
-    .all("select name from sqlite_master where type = 'table' and name not like 'sqlite!_%' escape '!'")
-    .map(({ name }) => String(name))
-}
-
-function copyRows(sql: Sql, source: Sql, table: string): void {
-  const isNumbered = source.get('select wr from pragma_table_list where name = ?', table)?.wr === 0
-  if (!isNumbered) {
-    for (const row of source.all(`select * from ${table}`)) insertRow(sql, table, row)
-    return
+  private look(fact: { key: Uint8Array; body: Uint8Array }): void {
+    const { bases } = this
+    const { subject, n, value } = readRegisterFact(fact)
+    if (subject === BASE) {
+      bases.all = Math.max(bases.all, n)
+      bases.highest = Math.max(bases.highest, Number(value))
+    }
+    const [kind, outpoint = ''] = subject.split(' ')
+    if (kind !== 'purged') return
+    this.unsound.delete(outpoint.split('_')[0] ?? '')
+    this.purged.set(outpoint, (value as PurgedValue).sha256)
   }
-  for (let last = 0; ; ) {
-    const rows = source.all(
-      `select rowid as row_number, * from ${table} where rowid > ? order by rowid limit ${ROWS_A_PAGE}`,
-      last,
+
+  /** What the copy lacks of a row, which is the next one of the log. */
+  private async missing(row: NewRow): Promise<NewRow[]> {
+    const { log, into, bases, known } = this
+    if (row.kind === CHANGE && log.state !== undefined) {
+      await this.toEnd()
+      const { subject } = readNumberedKey(row.key)
+      const n = known.get(subject) ?? 0
+      known.delete(subject)
+      return [changeRow(subject, n + 1, row.body)]
+    }
+    // A folder has no rows of them.
+    if (row.kind === CHANGE && into.state !== undefined) return [row]
+    let own = await this.peek()
+    while (own !== undefined && !isSame(own, row) && this.isOwn(own)) own = await this.peek()
+    if (own !== undefined && isSame(own, row)) this.there.shift()
+    else if (isBase(row) && readNumberedKey(row.key).n <= bases.own) return []
+    else if (own !== undefined) throw this.otherError(own)
+    else return [row]
+    return []
+  }
+
+  private async toEnd(): Promise<void> {
+    for (let own = await this.peek(); own !== undefined; own = await this.peek())
+      if (!this.isOwn(own)) throw this.otherError(own)
+  }
+
+  /** Whether a row is the copy's alone, which then is behind it. */
+  private isOwn({ kind, key }: LogRow): boolean {
+    const { subject, n } = isBase({ kind, key }) || kind === CHANGE ? readNumberedKey(key) : NONE
+    if (subject === BASE) {
+      this.bases.own = Math.max(this.bases.own, n)
+      this.bases.all = Math.max(this.bases.all, n)
+    } else if (kind === CHANGE && this.log.state !== undefined) this.known.set(subject, n)
+    else return false
+    this.there.shift()
+    return true
+  }
+
+  private async peek(): Promise<LogRow | undefined> {
+    if (this.there.length === 0 && !this.isAtEnd) {
+      this.there.push(...(await this.into.after(this.place, PAGE)))
+      this.place = this.there.at(-1) ?? this.place
+      this.isAtEnd = this.there.length === 0
+    }
+    return this.there[0]
+  }
+
+  private async insert(rows: readonly NewRow[]): Promise<void> {
+    if (rows.length === 0) return
+    const batch = appended(this.place.seq, rows)
+    if (!(await this.into.insert(batch)))
+      throw new MaintenanceError(`another process writes to ${shownPlace(this.target)}`)
+    if (this.isAtEnd) this.place = endOf(batch)
+  }
+
+  private async copyNotes(): Promise<void> {
+    for (let after = ''; ; ) {
+      const notes = await this.log.notes(after, PAGE.limit)
+      for (const some of grouped(notes.filter(({ name }) => isState(name)))) await this.into.note(some)
+      const last = notes.at(-1)
+      if (last === undefined) return
+      after = last.name
+    }
+  }
+
+  private otherError({ seq }: LogRow): MaintenanceError {
+    return new MaintenanceError(
+      `${shownPlace(this.target)} holds something else at place ${seq} than the log: empty it`,
     )
-    for (const { row_number, ...row } of rows) {
-      insertRow(sql, table, row)
-      last = row_number
-    }
-    if (rows.length < ROWS_A_PAGE) return
   }
 }
 
-function chunksOf(source: Sql, kind: number, key: Uint8Array): Row[] {
-  return source.all('select * from chunk where kind = ? and key = ? order by position', kind, key)
-}
+const NONE = { subject: '', n: 0 }
 
-function insertRow(sql: Sql, table: string, row: Row): void {
-  const columns = Object.keys(row)
-  const values = Object.values(row) as SqlValue[]
-  sql.run(`insert into ${table} (${columns}) values (${columns.map(() => '?')})`, ...values)
+/** Whether a row of a copy says what one of its source does: changes may have been discarded there since, and content be removed. */
+function isSame({ kind, key, body, ...row }: LogRow, own: NewRow): boolean {
+  if (kind !== own.kind || !equalBytes(key, own.key)) return false
+  if (kind === CHANGE || body === undefined) return true
+  return equalBytes(body, own.body) || isSound({ ...row, kind, key, body })
 }

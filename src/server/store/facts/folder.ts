@@ -1,61 +1,53 @@
-import { randomBytes } from 'node:crypto'
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../../backend/src/facts/connection.js'
-import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { assertVersion } from '../../../../backend/src/facts/log-file.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { SCHEMA } from '../../../../backend/src/index/schema.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { reasonOf, StartError } from '../../config/errors.js'
 import { lockFolder } from '../folder-lock.js'
+import { FolderLog } from './folder-log.js'
 import { MaintenanceError } from './maintenance-error.js'
-
-/** A log, and the connection to its file. */
-type Work<Result> = (log: LocalLog, sql: Sql) => Result
 
 /**
  * Reads a log while its service runs.
  *
- * @param options.isSnapshot Whether all reads see one moment: then the WAL of the service grows meanwhile.
  * @throws MaintenanceError if there is no log in the folder, or its file is damaged; StartError if it cannot be opened.
  */
-export async function readLog<Result>(
+export async function readFolder<Result>(
   folder: string,
-  read: Work<Promise<Result>>,
-  { isSnapshot = true } = {},
+  read: (log: FolderLog) => Promise<Result>,
 ): Promise<Result> {
   return await withFile(folder, async (sql) => {
     sql.exec('pragma query_only = on; pragma busy_timeout = 5000;')
-    if (isSnapshot) sql.exec('begin')
-    return await read(new LocalLog(sql), sql)
+    return await read(new FolderLog(sql, { isRead: true }))
   })
 }
 
 /**
- * Changes a log that no service has open, in one commit.
+ * Changes a log that no service has open, in one commit. What is removed from it is removed from the file as well, which is written
+ * again for that.
  *
- * @param options.prepare What is done before, once no other process can open the store.
- * @param options.cleans Whether what the change removed is removed from the file as well, which is written again for that.
+ * @param prepare What is done before, once no other process can open the store.
  * @throws MaintenanceError if there is no log in the folder, or its file is damaged; StartError if a service has it open, or it cannot
  * be opened.
  */
-export async function changeLog<Result>(
+export async function changeFolder<Result>(
   folder: string,
-  change: Work<Result>,
-  { cleans, prepare }: { cleans?: () => boolean; prepare?: () => Promise<void> } = {},
+  change: (log: FolderLog) => Promise<Result>,
+  prepare = async (): Promise<void> => {},
 ): Promise<Result> {
   requireLog(folder)
   const unlock = await lockStore(folder)
   try {
-    await prepare?.()
+    await prepare()
     return await withFile(folder, async (sql) => {
       sql.exec('pragma synchronous = full; begin immediate;')
-      const result = change(new LocalLog(sql), sql)
-      if (cleans?.())
-        sql.run("insert or replace into log_meta values ('cleaned', ?)", randomBytes(8).toString('hex'))
+      const log = new FolderLog(sql)
+      const result = await change(log)
       sql.exec('commit')
-      if (cleans?.()) clean(sql)
+      if (log.isCleaned) clean(sql)
       return result
     })
   } finally {

@@ -3,6 +3,8 @@ import { type Config, ConfigError, readConfig } from '../../config/config.js'
 import { reasonOf, StartError } from '../../config/errors.js'
 import { isEmbedded, placeOf } from '../../config/place.js'
 import type { SharedLogPlace } from '../open-shared-log.js'
+import { changeFolder, readFolder } from './folder.js'
+import type { CommandLog } from './folder-log.js'
 import { MaintenanceError } from './maintenance-error.js'
 
 /** A database with a log that gateways share, or room for one. */
@@ -31,6 +33,28 @@ export function logPlaceIn(config: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUr
 /** A place as it is shown: without credentials. */
 export function shownPlace(place: LogPlace): string {
   return 'folder' in place ? place.folder : placeOf({ dataDir: '', ...place.database })
+}
+
+/**
+ * Reads a log while services run.
+ *
+ * @throws MaintenanceError if there is none, or an incomplete copy, or its file is damaged; StartError if it cannot be opened.
+ */
+export async function readLog<Result>(
+  place: LogPlace,
+  read: (log: CommandLog) => Promise<Result>,
+): Promise<Result> {
+  if ('folder' in place) return await readFolder(place.folder, read)
+  return await withSharedLog(place, { exists: true }, read)
+}
+
+/** Changes a log: of one in a folder, no service must run. @throws what {@link readLog} throws; StartError if a service has it open. */
+export async function changeLog<Result>(
+  place: LogPlace,
+  change: (log: CommandLog) => Promise<Result>,
+): Promise<Result> {
+  if ('folder' in place) return await changeFolder(place.folder, change)
+  return await withSharedLog(place, { exists: true }, change)
 }
 
 /**

@@ -1,21 +1,19 @@
-import { randomBytes } from 'node:crypto'
 import { FACT } from '../../../../backend/src/facts/log.js'
 import {
   isRegisteredSetting,
-  nextOf,
   readRegisterFact,
   register,
   registerFact,
+  SCORE_MARGIN,
   SETTINGS,
 } from '../../../../backend/src/facts/registers.js'
-import type { SharedLog } from '../../../../backend/src/facts/shared-log.js'
-import { readUtf8, utf8 } from '../../../../backend/src/protocol/bytes.js'
+import { appended } from '../../../../backend/src/facts/shared-log.js'
+import { readUtf8 } from '../../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
 import { ConfigError, readConfig } from '../../config/config.js'
-import { raisedBase, raiseScores } from './copied-log.js'
-import { changeLog, readLog } from './folder.js'
-import { type LogPlace, withSharedLog } from './log-place.js'
+import type { CommandLog } from './folder-log.js'
+import { changeLog, type LogPlace, readLog } from './log-place.js'
 
 /** What can be set by hand, and the text that the log keeps for a value, if that is valid. */
 const CHANGEABLE: Record<string, (value: string) => string | undefined> = {
@@ -59,39 +57,24 @@ function keptText({ name, value }: { name: string; value: string }): string {
   return kept ?? ''
 }
 
-/** What an index is derived by, as a log keeps it, and which is set. @throws what {@link readLog} and {@link withSharedLog} throw. */
+/** What an index is derived by, as a log keeps it, and which is set. @throws what {@link readLog} throws. */
 export async function readSettings(place: LogPlace): Promise<Map<string, string>> {
-  if (!('folder' in place))
-    return await withSharedLog(place, { exists: true }, async (shared) => {
-      const settings = new Map<string, string>()
-      for (const name of SETTINGS) {
-        const { value } = await latestIn(shared, name)
-        if (value !== undefined) settings.set(name, value)
-      }
-      return settings
-    })
-  return await readLog(place.folder, async (_log, sql) => {
-    const [from, to] = ['', '\x7f'].map((end) => utf8(register.setting(end))) as [Uint8Array, Uint8Array]
-    const rows = sql.all(
-      'select key, body from log where kind = ? and key between ? and ? order by key',
-      ...[FACT.register, from, to],
-    )
-    // The last of each is the one that counts.
-    return new Map(
-      rows.map(({ key, body }) => {
-        const { subject, value } = readRegisterFact({ key, body })
-        return [subject.slice(register.setting('').length), String(value)]
-      }),
-    )
+  return await readLog(place, async (log) => {
+    const settings = new Map<string, string>()
+    for (const name of [...SETTINGS].sort()) {
+      const { value } = await latestIn(log, name)
+      if (value !== undefined) settings.set(name, value)
+    }
+    return settings
   })
 }
 
 /** The number and the value of a setting that count. */
-async function latestIn(shared: SharedLog, name: string): Promise<{ n: number; value?: string }> {
+async function latestIn(log: CommandLog, name: string): Promise<{ n: number; value?: string }> {
   let latest: { n: number; value?: string } = { n: 0 }
   for (;;) {
     const { key } = registerFact(register.setting(name), latest.n + 1, '')
-    const body = (await shared.get(FACT.register, key))?.body
+    const body = (await log.get(FACT.register, key))?.body
     if (body === undefined) return latest
     latest = { n: latest.n + 1, value: String(readRegisterFact({ key, body }).value) }
   }
@@ -101,7 +84,7 @@ async function latestIn(shared: SharedLog, name: string): Promise<{ n: number; v
  * Replaces a setting in a log: the next start derives the index again. Or raises its scores after it was restored by other means than
  * `minetree copy`.
  *
- * @throws ConfigError for a value that no start would take; what {@link changeLog} and {@link withSharedLog} throw.
+ * @throws ConfigError for a value that no start would take; what {@link changeLog} throws.
  */
 export async function writeSetting(
   place: LogPlace,
@@ -109,21 +92,19 @@ export async function writeSetting(
 ): Promise<void> {
   const text = change === 'restored' ? '' : keptText(change)
   const name = change === 'restored' ? 'base' : change.name
-  if ('folder' in place)
-    await changeLog(place.folder, (log) => {
-      if (change === 'restored') return raiseScores(log)
-      const fact = nextOf(log, register.setting(name), text)
-      if (fact !== undefined) log.insert(fact)
-    })
-  else
-    await withSharedLog(place, { exists: true }, async (shared) => {
-      for (let isWritten = false; !isWritten; ) {
-        const [last, { n, value }] = [await shared.last(), await latestIn(shared, name)]
-        const next = change === 'restored' ? raisedBase({ base: Number(value ?? 0), last }) : text
-        if (next === value) return
-        const rows = [registerFact(register.setting(name), n + 1, next)]
-        // Others may have written meanwhile.
-        isWritten = await shared.insert({ first: last + 1, id: randomBytes(8), at: Date.now(), rows })
-      }
-    })
+  await changeLog(place, async (log) => {
+    for (let isWritten = false; !isWritten; ) {
+      const [last, { n, value }] = [await log.last(), await latestIn(log, name)]
+      const next = change === 'restored' ? raisedBase({ base: Number(value ?? 0), last }) : text
+      if (next === value) return
+      // Others may have written meanwhile.
+      isWritten = await log.insert(appended(last, [registerFact(register.setting(name), n + 1, next)]))
+    }
+  })
+}
+
+/** What scores are to be counted from so that they are higher than those that a log can have given, in milliseconds since 1970. */
+export function raisedBase({ base, last }: { base: number; last: number }): string {
+  // A fact takes a millisecond of them, one with many outputs a few more.
+  return String(Math.max(base + last + SCORE_MARGIN, Date.now()))
 }

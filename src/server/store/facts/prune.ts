@@ -6,7 +6,7 @@ import { latestOf, register } from '../../../../backend/src/facts/registers.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { completeIndex, type DeriveOptions, isIndex, lockBuild } from './build-index.js'
-import { changeLog, removeIndexes, requireLog } from './folder.js'
+import { changeFolder, removeIndexes, requireLog } from './folder.js'
 
 /** What was dropped. */
 export interface Pruned {
@@ -35,7 +35,7 @@ export interface PruneOptions extends DeriveOptions {
  * Drops unproven transactions that nobody has seen for 14 days, and on which nothing is built that stays. The index is removed, and
  * derived again by the next start.
  *
- * @throws what {@link changeLog} and {@link completeIndex} throw.
+ * @throws what {@link changeFolder} and {@link completeIndex} throw.
  */
 export async function prune({ keepsNames, now = Date.now(), ...options }: PruneOptions): Promise<Pruned> {
   const { dataDir } = options.config
@@ -52,18 +52,21 @@ export async function prune({ keepsNames, now = Date.now(), ...options }: PruneO
     if (dropped.length > 0) removeIndexes(dataDir)
   }
   try {
-    return await changeLog(
+    return await changeFolder(
       dataDir,
-      (_log, sql) => {
+      async (log) => {
+        if (dropped.length > 0)
+          await log.discard(
+            dropped.map(({ txid }) => txid),
+            FACT.transaction,
+          )
         for (const { txid } of dropped) {
-          for (const table of ['log', 'chunk'])
-            sql.run(`delete from ${table} where kind = ? and key = ?`, FACT.transaction, txid)
           const proofs = [txid, Buffer.concat([txid, Buffer.alloc(36, 0xff)])]
-          sql.run('delete from log where kind = ? and key between ? and ?', FACT.proof, ...proofs)
+          log.sql.run('delete from log where kind = ? and key between ? and ?', FACT.proof, ...proofs)
         }
         return { transactions: dropped.length, bytes: dropped.reduce((sum, { length }) => sum + length, 0) }
       },
-      { prepare, cleans: () => dropped.length > 0 },
+      prepare,
     )
   } finally {
     unlockBuild()

@@ -1,29 +1,31 @@
-import type { Sql } from '../../../../backend/src/facts/connection.js'
-import type { LocalLog } from '../../../../backend/src/facts/local-log.js'
+import { isDeepStrictEqual } from 'node:util'
 import { FACT, readTransactionFact } from '../../../../backend/src/facts/log.js'
 import {
   type BlockedValue,
-  latestOf,
-  nextOf,
-  purgedAt,
+  numberedKey,
+  type PurgedValue,
   type RegisterValue,
+  readNumberedKey,
+  readRegisterFact,
   register,
+  registerFact,
 } from '../../../../backend/src/facts/registers.js'
-import { Pending, State } from '../../../../backend/src/facts/state.js'
-import { isDamage } from '../../../../backend/src/graph/errors.js'
+import { appended, CHANGE, type NewRow, START } from '../../../../backend/src/facts/shared-log.js'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
 import { inscriptionOf } from '../../../../backend/src/graph/transaction-records.js'
 import { fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
-import { formatOutpoint, type Outpoint } from '../../../../backend/src/protocol/outpoint.js'
+import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import {
   outputOf,
   readTransaction,
   TransactionError,
   type TransactionView,
 } from '../../../../backend/src/protocol/transaction.js'
-import { holdersOf, overwriteContent, purgedValueOf } from '../../../../backend/src/writer/purged-content.js'
-import { changeLog } from './folder.js'
+import { holdersOf, purgedValueOf, withoutContent } from '../../../../backend/src/writer/purged-content.js'
+import { changeRow, readStateChange } from '../../../../backend/src/writer/state-changes.js'
+import { type CommandLog, type FoundRow, pagesOf } from './folder-log.js'
+import { changeLog, type LogPlace } from './log-place.js'
 import { MaintenanceError } from './maintenance-error.js'
 
 /** What was removed. */
@@ -42,104 +44,183 @@ export interface Purged {
  * Removes the bodies of some outputs from a log, wherever they stand in it, and blocks them. The bytes are overwritten; registers keep
  * hash, type, length and position, so that the index stays as it is. The transactions are never served or proven again.
  *
- * @throws MaintenanceError if the log has no such output, or it has no body; what {@link changeLog} throws.
+ * In a database, gateways may run: the registers come first, so that each gateway that reads them overwrites its copy, and one that
+ * reads the log from the start understands what is overwritten. If it is interrupted, the same command completes it.
+ *
+ * @throws MaintenanceError if the log has no such output, or it has no body; what {@link changeLog} throws; StoreUnavailableError.
  */
-export async function purge(folder: string, outpoints: readonly Outpoint[], reason: string): Promise<Purged> {
-  const purging = (log: LocalLog, sql: Sql): Purged => new Purge(log, sql).run(outpoints, reason)
-  return await changeLog(folder, purging, { cleans: () => true })
+export async function purge(
+  place: LogPlace,
+  outpoints: readonly Outpoint[],
+  reason: string,
+): Promise<Purged> {
+  return await changeLog(place, (log) => purgeLog(log, outpoints, reason))
+}
+
+/** As {@link purge}. */
+export async function purgeLog(
+  log: CommandLog,
+  outpoints: readonly Outpoint[],
+  reason: string,
+): Promise<Purged> {
+  return await new Purge(log).run(outpoints, reason)
 }
 
 class Purge {
   private readonly hashes = new Set<string>()
   private readonly purged: Purged = { sha256: [], outpoints: [], forgotten: [], unread: [] }
+  private place = START
+  /** The outputs with such a body, by outpoint; undefined where a register says so already. */
+  private readonly holders = new Map<string, PurgedValue | undefined>()
+  /** The number and value of the registers that block them, by subject. */
+  private readonly blocks = new Map<string, { n: number; value: BlockedValue }>()
+  /** The number of the last change of what is pending or held and has one, by subject, and whether it is there. */
+  private readonly waiting = new Map<string, { n: number; isThere: boolean }>()
 
-  constructor(
-    private readonly log: LocalLog,
-    private readonly sql: Sql,
-  ) {}
+  constructor(private readonly log: CommandLog) {}
 
-  run(outpoints: readonly Outpoint[], reason: string): Purged {
-    const { log, sql, purged } = this
-    for (const each of outpoints) this.hashes.add(this.hashAt(each))
+  async run(outpoints: readonly Outpoint[], reason: string): Promise<Purged> {
+    const { purged, log, holders, waiting } = this
+    for (const each of outpoints) this.hashes.add(await this.hashAt(each))
     purged.sha256 = [...this.hashes]
-    for (let seq = 1; seq <= log.last; seq++) {
-      const { kind, key } = log.keyAt(seq) ?? {}
-      if (kind === FACT.transaction && key !== undefined) this.purgeFact(key)
-    }
-    this.forgetPending()
-    this.forgetHeld()
-    for (const value of purged.sha256) {
-      for (const table of ['log', 'chunk'])
-        sql.run(`delete from ${table} where kind = ? and key = ?`, FACT.body, fromHex(value))
-      const subject = register.block({ kind: 'content', value })
-      const { blocked, since } = (latestOf(log, subject)?.value ?? {}) as Partial<BlockedValue>
-      this.set(subject, { blocked: true, reason, since: (blocked && since) || Date.now() })
-    }
+    do await this.read()
+    while (!(await this.say(reason)))
+    await removePurged(log, holders.keys())
+    for (const value of this.hashes) await removeBody(log, value)
+    const discarded = [...waiting].flatMap(([subject, { n }]) =>
+      Array.from({ length: n }, (_, index) => numberedKey(subject, index + 1)),
+    )
+    await log.discard(discarded)
+    purged.outpoints = [...holders.keys()]
     return purged
   }
 
   /** The hash of the body of an output, also if it was removed before. */
-  private hashAt(outpoint: Outpoint): string {
-    const { log, sql } = this
-    const before = purgedAt(log, outpoint)
-    if (before !== undefined) this.purged.outpoints.push(formatOutpoint(outpoint))
-    if (before !== undefined) return before.sha256
+  private async hashAt(outpoint: Outpoint): Promise<string> {
+    const { log } = this
+    const before = await log.get(FACT.register, registerFact(register.purged(outpoint), 1, '').key)
+    if (before?.body !== undefined)
+      return (readRegisterFact({ ...before, body: before.body }).value as PurgedValue).sha256
     const key = fromHex(outpoint.txid)
-    const fact = log.get(FACT.transaction, key)
-    const raw = fact
-      ? readTransactionFact(fact).raw
-      : sql.get('select raw from pending where txid = ?', key)?.raw
+    const { body } = (await log.get(FACT.transaction, key)) ?? {}
+    const raw = body ? readTransactionFact({ key, body }).raw : await this.pending(outpoint.txid)
     return contentHashAt(outpoint, raw)
   }
 
-  private purgeFact(key: Uint8Array): void {
-    const { log, purged } = this
-    const txid = toHex(key)
-    try {
-      const body = Buffer.from(log.get(FACT.transaction, key)?.body as Uint8Array)
-      const view = readTransaction(readTransactionFact({ key, body }).raw, { txid })
-      const found = holdersOf(view, this.hashes)
-      for (const { vout, output } of found) {
-        this.set(register.purged({ txid, vout }), purgedValueOf(output, view))
-        purged.outpoints.push(formatOutpoint({ txid, vout }))
+  private async pending(txid: string): Promise<Uint8Array | undefined> {
+    let raw: Uint8Array | undefined
+    for (let n = 1; ; n++) {
+      const row = await this.log.get(CHANGE, numberedKey(`pending ${txid}`, n))
+      if (row === undefined) return raw
+      const bytes = readStateChange(row)?.bytes
+      if (bytes !== undefined && bytes.length > 0) raw = bytes
+    }
+  }
+
+  /** Reads on to the end of the log. */
+  private async read(): Promise<void> {
+    const onDamage = ({ kind, key }: Pick<FoundRow, 'kind' | 'key'>): void => {
+      if (kind === FACT.transaction) this.purged.unread.push(toHex(key))
+    }
+    for await (const rows of pagesOf(this.log, { from: this.place, onDamage }))
+      for (const row of rows) {
+        this.look(row)
+        const { seq, first = 0, batch = '' } = row
+        if (seq !== undefined) this.place = { seq, first, batch }
       }
-      // Only now: the same bytes may be the content of one output and part of another.
-      for (const { output } of found) overwriteContent(output)
-      if (found.length > 0) log.overwrite(FACT.transaction, key, body)
+  }
+
+  private look(row: FoundRow): void {
+    const { kind, key, body } = row
+    if (kind === CHANGE) this.lookAtChange(row)
+    else if (kind === FACT.register && body !== undefined) this.lookAtRegister({ key, body })
+    else if (kind === FACT.transaction && body !== undefined) {
+      const txid = toHex(key)
+      const known = this.waiting.get(`pending ${txid}`)
+      // A fact says as much of what was pending.
+      if (known !== undefined) known.isThere = false
+      for (const [vout, value] of this.found(readTransactionFact({ key, body }).raw, txid))
+        this.holders.set(formatOutpoint({ txid, vout }), value)
+    }
+  }
+
+  private lookAtRegister(fact: { key: Uint8Array; body: Uint8Array }): void {
+    const { subject, n, value } = readRegisterFact(fact)
+    const [kind, name = '', hash = ''] = subject.split(' ')
+    if (kind === 'purged' && this.hashes.has((value as PurgedValue).sha256)) this.holders.set(name, undefined)
+    if (kind === 'block' && this.hashes.has(hash))
+      this.blocks.set(subject, { n, value: value as BlockedValue })
+  }
+
+  private lookAtChange(row: FoundRow): void {
+    const { subject, n } = readNumberedKey(row.key)
+    const [kind, txid = ''] = subject.split(' ')
+    if (kind !== 'pending' && kind !== 'held') return
+    const bytes = readStateChange(row)?.bytes
+    const isThere = row.body?.length !== 0
+    const isHolder =
+      bytes !== undefined &&
+      bytes.length > 0 &&
+      (kind === 'held' ? isInBeef(bytes, this.hashes) : this.found(bytes, txid).size > 0)
+    if (isHolder || this.waiting.has(subject)) this.waiting.set(subject, { n, isThere })
+  }
+
+  /** The outputs of a transaction with such a body. What cannot be read is noted. */
+  private found(raw: Uint8Array, txid: string): Map<number, PurgedValue> {
+    try {
+      const view = readTransaction(raw, { txid })
+      const found = holdersOf(view, this.hashes)
+      return new Map(found.map(({ vout, output }) => [vout, purgedValueOf(output, view)]))
     } catch (error) {
-      if (!isDamage(error) && !(error instanceof TransactionError)) throw error
-      purged.unread.push(txid)
+      if (!(error instanceof TransactionError)) throw error
+      this.purged.unread.push(txid)
+      return new Map()
     }
   }
 
-  private forgetPending(): void {
-    const pending = new Pending(this.sql)
-    for (const { txid: key } of this.sql.all('select txid from pending')) {
-      const txid = toHex(key)
-      const raw = pending.get(txid)?.raw
-      if (raw === undefined || holdersOf(readTransaction(raw, { txid }), this.hashes).length === 0) continue
-      pending.delete(txid)
-      this.purged.forgotten.push(txid)
+  /** Writes what is not said yet. @returns Whether nobody else has written meanwhile. */
+  private async say(reason: string): Promise<boolean> {
+    const { purged, log, place } = this
+    const rows: NewRow[] = [...this.holders].flatMap(([outpoint, value]) =>
+      value === undefined ? [] : [registerFact(register.purged(parseOutpoint(outpoint)), 1, value)],
+    )
+    for (const hash of this.hashes) {
+      const subject = register.block({ kind: 'content', value: hash })
+      const { n, value: before } = this.blocks.get(subject) ?? { n: 0 }
+      const since = before?.blocked ? before.since : Date.now()
+      const value: RegisterValue = { blocked: true, reason, since }
+      if (!isDeepStrictEqual(before, value)) rows.push(registerFact(subject, n + 1, value))
     }
-  }
-
-  private forgetHeld(): void {
-    for (const { txid: key, beef } of this.sql.all('select txid, beef from held')) {
-      if (!isInBeef(beef, this.hashes)) continue
-      const txid = toHex(key)
-      new State(this.sql).release(txid)
-      this.purged.forgotten.push(txid)
-    }
-  }
-
-  private set(subject: string, value: RegisterValue): void {
-    const fact = nextOf(this.log, subject, value)
-    if (fact !== undefined) this.log.insert(fact)
+    const forgotten = [...this.waiting].filter(([, { isThere }]) => isThere)
+    for (const [subject, { n }] of forgotten) rows.push(changeRow(subject, n + 1))
+    purged.forgotten = forgotten.map(([subject]) => subject.split(' ')[1] ?? '')
+    return rows.length === 0 || (await log.insert(appended(place.seq, rows)))
   }
 }
 
+/** Overwrites the bodies of outputs, which registers say to be removed, in the transactions of a log. */
+export async function removePurged(log: CommandLog, outpoints: Iterable<string>): Promise<void> {
+  for (const each of outpoints) {
+    const { txid, vout } = parseOutpoint(each)
+    const key = fromHex(txid)
+    const row = await log.get(FACT.transaction, key)
+    if (row?.body === undefined) continue
+    const body = withoutContent({ key, body: row.body }, vout)
+    if (!body.equals(row.body)) await log.overwrite(row, body)
+  }
+}
+
+/** Removes a body that is a fact of its own. */
+export async function removeBody(log: CommandLog, hash: string): Promise<void> {
+  const key = fromHex(hash)
+  const row = await log.get(FACT.body, key)
+  if (row?.body === undefined) return
+  await log.overwrite(row, new Uint8Array(row.body.length))
+  await log.discard([key], FACT.body)
+}
+
 /** The hash of the body of an output. @param raw Its transaction, if that is known. @throws MaintenanceError if it has none. */
-export function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): string {
+function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): string {
   const output = raw && outputOf(readTransaction(raw, outpoint), outpoint.vout)
   const content = output && inscriptionOf(output).content
   if (content === undefined) throw new MaintenanceError(`there is no content in ${formatOutpoint(outpoint)}`)
@@ -147,7 +228,7 @@ export function contentHashAt(outpoint: Outpoint, raw: Uint8Array | undefined): 
 }
 
 /** Whether a transaction of a BEEF has one of some bodies. */
-export function isInBeef(beef: Uint8Array, hashes: ReadonlySet<string>): boolean {
+function isInBeef(beef: Uint8Array, hashes: ReadonlySet<string>): boolean {
   const { txids, transaction } = readBeef(beef)
   return txids.some((txid) => holdersOf(transaction(txid) as TransactionView, hashes).length > 0)
 }

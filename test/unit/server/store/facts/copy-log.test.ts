@@ -43,7 +43,7 @@ async function logFolder(): Promise<string> {
   for (const fact of facts) log.insert(fact)
   sql.exec('commit')
   const state = new State(sql)
-  state.set('checked_tip', '7')
+  state.set('known peers', '7')
   state.hold(
     { txid: chain.genesis.txid, lock: { height: 9, time: 0 }, beef: fromHex('0102') },
     { maxCount: 3 },

@@ -7,8 +7,8 @@ import { CHUNK_BYTES } from '../../../../../backend/src/graph/graph-store.js'
 import { concatBytes, utf8 } from '../../../../../backend/src/protocol/bytes.js'
 import { encodePush, OP } from '../../../../../backend/src/protocol/script-walk.js'
 import { storeFiles } from '../../../../../backend/src/writer/local-writer.js'
-import { stateRows } from '../../../../../backend/src/writer/mirror.js'
-import { purgeLog } from '../../../../../src/server/store/facts/purge-shared.js'
+import { stateRows } from '../../../../../backend/src/writer/state-changes.js'
+import { purgeLog } from '../../../../../src/server/store/facts/purge.js'
 import { MemoryLog, type MemoryRows } from '../../../../support/facts/memory-log.js'
 import { recordOf } from '../../../../support/protocol/block.js'
 import {
@@ -104,7 +104,7 @@ async function writePending(rows: MemoryRows, transaction: FakeTransaction): Pro
     first: rows.rows.length + 1,
     id: new Uint8Array(8),
     at: 1,
-    rows: [...stateRows(sql, new Map())],
+    rows: [...stateRows(sql)],
   }
   expect(await new MemoryLog(rows).insert(batch)).toBe(true)
   sql.close()

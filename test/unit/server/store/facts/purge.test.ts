@@ -102,7 +102,7 @@ test('content is removed from every file, wherever it stands, and the index stay
     )
   })
   expect(filesWith(DATA_DIR, NOTE)).not.toEqual([])
-  const purged = await purge(DATA_DIR, [{ txid: note.txid, vout: 0 }], 'an order')
+  const purged = await purge({ folder: DATA_DIR }, [{ txid: note.txid, vout: 0 }], 'an order')
   expect(purged).toMatchObject({
     outpoints: [0, 1, 2].map((vout) => note.outpoint(vout)),
     forgotten: [waiting.txid, held.txid],
@@ -113,7 +113,7 @@ test('content is removed from every file, wherever it stands, and the index stay
   expect(await checkedFacts(env)).toMatchObject({ damaged: [], isCompared: true })
 
   const both = [long, pieces].map(({ txid }) => ({ txid, vout: 0 }))
-  expect((await purge(DATA_DIR, both, 'another')).sha256).toHaveLength(2)
+  expect((await purge({ folder: DATA_DIR }, both, 'another')).sha256).toHaveLength(2)
   expect(
     [NOTE, IN_PIECES, IN_PIECES.subarray(0, PIECE), IN_PIECES.subarray(-20)].map((each) =>
       filesWith(DATA_DIR, each),
@@ -132,18 +132,19 @@ test('content is removed from every file, wherever it stands, and the index stay
 test('the same command again removes what a later transaction brought, and changes nothing else', async () => {
   const { env, note, chain } = await world()
   const outpoint = { txid: note.txid, vout: 0 }
-  await purge(env.DATA_DIR, [outpoint], 'an order')
+  await purge({ folder: env.DATA_DIR }, [outpoint], 'an order')
   const facts = () => inLog(env.DATA_DIR, (sql) => sql.all('select seq from log').length)
   const before = facts()
-  expect((await purge(env.DATA_DIR, [outpoint], 'an order')).outpoints).toEqual([note.outpoint(0)])
+  const all = [0, 1, 2].map((vout) => note.outpoint(vout))
+  expect((await purge({ folder: env.DATA_DIR }, [outpoint], 'an order')).outpoints).toEqual(all)
   expect(facts()).toBe(before)
   const server = await servers.start(env)
   const late = chain.spend({ inputs: [], outputs: [one(noted)] })
   expect((await server.submit(beefOf(late), ['tm_ordinals'])).status).toBe(200)
   expectError(await server.ask(`/content/${late.outpoint(0)}`), { status: 451, code: 'BLOCKED' })
   await server.stop()
-  expect((await purge(env.DATA_DIR, [outpoint], 'an order')).outpoints).toEqual([
-    note.outpoint(0),
+  expect((await purge({ folder: env.DATA_DIR }, [outpoint], 'an order')).outpoints).toEqual([
+    ...all,
     late.outpoint(0),
   ])
   expect(filesWith(env.DATA_DIR, encodePush(NOTE))).toEqual([])
@@ -151,7 +152,7 @@ test('the same command again removes what a later transaction brought, and chang
 
 test('what was purged is 451 for good, also once it is not blocked any more', async () => {
   const { env, note, moved } = await world()
-  const { sha256 } = await purge(env.DATA_DIR, [{ txid: note.txid, vout: 0 }], 'an order')
+  const { sha256 } = await purge({ folder: env.DATA_DIR }, [{ txid: note.txid, vout: 0 }], 'an order')
   const lines: string[] = []
   const logger = pino({ level: 'warn' }, { write: (line: string) => lines.push(line) })
   const server = await servers.start(env, { logger })
@@ -212,7 +213,7 @@ test('a copy that was begun before is begun again', async () => {
     copyLog({ from: env.DATA_DIR, to, signal: stop.signal, onProgress })
   await expect(copy(() => stop.abort(new Error('stopped')))).rejects.toThrow('stopped')
   expect(filesWith(to, encodePush(NOTE))).toEqual(['log.db.part'])
-  await purge(env.DATA_DIR, [{ txid: note.txid, vout: 0 }], 'an order')
+  await purge({ folder: env.DATA_DIR }, [{ txid: note.txid, vout: 0 }], 'an order')
   await copyLog({ from: env.DATA_DIR, to, signal: new AbortController().signal, onProgress: () => {} })
   expect(filesWith(to, encodePush(NOTE))).toEqual([])
   expect(await checkedFacts({ ...env, DATA_DIR: to })).toMatchObject({ damaged: [] })

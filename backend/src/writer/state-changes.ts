@@ -1,0 +1,115 @@
+import type { Row, Sql } from '../facts/connection.js'
+import { readUint32, uint32 } from '../facts/log.js'
+import { numberedKey, readNumberedKey } from '../facts/registers.js'
+import { CHANGE, type LogRow, type NewRow } from '../facts/shared-log.js'
+import type { Pending, PendingOutline, State } from '../facts/state.js'
+import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
+import { candidateOf } from './pending-graph.js'
+
+/**
+ * Changes of what is pending or held, as rows of a log. As of registers, the highest number of a subject counts: `pending <txid>` or
+ * `held <txid>`. The body is the length of a head (32 bits, big-endian), the head as JSON, and bytes: the raw transaction, if other
+ * gateways do not have it yet, or the BEEF. Without a body, the subject is no more.
+ */
+
+interface PendingHead extends Pick<PendingOutline, 'isWaiting' | 'isRaised' | 'isMint'> {
+  client?: string | undefined
+  proof?: { height: number; root: string; merklePath: string }
+}
+
+interface HeldHead {
+  height: number
+  time: number
+}
+
+export const EMPTY: Uint8Array = new Uint8Array(0)
+const LENGTH_BYTES = 4
+
+/** @param row Of the table `pending`. @param raw Empty if it is known. */
+export function pendingChange(
+  { waiting, raised, mint, client, height, root, merkle_path }: Row,
+  raw: Uint8Array,
+): Uint8Array {
+  const head: PendingHead = {
+    ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1 },
+    ...(client !== null && { client }),
+    ...(height !== null && { proof: { height, root: toHex(root), merklePath: toHex(merkle_path) } }),
+  }
+  return writeChange(head, raw)
+}
+
+/** @param row Of the table `held`. */
+export function heldChange({ lock_height, lock_time, beef }: Row): Uint8Array {
+  return writeChange({ height: lock_height, time: lock_time }, beef)
+}
+
+/** What is pending and held in the file of a log, in order, as changes with the number 1. */
+export function* stateRows(logFile: Sql): Generator<NewRow> {
+  const first = 'select * from pending where arrived > ? order by arrived limit 1'
+  for (let row = logFile.get(first, 0); row !== undefined; row = logFile.get(first, row.arrived))
+    yield changeRow(`pending ${toHex(row.txid)}`, 1, pendingChange(row, row.raw))
+  for (const { txid } of logFile.all('select txid from held')) {
+    const row = logFile.get('select * from held where txid = ?', txid) as Row
+    yield changeRow(`held ${toHex(txid)}`, 1, heldChange(row))
+  }
+}
+
+/** @param body By default, the subject is no more. */
+export function changeRow(subject: string, n: number, body = EMPTY): NewRow {
+  return { kind: CHANGE, key: numberedKey(subject, n), body }
+}
+
+/** What a change of something pending or held brings of it; undefined if it was discarded, or says that it is no more. */
+export function readStateChange({ body }: Pick<LogRow, 'body'>): { bytes: Uint8Array } | undefined {
+  return body === undefined || body.length === 0 ? undefined : readChange(body)
+}
+
+/** Makes a change in the file of a log. */
+export function applyChange(
+  files: { pending: Pending; state: State },
+  { key, body }: Pick<LogRow, 'key' | 'body'>,
+): void {
+  // It was discarded: another change comes, or the transaction itself.
+  if (body === undefined) return
+  const [subject = '', txid = ''] = readNumberedKey(key).subject.split(' ')
+  if (subject === 'held') applyHeld(files.state, { txid, body })
+  else if (subject === 'pending') applyPending(files.pending, { txid, body })
+}
+
+function applyHeld(state: State, { txid, body }: { txid: string; body: Uint8Array }): void {
+  if (body.length === 0) state.release(txid)
+  else {
+    const { head, bytes: beef } = readChange<HeldHead>(body)
+    state.hold({ txid, lock: head, beef }, { maxCount: Number.POSITIVE_INFINITY })
+  }
+}
+
+function applyPending(pending: Pending, { txid, body }: { txid: string; body: Uint8Array }): void {
+  if (body.length === 0) {
+    pending.delete(txid)
+    return
+  }
+  const { head, bytes: raw } = readChange<PendingHead>(body)
+  const { isWaiting, isRaised, isMint, client } = head
+  const proof = head.proof && { ...head.proof, merklePath: fromHex(head.proof.merklePath) }
+  if (raw.length === 0) {
+    pending.setWaiting(txid, isWaiting, { isMint })
+    pending.prove(txid, proof)
+    if (isRaised) pending.raise(txid)
+  } else {
+    // Its place among the others is this one, also if it was refused here.
+    pending.delete(txid)
+    const record = { txid, raw, ...(proof && { proof }) }
+    pending.add(record, candidateOf(record).spends, { isWaiting, isRaised, isMint, client })
+  }
+}
+
+function writeChange(head: PendingHead | HeldHead, bytes: Uint8Array): Uint8Array {
+  const text = utf8(JSON.stringify(head))
+  return joinBytes([uint32(text.length), text, bytes])
+}
+
+function readChange<Head>(body: Uint8Array): { head: Head; bytes: Uint8Array } {
+  const end = LENGTH_BYTES + readUint32(body, 0)
+  return { head: JSON.parse(readUtf8(body.subarray(LENGTH_BYTES, end))) as Head, bytes: body.subarray(end) }
+}
