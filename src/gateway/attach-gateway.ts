@@ -31,7 +31,7 @@ import { overlayPathGroup, overlayPaths } from './wallets/overlay-paths.js'
 export function attachGateway(app: GatewayApp, stores: GatewayStores, options: GatewayOptions = {}): void {
   const { path = '', profile = PROFILES.mainnet, overlay = true, explorer = false } = options
   if (!PATH.test(path)) throw new TypeError(`path must look like /minetree, and is ${JSON.stringify(path)}`)
-  const pageFiles = explorer ? readPageFiles(PAGES) : undefined
+  const pageFiles = explorer ? readPageFiles(explorer === true ? PAGES : explorer.files) : undefined
   const gateway = openGateway(stores, { ...options, pageFiles })
   const cors = options.crossOrigin === false ? undefined : crossOrigin()
   const { sites } = gateway

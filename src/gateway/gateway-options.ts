@@ -50,8 +50,11 @@ export interface GatewayOptions {
   trustedProxies?: number
   /** Whether pages below `/content/` are sent on to the host of their outpoint, so that they get an origin of their own. */
   redirectPages?: boolean
-  /** Whether there are the pages of the explorer, and the one that mines. At the root, they have `/`. */
-  explorer?: boolean
+  /**
+   * Whether there are the pages of the explorer, and the one that mines. At the root, they have `/`. A program that is bundled says
+   * in which folder the files of `dist/pages` are.
+   */
+  explorer?: boolean | { files: URL }
   /** Whether the app has `/submit` and `/lookup` of an engine, which wallets ask for by another path; it has, by default. */
   overlay?: boolean
   /** Directives that join the sandbox of active content, such as `frame-ancestors 'self'`. */

@@ -214,7 +214,7 @@ export function openGateway({ graph }: GatewayStores, options: GatewayOptions & 
           answer: hostContent({
             ...{ hosts, store, responses, answers, content, profile, domains, progress },
             policy: contentPolicy,
-            hasPages: options.explorer ?? false,
+            hasPages: errorPage !== undefined,
           }),
           errors: errorResponse({ logger, page: siteErrorPage, ...(pending && { pending }) }),
         }

@@ -1,9 +1,17 @@
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { attachGateway } from '../../../src/gateway/index.js'
 import { storesOf } from '../../../src/plugin/index.js'
+import { offeredRequests } from '../../support/gateway/offered.js'
 import { type PluginHost, startPluginHost } from '../../support/plugin/plugin-host.js'
 import { ToolboxWallet } from '../../support/plugin/toolbox-wallet.js'
-import { ask, posted, SILENT, submission, useServers } from '../../support/server/test-server.js'
+import {
+  ask,
+  posted,
+  type Question,
+  SILENT,
+  submission,
+  useServers,
+} from '../../support/server/test-server.js'
 
 const { folder } = useServers()
 
@@ -39,6 +47,16 @@ describe('a host with the routes of the gateway', () => {
   test('says which groups of routes it has for wallets', async () => {
     for (const path of ['/capabilities', '/1sat/capabilities'])
       expect((await ask(url, path)).json).toEqual(['beef', 'txo', 'overlay', 'ordfs'])
+  })
+
+  test('answers everything that its OpenAPI document names', async () => {
+    const asked = (path: string, question?: Question) => ask(url, path, question)
+    const { requests } = await offeredRequests(asked, { outpoint: `${mint.txid}_2`, name: 'a' })
+    const unknown = requests.filter(([, { body }]) => body.includes('ERR_ROUTE_NOT_FOUND'))
+    expect(unknown.map(([request]) => request)).toEqual([])
+    expect(requests.map(([request]) => request)).toContain('post /1sat/overlay/submit')
+    // Its own root is another page.
+    expect((await asked('/')).body.toString()).toBe('host')
   })
 
   test('answers what wallets look up', async () => {
