@@ -9,6 +9,7 @@ import { facts } from './facts.js'
 import { follow } from './follow.js'
 import { gateway } from './gateway.js'
 import { headers } from './headers.js'
+import { host } from './host.js'
 import { inscriptions } from './inscriptions.js'
 import { large } from './large.js'
 import { lists } from './lists.js'
@@ -53,6 +54,7 @@ const benches = {
   sync,
   stores,
   shared,
+  host,
   follow,
   costs,
   conflicts,

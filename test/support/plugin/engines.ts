@@ -133,10 +133,20 @@ export class PhasedEngine extends Engine {
           ...{ txid, outputIndex, topic, satoshis, beef, outputsConsumed },
           ...{ outputScript: lockingScript.toBinary(), spent: false, consumedBy: [], score: Date.now() },
         })
-        const admitted = { mode: 'whole-tx' as const, topic, outputIndex }
+        const admitted = { topic, outputIndex }
         for (const service of this.services())
           await logged(() =>
-            service.outputAdmittedByTopic({ ...admitted, atomicBEEF: transaction.toAtomicBEEF() }),
+            service.outputAdmittedByTopic(
+              service.admissionMode === 'locking-script'
+                ? {
+                    ...admitted,
+                    mode: 'locking-script',
+                    txid,
+                    satoshis,
+                    lockingScript: lockingScript as never,
+                  }
+                : { ...admitted, mode: 'whole-tx', atomicBEEF: transaction.toAtomicBEEF() },
+            ),
           )
       }),
     )
