@@ -45,7 +45,9 @@ export async function* host(wanted: readonly string[] = []): AsyncGenerator<stri
   )
   for (const name of chosen(Object.keys(DATABASES) as (keyof typeof DATABASES)[]))
     for (const engine of engines)
-      yield* DATABASES[name]((place) => compared(`${engine} on ${name}`, { ...place, engine, kinds: chosen(KINDS) }))
+      yield* DATABASES[name]((place) =>
+        compared(`${engine} on ${name}`, { ...place, engine, kinds: chosen(KINDS) }),
+      )
 }
 
 async function* compared(

@@ -6,7 +6,7 @@ import type { GraphReader } from './graph-store.js'
 import type { Settings } from './host-store.js'
 import { memoizeByObject } from './memoize-by-object.js'
 import type { OrdinalsPolicy } from './ordinals-policy.js'
-import type { SubmitMode } from './overlay-interfaces.js'
+import type { OutputAdmittedByTopic, SubmitMode } from './overlay-interfaces.js'
 import { pinnedGenesis, pinTree, treeDifference } from './pinned-tree.js'
 import type { BeefContents } from './read-beef.js'
 
@@ -29,8 +29,13 @@ export interface SeenSubmissions {
 
 /** Where lookup services bring what an engine calls them with. Nothing is thrown: what cannot be recorded is kept, and tried again. */
 export interface HostHooks {
-  /** A BEEF of which the engine has stored an output. */
-  verified(beef: number[] | Uint8Array): Promise<void>
+  /**
+   * Whether hooks need the BEEF. To write it for each output and service takes an engine longer than all else of a mint; where its
+   * tables can be read, they have it, but for burns and for proofs that come later.
+   */
+  readonly needsTransactions: boolean
+  /** The engine has verified a transaction, and stored an output of it. */
+  admitted(payload: OutputAdmittedByTopic): Promise<void>
   /** A transaction that the engine has verified, and may still refuse: 0.4.6 broadcasts after it has said what is spent. */
   spentBy(txid: string, beef?: number[]): Promise<void>
   evicted(outpoint: Outpoint): Promise<void>

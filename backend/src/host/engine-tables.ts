@@ -51,15 +51,12 @@ export function engineBeside(database: SqlDatabase | undefined): OpenEngine | un
 /** @param url `mysql://user:password@host:port/database`. */
 async function connected(url: string): Promise<EngineTables | undefined> {
   // Only here: others need no driver of SQL.
-  const { createConnection } = await import('mysql2')
-  const connection = createConnection({ uri: url })
-  // Whatever fails, a statement says so.
-  connection.on('error', () => {})
-  const promised = connection.promise()
+  const { createPool } = await import('mysql2')
+  const pool = createPool({ uri: url, connectionLimit: 1 }).promise()
   return await opened({
-    ask: async (sql, values) => (await promised.query(sql, [...values]))[0] as SqlRow[],
+    ask: async (sql, values) => (await pool.query(sql, [...values]))[0] as SqlRow[],
     isOnMysql: true,
-    close: () => new Promise((resolve) => connection.end(() => resolve())),
+    close: () => pool.end(),
   })
 }
 

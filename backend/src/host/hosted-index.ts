@@ -12,13 +12,15 @@ import {
 } from '../graph/host-index.js'
 import type { HostStore } from '../graph/host-store.js'
 import { sha256 } from '../graph/native-hash.js'
-import type { RootChecker } from '../graph/overlay-interfaces.js'
+import type { OutputAdmittedByTopic, RootChecker } from '../graph/overlay-interfaces.js'
 import { type BeefContents, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
+import { holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
 import { toHex } from '../protocol/bytes.js'
 import { messageOf } from '../protocol/coded-error.js'
 import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { TOPICS, topicNames } from '../protocol/profile.js'
+import { firstOutputs } from '../protocol/transaction.js'
 import { FactStore } from '../read/fact-store.js'
 import { Reader } from '../read/reader.js'
 import { storeFiles } from '../writer/local-writer.js'
@@ -83,6 +85,11 @@ export class HostedIndex implements HostHooks {
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new Map<string, Promise<void>>()
   private readonly seen = new WeakSet<BeefContents>()
+  /** Those of the last submissions that the engine's tables may not have whole. */
+  private readonly unusual = new Set<string>()
+  private engine: Promise<EngineTables | undefined> | undefined
+  private isEngineKnown = false
+  private isStoredElsewhere = false
   private timer: NodeJS.Timeout | undefined
   private working: Promise<void> | undefined
   private hasCaughtUp = false
@@ -105,12 +112,23 @@ export class HostedIndex implements HostHooks {
     this.schedule(OPEN_AFTER)
   }
 
-  async verified(bytes: number[] | Uint8Array): Promise<void> {
-    const beef = bytes instanceof Uint8Array ? bytes : Uint8Array.from(bytes)
-    // A hook is called for each output, and each service.
-    const key = toHex(sha256(beef))
+  get needsTransactions(): boolean {
+    return !this.isEngineKnown || this.isStoredElsewhere || this.unusual.size > 0
+  }
+
+  async admitted(payload: OutputAdmittedByTopic): Promise<void> {
+    if (payload.mode === 'whole-tx') await this.verified(Uint8Array.from(payload.atomicBEEF))
+    else await this.once(payload.txid, () => this.bringStored(payload.txid))
+  }
+
+  private async verified(beef: Uint8Array): Promise<void> {
+    await this.once(toHex(sha256(beef)), () => this.bring(beef))
+  }
+
+  /** A hook is called for each output, and each service. */
+  private async once(key: string, bring: () => Promise<void>): Promise<void> {
     const { brought } = this
-    const recorded = brought.get(key) ?? this.bring(beef).catch(() => void brought.delete(key))
+    const recorded = brought.get(key) ?? bring().catch(() => void brought.delete(key))
     brought.set(key, recorded)
     const [oldest] = brought.keys()
     if (brought.size > REMEMBERED && oldest !== undefined) brought.delete(oldest)
@@ -143,6 +161,7 @@ export class HostedIndex implements HostHooks {
     await this.files?.close()
     await this.attempt?.catch(() => {})
     await this.working
+    await this.engine?.then((engine) => engine?.close()).catch(() => {})
     this.spool?.close()
     this.folder?.release()
   }
@@ -154,6 +173,7 @@ export class HostedIndex implements HostHooks {
     seen.add(beef)
     const { txid } = beef.subject
     try {
+      if (isUnusual(beef)) this.unusual.add(txid)
       this.spooled().see(txid, bytes instanceof Uint8Array ? bytes : Uint8Array.from(bytes))
       this.wait(txid)
     } catch (error) {
@@ -175,6 +195,30 @@ export class HostedIndex implements HostHooks {
   private forget(txid: string): void {
     this.spool?.delete(txid)
     this.waiting.delete(txid)
+    this.unusual.delete(txid)
+  }
+
+  /** Records a transaction as the engine has stored it. @throws what went wrong: the engine is asked again. */
+  private async bringStored(txid: string): Promise<void> {
+    let stored: Uint8Array | undefined
+    try {
+      stored = await (await this.openEngine())?.beefOf(txid)
+    } catch (error) {
+      this.wait(txid)
+      this.report(error)
+      throw error
+    }
+    if (stored !== undefined) return await this.bring(stored)
+    // The engine stores elsewhere. Its proofs come by whole transactions from now on.
+    this.isStoredElsewhere = true
+    const seen = this.seenOf(txid)
+    if (seen === undefined) throw new Error(`the engine has verified ${txid}, and has not stored it`)
+    await this.record(unproven(readBeef(seen)))
+    this.forget(txid)
+  }
+
+  private seenOf(txid: string): number[] | Uint8Array | undefined {
+    return seenBeefs.get(txid) ?? this.spool?.get(txid)?.seen
   }
 
   /** Records what the engine has verified, or keeps it until that is possible. @throws what went wrong: it is kept. */
@@ -182,7 +226,7 @@ export class HostedIndex implements HostHooks {
     const beef = readBeef(bytes)
     const { txid } = beef.subject
     try {
-      const seen = seenBeefs.get(txid) ?? this.spool?.get(txid)?.seen
+      const seen = this.seenOf(txid)
       await this.record(completed(beef, seen && readBeef(seen)))
     } catch (error) {
       this.spooled().verify(txid, bytes)
@@ -282,11 +326,12 @@ export class HostedIndex implements HostHooks {
     try {
       const store = await this.ready()
       const spool = this.spooled()
-      await this.withEngine((engine) => this.catchUp(engine))
+      const engine = await this.openEngine()
+      await this.catchUp(engine)
       const now = monotonic()
       const due = [...this.waiting].flatMap(([txid, { due }]) => (due <= now ? [txid] : []))
       for (let at = 0; at < due.length && !this.isClosed; at += ASKED_AT_ONCE)
-        await this.withEngine((engine) => this.check(due.slice(at, at + ASKED_AT_ONCE), engine))
+        await this.check(due.slice(at, at + ASKED_AT_ONCE), engine)
       // What is evicted came before.
       for (const outpoint of spool.evictions()) {
         await recordEviction(store, outpoint)
@@ -297,13 +342,17 @@ export class HostedIndex implements HostHooks {
     }
   }
 
-  private async withEngine(work: (engine: EngineTables | undefined) => Promise<void>): Promise<void> {
-    const engine = await this.options.openEngine?.()
-    try {
-      await work(engine)
-    } finally {
-      await engine?.close()
-    }
+  /** The tables of the engine, once it has made them. */
+  private async openEngine(): Promise<EngineTables | undefined> {
+    this.engine ??= this.options.openEngine?.()
+    const opening = this.engine
+    const engine = await opening?.catch((error: unknown) => {
+      this.engine = undefined
+      throw error
+    })
+    if (engine === undefined && this.engine === opening) this.engine = undefined
+    this.isEngineKnown = engine !== undefined
+    return engine
   }
 
   /** Once after each start: the engine may have been killed before it called its hooks. */
@@ -323,9 +372,8 @@ export class HostedIndex implements HostHooks {
     const known = await engine?.applied(txids, APPLIED_TO)
     for (const txid of txids) {
       if (this.isClosed) return
-      const submission = this.spool?.get(txid)
-      if (submission === undefined) this.waiting.delete(txid)
-      else if (await this.isRecorded(submission, { engine, isApplied: known?.has(txid) })) this.forget(txid)
+      const submission = this.spool?.get(txid) ?? { txid, seen: undefined, verified: undefined }
+      if (await this.isRecorded(submission, { engine, isApplied: known?.has(txid) })) this.forget(txid)
       else this.postpone(submission)
     }
   }
@@ -365,6 +413,7 @@ export class HostedIndex implements HostHooks {
     const wait = this.waiting.get(txid)
     if (wait === undefined) return
     wait.checks++
+    this.unusual.delete(txid)
     if (wait.checks >= MOST_CHECKS && verified === undefined) this.forget(txid)
     else wait.due = monotonic() + Math.min(WAIT.first * 2 ** wait.checks, WAIT.longest)
   }
@@ -375,6 +424,21 @@ export class HostedIndex implements HostHooks {
     else if (text !== this.reported) process.stderr.write(`minetree: ${text}\n`)
     this.reported = text
   }
+}
+
+/**
+ * Whether hooks are to bring the BEEF of a submission: an engine keeps none of what admits nothing, and only the first one of what comes
+ * again with a proof.
+ */
+function isUnusual({ subject, proof }: BeefContents): boolean {
+  try {
+    if (proof(subject.txid) !== undefined) return true
+  } catch {
+    return true
+  }
+  return !firstOutputs(subject, OUTPUTS_WITH_ORDINALS).some(
+    (output) => output.satoshis === 1 || holdsOrdinal(output),
+  )
 }
 
 /** The writer of an index, and a reader of it. */

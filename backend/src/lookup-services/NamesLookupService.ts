@@ -14,7 +14,6 @@ import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { admittedBeef } from './hooks.js'
 import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
 import { MAX_ORIGINS, type NamesQuery, readNamesQuery } from './queries.js'
 
@@ -42,14 +41,17 @@ const MAX_OUTPUTS = 256
 
 /** `ls_names`: who holds a name, where it was mined, where mining goes on (`spec/overlay.md`; BRC-24, BRC-174). */
 export class NamesLookupService implements LookupService {
-  readonly admissionMode = 'whole-tx'
   /** Only an admitted mint spends a node, and its admission says so: notifications of spends add nothing. */
   readonly spendNotificationMode = 'none'
 
   constructor(private readonly options: NamesLookupServiceOptions) {}
 
+  get admissionMode(): 'locking-script' | 'whole-tx' {
+    return this.options.hooks?.needsTransactions === false ? 'locking-script' : 'whole-tx'
+  }
+
   async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
-    if (meansTopic(payload.topic, TOPICS.names)) await this.options.hooks?.verified(admittedBeef(payload))
+    if (meansTopic(payload.topic, TOPICS.names)) await this.options.hooks?.admitted(payload)
   }
 
   async outputEvicted(txid: string, outputIndex: number): Promise<void> {

@@ -13,7 +13,6 @@ import { atomicSubject } from '../protocol/beef.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
 import { ORDINALS_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { admittedBeef } from './hooks.js'
 import { type OrdinalsQuery, readOrdinalsQuery } from './queries.js'
 
 export interface OrdinalsLookupServiceOptions {
@@ -24,13 +23,18 @@ export interface OrdinalsLookupServiceOptions {
 
 /** `ls_ordinals`: ordinals and content by outpoint and by their attributes (`spec/overlay.md`; BRC-24). */
 export class OrdinalsLookupService implements LookupService {
-  readonly admissionMode = 'whole-tx'
-  readonly spendNotificationMode = 'whole-tx'
-
   constructor(private readonly options: OrdinalsLookupServiceOptions) {}
 
+  get admissionMode(): 'locking-script' | 'whole-tx' {
+    return this.options.hooks?.needsTransactions === false ? 'locking-script' : 'whole-tx'
+  }
+
+  get spendNotificationMode(): 'txid' | 'whole-tx' {
+    return this.options.hooks?.needsTransactions === false ? 'txid' : 'whole-tx'
+  }
+
   async outputAdmittedByTopic(payload: OutputAdmittedByTopic): Promise<void> {
-    if (meansTopic(payload.topic, TOPICS.ordinals)) await this.options.hooks?.verified(admittedBeef(payload))
+    if (meansTopic(payload.topic, TOPICS.ordinals)) await this.options.hooks?.admitted(payload)
   }
 
   /** A spend counts even if its transaction admits nothing: the ordinal is burnt. A name may be in its own topic alone. */

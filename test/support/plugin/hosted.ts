@@ -114,6 +114,12 @@ export class HostedProcess {
     await this.ordinals.outputAdmittedByTopic({ ...notice, topic: 'tm_ordinals' })
   }
 
+  /** As an engine that is not to bring the transaction: it has stored that before. */
+  async hookOf(txid: string): Promise<void> {
+    const notice = { mode: 'locking-script', txid, outputIndex: 0, topic: 'tm_ordinals' } as never
+    await this.ordinals.outputAdmittedByTopic(notice)
+  }
+
   async submit(beef: Uint8Array): Promise<BeefContents> {
     await this.ask(beef)
     await this.hook(beef)

@@ -128,6 +128,83 @@ test('a proof that only topic managers have seen is none', async () => {
   expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(1)
 })
 
+describe('an engine whose tables can be read', () => {
+  const noted = (chain: FakeChain, text: string) =>
+    chain.inscribe({ contentType: 'text/plain', body: utf8(text) })
+  const untilKnown = (host: HostedProcess) =>
+    until(async () => host.ordinals.admissionMode === 'locking-script', 'the tables are known')
+
+  test('is not to write transactions for hooks, but for what it does not keep whole', async () => {
+    const chain = new FakeChain()
+    const host = start(await openDatabase(), chain)
+    expect(host.ordinals.admissionMode).toBe('whole-tx')
+    await untilKnown(host)
+    const [note, mined] = [noted(chain, 'a note'), noted(chain, 'a mined one')]
+    await host.ask(beefOf(note, { proven: false }))
+    expect([host.names.admissionMode, host.ordinals.admissionMode]).toEqual([
+      'locking-script',
+      'locking-script',
+    ])
+    expect(host.ordinals.spendNotificationMode).toBe('txid')
+    const burn = burning(chain, note, 0)
+    for (const unusual of [beefOf(burn, { proven: false }), beefOf(mined)]) {
+      await host.ask(unusual)
+      expect([host.names.admissionMode, host.ordinals.admissionMode]).toEqual(['whole-tx', 'whole-tx'])
+      expect(host.ordinals.spendNotificationMode).toBe('whole-tx')
+      // It is asked about them a second later.
+      await untilKnown(host)
+    }
+  })
+
+  test('has the proofs, whatever topic managers have seen', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const host = start(database, chain)
+    await untilKnown(host)
+    const [note, child] = [noted(chain, 'forged'), noted(chain, 'verified')]
+    await host.ask(beefOf(note))
+    await database.keep(note.txid, beefOf(note, { proven: false }))
+    await host.hookOf(note.txid)
+    expect(await host.found('ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
+    expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(0)
+    await host.ask(beefOf(child, { proven: false }))
+    await database.keep(child.txid, beefOf(child))
+    await host.hookOf(child.txid)
+    expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(1)
+  })
+
+  test('and that keeps transactions elsewhere is to bring them', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const host = start(database, chain)
+    await untilKnown(host)
+    const note = noted(chain, 'elsewhere')
+    await host.ask(beefOf(note))
+    await host.hookOf(note.txid)
+    expect(await host.found('ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
+    expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(0)
+    expect(host.ordinals.admissionMode).toBe('whole-tx')
+  })
+
+  test('is asked again if it could not be asked', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const host = start(database, chain)
+    await untilKnown(host)
+    const note = noted(chain, 'asked again')
+    await database.keep(note.txid, beefOf(note))
+    database.watch = (sql) => {
+      if (sql.includes('select beef')) throw new Error('away')
+    }
+    await host.hookOf(note.txid)
+    expect(await host.found('ordinals', { outpoint: note.outpoint(0) })).toEqual([])
+    database.watch = () => {}
+    await database.apply(note.txid)
+    const isFound = async () => (await host.found('ordinals', { outpoint: note.outpoint(0) })).length === 1
+    await until(isFound, 'it is there')
+  })
+})
+
 test('a dry run leaves nothing', async () => {
   const chain = new FakeChain()
   const database = await openDatabase()

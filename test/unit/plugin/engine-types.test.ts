@@ -46,7 +46,7 @@ test.each([
   },
 )
 
-test('lookup services ask for whole transactions, which either engine has', () => {
+test('lookup services ask for whole transactions, as long as no tables of an engine are known', () => {
   expect(services.map(({ admissionMode }) => admissionMode)).toEqual(['whole-tx', 'whole-tx'])
   expect(services.map(({ spendNotificationMode }) => spendNotificationMode)).toEqual(['none', 'whole-tx'])
 })
