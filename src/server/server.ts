@@ -25,6 +25,7 @@ import { mayWin } from './submission/sighted-submissions.js'
 import type { ChainParts } from './telemetry/chain-status.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
+import { warmUp } from './warm-up.js'
 
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
@@ -150,6 +151,7 @@ export async function startServer({
   peersSync?.start()
   chain.start()
   nonFinal.start()
+  if (node.maintenance.status.state === 'equal') void warmUp(app, node.graph).catch(() => {})
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
     url: `http://${host}:${port}`,

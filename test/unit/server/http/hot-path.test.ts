@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import express, { type ErrorRequestHandler, type RequestHandler } from 'express'
 import { pino } from 'pino'
 import { sha256 } from '../../../../backend/src/graph/native-hash.js'
@@ -5,6 +6,7 @@ import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { MetadataRecord } from '../../../../src/gateway/metadata/metadata-record.js'
 import { createApp } from '../../../../src/server/app.js'
 import { aheadOfRoutes } from '../../../../src/server/http/hot-path.js'
+import { warmUp } from '../../../../src/server/warm-up.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import {
   beefOf,
@@ -22,6 +24,7 @@ import {
   treeOf,
   useServers,
 } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
 
 // `trials/cached` compares all requests with those of the routes alone.
 
@@ -59,6 +62,23 @@ test('what was answered is answered again without its route, the same to the byt
   expect(again.map(lastingHeaders)).toEqual(first.map(lastingHeaders))
   expect(again.map(({ body }) => body.toString())).toEqual(first.map(({ body }) => body.toString()))
   expect(caches.answers).toEqual({ hits: hits + paths.length, misses })
+})
+
+test('a start asks for the newest tip, and nobody gets that answer', async () => {
+  const { server, letter } = await filled({ READS_PER_MINUTE: '1' })
+  const { config, overlay, graph } = server.node
+  const app = createApp({ config, overlay, graph, ping: () => graph.ping(), logger: SILENT })
+  const answers: [string | undefined, ServerResponse][] = []
+  const watched = (request: IncomingMessage, response: ServerResponse): void => {
+    answers.push([request.url, response])
+    app(request, response)
+  }
+  // It counts for no client.
+  for (let times = 0; times < 2; times++) await warmUp(Object.assign(watched, app), graph)
+  await until(() => answers.every(([, { writableEnded }]) => writableEnded))
+  expect(answers.map(([path, { statusCode }]) => [path, statusCode])).toEqual(
+    Array(2).fill([`/content/${letter.outpoint(0)}:-1`, 200]),
+  )
 })
 
 test('it has its ranges, preconditions and methods', async () => {
