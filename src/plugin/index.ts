@@ -1,6 +1,8 @@
 import type { HostDatabase } from '../../backend/src/graph/host-database.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { hostedIndex } from '../../backend/src/host/hosted-index.js'
+import { attachFollower as attach } from './attach-follower.js'
+import type { FollowerOptions, HostFollower } from './follower-options.js'
 
 export type {
   HostDatabase,
@@ -24,6 +26,14 @@ export {
   default as OrdinalsTopicManager,
   type OrdinalsTopicManagerOptions,
 } from '../../backend/src/topic-managers/OrdinalsTopicManager.js'
+export type {
+  FollowerLogger,
+  FollowerOptions,
+  FollowerStatus,
+  HostEngine,
+  HostFollower,
+  HostTracker,
+} from './follower-options.js'
 export { attachHostListener, type HostListenerOptions } from './host-listener.js'
 
 /**
@@ -38,3 +48,17 @@ export function storesOf(database: HostDatabase | undefined): { graph: HostStore
     throw new TypeError('storesOf got no database: call configureKnex or configureMongo of the host first')
   return { graph: hostedIndex(database).store }
 }
+
+/**
+ * Follows the chain in the host of an engine, as our own server does (`docs/follow.md`): a host with an empty database gets all
+ * names that exist. What it finds enters the index of the plugin like anything else, and the host's engine is told of it. Of several
+ * processes that share the database one follows.
+ *
+ * Call it once the services of the host and its engine are configured.
+ *
+ * @param database The one of the services: the host's `knex` or `mongoDb`.
+ * @throws TypeError without a database, or without `ls_names`; ConfigError for an invalid setting. What goes wrong later is written to the
+ * standard error, or passed to `onFailure` of the services, and is in `status()`.
+ */
+export const attachFollower: (database: HostDatabase | undefined, options?: FollowerOptions) => HostFollower =
+  attach

@@ -347,6 +347,8 @@ export interface AdmissionsReader {
     limit?: number
     always?: number
   }): Promise<AdmissionRecord[]>
+  /** The outputs of a topic from a score on, spent or not, by score. */
+  ofTopic(query: { topic: string; since: number; limit: number }): Promise<AdmissionRecord[]>
   isApplied(topic: string, txid: string): Promise<boolean>
 }
 

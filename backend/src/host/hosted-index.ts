@@ -41,6 +41,8 @@ export interface HostOptions {
   chainTracker?: RootChecker | undefined
   /** Called with what went wrong and is tried again; by default, a line is written to the standard error. */
   onFailure?: ((error: unknown) => void) | undefined
+  /** What decides which proofs count, if nothing has decided that in this database before: `headers`, `tracker` or `scripts-only`. */
+  tracker?: string | undefined
 }
 
 /** How long an answer waits for an index that is being opened or derived, in milliseconds. */
@@ -60,6 +62,8 @@ const ASKED_AT_ONCE = 200
 /** Of how many BEEFs that hooks brought it is remembered that they were recorded. */
 const REMEMBERED = 1000
 
+/** The setting of a log that says what decides which proofs count. */
+const TRACKER = 'tracker'
 const APPLIED_TO = [...topicNames(TOPICS.names), ...topicNames(TOPICS.ordinals)]
 
 /** A submission that no hook has brought yet. */
@@ -74,14 +78,16 @@ interface Waiting {
 
 /** The index of a host, of which there is one for each of its databases in a process, and how it follows the host's engine. */
 export class HostedIndex implements HostHooks {
-  readonly store: HostStore
+  readonly store: HostStore & Pick<FactStore, 'ancestors'>
   /** How many services use it. */
   users = 0
+  /** What this process does for all that share the log, when no other one does. */
+  private jobs: readonly string[] | undefined
   private folder: HostFolder | undefined
   private spool: Spool | undefined
   private files: HostFiles | undefined
-  private opened: HostStore | undefined
-  private attempt: Promise<HostStore> | undefined
+  private opened: FactStore | undefined
+  private attempt: Promise<FactStore> | undefined
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new Map<string, Promise<void>>()
   private readonly seen = new WeakSet<BeefContents>()
@@ -100,9 +106,9 @@ export class HostedIndex implements HostHooks {
     private readonly database: HostDatabase,
     readonly options: HostOptions,
   ) {
-    const store = lazyStore(
+    const store = lazyStore<FactStore>(
       () => this.opened,
-      () => this.ready(),
+      () => this.answering(),
     )
     const submissions = {
       see: (beef: BeefContents, bytes: number[] | Uint8Array) => this.see(beef, bytes),
@@ -143,12 +149,36 @@ export class HostedIndex implements HostHooks {
 
   async evicted(outpoint: Outpoint): Promise<void> {
     try {
-      await recordEviction(await this.ready(), outpoint)
+      await recordEviction(await this.answering(), outpoint)
     } catch (error) {
       this.spooled().evict(outpoint)
       this.report(error)
       this.schedule(WAIT.first)
     }
+  }
+
+  /** Has this process do jobs when no other process does that shares the log, and no others (`Writer.seekJobs`). */
+  seekJobs(jobs: readonly string[]): void {
+    this.jobs = jobs
+    this.files?.seekJobs(jobs)
+  }
+
+  isMine(job: string): boolean {
+    return this.files?.jobs.includes(job) === true
+  }
+
+  /**
+   * Resolves when the index has all facts, and proofs count as asked.
+   *
+   * @throws StoreUnavailableError if that takes long; whatever keeps it from opening.
+   */
+  async ready(): Promise<void> {
+    const { tracker } = this.options
+    const store = await this.answering()
+    // It was opened before anybody asked for a tracker.
+    if (tracker === undefined || (await store.settings.get(TRACKER)) !== undefined) return
+    await this.reopen()
+    await this.answering()
   }
 
   /** Ends what is running, once all services are closed. What is not recorded yet is so after the next start. */
@@ -239,10 +269,10 @@ export class HostedIndex implements HostHooks {
 
   private async record(beef: BeefContents): Promise<void> {
     const rules = hostRules(this.store)
-    let store = await this.ready()
+    let store = await this.answering()
     if ((await this.files?.deriveBy(rules)) === false) {
       await this.reopen()
-      store = await this.ready()
+      store = await this.answering()
     }
     await recordBeef(store, syncedBeefs.withSources(beef), rules.deployment)
   }
@@ -259,12 +289,12 @@ export class HostedIndex implements HostHooks {
     return this.spool
   }
 
-  private async ready(): Promise<HostStore> {
+  private async answering(): Promise<FactStore> {
     const error = (): Error => new StoreUnavailableError(new Error('the index is being opened or derived'))
     return await answeredWithin(READY_WITHIN, () => this.open(), { error })
   }
 
-  private open(): Promise<HostStore> {
+  private open(): Promise<FactStore> {
     if (this.isClosed) return Promise.reject(new Error('the index is closed'))
     if (this.attempt !== undefined) return this.attempt
     const attempt = this.openFiles()
@@ -280,7 +310,7 @@ export class HostedIndex implements HostHooks {
     return attempt
   }
 
-  private async openFiles(): Promise<HostStore> {
+  private async openFiles(): Promise<FactStore> {
     this.spooled()
     const { path: folder } = this.folder as HostFolder
     const log = await openHostLog(this.database)
@@ -289,7 +319,11 @@ export class HostedIndex implements HostHooks {
       const files = await HostFiles.open({ folder, log, rules, onEnd: (cause) => this.reopen(cause) })
       this.files = files
       await files.logRead
+      if (this.jobs !== undefined) files.seekJobs(this.jobs)
       await pinHostTree(files.store.settings, rules.deployment)
+      const { tracker } = this.options
+      // Another one that it keeps already stays: then the index is as it was.
+      if (tracker !== undefined) await files.store.settings.set(TRACKER, tracker)
       await files.deriveBy(rules)
       this.opened = files.store
       this.schedule(0)
@@ -324,7 +358,7 @@ export class HostedIndex implements HostHooks {
   /** Brings what hooks have not brought. */
   private async work(): Promise<void> {
     try {
-      const store = await this.ready()
+      const store = await this.answering()
       const spool = this.spooled()
       const engine = await this.openEngine()
       await this.catchUp(engine)
@@ -418,7 +452,8 @@ export class HostedIndex implements HostHooks {
     else wait.due = monotonic() + Math.min(WAIT.first * 2 ** wait.checks, WAIT.longest)
   }
 
-  private report(error: unknown): void {
+  /** Says what went wrong, each thing once in a row. */
+  report(error: unknown): void {
     const text = messageOf(error)
     if (this.options.onFailure !== undefined) this.options.onFailure(error)
     else if (text !== this.reported) process.stderr.write(`minetree: ${text}\n`)
@@ -446,7 +481,7 @@ class HostFiles {
   private closing: Promise<void> | undefined
   private derivedBy: HostRules | undefined
   private constructor(
-    readonly store: HostStore,
+    readonly store: FactStore,
     private readonly host: HostWriter,
     private readonly reader: Reader,
   ) {}
@@ -479,6 +514,16 @@ class HostFiles {
     host.deriveBy(rules)
     await host.writer.opened
     return true
+  }
+
+  /** The jobs of this process. */
+  get jobs(): readonly string[] {
+    return this.host.writer.status.jobs ?? []
+  }
+
+  seekJobs(jobs: readonly string[]): void {
+    // What fails is tried again with each beat.
+    this.host.writer.seekJobs(jobs).catch(() => {})
   }
 
   close(): Promise<void> {

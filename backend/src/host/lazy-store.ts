@@ -26,9 +26,12 @@ const PORTS = [
  *
  * @param open Opens it, once; after a failure again.
  */
-export function lazyStore(opened: () => HostStore | undefined, open: () => Promise<HostStore>): HostStore {
-  const call = (find: (store: HostStore) => object, name: string | symbol): Method => {
-    const method = (store: HostStore, args: unknown[]): unknown => {
+export function lazyStore<Store extends HostStore>(
+  opened: () => Store | undefined,
+  open: () => Promise<Store>,
+): Store {
+  const call = (find: (store: Store) => object, name: string | symbol): Method => {
+    const method = (store: Store, args: unknown[]): unknown => {
       const target = find(store)
       return (Reflect.get(target, name) as Method).apply(target, args)
     }
@@ -38,7 +41,7 @@ export function lazyStore(opened: () => HostStore | undefined, open: () => Promi
     }
   }
   const ports = PORTS.map((port) => {
-    const find = (store: HostStore): object => Reflect.get(store, port) as object
+    const find = (store: Store): object => Reflect.get(store, port) as object
     const own = port === 'admissions' ? { scoresPerMs: SCORES_A_FACT } : {}
     return [port, new Proxy(own, { get: (known, name) => Reflect.get(known, name) ?? call(find, name) })]
   })
@@ -51,7 +54,7 @@ export function lazyStore(opened: () => HostStore | undefined, open: () => Promi
   }
   return new Proxy(own, {
     get: (known, name) => (name in known ? known[name] : call((store) => store, name)),
-  }) as unknown as HostStore
+  }) as unknown as Store
 }
 
 /** An answer that comes later: what iterates over it gets what it will give. */

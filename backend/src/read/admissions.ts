@@ -19,6 +19,11 @@ export function admissionsIn(reader: Reader): AdmissionsReader {
     among: (outpoints) => reader.each(outpoints, of),
     ofTransaction: async (txid) => reader.single((sql) => ofTransaction(sql, txid)),
     ofTransactions: (txids) => reader.each([...new Set(txids)].sort(), ofTransaction),
+    ofTopic: async ({ topic, since, limit }) =>
+      reader.answer((sql) => {
+        const from = since - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
+        return sql.all(OF_TOPIC, encodeTopic(topic), from, limit).map(recordOf)
+      }),
     unspentOfTopic: async ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
       reader.answer((sql) => {
         const from = since - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
@@ -36,6 +41,8 @@ const OF_OUTPOINT = `select txid, vout, topic, score, ${BASE} from tx cross join
   where txid = ? and vout = ? order by topic`
 const IS_APPLIED =
   'select 1 from tx cross join admission on tid = tx.id where txid = ? and +topic = ? limit 1'
+const OF_TOPIC = `select txid, admission.vout, topic, score, ${BASE} from admission cross join tx on tx.id = tid
+  where topic = ? and score >= ? and tx.active = 1 order by score limit ?`
 const UNSPENT = `select txid, admission.vout, topic, score, ${BASE} from admission cross join tx on tx.id = tid
   where topic = ? and score >= ? and tx.active = 1 and (admission.vout = ? or not exists (
     select 1 from spend cross join tx as spender on spender.id = sid

@@ -8,6 +8,7 @@ import {
 } from '@bsv/sdk'
 import pLimit, { type LimitFunction } from 'p-limit'
 import { z } from 'zod'
+import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
 import type { Block } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
@@ -28,8 +29,8 @@ import { ChaintracksStreams } from './chaintracks-streams.js'
 /** How a service is asked, and what its answers mean. The SDK takes anything but a yes for a no, even a greeting. */
 interface Dialect {
   open(http: HttpClient): ChainTracker
-  /** What a response says of a block. @throws if it is about something else. */
-  verdict(response: HttpClientResponse<unknown>, asked: Block): Verdict
+  /** What a response says of a block; missing where the client's own answer counts. @throws if it is about something else. */
+  verdict?(response: HttpClientResponse<unknown>, asked: Block): Verdict
   /** The hash of the tip, if the response says it. @throws if it has no height. */
   tipHash(data: unknown): string | undefined
 }
@@ -110,6 +111,19 @@ function chaintracks(url: string): Dialect {
   }
 }
 
+/** The tracker of another host, which says no of what it does not know, too. */
+function given(tracker: GivenTracker, timeout: number): Dialect {
+  const error = (): Error => new Error(`it did not answer within ${timeout} ms`)
+  return {
+    open: () => ({
+      isValidRootForHeight: (root, height) =>
+        answeredWithin(timeout, () => tracker.isValidRootForHeight(root, height), { error }),
+      currentHeight: () => answeredWithin(timeout, () => tracker.currentHeight(), { error }),
+    }),
+    tipHash: () => undefined,
+  }
+}
+
 /** How long after a failure the tracker is probed, and for how long an answer is recent, in milliseconds. */
 const PROBE_INTERVAL = 5000
 
@@ -124,7 +138,14 @@ function chaintracksUrl(chainTracker: string): string | undefined {
   return chainTracker.slice(CHAINTRACKS.length).replace(/\/+$/, '')
 }
 
-export type HeadersSettings = Pick<Config, 'chainTracker' | 'chainTrackerTimeoutMs' | 'network'> & {
+/** A chain tracker of any copy of the SDK. */
+export interface GivenTracker {
+  isValidRootForHeight(root: string, height: number): Promise<boolean>
+  currentHeight(): Promise<number>
+}
+
+export type HeadersSettings = Pick<Config, 'chainTrackerTimeoutMs' | 'network'> & {
+  chainTracker: string | GivenTracker
   limits?: Pick<Limits, 'maxTrackerRequests'>
 }
 
@@ -148,10 +169,12 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
   private isClosed = false
 
   constructor(private readonly settings: HeadersSettings) {
-    const { chainTracker, network, limits } = settings
-    const server = chaintracksUrl(chainTracker)
-    this.name = trackerName(chainTracker)
-    if (server !== undefined) {
+    const { chainTracker, chainTrackerTimeoutMs, network, limits } = settings
+    const isGiven = typeof chainTracker === 'object'
+    const server = isGiven ? undefined : chaintracksUrl(chainTracker)
+    this.name = isGiven ? 'of the host' : trackerName(chainTracker)
+    if (isGiven) this.dialect = given(chainTracker, chainTrackerTimeoutMs)
+    else if (server !== undefined) {
       this.dialect = chaintracks(server)
       this.streams = new ChaintracksStreams({ url: server, onTip: (tip) => this.found(tip) })
     } else
@@ -224,8 +247,14 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
 
   private async askVerdict(block: Block): Promise<Verdict> {
     const answers: Verdict[] = []
-    const tracker = this.open((response) => answers.push(this.dialect.verdict(response, block)))
-    await this.queue(() => this.ask(() => tracker.isValidRootForHeight(block.root, block.height)))
+    const { dialect } = this
+    const tracker = this.open((response) => {
+      if (dialect.verdict !== undefined) answers.push(dialect.verdict(response, block))
+    })
+    const isValid = await this.queue(() =>
+      this.ask(() => tracker.isValidRootForHeight(block.root, block.height)),
+    )
+    if (dialect.verdict === undefined) return isValid ? 'yes' : 'no'
     // The client's own result is ignored: it takes anything but a yes for a no.
     return answers.at(-1) ?? 'unknown'
   }

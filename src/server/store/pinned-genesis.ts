@@ -94,10 +94,18 @@ export async function pinTracker(
 ): Promise<void> {
   const tracker = trackerOf(config)
   await settings.set(TRACKER, tracker)
+  await requireTracker(settings, { tracker, place: `the store in ${placeOf(config)}` })
+}
+
+/** @throws ConfigError if proofs of a log count by something else. */
+export async function requireTracker(
+  settings: Pick<HostStore['settings'], 'get'>,
+  { tracker, place }: { tracker: string; place: string },
+): Promise<void> {
   const pinned = await settings.get(TRACKER)
   if (pinned !== tracker)
     throw new ConfigError(
-      `CHAIN_TRACKER: proofs of the store in ${placeOf(config)} count by ${JSON.stringify(pinned)}, not ${JSON.stringify(tracker)}: minetree setting tracker ${tracker} replaces that`,
+      `CHAIN_TRACKER: proofs of ${place} count by ${JSON.stringify(pinned)}, not ${JSON.stringify(tracker)}: minetree setting tracker ${tracker} replaces that`,
     )
 }
 

@@ -194,6 +194,7 @@ test.each<[string, () => unknown]>([
   ['admissions.of', () => store.admissions.of(outpoint)],
   ['admissions.among', () => store.admissions.among([outpoint])],
   ['admissions.ofTransaction', () => store.admissions.ofTransaction(txid)],
+  ['admissions.ofTopic', () => store.admissions.ofTopic({ topic: 'tm_ordinals', since: 0, limit: 10 })],
   ['admissions.unspentOfTopic', () => store.admissions.unspentOfTopic({ topic: 'tm_ordinals', since: 0 })],
   ['admissions.isApplied', () => store.admissions.isApplied('tm_ordinals', txid)],
   ['blocklist.page', () => store.blocklist.page({ limit: 3 })],

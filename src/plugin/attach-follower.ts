@@ -1,0 +1,183 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pino } from 'pino'
+import type { HostDatabase } from '../../backend/src/graph/host-database.js'
+import { hostRules, OtherTreeError } from '../../backend/src/graph/host-index.js'
+import { type HostedIndex, hostedIndex } from '../../backend/src/host/hosted-index.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import type { BlockHeaders } from '../server/chain/chain-tracker.js'
+import { HeadersSource } from '../server/chain/headers-source.js'
+import { openBlockHeaders } from '../server/chain/open-headers.js'
+import { type Config, ConfigError } from '../server/config/config.js'
+import { FollowedChain } from '../server/followed-chain.js'
+import { requireTracker, trackerOf } from '../server/store/pinned-genesis.js'
+import { createOverlay } from '../server/submission/overlay.js'
+import { chainStatus } from '../server/telemetry/chain-status.js'
+import { EngineCatchUp } from './engine-catch-up.js'
+import type {
+  FollowerOptions,
+  FollowerStatus,
+  HostEngine,
+  HostFollower,
+  HostTracker,
+} from './follower-options.js'
+import { followerConfig } from './follower-settings.js'
+
+/** How soon it is tried again to begin, in milliseconds. */
+const AGAIN = 1000
+
+/** See `index.ts`, where its type names nothing of another package. */
+export function attachFollower(
+  database: HostDatabase | undefined,
+  { settings = process.env, engine, chainTracker, logger = pino({ name: 'minetree' }) }: FollowerOptions = {},
+): HostFollower {
+  if (database === undefined)
+    throw new TypeError(
+      'attachFollower got no database: call configureKnex or configureMongo of the host first',
+    )
+  const { deployment } = hostRules(hostedIndex(database).store)
+  if (deployment === undefined)
+    throw new TypeError('attachFollower found no tree to follow: configure ls_names over this database first')
+  const own = chainTracker === 'scripts only' ? { CHAIN_TRACKER: 'scripts-only' } : {}
+  const config = followerConfig({ ...settings, ...own }, deployment)
+  const given = typeof chainTracker === 'object' ? chainTracker : undefined
+  const tracker = given === undefined ? trackerOf(config) : 'tracker'
+  const index = hostedIndex(database, { tracker })
+  index.users++
+  const follower = new AttachedFollower({ index, config, engine, given, tracker, logger: logger as never })
+  follower.start()
+  return follower
+}
+
+interface AttachedOptions {
+  index: HostedIndex
+  config: Config
+  engine: HostEngine | undefined
+  given: HostTracker | undefined
+  /** What decides which proofs count. */
+  tracker: string
+  logger: Parameters<typeof createOverlay>[0]['logger']
+}
+
+class AttachedFollower implements HostFollower {
+  readonly asksNetwork = true as const
+  readonly progress: HostFollower['progress']
+  readonly ancestors: HostFollower['ancestors']
+  private readonly stopping = new AbortController()
+  private running: Promise<void> | undefined
+  private chain: FollowedChain | undefined
+  private headers: BlockHeaders | undefined
+  private catchUp: EngineCatchUp | undefined
+  private reason: string | undefined
+  private hasFailed = false
+
+  constructor(private readonly options: AttachedOptions) {
+    const now = (): HostFollower['progress'] | undefined => this.chain?.progress
+    // What is not here may exist, unless nothing is going to be followed.
+    const isStarting = (): boolean => !this.hasFailed
+    this.progress = {
+      get asOf() {
+        return now()?.asOf
+      },
+      get isCatchingUp() {
+        return now()?.isCatchingUp ?? isStarting()
+      },
+      get isIncomplete() {
+        return now()?.isIncomplete ?? isStarting()
+      },
+      progress: () => now()?.progress() ?? {},
+    }
+    this.ancestors = options.index.store.ancestors
+  }
+
+  start(): void {
+    this.running ??= this.run()
+  }
+
+  status(): FollowerStatus {
+    const { chain, reason } = this
+    const chained = chain === undefined ? {} : chainStatus(chain.parts)
+    return { state: this.state, ...(reason !== undefined && { reason }), ...chained }
+  }
+
+  async stop(): Promise<void> {
+    if (this.stopping.signal.aborted) return
+    this.stopping.abort()
+    await this.running
+    await this.end()
+    const { index } = this.options
+    index.seekJobs([])
+    await index.close()
+  }
+
+  private get state(): FollowerStatus['state'] {
+    if (this.stopping.signal.aborted) return 'stopped'
+    if (this.hasFailed) return 'failed'
+    if (this.chain === undefined) return 'starting'
+    return this.options.index.isMine('follow') ? 'following' : 'waiting'
+  }
+
+  private async run(): Promise<void> {
+    const { index } = this.options
+    const { signal } = this.stopping
+    while (!signal.aborted) {
+      try {
+        await this.open()
+        return
+      } catch (error) {
+        await this.end()
+        if (signal.aborted) return
+        this.reason = messageOf(error)
+        // Neither changes while the process runs.
+        this.hasFailed = error instanceof ConfigError || error instanceof OtherTreeError
+        index.report(error)
+        if (this.hasFailed) return
+      }
+      await sleep(AGAIN, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+
+  private async open(): Promise<void> {
+    const { index, config, engine, tracker, logger } = this.options
+    await index.ready()
+    const { store } = index
+    await requireTracker(store.settings, { tracker, place: 'this database' })
+    this.headers = this.openHeaders()
+    const overlay = createOverlay({ config, graph: store, headers: this.headers, logger })
+    const isMine = (job: string): boolean => index.isMine(job)
+    const chain = new FollowedChain({
+      node: {
+        ...{ config, graph: store, store, ancestors: store.ancestors, overlay },
+        ...{ isShared: true, jobs: { isMine } },
+      },
+      logger,
+    })
+    await chain.open()
+    this.chain = chain
+    this.reason = undefined
+    if (engine !== undefined)
+      this.catchUp = new EngineCatchUp({
+        ...{ engine, graph: store, openEngine: index.options.openEngine },
+        isMine: () => isMine(ENGINE),
+        onFailure: (error) => index.report(error),
+      })
+    index.seekJobs(['follow', ...(engine === undefined ? [] : [ENGINE])])
+    chain.start()
+    this.catchUp?.start()
+  }
+
+  private openHeaders(): BlockHeaders | undefined {
+    const { index, config, given, logger } = this.options
+    if (given !== undefined) return new HeadersSource({ ...config, chainTracker: given })
+    return openBlockHeaders({ config, store: index.store.headers, logger })
+  }
+
+  private async end(): Promise<void> {
+    await this.catchUp?.stop()
+    await this.chain?.stop()
+    await this.headers?.close()
+    this.chain = undefined
+  }
+}
+
+/** The job of telling the engine, which processes of a host share with its tables. */
+const ENGINE = 'engine'

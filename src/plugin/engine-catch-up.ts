@@ -1,0 +1,134 @@
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
+import { assembleBeef } from '../../backend/src/graph/write-beef.js'
+import type { OpenEngine } from '../../backend/src/host/engine-tables.js'
+import { messageOf } from '../../backend/src/protocol/coded-error.js'
+import { TOPICS, topicNames } from '../../backend/src/protocol/profile.js'
+import { type IsMine, untilMine } from '../follow/is-mine.js'
+import { Retries } from '../follow/retries.js'
+import type { HostEngine } from './follower-options.js'
+
+export interface EngineCatchUpOptions {
+  engine: HostEngine
+  graph: Pick<HostStore, 'admissions' | 'blocklist' | 'transactions'>
+  /** The tables of the engine, if they can be read: what it has is not submitted again. */
+  openEngine: OpenEngine | undefined
+  /** Whether this process does it, of those whose engines share tables. */
+  isMine: IsMine
+  onFailure: (error: unknown) => void
+}
+
+/** How often one looks for what the index has admitted since, in milliseconds. */
+const EVERY = 1000
+/** How many outputs are compared with the engine's tables at once. */
+const PAGE = 500
+/** After how long a submission that failed is made again for the first time, in milliseconds. */
+const FIRST_PAUSE = 5000
+/** After so many failures in a row the others wait: the chain tracker of the engine is away, rather than so many wrong. */
+const MOST_FAILURES = 3
+
+/**
+ * Has a host's engine admit what the index has from elsewhere. An engine answers `/lookup` with outputs in its own tables alone, and
+ * offers those to peers: what the follower finds would be in the answers of the gateway, and in no other.
+ *
+ * It passes on active outputs in the order of their scores, as to a peer that syncs, parents first, and as something historical: engines
+ * broadcast nothing of that. Nothing is kept of how far it is: at each start all is compared with what the engine has applied.
+ */
+export class EngineCatchUp {
+  private readonly stopping = new AbortController()
+  private readonly topics: { topic: string; name: string; since: number }[]
+  private readonly retries = new Retries<string>(FIRST_PAUSE)
+  private readonly guard: BlocklistFilter
+  private running: Promise<void> | undefined
+  private failures = 0
+
+  constructor(private readonly options: EngineCatchUpOptions) {
+    const { engine, graph } = options
+    this.guard = new BlocklistFilter(graph as HostStore)
+    const names = Object.keys(engine.managers)
+    this.topics = Object.values(TOPICS).flatMap((topic) => {
+      const name = topicNames(topic).find((each) => names.includes(each))
+      return name === undefined ? [] : [{ topic, name, since: 0 }]
+    })
+  }
+
+  start(): void {
+    this.running ??= this.run()
+  }
+
+  /** Resolves when it no longer uses the store. */
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    await this.running
+  }
+
+  private async run(): Promise<void> {
+    const { signal } = this.stopping
+    while (!signal.aborted) {
+      await untilMine(this.options.isMine, signal)
+      await this.round().catch((error: unknown) => {
+        if (!signal.aborted) this.options.onFailure(error)
+      })
+      const pause = this.failures < MOST_FAILURES ? EVERY : FIRST_PAUSE
+      this.failures = 0
+      await sleep(pause, undefined, { signal, ref: false }).catch(() => {})
+    }
+  }
+
+  private get isInterrupted(): boolean {
+    return this.stopping.signal.aborted || !this.options.isMine() || this.failures >= MOST_FAILURES
+  }
+
+  private async round(): Promise<void> {
+    const { graph } = this.options
+    for (const txid of this.retries.due()) if (!this.isInterrupted) await this.submit(txid)
+    for (const followed of this.topics) {
+      const { topic } = followed
+      while (!this.isInterrupted) {
+        const page = await graph.admissions.ofTopic({ topic, since: followed.since, limit: PAGE })
+        const last = page.at(-1)
+        if (last === undefined) break
+        const txids = new Set((await this.guard.served(page)).map(({ outpoint }) => outpoint.txid))
+        for (const txid of await this.unknownAmong([...txids], topic)) {
+          if (this.isInterrupted) return
+          await this.submit(txid)
+        }
+        followed.since = last.score + 1
+      }
+    }
+  }
+
+  /** Those that the engine has not applied to a topic. */
+  private async unknownAmong(txids: string[], topic: string): Promise<string[]> {
+    const tables = await this.options.openEngine?.()
+    try {
+      const applied = await tables?.applied(txids, topicNames(topic))
+      return txids.filter((txid) => applied?.has(txid) !== true)
+    } finally {
+      await tables?.close()
+    }
+  }
+
+  /** Submits a transaction to those topics that hold an output of it. What fails is tried again later. */
+  private async submit(txid: string): Promise<void> {
+    const { engine, graph, onFailure } = this.options
+    const held = new Set((await graph.admissions.ofTransaction(txid)).map(({ topic }) => topic))
+    const topics = this.topics.flatMap(({ topic, name }) => (held.has(topic) ? [name] : []))
+    const beef = await assembleBeef([txid], graph.transactions)
+    // It may not count any more.
+    if (topics.length === 0 || beef === undefined) return
+    try {
+      await engine.submit({ beef: Array.from(beef), topics }, undefined, 'historical-tx')
+      this.retries.succeeded(txid)
+      this.failures = 0
+    } catch (error) {
+      this.failures++
+      this.retries.failed(txid, { task: txid, why: messageOf(error), isPaused: true })
+      const reason = `the engine does not take ${txid}, which was found by following, and is offered it again: ${messageOf(error)}`
+      onFailure(new Error(reason, { cause: error }))
+    }
+    // An engine parses and stores in turns of its own, but for short ones.
+    await nextTurn()
+  }
+}
