@@ -81,7 +81,8 @@ const ARROWS: Record<string, string[]> = {
     'follow',
   ],
   // For anyone who wires a host of an engine: what it configures there, in one place.
-  plugin: ['protocol', 'graph', 'host', 'topic-managers', 'lookup-services'],
+  // Its follower is that of our server.
+  plugin: ['protocol', 'graph', 'host', 'topic-managers', 'lookup-services', 'gateway', 'server', 'follow'],
   // A miner verifies the node that an index shows before anything is signed.
   mining: ['protocol', 'client'],
   // Names are moved with the coins, wallets and checks that mints have.

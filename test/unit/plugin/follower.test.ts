@@ -1,0 +1,180 @@
+import type { Knex } from 'knex'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { attachFollower, type FollowerOptions, type HostFollower } from '../../../src/plugin/index.js'
+import type { CrawledTree } from '../../support/follow/crawled-tree.js'
+import { type FollowWorld, useFollowWorlds } from '../../support/follow/follow-world.js'
+import { type PluginHost, startPluginHost } from '../../support/plugin/plugin-host.js'
+import type { FakeTransaction } from '../../support/protocol/fake-chain.js'
+import { useHeaderServices } from '../../support/server/header-service.js'
+import { SILENT } from '../../support/server/test-server.js'
+import { until } from '../../support/server/waiting.js'
+import { openSqlite } from '../../support/storage/sqlite-database.js'
+
+// What follows the chain in a host, over the real engine 0.4.6. Several processes: test/system/plugin/followed-hosts.test.ts.
+
+const worlds = useFollowWorlds()
+const headerServices = useHeaderServices()
+const closing: (() => Promise<unknown>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+const QUICK = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
+
+type Tracker = Pick<FollowerOptions, 'settings' | 'chainTracker'>
+
+/** What says in a host which blocks the chain has. */
+const TRACKERS: Record<string, (world: FollowWorld) => Promise<Tracker>> = {
+  'the tracker of the host': async ({ tree: { headers } }) => ({
+    chainTracker: {
+      isValidRootForHeight: async (root, height) => headers.rootAt(height) === root,
+      currentHeight: async () => headers.bestTip.height,
+    },
+  }),
+  'headers of its own': async ({ tree: { headers } }) => {
+    const { url } = await headerServices.start(headers)
+    const first = [...headers.branch.blocks()].at(-1)?.header
+    return {
+      settings: {
+        HEADERS_SOURCES: `junglebus=${url}`,
+        HEADERS_CHECKPOINT: `${first?.height}:${first?.hash}`,
+      },
+    }
+  },
+}
+
+interface Started {
+  host: PluginHost
+  follower: HostFollower
+  stop(): Promise<void>
+}
+
+async function start(
+  { tree, url }: FollowWorld,
+  { folder, settings, chainTracker }: Tracker & { folder: string },
+): Promise<Started> {
+  const host = await startPluginHost({
+    ...{ deployment: tree.chain.deployment, engine: '0.4.6' as const },
+    database: { name: 'host', KNEX_URL: `sqlite:${folder}`, MONGO_URL: '' },
+  })
+  host.writes.release()
+  const { engine, knex } = host.host
+  let follower: HostFollower | undefined
+  let stopped: Promise<void> | undefined
+  const stop = async (): Promise<void> => {
+    stopped ??= Promise.resolve(follower?.stop()).then(() => host.stop())
+    await stopped
+  }
+  closing.push(stop)
+  follower = attachFollower(knex as Knex, {
+    settings: { CHAIN_SOURCES: `junglebus=${url}`, ...QUICK, ...settings },
+    ...{ engine, chainTracker, logger: SILENT },
+  })
+  return { host, follower, stop }
+}
+
+const hasCaughtUp = ({ follower }: Started, { headers }: CrawledTree) =>
+  until(() => follower.progress.asOf?.height === headers.bestTip.height, 'the host has caught up')
+
+/** Where a name was mined, and where it is, as the engine answers. */
+const placesOf = async ({ host }: Started, name: string) => [
+  ...(await host.found('ls_names', { origin: name })),
+  ...(await host.found('ls_names', { name })),
+]
+
+const outputOf = ({ txid }: FakeTransaction, vout: number): string => formatOutpoint({ txid, vout })
+
+describe.each(Object.entries(TRACKERS))('by %s', (_, trackerOf) => {
+  test('a new host gets all names that exist, and its engine answers with them', async () => {
+    const world = await worlds.world()
+    const { tree } = world
+    const started = await start(world, { folder: await worlds.folder(), ...(await trackerOf(world)) })
+    expect(started.follower.progress.isCatchingUp).toBe(true)
+    await until(() => !started.follower.progress.isCatchingUp, 'the host has caught up')
+    for (const name of ['ab', 'b', 'baa', 'bab', 'd']) {
+      const origin = outputOf(tree.mintOf(name), 2)
+      await until(async () => (await placesOf(started, name)).length === 2, `the engine has ${name}`)
+      expect(await placesOf(started, name)).toEqual([origin, origin])
+    }
+    const { pair, pairs, paired, a1 } = tree.others as Record<string, FakeTransaction>
+    if (!(pair && pairs && paired && a1)) throw new Error('names have moved')
+    await until(async () => (await placesOf(started, 'abc')).length === 2, 'the engine has the tip')
+    expect(await placesOf(started, 'a')).toEqual([outputOf(tree.mintOf('a'), 2), outputOf(pair, 0)])
+    expect(await placesOf(started, 'abc')).toEqual([outputOf(tree.mintOf('abc'), 2), outputOf(paired, 0)])
+    expect(await placesOf(started, 'c')).toEqual([outputOf(tree.mintOf('c'), 2), outputOf(pairs, 0)])
+    // What was between is there, too, as the engine has each output that a topic holds.
+    const { outpoint } = { outpoint: outputOf(a1, 0) }
+    expect(await started.host.found('ls_names', { outpoint })).toEqual([outpoint])
+    expect(started.follower.status()).toMatchObject({
+      state: 'following',
+      height: tree.headers.bestTip.height,
+      follow: { state: 'keeping up', failures: 0 },
+      sources: [{ state: 'ok' }],
+    })
+    expect(started.follower.progress).toMatchObject({ asOf: { height: tree.headers.bestTip.height } })
+  })
+
+  test('a host that starts again goes on where it was, and sees what was reorganised', async () => {
+    const world = await worlds.world()
+    const { tree, service } = world
+    const { headers } = tree
+    const [openMint] = tree.unproven.slice(-1) as [FakeTransaction]
+    const folder = await worlds.folder()
+    const tracker = await trackerOf(world)
+    const first = await start(world, { folder, ...tracker })
+    await until(() => !first.follower.progress.isCatchingUp, 'the host has caught up')
+    await first.stop()
+    // What is stored is not fetched again.
+    const stored = ['a', 'ab', 'abc', 'b', 'c', 'd'].map((name) => tree.mintOf(name).txid)
+    const fetched = (): string[] =>
+      service.asked.filter((path) => path.includes('/get/') && stored.some((txid) => path.includes(txid)))
+    const before = fetched()
+    expect(new Set(before).size).toBe(stored.length)
+    const fork = headers.fork(headers.bestTip.height)
+    headers.mine([openMint])
+    service.know(tree.record(openMint))
+    const again = await start(world, { folder, ...tracker })
+    await hasCaughtUp(again, tree)
+    await until(async () => (await placesOf(again, 'oo')).length === 2, 'the engine has the mint')
+    expect((await placesOf(again, 'oo'))[0]).toBe(outputOf(openMint, 2))
+    // The chain has another mint in its place.
+    for (const each of [[tree.rival], []]) fork.mine(each)
+    headers.reorg(fork)
+    service.forget(openMint.txid)
+    service.know(tree.record(tree.rival))
+    await hasCaughtUp(again, tree)
+    const rival = outputOf(tree.rival, 2)
+    await until(async () => (await placesOf(again, 'oo')).includes(rival), 'the engine has the other mint')
+    expect(await placesOf(again, 'oo')).toEqual([rival, rival])
+    expect(fetched()).toEqual(before)
+  })
+})
+
+test('what keeps it from following is one line that says what to do', async () => {
+  const { writer, close } = await openSqlite(await worlds.folder())
+  closing.push(close)
+  expect(() => attachFollower(undefined)).toThrow('call configureKnex or configureMongo of the host first')
+  expect(() => attachFollower(writer)).toThrow('configure ls_names over this database first')
+  const world = await worlds.world()
+  const folder = await worlds.folder()
+  const wrong = (settings: Tracker['settings']) => start(world, { folder, settings })
+  await expect(wrong({ CHAIN_SOURCES: 'none' })).rejects.toThrow(
+    'CHAIN_SOURCES: must name the services to follow the chain by, such as junglebus',
+  )
+  await expect(wrong({ FOLLOW_POLL_MS: 'soon' })).rejects.toThrow('FOLLOW_POLL_MS: must be')
+})
+
+test('where proofs count by something else already, it says so and leaves the host as it was', async () => {
+  const world = await worlds.world()
+  const folder = await worlds.folder()
+  const first = await start(world, { folder, chainTracker: 'scripts only' })
+  await until(() => first.follower.status().state === 'following', 'it follows')
+  await first.stop()
+  const tracker = await TRACKERS['the tracker of the host']?.(world)
+  const second = await start(world, { folder, ...tracker })
+  await until(() => second.follower.status().state === 'failed', 'it cannot follow')
+  expect(second.follower.status().reason).toBe(
+    'CHAIN_TRACKER: proofs of this database count by "scripts-only", not "tracker": minetree setting tracker tracker replaces that',
+  )
+  expect(second.follower.progress.isCatchingUp).toBe(false)
+})
