@@ -64,14 +64,14 @@ class AttachedFollower implements HostFollower {
   readonly ancestors: HostFollower['ancestors']
   private readonly stopping = new AbortController()
   private running: Promise<void> | undefined
-  private chain: FollowedChain | undefined
+  private followed: FollowedChain | undefined
   private headers: BlockHeaders | undefined
   private catchUp: EngineCatchUp | undefined
   private reason: string | undefined
   private hasFailed = false
 
   constructor(private readonly options: AttachedOptions) {
-    const now = (): HostFollower['progress'] | undefined => this.chain?.progress
+    const now = (): HostFollower['progress'] | undefined => this.followed?.progress
     // What is not here may exist, unless nothing is going to be followed.
     const isStarting = (): boolean => !this.hasFailed
     this.progress = {
@@ -94,9 +94,14 @@ class AttachedFollower implements HostFollower {
   }
 
   status(): FollowerStatus {
-    const { chain, reason } = this
-    const chained = chain === undefined ? {} : chainStatus(chain.parts)
+    const { followed, reason } = this
+    const chained = followed === undefined ? {} : chainStatus(followed.parts)
     return { state: this.state, ...(reason !== undefined && { reason }), ...chained }
+  }
+
+  chain(): { height?: number; lag?: number } {
+    const { height, lag } = this.status()
+    return { ...(height !== undefined && { height }), ...(lag !== undefined && { lag }) }
   }
 
   async stop(): Promise<void> {
@@ -112,7 +117,7 @@ class AttachedFollower implements HostFollower {
   private get state(): FollowerStatus['state'] {
     if (this.stopping.signal.aborted) return 'stopped'
     if (this.hasFailed) return 'failed'
-    if (this.chain === undefined) return 'starting'
+    if (this.followed === undefined) return 'starting'
     return this.options.index.isMine('follow') ? 'following' : 'waiting'
   }
 
@@ -152,7 +157,7 @@ class AttachedFollower implements HostFollower {
       logger,
     })
     await chain.open()
-    this.chain = chain
+    this.followed = chain
     this.reason = undefined
     if (engine !== undefined)
       this.catchUp = new EngineCatchUp({
@@ -173,11 +178,11 @@ class AttachedFollower implements HostFollower {
 
   private async end(): Promise<void> {
     await this.catchUp?.stop()
-    await this.chain?.stop()
+    await this.followed?.stop()
     await this.headers?.close()
-    this.chain = undefined
+    this.followed = undefined
   }
 }
 
-/** The job of telling the engine, which processes of a host share with its tables. */
+/** The job of passing on to the engine what it lacks, whose tables the processes of a host share. */
 const ENGINE = 'engine'

@@ -49,6 +49,8 @@ export interface HostFollower {
   /** It asks the network which transactions it has. */
   readonly asksNetwork: true
   status(): FollowerStatus
+  /** Of that, what pages show. */
+  chain(): { height?: number; lag?: number }
   /** Stops following; another process that shares the database goes on. Resolves when the store is no longer used. */
   stop(): Promise<void>
 }

@@ -51,7 +51,7 @@ export function storesOf(database: HostDatabase | undefined): { graph: HostStore
 
 /**
  * Follows the chain in the host of an engine, as our own server does (`docs/follow.md`): a host with an empty database gets all
- * names that exist. What it finds enters the index of the plugin like anything else, and the host's engine is told of it. Of several
+ * names that exist. What it finds enters the index of the plugin like anything else, and the engine of the host admits it. Of several
  * processes that share the database one follows.
  *
  * Call it once the services of the host and its engine are configured.
