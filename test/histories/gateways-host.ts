@@ -25,7 +25,7 @@ export class GatewaysHost extends Host {
       { length: GATEWAYS },
       () =>
         new FactsHost(shape, tracker, async (folder) => {
-          const writer = SharedWriter.open({ folder, shared: new MemoryLog(this.rows), poll: NEVER })
+          const writer = new SharedWriter({ folder, shared: new MemoryLog(this.rows), poll: NEVER })
           await writer.logRead
           return writer
         }),

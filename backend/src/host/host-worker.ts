@@ -20,7 +20,7 @@ export interface HostWorkerData {
 if (parentPort === null) throw new Error('host-worker runs in a worker thread only')
 const port = parentPort
 const { folder, id, log } = workerData as HostWorkerData
-const writer = SharedWriter.open({ folder, shared: logOver(log, id) })
+const writer = new SharedWriter({ folder, shared: logOver(log, id) })
 serveWriter(writer, port, {
   deriveBy: (rules) => writer.deriveBy(admissionBy(rules as HostRules)),
   onClosed() {

@@ -36,7 +36,7 @@ export async function openHostWriter(options: HostWriterOptions): Promise<HostWr
     const writer = await inThread(options)
     if (writer !== undefined) return writer
   }
-  const writer = SharedWriter.open({ folder, shared: log })
+  const writer = new SharedWriter({ folder, shared: log })
   return { writer, isThread: false, deriveBy: (some) => writer.deriveBy(admissionBy(some)) }
 }
 

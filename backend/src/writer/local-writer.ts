@@ -49,17 +49,24 @@ pragma temp_store = memory; pragma wal_autocheckpoint = 4000;`
 /** How long until it is tried again to bring the index up to date, in milliseconds. */
 export const RETRY_DELAY = 2000
 
+/** The place of what needs the log alone: it does not wait for the index. */
+const EARLY: Place = { isEarly: true }
+
 /** What a task did, beside its result, once it is committed. */
 interface Done<Result> extends Written {
   result: Result
   admitted: Recorded['admitted']
 }
 
-/** Tasks that were run, and are not committed yet. */
-export interface Trial {
-  outcomes: Outcome[]
-  mark: ReturnType<Index['mark']>
+/** What is in memory of the files, to return to when what was changed in them is rolled back. */
+interface Mark {
+  index: ReturnType<Index['mark']> | undefined
   totals: ReturnType<Pending['mark']>
+}
+
+/** Tasks that were run, and are not committed yet. */
+interface Trial extends Mark {
+  outcomes: Outcome[]
 }
 
 /** The index with what is needed to write. */
@@ -83,14 +90,11 @@ export class LocalWriter implements Writer {
   protected readonly log: LocalLog
   protected readonly state: State
   protected readonly pending: Pending
-  /** What needs the index waits here until that is equal to the log. */
   protected readonly queue = new WriteQueue(
     (tasks) => this.commit(tasks),
     this.since,
     (error) => this.mendIndex(error),
   )
-  /** What needs the log alone does not wait for it. */
-  private readonly early = new WriteQueue((tasks) => this.commitLog(tasks), this.since)
   protected current: Opened | undefined
   /** Whether the log may have facts that the index lacks. */
   protected mayLag = true
@@ -183,22 +187,26 @@ export class LocalWriter implements Writer {
   }
 
   async note<Method extends StateMethod>(method: Method, ...args: Parameters<State[Method]>): Promise<void> {
-    await this.beside(() => {
+    await this.queue.add(() => {
       ;(this.state[method] as (...args: unknown[]) => void)(...args)
       if (method === 'postpone' && this.current !== undefined)
         this.state.forgetFound((each) => this.isMissing(each))
-    })
+    }, EARLY)
   }
 
   async setting(name: string, value: string, from?: string): Promise<Written> {
-    const isOpen = this.current !== undefined
-    if (isOpen && isRegisteredSetting(name)) return await this.atDoor((door) => door.pin(name, value, from))
-    await this.beside(() => {
-      if (!isRegisteredSetting(name)) return this.state.set(name, value)
-      const next = pinOf(this.log, { name, value, from })
-      if (next !== undefined) this.log.insert(next)
-    })
-    return { reorganised: 0 }
+    const run = (): Written => {
+      const { current, log } = this
+      if (!isRegisteredSetting(name)) this.state.set(name, value)
+      else if (current !== undefined) return this.runAt(current.door, (door) => door.pin(name, value, from))
+      else {
+        const pin = pinOf(log, { name, value, from })
+        if (pin !== undefined) log.insert(pin)
+      }
+      return { reorganised: 0 }
+    }
+    const { reorganised } = await this.queue.add(run, EARLY)
+    return { reorganised }
   }
 
   /** All jobs are its own. */
@@ -209,7 +217,6 @@ export class LocalWriter implements Writer {
     this.closing.abort()
     await this.deriving
     await this.queue.idle()
-    await this.early.idle()
     this.queue.refuse(new Error('the writer is closed'))
     this.logFile.close()
     this.indexFile.close()
@@ -276,12 +283,7 @@ export class LocalWriter implements Writer {
   }
 
   private async atDoor<Result>(work: (door: Door) => Result, place: Place = {}): Promise<Done<Result>> {
-    const run = (): Done<Result> => {
-      const { door } = this.current as Opened
-      const result = work(door)
-      const { admitted, restored, deactivated } = door.takeOutcome()
-      return { result, admitted, reorganised: restored.length + deactivated.length }
-    }
+    const run = (): Done<Result> => this.runAt((this.current as Opened).door, work)
     const { patience } = place
     if (patience === undefined || place.claim !== undefined) return await this.queue.add(run, place)
     return await withPatience((claim) => this.queue.add(run, { ...place, claim }), {
@@ -290,99 +292,89 @@ export class LocalWriter implements Writer {
     })
   }
 
-  private async beside(work: () => void): Promise<void> {
-    await (this.current === undefined ? this.early : this.queue).add(work)
+  private runAt<Result>(door: Door, work: (door: Door) => Result): Done<Result> {
+    const result = work(door)
+    const { admitted, restored, deactivated } = door.takeOutcome()
+    return { result, admitted, reorganised: restored.length + deactivated.length }
   }
 
-  /** Commits tasks that concern the log alone. */
-  protected commitLog(tasks: Task[]): Outcome[] | Promise<Outcome[]> {
-    const { logFile } = this
+  /** Tries tasks, and has the log decide: one in a folder is this writer's own, and takes whatever comes. */
+  protected async commit(tasks: Task[]): Promise<Outcome[]> {
+    return this.keep(this.tryOut(tasks))
+  }
+
+  /** Runs tasks, and leaves open what they changed in the files. */
+  protected tryOut(tasks: Task[]): Trial {
+    if (this.mayLag && this.current !== undefined) this.applyMissing(this.current)
     this.mayLag = true
-    logFile.exec('begin immediate')
+    const mark = this.mark()
     try {
-      const outcomes = tasks.map(({ run }) => ({ done: run() }))
-      logFile.exec('commit')
-      return outcomes
+      for (const file of this.written) file.exec('begin immediate')
+      const outcomes = tasks.length === 1 ? tasks.map(({ run }) => ({ done: run() })) : this.runEach(tasks)
+      return { ...mark, outcomes }
     } catch (error) {
-      if (logFile.inTransaction) logFile.exec('rollback')
+      this.undo(mark)
       throw error
     }
   }
+
+  private applyMissing({ index, door }: Opened): void {
+    while (applyNext(this.files, index, () => this.onApplied(door.affected()))) this.commits.raise()
+  }
+
+  /** Gets the pending transactions that may count or be needed because of facts that the index lacked: whoever wrote these tried them. */
+  protected onApplied(_txids: string[]): void {}
 
   /**
    * Commits the log, and then the index. What ends the process in between leaves facts that the index lacks, and so does a disk that
    * is full: they are applied before the next commit, or at the next start.
    */
-  protected commit(tasks: Task[]): Outcome[] | Promise<Outcome[]> {
-    return this.keep(this.tryOut(tasks))
-  }
-
-  /** Runs tasks, and leaves open what they changed in both files. */
-  protected tryOut(tasks: Task[]): Trial {
-    const { logFile, indexFile, pending } = this
-    const { index } = this.current as Opened
-    if (this.mayLag) this.applyMissing()
-    this.mayLag = true
-    const trial = { mark: index.mark(), totals: pending.mark() }
-    try {
-      logFile.exec('begin immediate')
-      indexFile.exec('begin immediate')
-      const outcomes = tasks.length === 1 ? tasks.map(({ run }) => ({ done: run() })) : this.runEach(tasks)
-      return { ...trial, outcomes }
-    } catch (error) {
-      this.undo(trial)
-      throw error
-    }
-  }
-
-  /**
-   * Applies the facts that the index lacks.
-   *
-   * @param onApplied Gets the pending transactions that may count or be needed because of that.
-   */
-  protected applyMissing(onApplied: (txids: string[]) => void = () => {}): void {
-    const { index, door } = this.current as Opened
-    while (applyNext(this.files, index, () => onApplied(door.affected()))) {
-      this.commits.raise()
-    }
-  }
-
-  protected keep(trial: Trial): Outcome[] {
-    const { index } = this.current as Opened
-    const { outcomes } = trial
+  protected keep({ outcomes, ...mark }: Trial): Outcome[] {
+    const { current } = this
     try {
       this.logFile.exec('commit')
-      index.flush()
-      this.indexFile.exec('commit')
-      this.mayLag = false
+      if (current !== undefined) {
+        current.index.flush()
+        this.indexFile.exec('commit')
+        this.mayLag = false
+      }
       return outcomes
     } catch (error) {
-      this.undo(trial)
+      this.undo(mark)
       // The log may have been committed.
-      index.touch()
+      current?.index.touch()
       throw error
     } finally {
       this.commits.raise()
     }
   }
 
-  protected undo({ mark, totals }: Omit<Trial, 'outcomes'>): void {
-    const { logFile, indexFile, pending } = this
-    const { index, door } = this.current as Opened
-    for (const file of [logFile, indexFile]) if (file.inTransaction) file.exec('rollback')
-    index.restore(mark)
-    pending.restore(totals)
-    door.takeOutcome()
+  protected undo(mark: Mark): void {
+    for (const file of this.written) if (file.inTransaction) file.exec('rollback')
+    this.restore(mark)
+  }
+
+  private mark(): Mark {
+    return { index: this.current?.index.mark(), totals: this.pending.mark() }
+  }
+
+  private restore({ index, totals }: Mark): void {
+    if (index !== undefined) this.current?.index.restore(index)
+    this.pending.restore(totals)
+    this.current?.door.takeOutcome()
+  }
+
+  /** The files that tasks change: the log alone while the index is not open. */
+  private get written(): Sql[] {
+    return this.current === undefined ? [this.logFile] : [this.logFile, this.indexFile]
   }
 
   /** Runs tasks, each in a savepoint of its own, so that one that fails takes nobody with it. */
   private runEach(tasks: Task[]): Outcome[] {
-    const { logFile, indexFile, pending } = this
-    const { index, door } = this.current as Opened
-    const files = [logFile, indexFile]
+    const files = this.written
     return tasks.map(({ run }): Outcome => {
       for (const file of files) file.run('savepoint task')
-      const [mark, totals] = [index.mark(), pending.mark()]
+      const mark = this.mark()
       try {
         const done = run()
         for (const file of files) file.run('release task')
@@ -391,9 +383,7 @@ export class LocalWriter implements Writer {
         // A full disk may end the whole transaction.
         if (files.some((file) => !file.inTransaction)) throw failed
         for (const file of files) file.exec('rollback to task; release task')
-        index.restore(mark)
-        pending.restore(totals)
-        door.takeOutcome()
+        this.restore(mark)
         return { failed }
       }
     })

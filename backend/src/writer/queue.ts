@@ -52,7 +52,7 @@ export class WriteQueue {
     })
   }
 
-  /** Begins nothing until {@link release}. */
+  /** Begins nothing but what is early until {@link release}. */
   hold(): void {
     this.isHeld = true
   }
@@ -73,7 +73,7 @@ export class WriteQueue {
   }
 
   private start(): void {
-    if (this.isHeld || this.waiting.length === 0) return
+    if (!this.hasNext) return
     this.running ??= this.runAll().finally(() => {
       this.running = undefined
       this.start()
@@ -83,7 +83,7 @@ export class WriteQueue {
   private async runAll(): Promise<void> {
     // What comes in the same turn of the event loop shares the first commit.
     await Promise.resolve()
-    while (this.waiting.length > 0 && !this.isHeld) {
+    while (this.hasNext) {
       const tasks = this.takeGroup()
       if (tasks.length === 0) continue
       this.since.begin()
@@ -104,6 +104,10 @@ export class WriteQueue {
     }
   }
 
+  private get hasNext(): boolean {
+    return this.isHeld ? this.waiting.some(isEarly) : this.waiting.length > 0
+  }
+
   /** The next task, with others that share its commit. */
   private takeGroup(): Task[] {
     this.waiting.sort((one, other) => priorityOf(other) - priorityOf(one))
@@ -113,7 +117,7 @@ export class WriteQueue {
       const task = this.waiting[at] as Task
       const own = task.place.weight ?? 0
       const isFirst = taken.length === 0
-      if (!isFirst && (own > HEAVY || weight + own > MAX_WEIGHT)) {
+      if ((this.isHeld && !isEarly(task)) || (!isFirst && (own > HEAVY || weight + own > MAX_WEIGHT))) {
         at++
         continue
       }
@@ -125,6 +129,10 @@ export class WriteQueue {
     }
     return taken
   }
+}
+
+function isEarly({ place }: Task): boolean {
+  return place.isEarly === true
 }
 
 function priorityOf({ place: { priority = 0 } }: Task): number {

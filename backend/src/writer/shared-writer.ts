@@ -67,7 +67,8 @@ export class SharedWriter extends LocalWriter {
   /** Until when others go first: this one has just written. */
   private othersUntil = 0
 
-  private constructor({ folder, shared, poll = POLL }: SharedWriterOptions) {
+  /** The copy of the log in the folder is brought up to date in the background: see {@link logRead}. */
+  constructor({ folder, shared, poll = POLL }: SharedWriterOptions) {
     super({ folder }, (logFile) => makeMirror(logFile, shared.id))
     // What is lost of the copy is read again.
     this.logFile.exec('pragma synchronous = normal')
@@ -82,11 +83,6 @@ export class SharedWriter extends LocalWriter {
     // Callers that wait for it get the error; none has to wait.
     this.logRead.catch(() => {})
     this.schedule()
-  }
-
-  /** Opens a folder. The copy of the log in it is brought up to date in the background: see {@link logRead}. */
-  static open(options: SharedWriterOptions): SharedWriter {
-    return new SharedWriter(options)
   }
 
   /** Applies what others have written by now. */
@@ -152,61 +148,31 @@ export class SharedWriter extends LocalWriter {
     return await this.mutex.runExclusive(async () => {
       const began = steadyTime()
       for (;;) {
-        await this.applyOthers()
-        const outcomes = await this.tryShared(tasks)
-        if (outcomes === undefined) continue
+        await (this.current === undefined ? this.fill() : this.storeOthers())
+        const trial = this.tryOut(tasks)
+        const isFirst = await this.mirror.append().catch((error: unknown) => {
+          this.undo(trial)
+          throw error
+        })
+        if (!isFirst) {
+          // Others have written meanwhile.
+          this.undo(trial)
+          continue
+        }
+        const outcomes = this.keep(trial)
+        void this.sharedState.publish()
+        void this.mirror.tidy()
         this.othersUntil = this.hasCompany ? 2 * steadyTime() - began : 0
         return outcomes
       }
     })
   }
 
-  protected override async commitLog(tasks: Task[]): Promise<Outcome[]> {
-    const { logFile } = this
-    return await this.mutex.runExclusive(async () => {
-      for (;;) {
-        await this.fill()
-        this.mayLag = true
-        logFile.exec('begin immediate')
-        try {
-          const outcomes = tasks.map(({ run }) => ({ done: run() }))
-          if (await this.mirror.append()) {
-            logFile.exec('commit')
-            void this.sharedState.publish()
-            return outcomes
-          }
-        } finally {
-          if (logFile.inTransaction) logFile.exec('rollback')
-        }
-      }
-    })
-  }
-
-  /** @returns Undefined if others have written meanwhile: nothing was kept. */
-  private async tryShared(tasks: Task[]): Promise<Outcome[] | undefined> {
-    const trial = this.tryOut(tasks)
-    let isFirst: boolean
-    try {
-      isFirst = await this.mirror.append()
-    } catch (error) {
-      this.undo(trial)
-      throw error
-    }
-    if (!isFirst) {
-      this.undo(trial)
-      return undefined
-    }
-    const outcomes = this.keep(trial)
-    void this.sharedState.publish()
-    void this.mirror.tidy()
-    return outcomes
-  }
-
   /**
-   * Applies what others have written to the copy of the log, and then to the index: bytes that were removed are understood by what
-   * the log says of that later.
+   * Stores what others have written in the copy of the log. Nothing of it is applied before: bytes that were removed are understood by
+   * what the log says of that later.
    */
-  private async applyOthers(): Promise<void> {
+  private async storeOthers(): Promise<void> {
     for (let isLast = false; !isLast; ) {
       const read = await this.read()
       isLast = read.isLast
@@ -220,7 +186,6 @@ export class SharedWriter extends LocalWriter {
         )
       if (this.outdated !== undefined) throw this.outdated
     }
-    if (this.mayLag) this.applyMissing((retried) => this.retryOwn(retried))
   }
 
   /** Takes the proof of what was refused here and waits. */
@@ -233,7 +198,7 @@ export class SharedWriter extends LocalWriter {
   }
 
   /** Tries again what was refused here, and may count after what others wrote: they know nothing of it. */
-  private retryOwn(txids: readonly string[]): void {
+  protected override onApplied(txids: readonly string[]): void {
     const own = txids.filter((txid) => this.mirror.isOwn(txid))
     if (own.length > 0) this.queue.add(() => this.current?.door.retryPending(own)).catch(() => {})
   }

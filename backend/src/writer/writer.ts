@@ -45,6 +45,8 @@ export interface Place {
   weight?: number
   /** For how many milliseconds it may wait behind one write in progress; by default, as long as it takes. */
   patience?: number
+  /** Whether it does not wait for the index. */
+  isEarly?: boolean
   /** Set by what withdraws it once its patience is over. */
   claim?: { begin(): boolean }
 }

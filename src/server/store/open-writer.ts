@@ -30,7 +30,7 @@ export async function openWriter({ folder, shared, isAgain = false }: WriterPlac
     const log = await openSharedLog(shared).catch((error: unknown) => {
       if (!isAgain) throw error
     })
-    if (log !== undefined) return SharedWriter.open({ folder, shared: log })
+    if (log !== undefined) return new SharedWriter({ folder, shared: log })
     await sleep(RETRY_DELAY)
   }
 }

@@ -47,7 +47,7 @@ export class Gateways {
     folder = mkdtempSync(join(tmpdir(), 'gateway-')),
     own: Partial<AdmissionOptions> = {},
   ): Promise<Gateway> {
-    const writer = SharedWriter.open({ folder, shared, poll: NEVER })
+    const writer = new SharedWriter({ folder, shared, poll: NEVER })
     writer.deriveBy({ ...this.admission, ...own })
     await writer.opened
     const gateway = { writer, folder }
