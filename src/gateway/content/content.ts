@@ -64,6 +64,8 @@ export interface AnswersOptions {
 
 /** Not a path with parameters: Express would decode those before the path is split here. */
 export const CONTENT_PATH = /^\/content\/./
+/** What Express would say of requests for it. */
+export const CONTENT_ROUTE = { path: CONTENT_PATH }
 
 /**
  * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, but no other host learns who looks

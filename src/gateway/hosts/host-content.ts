@@ -8,7 +8,7 @@ import {
 } from '../../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
 import {
-  CONTENT_PATH,
+  CONTENT_ROUTE,
   type ContentAnswers,
   ContentRedirect,
   decodedSegments,
@@ -77,7 +77,6 @@ const ROUTES = Object.fromEntries(
     nothing: 'no host',
   } satisfies Record<HostTarget['kind'], string>).map(([kind, path]) => [kind, { path }]),
 )
-const CONTENT_ROUTE = { path: CONTENT_PATH }
 
 /**
  * A path below `/content/` that begins with an outpoint or a txid: inscriptions refer to each other so. Anything else is a path

@@ -11,8 +11,7 @@ interface Layer {
 
 /** The error for a request that no route has answered: its path has routes for other methods, or none at all. */
 export function refusalOf(app: Express, request: Request): MethodNotAllowedError | NotFoundError {
-  // Before Express has a request, it has no `baseUrl`.
-  const { method, baseUrl = '', path } = request
+  const { method, baseUrl, path } = request
   const { stack } = app.router as unknown as { stack: Layer[] }
   const allowed = allowedMethods(stack, baseUrl + path)
   if (allowed.has('GET')) allowed.add('HEAD')

@@ -80,6 +80,7 @@ function adopted(
   const request = withPrototype(plain, express.request)
   const response = withPrototype(plainResponse, express.response)
   response.locals = {}
+  request.baseUrl = ''
   request.originalUrl = request.url
   // Express has no handler for a target without a path (`http://[/`, `http://`): this one has no route.
   if (!request.url.startsWith('/') && !isParsable(request)) request.url = NOWHERE
