@@ -177,7 +177,7 @@ function surroundingsOf(site: Site, { section, query, hasSearch, isStill }: Surr
     foot: render(
       <footer class="foot">
         <div>
-          <span data-chain>
+          <span data-chain={site.hasStatus ? '' : undefined}>
             {site.network === 'local' ? 'A local network' : `The ${site.network} network`}
           </span>
           <span dangerouslySetInnerHTML={{ __html: AS_OF }} />

@@ -4,9 +4,9 @@ import type { Network } from '../../backend/src/protocol/address.js'
 import type { Deployment } from '../../backend/src/protocol/mint.js'
 import type { Profile } from '../../backend/src/protocol/profile.js'
 import type { GatewayLimits } from './gateway-limits.js'
+import type { TreeProgress } from './http/as-of.js'
 import type { ErrorLogger } from './http/errors.js'
 import type { MissingAncestors } from './http/pending-origins.js'
-import type { TreeProgress } from './http/tree-progress.js'
 
 /** The stores that the routes read. */
 export interface GatewayStores {

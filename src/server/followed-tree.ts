@@ -3,8 +3,8 @@ import { z } from 'zod'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
 import type { IsMine } from '../follow/is-mine.js'
+import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/as-of.js'
 import { asOf, catchUpProgress } from '../gateway/http/schemas.js'
-import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/tree-progress.js'
 
 /** The setting in the store that says how far its tree was followed. */
 const FOLLOWED = 'tree_followed'

@@ -17,6 +17,7 @@ import {
   sendRedirect,
 } from '../content/content.js'
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
+import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, MethodNotAllowedError, NotFoundError } from '../http/errors.js'
 import type { Header } from '../http/send-body.js'
@@ -27,7 +28,7 @@ import {
   sendStored,
   whenReady,
 } from '../http/stored-response.js'
-import { NotCaughtUpError, namesHeaders, type TreeProgress } from '../http/tree-progress.js'
+import { NotCaughtUpError, namesHeaders } from '../http/tree-progress.js'
 import { type ContentHosts, type HostedRequest, type HostTarget, isHostLabel } from './content-hosts.js'
 
 /** Finds what a domain of somebody else's shows, by its DNS records. */

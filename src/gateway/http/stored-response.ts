@@ -3,6 +3,7 @@ import type { Request, RequestHandler, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import type { ByteRange, ConsistentReader } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import type { AsOf, TreeProgress } from './as-of.js'
 import { entityTag } from './caching.js'
 import {
   type Header,
@@ -12,7 +13,7 @@ import {
   sendChunks,
   sendHead,
 } from './send-body.js'
-import { type AsOf, NOTHING_FOLLOWED, namesHeaders, type TreeProgress } from './tree-progress.js'
+import { NOTHING_FOLLOWED, namesHeaders } from './tree-progress.js'
 
 /**
  * What of the query of a request changes the answer, as the end of a key: what a route does not know changes nothing. Undefined

@@ -12,8 +12,8 @@ import type {
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import type { Network } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, OUTPOINT_PATTERNS, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { TreeProgress } from '../http/as-of.js'
 import { address, blockHeight, count, domain, name, outpoint, txid } from '../http/schemas.js'
-import type { TreeProgress } from '../http/tree-progress.js'
 import { ownerAddress } from '../names/name-record.js'
 
 /** What lists show, as JSON. Missing fields are unknown or none. */

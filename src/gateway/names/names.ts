@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { BadRequestError, TooLargeError } from '../http/errors.js'
 import { BAD_PART, partOf, partQuery } from '../http/known-outpoints.js'
@@ -27,7 +28,6 @@ import {
   namesFields,
   requireCaughtUp,
   setNamesHeaders,
-  type TreeProgress,
 } from '../http/tree-progress.js'
 import {
   dependenciesOfName,

@@ -6,10 +6,10 @@ import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
 import type { Site } from '../../explorer/index.js'
+import type { TreeProgress } from '../http/as-of.js'
 import { endedByPrecondition, entityTag } from '../http/caching.js'
 import type { ErrorPage } from '../http/error-response.js'
 import { type HeaderFor, HTML_TYPE, setHeaders } from '../http/send-body.js'
-import type { TreeProgress } from '../http/tree-progress.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
 
 // Loaded with the first page: a start needs none.

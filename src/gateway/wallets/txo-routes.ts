@@ -8,6 +8,7 @@ import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { equalBytes, fromHex, reversed } from '../../../backend/src/protocol/bytes.js'
 import { readBump } from '../../../backend/src/protocol/merkle-path.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
 import { countTransactions } from '../http/long-read.js'
@@ -15,7 +16,7 @@ import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operat
 import type { RequestBodies } from '../http/request-body.js'
 import { askedOutpoint, blockHeight, count, outpoint, txid, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks, sendJson } from '../http/send-body.js'
-import { NotCaughtUpError, type TreeProgress } from '../http/tree-progress.js'
+import { NotCaughtUpError } from '../http/tree-progress.js'
 import type { WalletGraph } from './beef-routes.js'
 
 const flag = z.enum(['true', 'false']).default('false')

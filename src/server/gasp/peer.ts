@@ -10,8 +10,8 @@ import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.j
 import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
 import type { SourceError } from '../../client/errors.js'
+import type { AsOf } from '../../gateway/http/as-of.js'
 import { asOf } from '../../gateway/http/schemas.js'
-import type { AsOf } from '../../gateway/http/tree-progress.js'
 import {
   formatGaspOutpoint,
   GASP_VERSION,

@@ -13,9 +13,9 @@ import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop
 import type { AnsweringOutput, Reading } from '../../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import type { AsOf } from '../../gateway/http/as-of.js'
 import { countTransactions, longRead } from '../../gateway/http/long-read.js'
 import { sendChunks } from '../../gateway/http/send-body.js'
-import type { AsOf } from '../../gateway/http/tree-progress.js'
 
 interface LookupAnswer {
   request: Request

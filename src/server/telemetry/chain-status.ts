@@ -1,7 +1,7 @@
 import type { AncestorsStatus } from '../../follow/ancestors-worker.js'
 import type { SourceStatus } from '../../follow/chain-sources.js'
 import type { FollowStatus } from '../../follow/follower.js'
-import type { CatchUpProgress } from '../../gateway/http/tree-progress.js'
+import type { CatchUpProgress } from '../../gateway/http/as-of.js'
 import type { HeadersStatus } from '../chain/chain-tracker.js'
 import { publicText } from './public-text.js'
 

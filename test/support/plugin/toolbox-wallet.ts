@@ -44,6 +44,19 @@ export class ToolboxWallet {
     return this.keep(this.chain.spend({ inputs, outputs }), mined)
   }
 
+  /** Moves the ordinal in an output to the first of several files, one an output. */
+  show(
+    transaction: FakeTransaction,
+    vout: number,
+    files: { contentType: string; text: string }[],
+  ): FakeTransaction {
+    const outputs = files.map(({ contentType, text }) => ({
+      satoshis: 1,
+      lockingScript: inscriptionScript({ contentType, body: utf8(text), lock: OPEN_LOCK }),
+    }))
+    return this.keep(this.chain.spend({ inputs: [{ transaction, vout }, this.coin()], outputs }), false)
+  }
+
   /** Spends the ordinal in an output into an output of more satoshis, which ends it. */
   burn(transaction: FakeTransaction, vout: number): FakeTransaction {
     const outputs = [{ satoshis: 500, lockingScript: OPEN_LOCK }]

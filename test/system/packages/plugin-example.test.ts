@@ -4,12 +4,15 @@ import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { outpointLabel } from '../../../src/gateway/hosts/outpoint-label.js'
 import { installedPackage } from '../../support/cli/installed-package.js'
 import type { Installation } from '../../support/cli/made-once.js'
+import { offeredRequests } from '../../support/gateway/offered.js'
 import { hostPackage } from '../../support/plugin/lars.js'
 import { untilListening } from '../../support/plugin/until-listening.js'
 import { beefOf, FakeChain, inscriptionScript, p2pkh } from '../../support/protocol/fake-chain.js'
-import { ask, posted, submission, useServers } from '../../support/server/test-server.js'
+import { ask, posted, type Question, submission, useServers } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
 
 // The program of docs/plugin.md, as an operator has it: compiled and run in a folder with the package from its tarball and
@@ -85,7 +88,11 @@ describe.each(installations)('beside what OverlayExpress %s brings along', (host
   test(
     'the program of docs/plugin.md compiles, starts, and serves what it is sent',
     async () => {
-      const cwd = await programIn(installed.folder, example)
+      const offered = `attachGateway(server.app, stores, { explorer: true, gatewayHost: 'names.test' })`
+      const cwd = await programIn(
+        installed.folder,
+        example.replace('attachGateway(server.app, stores)', offered),
+      )
       expect(await complaints(cwd, '--skipLibCheck')).toEqual([])
       const url = await started(cwd, ENGINES[host])
 
@@ -112,6 +119,15 @@ describe.each(installations)('beside what OverlayExpress %s brings along', (host
       expect(await ask(url, '/listTopicManagers')).toMatchObject({
         json: { tm_names: { name: 'Mined names', version: '0.1.0' } },
       })
+      // The pages are in the package, and everything that is described is there.
+      const asked = (path: string, question?: Question) => ask(url, path, question)
+      for (const path of ['/', `/ordinal/${outpoint}`, '/explorer/style.css', '/mine/main.js'])
+        expect([path, (await asked(path)).status]).toEqual([path, 200])
+      const { requests } = await offeredRequests(asked, { outpoint, name: 'a' })
+      const unknown = requests.filter(([, { body }]) => body.includes('ERR_ROUTE_NOT_FOUND'))
+      expect([requests.length > 60, unknown.map(([request]) => request)]).toEqual([true, []])
+      const Host = `${outpointLabel(parseOutpoint(outpoint))}.c.names.test`
+      expect((await asked('/', { headers: { Host } })).body.toString()).toBe('kept')
     },
     PATIENCE,
   )
