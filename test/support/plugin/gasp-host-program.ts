@@ -3,8 +3,11 @@ import type { AddressInfo } from 'node:net'
 import type { Engine, LookupService, TopicManager } from '@bsv/overlay'
 import express, { type Express, type Request, type Response } from 'express'
 import createKnex, { type Knex } from 'knex'
+import { MongoClient } from 'mongodb'
 import createNamesLookupService from '../../../backend/src/lookup-services/NamesLookupServiceFactory.js'
+import createNamesLookupServiceOnMongo from '../../../backend/src/lookup-services/NamesLookupServiceMongoFactory.js'
 import createOrdinalsLookupService from '../../../backend/src/lookup-services/OrdinalsLookupServiceFactory.js'
+import createOrdinalsLookupServiceOnMongo from '../../../backend/src/lookup-services/OrdinalsLookupServiceMongoFactory.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { attachGateway } from '../../../src/gateway/attach-gateway.js'
@@ -48,18 +51,13 @@ async function run(): Promise<void> {
   const overlay = (await import(OVERLAY_ENGINE ?? '@bsv/overlay')) as typeof import('@bsv/overlay')
   const EngineClass =
     OVERLAY_ENGINE !== undefined || settings.engine === '0.4.6' ? overlay.Engine : ModalEngine
-  const { knexUrl, deployment, peers } = settings
+  const { knexUrl, logUrl, deployment, peers } = settings
   const knex = createKnex({ client: 'mysql2', connection: knexUrl })
-  const names = createNamesLookupService(knex, { deployment })
-  const ordinals = createOrdinalsLookupService(knex)
-  await migrate(knex, [
-    ...overlay.KnexStorageMigrations.default,
-    ...names.migrations,
-    ...ordinals.migrations,
-  ] as Migration[])
+  const { names, ordinals, stores } = await openPlugin(knex, { logUrl, deployment })
+  await migrate(knex, overlay.KnexStorageMigrations.default as Migration[])
   const engine = new EngineClass(
     { tm_names: new NamesTopicManager({ deployment }), tm_ordinals: new OrdinalsTopicManager() },
-    { ls_names: names.service as LookupService, ls_ordinals: ordinals.service as LookupService },
+    { ls_names: names as LookupService, ls_ordinals: ordinals as LookupService },
     new overlay.KnexStorage(knex),
     // The paths of a fake chain lead to no block that a tracker knows.
     'scripts only',
@@ -71,13 +69,33 @@ async function run(): Promise<void> {
     { tm_names: peers, tm_ordinals: peers },
   )
   const app = express()
-  const stores = storesOf(knex)
   attachGateway(app, stores, { deployment })
   if (settings.attached) attachSync(app, stores)
   engineRoutes(app, engine)
   const server: Server = app.listen(0, '127.0.0.1', () => {
     process.stdout.write(`listening on http://127.0.0.1:${(server.address() as AddressInfo).port}\n`)
   })
+}
+
+/** The plugin's services: over the engine's connection, or one of their own. */
+async function openPlugin(
+  knex: Knex,
+  { logUrl, deployment }: Pick<GaspHostSettings, 'logUrl' | 'deployment'>,
+) {
+  if (logUrl?.startsWith('mongodb:')) {
+    const db = (await new MongoClient(logUrl).connect()).db()
+    return {
+      names: createNamesLookupServiceOnMongo(db, { deployment, engineDatabase: knex }),
+      ordinals: createOrdinalsLookupServiceOnMongo(db, { engineDatabase: knex }),
+      stores: storesOf(db),
+    }
+  }
+  const own = logUrl === undefined ? knex : createKnex({ client: 'mysql2', connection: logUrl })
+  return {
+    names: createNamesLookupService(own, { deployment }).service,
+    ordinals: createOrdinalsLookupService(own).service,
+    stores: storesOf(own),
+  }
 }
 
 interface Migration {

@@ -8,8 +8,12 @@ import { untilListening } from './until-listening.js'
 
 const ROOT = resolve(import.meta.dirname, '../../..')
 export interface GaspHostSettings {
-  /** Where its database is. */
+  /** Where the database of its engine is. */
   knexUrl: string
+  /** Where that of the plugin is, `mysql://` or `mongodb://`; by default the same, by the same connection. */
+  logUrl?: string
+  /** Where the plugin keeps its files. */
+  indexDir?: string
   deployment: Deployment
   engine: EngineVersion
   /** Whether the program mounts the routes of `attachSync`. */
@@ -23,7 +27,7 @@ export interface GaspHost {
   url: string
   /** Has the engine ask its peers for both topics, as OverlayExpress does when it starts; resolves when it is done. */
   sync(): Promise<void>
-  /** Ends the process. */
+  /** Ends the process by SIGKILL. */
   stop(): Promise<void>
 }
 
@@ -52,7 +56,7 @@ export async function startGaspHost({ deployment, ...rest }: GaspHostSettings): 
   const settings = JSON.stringify({ ...rest, deployment: { ...deployment, marker } })
   const child = spawn(process.execPath, ['--input-type=module', '-'], {
     cwd: ROOT,
-    env: { ...process.env, GASP_HOST: settings },
+    env: { ...process.env, GASP_HOST: settings, ...(rest.indexDir && { INDEX_DIR: rest.indexDir }) },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   child.stdin.end(await program())

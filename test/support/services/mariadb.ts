@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcessWithoutNullStreams, execFile, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,6 +13,10 @@ export interface Mariadb {
   port: number
   /** Where a database of it is, as `KNEX_URL` says it. */
   url(database: string): string
+  /** Ends it by SIGKILL. */
+  kill(): Promise<void>
+  /** Starts it again, where it was and with what it has on its disk, after {@link kill}. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -49,9 +53,10 @@ const FORGETFUL = [
 
 /**
  * Runs the server after `$0` until nobody holds the other end of its input, then removes the folder `$0`. So it ends with
- * the process that started it, however that ends.
+ * the process that started it, however that ends. By lines of its input it is killed and started again.
  */
-const UNTIL_INPUT_ENDS = '"$@" & read -r line; kill -9 $!; wait; rm -rf "$0"'
+const UNTIL_INPUT_ENDS =
+  'go() { "$@" >/dev/null & }; go "$@"; while read -r line; do case $line in kill) kill -9 $!; wait; echo;; start) go "$@";; esac; done; kill -9 $!; wait; rm -rf "$0"'
 
 /**
  * Starts one.
@@ -84,22 +89,29 @@ async function tryToStart(settings: string[]): Promise<Mariadb> {
   ]
   const shell = spawn('sh', ['-c', UNTIL_INPUT_ENDS, folder, ...server], {
     env: environment(),
-    stdio: ['pipe', 'ignore', 'pipe'],
+    stdio: ['pipe', 'pipe', 'pipe'],
   })
   await untilReady(shell)
   return {
     port,
     url: (database) => mariadbUrl(port, database),
+    async kill() {
+      shell.stdin.write('kill\n')
+      await once(shell.stdout, 'data')
+    },
+    async restart() {
+      shell.stdin.write('start\n')
+      await untilReady(shell)
+    },
     async stop() {
       const ended = once(shell, 'exit')
-      shell.stdin?.end()
+      shell.stdin.end()
       await ended
     },
   }
 }
 
-async function untilReady({ stdin, stderr }: ChildProcess): Promise<void> {
-  if (stdin === null || stderr === null) throw new Error('the server has no pipes')
+async function untilReady({ stdin, stderr }: ChildProcessWithoutNullStreams): Promise<void> {
   const said: string[] = []
   const lines = createInterface({ input: stderr })
   for await (const line of lines) {
