@@ -1,5 +1,9 @@
 import type { Engine, LookupService } from '@bsv/overlay'
-import { concatBytes } from '../../../backend/src/protocol/bytes.js'
+import type { Knex } from 'knex'
+import { FACT } from '../../../backend/src/facts/log.js'
+import { START } from '../../../backend/src/facts/shared-log.js'
+import { openHostLog } from '../../../backend/src/host/host-log.js'
+import { concatBytes, toHex } from '../../../backend/src/protocol/bytes.js'
 import { NamesTopicManager, storesOf } from '../../../src/plugin/index.js'
 import type { FakeTransaction, MintOverrides } from '../protocol/fake-chain.js'
 import { OPEN_LOCK, p2pkh } from '../protocol/fake-chain.js'
@@ -11,6 +15,13 @@ import { type HostDatabase, type HostOptions, type PluginHost, startPluginHost }
 import { ToolboxWallet } from './toolbox-wallet.js'
 
 const LETTERS = [...'abcdefghij']
+
+/** The rows of the log in the database of a host, in order: of which kind each is, and its key. */
+async function factsOf({ host }: PluginHost): Promise<string[]> {
+  const log = await openHostLog(host.mongoDb ?? (host.knex as Knex))
+  const rows = await log.after(START, { limit: 10_000, maxBytes: Number.POSITIVE_INFINITY })
+  return rows.map(({ kind, key }) => `${kind} ${toHex(key)}`)
+}
 
 /**
  * What holds for the plugin in every host, whatever its engine and its databases (`spec/overlay.md`, What real hosts do).
@@ -393,6 +404,7 @@ export function describePluginContract(
           expect([txid, await graph.transactions.get(txid)]).toEqual([txid, undefined])
       }
       await expectAsBefore(host)
+      const log = await factsOf(host)
 
       const sent = [...wallet.ancestry([...wrong, ...refused])].map((transaction) => ({
         transaction,
@@ -417,6 +429,7 @@ export function describePluginContract(
         await expect(host.submit(wallet.beef(each))).rejects.toThrow('the network refuses it')
       await host.stored()
       await expectAsBefore(host)
+      expect(await factsOf(host)).toEqual(log)
 
       // Whoever waits for the engine's word has been looked at once this has come, of which no hook tells.
       const again = await restart(host, { listens: true, configure })
@@ -432,6 +445,11 @@ export function describePluginContract(
         expect(await again.found('ls_ordinals', query)).toEqual([ended.outpoint(0)])
       })
       await expectAsBefore(again)
+      const later = [...wallet.ancestry([ended, burn])].map(({ txid }) => `${FACT.transaction} ${txid}`)
+      const added = (await factsOf(again)).slice(log.length)
+      expect(later).toEqual(
+        expect.arrayContaining(added.filter((fact) => fact.startsWith(`${FACT.transaction} `))),
+      )
     })
 
     test('what the engine had stored when it was killed, before its hooks, is caught up with', async () => {
