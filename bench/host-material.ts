@@ -12,6 +12,9 @@ import {
 } from '../test/support/protocol/fake-chain.js'
 import { LIVE_CODE_SIZE } from './support.js'
 
+/** The topic of the host's own. */
+export const OTHER = 'tm_other'
+
 export type Kind = 'mint' | 'inscription'
 
 /** A transaction as a wallet submits it: signed, not mined, and with what it spends, which is. */

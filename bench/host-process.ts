@@ -24,6 +24,7 @@ import {
 import type { EngineVersion } from '../test/support/plugin/engines.js'
 import OverlayExpress from '../test/support/plugin/overlay-express.js'
 import { batchesIn } from './facts-network.js'
+import { OTHER } from './host-material.js'
 
 /** A host with the plugin, or with one that does nothing in its place. */
 export interface HostSetup {
@@ -39,8 +40,10 @@ export interface HostSetup {
 }
 
 export type Order =
-  /** Waits until queries find something, and all is quiet. Answered with the processor time of the process so far, in ms. */
+  /** Waits until queries find something, and all is quiet. Answered with {@link Settled}. */
   | { settle: { service: string; query: object }[] }
+  /** Waits until something is found. */
+  | { until: { service: string; query: object } }
   /** Submits, and is answered with the time from the engine's answer until it is found, in ms. */
   | { beef: Uint8Array; topics: string[]; find: { service: string; query: object } }
   /** Records a network. */
@@ -48,12 +51,18 @@ export type Order =
   | { delays: 'begin' | 'end' }
   | { record: TransactionRecord[] }
 
+export interface Settled {
+  /** Processor time of all threads so far, in milliseconds, and when that was. */
+  cpu: number
+  at: number
+  /** What it takes by itself, in milliseconds a second. */
+  idle: number
+}
+
 /** How long a process is left to itself before it is asked for its processor time, in milliseconds. */
 const QUIET = 1500
 /** How often it is asked whether something can be found, in milliseconds. */
 const LOOK = 1
-/** The topic of the host's own. */
-export const OTHER = 'tm_other'
 
 class ConstantManager implements TopicManager {
   constructor(
@@ -187,12 +196,18 @@ async function configureNothing(): Promise<void> {
 }
 
 async function carryOut(order: Order): Promise<unknown> {
+  if ('until' in order) {
+    await untilFound(order.until)
+    return true
+  }
   if ('settle' in order) {
     for (const each of order.settle) await untilFound(each)
     await host.idle()
     await sleep(QUIET)
-    const { user, system } = process.cpuUsage()
-    return (user + system) / 1000
+    const before = { cpu: cpuTime(), at: now() }
+    await sleep(QUIET)
+    const [cpu, at] = [cpuTime(), now()]
+    return { cpu, at, idle: (1000 * (cpu - before.cpu)) / (at - before.at) } satisfies Settled
   }
   if ('beef' in order) return await lagOf(order)
   if ('delays' in order) {
@@ -224,10 +239,18 @@ async function lagOf({ beef, topics, find }: Extract<Order, { beef: Uint8Array }
 async function untilFound({ service, query }: { service: string; query: object }): Promise<void> {
   const { lookup } = host.engine?.lookupServices[service] ?? {}
   for (;;) {
-    const found = await lookup?.call(host.engine?.lookupServices[service], { service, query })
+    // An index that is being derived answers nothing.
+    const found = await lookup
+      ?.call(host.engine?.lookupServices[service], { service, query })
+      ?.catch(() => [])
     if (Array.isArray(found) && found.length > 0) return
     await sleep(LOOK)
   }
+}
+
+function cpuTime(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
 }
 
 function now(): number {

@@ -1,19 +1,14 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { loadavg, tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { createConnection } from 'mysql2/promise'
+import { loadavg } from 'node:os'
 import { ENGINE_VERSIONS, type EngineVersion } from '../test/support/plugin/engines.js'
-import { ask, submission } from '../test/support/server/test-server.js'
-import { MISSING_FOR_MARIADB } from '../test/support/services/mariadb.js'
-import { MISSING_FOR_MONGO } from '../test/support/services/mongo.js'
-import { withMariadb, withMongo } from './databases.js'
 import { HostMaterial, type Kind, type Submission } from './host-material.js'
-import type { HostSetup, Order } from './host-process.js'
+import { DATABASES, Host, type Place } from './host-places.js'
+import type { HostSetup, Settled } from './host-process.js'
+import { waits } from './host-waits.js'
 import { median } from './support.js'
 
-const TOPICS = ['tm_names', 'tm_ordinals']
+export const TOPICS = ['tm_names', 'tm_ordinals']
+/** The real one, and what stands in for the newest. */
+const MEASURED = ['0.4.6', '2.6.3'] as const
 const KINDS = ['inscription', 'mint'] as const
 const SERVICE: Record<Kind, string> = { mint: 'ls_names', inscription: 'ls_ordinals' }
 const ROUNDS = 5
@@ -28,8 +23,6 @@ const ADMITTED: HostSetup['admitted'] = {
   others: { tm_ordinals: [0] },
 }
 
-type Place = Pick<HostSetup, 'knexUrl' | 'mongoUrl'>
-
 /**
  * The plugin in a host of the overlay engine, with one that does nothing in its place: processor time of the process (all threads)
  * for a submission over HTTP, and the time from the engine's answer until a lookup finds it.
@@ -40,14 +33,17 @@ export async function* host(wanted: readonly string[] = []): AsyncGenerator<stri
     const some = names.filter((name) => wanted.includes(name))
     return some.length > 0 ? some : names
   }
-  const engines = chosen(ENGINE_VERSIONS).filter(
-    (engine) => wanted.includes(engine) || engine === ENGINE_VERSIONS[0] || engine === ENGINE_VERSIONS.at(-1),
-  )
+  const parts = chosen(['submissions', 'waits'])
+  const engines = wanted.some((each) => ENGINE_VERSIONS.includes(each as EngineVersion))
+    ? chosen(ENGINE_VERSIONS)
+    : MEASURED
   for (const name of chosen(Object.keys(DATABASES) as (keyof typeof DATABASES)[]))
     for (const engine of engines)
-      yield* DATABASES[name]((place) =>
-        compared(`${engine} on ${name}`, { ...place, engine, kinds: chosen(KINDS) }),
-      )
+      yield* DATABASES[name](async function* (place) {
+        const title = `${engine} on ${name}`
+        if (parts.includes('submissions')) yield* compared(title, { ...place, engine, kinds: chosen(KINDS) })
+        if (parts.includes('waits') && engine === MEASURED[0]) yield* waits(title, { ...place, engine })
+      })
 }
 
 async function* compared(
@@ -59,20 +55,23 @@ async function* compared(
   const hosts: Host[] = []
   try {
     for (const plugin of ['nothing', 'ours'] as const) hosts.push(await Host.start({ ...setup, plugin }))
-    for await (const beef of material.tree()) for (const each of hosts) await each.submit(beef)
+    for await (const beef of material.tree()) for (const each of hosts) await each.submit(beef, TOPICS)
     for (const kind of kinds) {
-      const cpu: number[][] = hosts.map(() => [])
-      const lags: number[][] = hosts.map(() => [])
+      const [cpu, lags, idle]: number[][][] = [[], [], []].map(() => hosts.map(() => []))
       for (let round = -1; round < ROUNDS; round++) {
         const some = await made(material, kind, round < 0 ? WARM_UP : A_ROUND[kind])
         for (const [at, each] of hosts.entries()) {
-          const took = await each.cpuOf(kind, some)
-          if (round >= 0) cpu[at]?.push(took)
+          const took = await costOf(each, kind, some)
+          if (round < 0) continue
+          cpu?.[at]?.push(took.each)
+          idle?.[at]?.push(took.idle)
         }
       }
-      for (const each of await made(material, kind, LAGS))
-        for (const [at, host] of hosts.entries()) lags[at]?.push(await host.lagOf(kind, each))
+      for (const { beef, query } of await made(material, kind, LAGS))
+        for (const [at, host] of hosts.entries())
+          lags?.[at]?.push(await host.ask({ beef, topics: TOPICS, find: { service: SERVICE[kind], query } }))
       yield `${title}, ${kind}: ${told(cpu, 'ms of CPU', 2)}; found ${told(lags, 'ms after the answer', 1)}`
+      yield `  idle: ${(idle ?? []).map((each) => median(each).toFixed(1)).join(' and ')} ms of CPU a second`
     }
   } finally {
     for (const each of hosts) await each.end()
@@ -80,93 +79,28 @@ async function* compared(
 }
 
 /** Of a plugin that does nothing, and of ours. */
-function told([nothing = [], ours = []]: number[][], unit: string, digits: number): string {
+function told([nothing = [], ours = []]: number[][] = [], unit: string, digits: number): string {
   const [base, own] = [median(nothing), median(ours)]
   return `${base.toFixed(digits)} and ${own.toFixed(digits)} ${unit}, ratio ${(own / base).toFixed(2)} (wanted: at most 1.3)`
+}
+
+/** Processor time for each of some submissions, beyond what the process takes by itself, in milliseconds. */
+async function costOf(
+  host: Host,
+  kind: Kind,
+  some: readonly Submission[],
+): Promise<{ each: number; idle: number }> {
+  const found = some.slice(-1).map(({ query }) => ({ service: SERVICE[kind], query }))
+  const before = await host.ask<Settled>({ settle: [] })
+  for (const { beef } of some) await host.submit(beef, TOPICS)
+  const after = await host.ask<Settled>({ settle: found })
+  const idle = Math.min(before.idle, after.idle)
+  const cpu = after.cpu - before.cpu - (idle * (after.at - before.at)) / 1000
+  return { each: cpu / some.length, idle }
 }
 
 async function made(material: HostMaterial, kind: Kind, count: number): Promise<Submission[]> {
   const found: Submission[] = []
   while (found.length < count) found.push(await material.next(kind))
   return found
-}
-
-/** A process with a host. */
-class Host {
-  private constructor(
-    private readonly child: ChildProcess,
-    private readonly folder: string,
-    private readonly url: string,
-  ) {}
-
-  static async start(setup: HostSetup): Promise<Host> {
-    const folder = mkdtempSync(join(tmpdir(), 'minetree-bench-'))
-    const profiles = process.env.BENCH_PROFILES
-    const child = fork(new URL('./host-process.js', import.meta.url), [], {
-      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-      serialization: 'advanced',
-      execArgv:
-        profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${join(profiles, setup.plugin)}`],
-      env: { ...process.env, INDEX_DIR: folder },
-    })
-    const { knexUrl = `sqlite:${folder}`, ...place } = await ownPlace(setup, setup.plugin)
-    child.send({ ...setup, ...place, knexUrl } satisfies HostSetup)
-    const [url] = (await once(child, 'message')) as [string]
-    return new Host(child, folder, url)
-  }
-
-  async submit(beef: Uint8Array, topics = TOPICS): Promise<void> {
-    const { status, body } = await ask(this.url, '/submit', submission(beef, topics))
-    if (status !== 200) throw new Error(`a submission was answered ${status}: ${body}`)
-  }
-
-  /** Processor time for each of some submissions, in milliseconds. */
-  async cpuOf(kind: Kind, some: readonly Submission[]): Promise<number> {
-    const last = some.at(-1) as Submission
-    const before = await this.ask<number>({ settle: [] })
-    for (const { beef } of some) await this.submit(beef)
-    const after = await this.ask<number>({ settle: [{ service: SERVICE[kind], query: last.query }] })
-    return (after - before) / some.length
-  }
-
-  async lagOf(kind: Kind, { beef, query }: Submission): Promise<number> {
-    return await this.ask({ beef, topics: TOPICS, find: { service: SERVICE[kind], query } })
-  }
-
-  async ask<Answer>(order: Order): Promise<Answer> {
-    this.child.send(order)
-    const [answer] = (await once(this.child, 'message')) as [Answer]
-    return answer
-  }
-
-  async end(): Promise<void> {
-    const ended = once(this.child, 'exit')
-    this.child.disconnect()
-    await ended
-    rmSync(this.folder, { recursive: true, force: true })
-  }
-}
-
-type Run = (place: Place) => AsyncGenerator<string>
-
-/** Where hosts keep what they have. Without its database, one is left out. With MongoDB, the engine is on MariaDB. */
-const DATABASES = {
-  sqlite: (run: Run) => run({}),
-  async *mariadb(run: Run): AsyncGenerator<string> {
-    if (MISSING_FOR_MARIADB.length > 0) yield `MariaDB is left out: no ${MISSING_FOR_MARIADB.join(', no ')}`
-    else yield* withMariadb({ isDurable: true }, ({ url }) => run({ knexUrl: url }))
-  },
-  async *mongodb(run: Run): AsyncGenerator<string> {
-    if (MISSING_FOR_MONGO.length > 0) yield `MongoDB is left out: no ${MISSING_FOR_MONGO.join(', no ')}`
-    else yield* DATABASES.mariadb((place) => withMongo(({ url }) => run({ ...place, mongoUrl: url })))
-  },
-}
-
-/** The same place for a host of its own. */
-async function ownPlace({ knexUrl, ...others }: Place, name: string): Promise<Place> {
-  if (knexUrl === undefined) return others
-  const connection = await createConnection(knexUrl)
-  await connection.query(`create database ${name}`)
-  await connection.end()
-  return { ...others, knexUrl: new URL(name, knexUrl).href }
 }

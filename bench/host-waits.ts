@@ -1,0 +1,119 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
+import type { EngineVersion } from '../test/support/plugin/engines.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  mapTail,
+  p2pkh,
+} from '../test/support/protocol/fake-chain.js'
+import { MixedNetwork, readNetwork } from './facts-network.js'
+import { HostMaterial, OTHER } from './host-material.js'
+import { Host, type Place } from './host-places.js'
+import type { HostSetup } from './host-process.js'
+import { timed, withFolder } from './support.js'
+
+const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
+const BRANCH = 20_000
+const A_BATCH = 500
+/** How long somebody who submits to another topic waits after an answer, in milliseconds. */
+const PAUSE = 20
+/** How long the other topic is asked without anything else, in milliseconds. */
+const ALONE = 10_000
+
+/**
+ * How long a submission to a topic of the host's own takes while the plugin reads its log and derives its index again, and while it
+ * applies a reorganisation.
+ */
+export async function* waits(
+  title: string,
+  place: Place & { engine: EngineVersion },
+): AsyncGenerator<string> {
+  const kept = process.env.BENCH_NETWORK
+  if (kept !== undefined) yield* waitsOver(kept, title, place)
+  else
+    yield* await withFolder(async (folder) => {
+      const lines: string[] = []
+      for await (const line of waitsOver(folder, title, place)) lines.push(line)
+      return lines
+    })
+}
+
+async function* waitsOver(
+  network: string,
+  title: string,
+  place: Place & { engine: EngineVersion },
+): AsyncGenerator<string> {
+  if (!existsSync(join(network, 'network.bin'))) {
+    mkdirSync(network, { recursive: true })
+    new MixedNetwork(network, TRANSACTIONS).write()
+  }
+  const { deployment, count, inscriptions } = readNetwork(network)
+  const setup: HostSetup = { ...place, plugin: 'ours', deployment, admitted: ADMITTED }
+  let host = await Host.start(setup)
+  try {
+    await host.ask({ fill: network })
+    host = await host.startAgain()
+    const last = { service: 'ls_ordinals', query: { outpoint: inscriptions.at(-1) } }
+    yield `${title}, a rebuild of ${count}: ${await during(host, () => host.ask({ until: last }))}`
+    yield `  alone: ${await during(host, () => sleep(ALONE))}`
+    const { branch, competing } = reorganisation()
+    for (let at = 0; at < branch.length; at += A_BATCH)
+      await host.ask({ record: branch.slice(at, at + A_BATCH).map(({ txid, raw }) => ({ txid, raw })) })
+    const tip = { service: 'ls_ordinals', query: { outpoint: branch.at(-1)?.outpoint(0) } }
+    await host.ask({ until: tip })
+    const won = { service: 'ls_ordinals', query: { outpoint: competing.outpoint(0) } }
+    const reorganise = async (): Promise<void> => {
+      await host.submit(beefOf(competing), ['tm_ordinals'])
+      await host.ask({ until: won })
+    }
+    yield `${title}, a reorganisation of ${branch.length}: ${await during(host, reorganise)}`
+  } finally {
+    await host.end()
+  }
+}
+
+const ADMITTED: HostSetup['admitted'] = { longer: 0, mints: { [OTHER]: [0] }, others: {} }
+
+/** An ordinal that moves, each time with something to say, and a mined transaction that spends the same coin as its first one. */
+function reorganisation(): { branch: FakeTransaction[]; competing: FakeTransaction } {
+  const chain = new FakeChain()
+  const coin = parseOutpoint(`${'d'.repeat(64)}_0`)
+  const branch: FakeTransaction[] = []
+  while (branch.length < BRANCH) {
+    const before = branch.at(-1)
+    const lockingScript = Uint8Array.from([
+      ...p2pkh(branch.length),
+      ...mapTail({ step: String(branch.length) }),
+    ])
+    const inputs = [before === undefined ? coin : { transaction: before, vout: 0 }]
+    branch.push(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] }))
+  }
+  const lockingScript = Uint8Array.from([...p2pkh(1), ...mapTail({ step: 'another' })])
+  return { branch, competing: chain.spend({ inputs: [coin], outputs: [{ satoshis: 1, lockingScript }] }) }
+}
+
+/** What submissions to the topic of the host's own take meanwhile. */
+async function during(host: Host, work: () => Promise<unknown>): Promise<string> {
+  const material = new HostMaterial()
+  const times: number[] = []
+  let isDone = false
+  await host.ask({ delays: 'begin' })
+  const submitting = (async () => {
+    while (!isDone) {
+      const { beef } = await material.next('inscription')
+      times.push(await timed(() => host.submit(beef, [OTHER])))
+      await sleep(PAUSE)
+    }
+  })()
+  const wall = await timed(work)
+  isDone = true
+  await submitting
+  const loop = await host.ask<{ p99: number; max: number }>({ delays: 'end' })
+  times.sort((one, other) => one - other)
+  const at = (share: number): string => (times[Math.floor(times.length * share)] ?? Number.NaN).toFixed(1)
+  return `${(wall / 1000).toFixed(1)} s; ${times.length} submissions to another topic took ${at(0.5)} ms (median), ${at(0.99)} (99 %), ${times.at(-1)?.toFixed(1)} (longest; wanted: at most 50); the event loop was late by ${loop.p99.toFixed(1)} ms (99 %), ${loop.max.toFixed(1)} (longest)`
+}
