@@ -12,9 +12,9 @@ const MEASURED = ['0.4.6', '2.6.3'] as const
 const KINDS = ['inscription', 'mint'] as const
 const SERVICE: Record<Kind, string> = { mint: 'ls_names', inscription: 'ls_ordinals' }
 const ROUNDS = 5
-/** How many are submitted in a round, one after another; and before the first one. */
+/** How many are submitted in a round, one after another; and before the first one, until what runs often is compiled. */
 const A_ROUND: Record<Kind, number> = { inscription: 60, mint: 30 }
-const WARM_UP = 60
+const WARM_UP = 300
 const LAGS = 15
 /** What is admitted of a mint, and of an inscription; a mint is longer than this. */
 const ADMITTED: HostSetup['admitted'] = {

@@ -8,7 +8,7 @@ import { memoizeByObject } from './memoize-by-object.js'
 import type { OrdinalsPolicy } from './ordinals-policy.js'
 import type { OutputAdmittedByTopic, SubmitMode } from './overlay-interfaces.js'
 import { pinnedGenesis, pinTree, treeDifference } from './pinned-tree.js'
-import type { BeefContents } from './read-beef.js'
+import type { BeefContents, ReadBeef } from './read-beef.js'
 
 /**
  * What the topic managers and lookup services of one process share in the host of another engine. Hosts construct them one by
@@ -22,7 +22,7 @@ export type IndexReader = Pick<GraphReader, 'transactions' | 'names' | 'ordinals
 }
 
 export interface SeenSubmissions {
-  see(beef: BeefContents, bytes: number[] | Uint8Array): void
+  see(beef: ReadBeef): void
   /** The engine does not take it after all. */
   refuse(txid: string): void
 }

@@ -22,7 +22,12 @@ export interface BeefContents {
   length: number
 }
 
-const known = new WeakMap<object, BeefContents>()
+/** A BEEF that was read, with its bytes. */
+export interface ReadBeef extends BeefContents {
+  bytes: Uint8Array
+}
+
+const known = new WeakMap<object, ReadBeef>()
 
 /**
  * Parses a BEEF, once for the same array: an engine passes one array to every topic manager.
@@ -32,15 +37,15 @@ const known = new WeakMap<object, BeefContents>()
  * @throws BeefError (`BAD_BEEF`) if the bytes are no BEEF, it has no subject, or it has no atomic one and a transaction before
  * one that it spends: then its last transaction is not what was meant.
  */
-export function readBeef(beef: number[] | Uint8Array): BeefContents {
+export function readBeef(beef: number[] | Uint8Array): ReadBeef {
   const read = known.get(beef)
   if (read !== undefined) return read
   const contents = parseBeef(beef instanceof Uint8Array ? beef : Uint8Array.from(beef))
-  known.set(beef, contents)
+  for (const each of [beef, contents.bytes]) known.set(each, contents)
   return contents
 }
 
-function parseBeef(bytes: Uint8Array): BeefContents {
+function parseBeef(bytes: Uint8Array): ReadBeef {
   const { atomicTxid, bumps, transactions, proven } = readBeefFrame(bytes)
   const views = new Map<string, TransactionView>()
   // The last entry, even if the transaction occurs earlier as well: engines verify that one, so it is the subject.
@@ -68,7 +73,7 @@ function parseBeef(bytes: Uint8Array): BeefContents {
     return found
   }
   const { length } = bytes
-  return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()], length }
+  return { subject, transaction: (txid) => views.get(txid), proof, txids: [...views.keys()], length, bytes }
 }
 
 /** Where a transaction occurs in a BEEF, and whether it has a merkle path in the last place. */
@@ -148,7 +153,8 @@ const MAX_BYTES = 16 * 1024 * 1024
  * received all of it.
  */
 export class SeenBeefs {
-  private readonly beefs = new Map<string, number[] | Uint8Array>()
+  // Lists of numbers, as engines pass them, take eight times as much memory.
+  private readonly beefs = new Map<string, ReadBeef>()
   private bytes = 0
 
   /** @param maxBytes How many bytes of BEEF are kept besides the last one. */
@@ -156,18 +162,19 @@ export class SeenBeefs {
 
   /** @throws BeefError if it cannot be read. */
   add(beef: number[] | Uint8Array): void {
-    const { txid } = readBeef(beef).subject
+    const read = readBeef(beef)
+    const { txid } = read.subject
     this.forget(txid)
     for (const [oldest] of this.beefs) {
       if (this.bytes + beef.length <= this.maxBytes) break
       this.forget(oldest)
     }
-    this.beefs.set(txid, beef)
+    this.beefs.set(txid, read)
     this.bytes += beef.length
   }
 
   /** The BEEF with which a transaction was submitted last, if it is known. */
-  get(txid: string): number[] | Uint8Array | undefined {
+  get(txid: string): ReadBeef | undefined {
     return this.beefs.get(txid)
   }
 
@@ -179,7 +186,7 @@ export class SeenBeefs {
     const sources = new Map<string, BeefContents>()
     for (const { txid } of beef.subject.inputs) {
       const seen = beef.transaction(txid) === undefined ? this.beefs.get(txid) : undefined
-      if (seen !== undefined) sources.set(txid, readBeef(seen))
+      if (seen !== undefined) sources.set(txid, seen)
     }
     if (sources.size === 0) return beef
     return {

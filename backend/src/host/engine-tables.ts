@@ -99,7 +99,7 @@ function tablesOf(ask: Ask, isOnMysql: boolean): Omit<EngineTables, 'close'> {
     },
     async beefOf(txid) {
       const [row] = await ask('select beef from transactions where txid = ?', [txid])
-      return row?.beef ? Uint8Array.from(row.beef) : undefined
+      return row?.beef ? new Uint8Array(row.beef) : undefined
     },
   }
 }

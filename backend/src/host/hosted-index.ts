@@ -13,9 +13,9 @@ import {
 import type { HostStore } from '../graph/host-store.js'
 import { sha256 } from '../graph/native-hash.js'
 import type { OutputAdmittedByTopic, RootChecker } from '../graph/overlay-interfaces.js'
-import { type BeefContents, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
+import { type BeefContents, type ReadBeef, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
 import { holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
-import { toHex } from '../protocol/bytes.js'
+import { equalBytes, toHex } from '../protocol/bytes.js'
 import { messageOf } from '../protocol/coded-error.js'
 import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
@@ -111,7 +111,7 @@ export class HostedIndex implements HostHooks {
       () => this.answering(),
     )
     const submissions = {
-      see: (beef: BeefContents, bytes: number[] | Uint8Array) => this.see(beef, bytes),
+      see: (beef: ReadBeef) => this.see(beef),
       refuse: (txid: string) => this.refuse(txid),
     }
     this.store = Object.assign(store, { submissions })
@@ -197,14 +197,14 @@ export class HostedIndex implements HostHooks {
   }
 
   /** Keeps what topic managers see: pending, and verified by nobody. */
-  private see(beef: BeefContents, bytes: number[] | Uint8Array): void {
+  private see(beef: ReadBeef): void {
     const { seen } = this
     if (seen.has(beef)) return
     seen.add(beef)
     const { txid } = beef.subject
     try {
       if (isUnusual(beef)) this.unusual.add(txid)
-      this.spooled().see(txid, bytes instanceof Uint8Array ? bytes : Uint8Array.from(bytes))
+      this.spooled().see(txid, beef.bytes)
       this.wait(txid)
     } catch (error) {
       this.report(error)
@@ -238,17 +238,20 @@ export class HostedIndex implements HostHooks {
       this.report(error)
       throw error
     }
-    if (stored !== undefined) return await this.bring(stored)
+    const seen = this.seenOf(txid)
+    if (stored !== undefined)
+      return await this.bring(seen && equalBytes(stored, seen.bytes) ? seen.bytes : stored)
     // The engine stores elsewhere. Its proofs come by whole transactions from now on.
     this.isStoredElsewhere = true
-    const seen = this.seenOf(txid)
     if (seen === undefined) throw new Error(`the engine has verified ${txid}, and has not stored it`)
-    await this.record(unproven(readBeef(seen)))
+    await this.record(unproven(seen))
     this.forget(txid)
   }
 
-  private seenOf(txid: string): number[] | Uint8Array | undefined {
-    return seenBeefs.get(txid) ?? this.spool?.get(txid)?.seen
+  private seenOf(txid: string): ReadBeef | undefined {
+    const spooled = (): Uint8Array | undefined => this.spool?.get(txid)?.seen
+    const seen = seenBeefs.get(txid) ?? spooled()
+    return seen instanceof Uint8Array ? readBeef(seen) : seen
   }
 
   /** Records what the engine has verified, or keeps it until that is possible. @throws what went wrong: it is kept. */
@@ -256,8 +259,7 @@ export class HostedIndex implements HostHooks {
     const beef = readBeef(bytes)
     const { txid } = beef.subject
     try {
-      const seen = this.seenOf(txid)
-      await this.record(completed(beef, seen && readBeef(seen)))
+      await this.record(completed(beef, this.seenOf(txid)))
     } catch (error) {
       this.spooled().verify(txid, bytes)
       this.wait(txid)
@@ -371,6 +373,7 @@ export class HostedIndex implements HostHooks {
         await recordEviction(store, outpoint)
         spool.forgetEviction(outpoint)
       }
+      spool.flush()
     } catch (error) {
       if (!this.isClosed) this.report(error)
     }

@@ -34,7 +34,7 @@ export async function recordBeef(
  * named by its hash; of proofs that nobody has verified, nothing follows.
  */
 export function completed(verified: BeefContents, seen: BeefContents | undefined): BeefContents {
-  if (seen === undefined || seen.subject.txid !== verified.subject.txid) return verified
+  if (seen === undefined || seen === verified || seen.subject.txid !== verified.subject.txid) return verified
   return {
     ...verified,
     transaction: (txid) => verified.transaction(txid) ?? seen.transaction(txid),

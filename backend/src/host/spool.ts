@@ -25,7 +25,10 @@ const MAX_BYTES = 256 * 1024 * 1024
  */
 export class Spool {
   private readonly sql: Sql
+  /** At most so many are there. */
   private bytes: number
+  /** What is deleted with the next write. */
+  private readonly done = new Set<string>()
 
   constructor(
     folder: string,
@@ -47,20 +50,25 @@ export class Spool {
   }
 
   get(txid: string): Submission | undefined {
+    if (this.done.has(txid)) return undefined
     const row = this.sql.get('select seen, verified from submission where txid = ?', txid)
     return row && { txid, seen: row.seen ?? undefined, verified: row.verified ?? undefined }
   }
 
   /** All of them, oldest first. */
   txids(): string[] {
+    this.flush()
     return this.sql.all('select txid from submission order by place').map(({ txid }) => txid)
   }
 
+  /** With the next write: if the process ends before, it is there again, as if it had not been recorded. */
   delete(txid: string): void {
-    const row = this.sql.get(`select ${LENGTH} as length from submission where txid = ?`, txid)
-    if (row === undefined) return
-    this.sql.run('delete from submission where txid = ?', txid)
-    this.bytes -= row.length
+    this.done.add(txid)
+  }
+
+  /** Deletes what is to be deleted. */
+  flush(): void {
+    if (this.done.size > 0) this.write(() => {})
   }
 
   evict({ txid, vout }: Outpoint): void {
@@ -76,28 +84,45 @@ export class Spool {
   }
 
   close(): void {
+    this.flush()
     this.sql.close()
   }
 
   private put(column: 'seen' | 'verified', txid: string, beef: Uint8Array): void {
-    const known = this.sql.get(
-      `select ${LENGTH} as total, ifnull(length(${column}), 0) as own from submission where txid = ?`,
-      txid,
-    )
-    if (known !== undefined && known.own >= beef.length) return
-    this.sql.run(
-      `insert into submission (txid, ${column}) values (?, ?) on conflict (txid) do update set ${column} = excluded.${column}`,
-      ...[txid, beef],
-    )
-    this.bytes += beef.length - (known?.own ?? 0)
+    this.write(() => {
+      const statement = `insert into submission (txid, ${column}) values (?, ?) on conflict (txid) do update
+        set ${column} = excluded.${column} where ifnull(length(${column}), 0) < length(excluded.${column})`
+      if (this.sql.run(statement, txid, beef) === 0) return
+      this.bytes += beef.length
+      if (this.bytes > this.maxBytes) this.makeRoom(txid)
+    })
+  }
+
+  private makeRoom(last: string): void {
+    this.bytes = Number(this.sql.get(TOTAL)?.bytes)
     while (this.bytes > this.maxBytes) {
-      const oldest = this.sql.get(OLDEST, txid)
+      const oldest = this.sql.get(OLDEST, last)
       if (oldest === undefined) break
-      this.delete(oldest.txid)
+      this.sql.run(DELETE, oldest.txid)
+      this.bytes -= oldest.length
+    }
+  }
+
+  private write(work: () => void): void {
+    const { sql, done } = this
+    sql.exec('begin immediate')
+    try {
+      for (const txid of done) sql.run(DELETE, txid)
+      work()
+      sql.exec('commit')
+      done.clear()
+    } finally {
+      if (sql.inTransaction) sql.exec('rollback')
     }
   }
 }
 
+const DELETE = 'delete from submission where txid = ?'
 const LENGTH = 'ifnull(length(seen), 0) + ifnull(length(verified), 0)'
-const TOTAL = `select sum(${LENGTH}) as bytes from submission`
-const OLDEST = 'select txid from submission where verified is null and txid <> ? order by place limit 1'
+const TOTAL = `select ifnull(sum(${LENGTH}), 0) as bytes from submission`
+const OLDEST = `select txid, ${LENGTH} as length from submission where verified is null and txid <> ? order by place limit 1`

@@ -14,7 +14,7 @@ test('of a transaction that was seen, all that came with it is known', () => {
   const [one, other] = [inscribed(2), inscribed(3)]
   const came = whole(one)
   seen.add(came)
-  expect(seen.get(one.txid)).toBe(came)
+  expect(seen.get(one.txid)?.bytes).toBe(came)
   expect(seen.get(other.txid)).toBeUndefined()
   seen.forget(one.txid)
   expect(seen.get(one.txid)).toBeUndefined()

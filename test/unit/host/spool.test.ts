@@ -33,6 +33,8 @@ test('what was seen and what was verified is there until it is deleted, after a 
   expect(again.evictions()).toEqual([{ txid: 'c', vout: 1 }])
   again.delete('a')
   again.forgetEviction({ txid: 'c', vout: 1 })
+  expect(again.get('a')).toBeUndefined()
+  expect(again.txids()).toEqual(['b'])
   expect([spool.txids(), spool.evictions()]).toEqual([['b'], []])
 })
 
