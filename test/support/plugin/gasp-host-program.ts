@@ -12,7 +12,7 @@ import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicMan
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { attachGateway } from '../../../src/gateway/attach-gateway.js'
 import { attachSync } from '../../../src/gateway/attach-sync.js'
-import { storesOf } from '../../../src/plugin/index.js'
+import { attachFollower, storesOf } from '../../../src/plugin/index.js'
 import { PhasedEngine, type SubmitMode } from './engines.js'
 import type { GaspHostSettings } from './gasp-host.js'
 
@@ -51,9 +51,9 @@ async function run(): Promise<void> {
   const overlay = (await import(OVERLAY_ENGINE ?? '@bsv/overlay')) as typeof import('@bsv/overlay')
   const EngineClass =
     OVERLAY_ENGINE !== undefined || settings.engine === '0.4.6' ? overlay.Engine : ModalEngine
-  const { knexUrl, logUrl, deployment, peers } = settings
+  const { knexUrl, logUrl, deployment, peers, follow } = settings
   const knex = createKnex({ client: 'mysql2', connection: knexUrl })
-  const { names, ordinals, stores } = await openPlugin(knex, { logUrl, deployment })
+  const { names, ordinals, database } = await openPlugin(knex, { logUrl, deployment })
   await migrate(knex, overlay.KnexStorageMigrations.default as Migration[])
   const engine = new EngineClass(
     { tm_names: new NamesTopicManager({ deployment }), tm_ordinals: new OrdinalsTopicManager() },
@@ -69,7 +69,10 @@ async function run(): Promise<void> {
     { tm_names: peers, tm_ordinals: peers },
   )
   const app = express()
-  attachGateway(app, stores, { deployment })
+  const stores = storesOf(database)
+  const follower = follow && attachFollower(database, { settings: follow, engine })
+  attachGateway(app, stores, { deployment, ...(follower && { follower }) })
+  app.get('/follower', (_request, response) => void response.json(follower?.status()))
   if (settings.attached) attachSync(app, stores)
   engineRoutes(app, engine)
   const server: Server = app.listen(0, '127.0.0.1', () => {
@@ -87,14 +90,14 @@ async function openPlugin(
     return {
       names: createNamesLookupServiceOnMongo(db, { deployment, engineDatabase: knex }),
       ordinals: createOrdinalsLookupServiceOnMongo(db, { engineDatabase: knex }),
-      stores: storesOf(db),
+      database: db,
     }
   }
   const own = logUrl === undefined ? knex : createKnex({ client: 'mysql2', connection: logUrl })
   return {
     names: createNamesLookupService(own, { deployment }).service,
     ordinals: createOrdinalsLookupService(own).service,
-    stores: storesOf(own),
+    database: own,
   }
 }
 

@@ -20,6 +20,8 @@ export interface GaspHostSettings {
   attached: boolean
   /** The hosts that both topics are synced from. */
   peers: string[]
+  /** The settings of `attachFollower`, if it follows the chain. */
+  follow?: Record<string, string>
 }
 
 /** A host in a process of its own: an engine with its storage, its GASP, and the plugin, over the routes of OverlayExpress. */

@@ -21,6 +21,7 @@ export default class OverlayExpress {
   app: Express
   knex?: Knex
   mongoDb?: Db
+  engine?: Engine.Engine
   chainTracker: ChainTracker | 'scripts only'
   constructor(name: string, privateKey: string, advertisableFQDN: string, adminToken?: string)
   configurePort(port: number): void

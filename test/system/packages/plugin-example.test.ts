@@ -74,6 +74,8 @@ async function started(cwd: string, engine = ''): Promise<string> {
     OVERLAY_ENGINE: engine,
     ...{ SERVER_PRIVATE_KEY: '11'.repeat(32), HOSTING_FQDN: 'overlay.test', PORT: '0' },
     ...{ KNEX_URL: `sqlite:${await folder()}`, MONGO_URL: '' },
+    // Nobody answers there.
+    CHAIN_SOURCES: 'junglebus=http://127.0.0.1:1',
   }
   const child = spawn(process.execPath, ['index.js'], { cwd, env, stdio: ['ignore', 'pipe', 'pipe'] })
   running = child
