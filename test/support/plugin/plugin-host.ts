@@ -31,11 +31,13 @@ export interface HostOptions {
   listens?: boolean
   /** Configures what else the host runs, after the plugin's services. */
   configure?: (host: OverlayExpress) => void
+  /** Adds what needs the engine, before the host starts. */
+  attach?: (host: OverlayExpress) => void
 }
 
 /** A host with the plugin, wired as LARS wires it: topic managers without a store, services by their factories. */
 export async function startPluginHost(options: HostOptions): Promise<PluginHost> {
-  const { deployment, engine, database, listens = false, configure = () => {} } = options
+  const { deployment, engine, database, listens = false, configure, attach } = options
   const host = new OverlayExpress(database.name, '11', 'overlay.test', 'secret')
   host.engineVersion = engine
   host.configurePort(0)
@@ -57,13 +59,14 @@ export async function startPluginHost(options: HostOptions): Promise<PluginHost>
     host.configureLookupServiceWithKnex('ls_names', (knex) => createNamesLookupService(knex, { deployment }))
     host.configureLookupServiceWithKnex('ls_ordinals', createOrdinalsLookupService)
   }
-  configure(host)
+  configure?.(host)
   await host.configureEngine()
   if (listens)
     attachHostListener(host.app, storesOf(mongoDb ?? (knex as Knex)), {
       chainTracker: host.chainTracker,
       retryAfter: 5,
     })
+  attach?.(host)
   await host.start()
   return new PluginHost(host)
 }

@@ -1,12 +1,17 @@
-import type { Knex } from 'knex'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { attachFollower, type FollowerOptions, type HostFollower } from '../../../src/plugin/index.js'
+import { attachGateway } from '../../../src/gateway/index.js'
+import {
+  attachFollower,
+  type FollowerOptions,
+  type HostFollower,
+  storesOf,
+} from '../../../src/plugin/index.js'
 import type { CrawledTree } from '../../support/follow/crawled-tree.js'
 import { type FollowWorld, useFollowWorlds } from '../../support/follow/follow-world.js'
 import { type PluginHost, startPluginHost } from '../../support/plugin/plugin-host.js'
 import type { FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { useHeaderServices } from '../../support/server/header-service.js'
-import { SILENT } from '../../support/server/test-server.js'
+import { ask, SILENT } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 import { openSqlite } from '../../support/storage/sqlite-database.js'
 
@@ -53,23 +58,27 @@ async function start(
   { tree, url }: FollowWorld,
   { folder, settings, chainTracker }: Tracker & { folder: string },
 ): Promise<Started> {
-  const host = await startPluginHost({
-    ...{ deployment: tree.chain.deployment, engine: '0.4.6' as const },
-    database: { name: 'host', KNEX_URL: `sqlite:${folder}`, MONGO_URL: '' },
-  })
-  host.writes.release()
-  const { engine, knex } = host.host
   let follower: HostFollower | undefined
+  const { deployment } = tree.chain
+  const host = await startPluginHost({
+    ...{ deployment, engine: '0.4.6' as const },
+    database: { name: 'host', KNEX_URL: `sqlite:${folder}`, MONGO_URL: '' },
+    attach({ app, engine, knex }) {
+      follower = attachFollower(knex, {
+        settings: { CHAIN_SOURCES: `junglebus=${url}`, ...QUICK, ...settings },
+        ...{ engine, chainTracker, logger: SILENT },
+      })
+      attachGateway(app, storesOf(knex), { deployment, follower, logger: SILENT })
+    },
+  })
+  if (follower === undefined) throw new Error('it is attached')
+  host.writes.release()
   let stopped: Promise<void> | undefined
   const stop = async (): Promise<void> => {
     stopped ??= Promise.resolve(follower?.stop()).then(() => host.stop())
     await stopped
   }
   closing.push(stop)
-  follower = attachFollower(knex as Knex, {
-    settings: { CHAIN_SOURCES: `junglebus=${url}`, ...QUICK, ...settings },
-    ...{ engine, chainTracker, logger: SILENT },
-  })
   return { host, follower, stop }
 }
 
@@ -89,7 +98,9 @@ describe.each(Object.entries(TRACKERS))('by %s', (_, trackerOf) => {
     const world = await worlds.world()
     const { tree } = world
     const started = await start(world, { folder: await worlds.folder(), ...(await trackerOf(world)) })
-    expect(started.follower.progress.isCatchingUp).toBe(true)
+    const page = (name: string) => ask(started.host.host.url, `/svc/names/${name}`)
+    // There may be such a name.
+    expect(await page('zz')).toMatchObject({ status: 503, json: { code: 'NOT_CAUGHT_UP' } })
     await until(() => !started.follower.progress.isCatchingUp, 'the host has caught up')
     for (const name of ['ab', 'b', 'baa', 'bab', 'd']) {
       const origin = outputOf(tree.mintOf(name), 2)
@@ -103,7 +114,7 @@ describe.each(Object.entries(TRACKERS))('by %s', (_, trackerOf) => {
     expect(await placesOf(started, 'abc')).toEqual([outputOf(tree.mintOf('abc'), 2), outputOf(paired, 0)])
     expect(await placesOf(started, 'c')).toEqual([outputOf(tree.mintOf('c'), 2), outputOf(pairs, 0)])
     // What was between is there, too, as the engine has each output that a topic holds.
-    const { outpoint } = { outpoint: outputOf(a1, 0) }
+    const outpoint = outputOf(a1, 0)
     expect(await started.host.found('ls_names', { outpoint })).toEqual([outpoint])
     expect(started.follower.status()).toMatchObject({
       state: 'following',
@@ -111,7 +122,9 @@ describe.each(Object.entries(TRACKERS))('by %s', (_, trackerOf) => {
       follow: { state: 'keeping up', failures: 0 },
       sources: [{ state: 'ok' }],
     })
-    expect(started.follower.progress).toMatchObject({ asOf: { height: tree.headers.bestTip.height } })
+    const asOf = { height: tree.headers.bestTip.height }
+    expect(await page('zz')).toMatchObject({ status: 404, json: { asOf } })
+    expect(await page('ab')).toMatchObject({ status: 200, json: { asOf } })
   })
 
   test('a host that starts again goes on where it was, and sees what was reorganised', async () => {
@@ -155,13 +168,12 @@ test('what keeps it from following is one line that says what to do', async () =
   closing.push(close)
   expect(() => attachFollower(undefined)).toThrow('call configureKnex or configureMongo of the host first')
   expect(() => attachFollower(writer)).toThrow('configure ls_names over this database first')
-  const world = await worlds.world()
-  const folder = await worlds.folder()
-  const wrong = (settings: Tracker['settings']) => start(world, { folder, settings })
-  await expect(wrong({ CHAIN_SOURCES: 'none' })).rejects.toThrow(
+  const { host } = await start(await worlds.world(), { folder: await worlds.folder() })
+  const wrong = (settings: Tracker['settings']) => () => attachFollower(host.host.knex, { settings })
+  expect(wrong({ CHAIN_SOURCES: 'none' })).toThrow(
     'CHAIN_SOURCES: must name the services to follow the chain by, such as junglebus',
   )
-  await expect(wrong({ FOLLOW_POLL_MS: 'soon' })).rejects.toThrow('FOLLOW_POLL_MS: must be')
+  expect(wrong({ FOLLOW_POLL_MS: 'soon' })).toThrow('FOLLOW_POLL_MS: must be')
 })
 
 test('where proofs count by something else already, it says so and leaves the host as it was', async () => {
