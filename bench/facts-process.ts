@@ -90,7 +90,7 @@ async function timesOf({ store }: Node, { long, names, moved }: NetworkIndex): P
   const outpoint = parseOutpoint(long)
   const ordinals = moved.map((each) => parseOutpoint(each))
   const pick = <Item>(items: readonly Item[], at: number): Item => items[(at * 7919) % items.length] as Item
-  const reads: Record<string, (at: number) => Promise<unknown>> = {
+  const reads: Record<string, (at: number) => unknown> = {
     'tip of the long ordinal': () => store.ordinals.at(outpoint, -1),
     'tip of an ordinal': (at) => store.ordinals.at(pick(ordinals, at), -1),
     'name to tip': async (at) => {

@@ -35,7 +35,7 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
   const gateway = openGateway(stores, { ...options, pageFiles })
   const cors = options.crossOrigin === false ? undefined : crossOrigin()
   const { sites } = gateway
-  if (sites !== undefined) app.use(siteHandler(sites, cors))
+  if (sites !== undefined) app.use(siteHandler(sites, [...(cors ? [cors] : []), ...gateway.opened]))
   const prefixes = profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)
   const further = overlay ? [overlayPathGroup(prefixes)] : []
   const groups = [...gateway.groups, ...further]
@@ -63,7 +63,7 @@ const PAGES = new URL('../../pages/', import.meta.url)
 export function mountGateway(
   app: GatewayApp,
   {
-    gateway: { content, errors },
+    gateway: { content, opened, errors },
     groups,
     cors,
   }: { gateway: Gateway; groups: readonly RouteGroup[]; cors?: RequestHandler | undefined },
@@ -71,9 +71,11 @@ export function mountGateway(
   const origins = cors === undefined ? [] : [cors]
   for (const handler of origins) app.options(CONTENT_PATH, handler)
   // Directly on the app: a router of its own takes time that `npm run bench gateway` shows.
-  app.get(CONTENT_PATH, ...origins, content, errors)
+  app.get(CONTENT_PATH, ...origins, ...opened, content, errors)
   const routes = Router()
   for (const handler of origins) routes.use(groups.flatMap(pathsOf), handler)
+  const below = groups.flatMap(({ prefixes }) => prefixes.filter((prefix) => prefix !== ''))
+  for (const handler of opened) routes.use(below, handler)
   for (const { handler } of groups) if (handler !== undefined) routes.use(handler)
   app.use(routes.use(errors))
 }
@@ -91,7 +93,7 @@ function pathsOf({ prefixes, operations }: RouteGroup): string[] {
 /** Answers requests on hosts that show content, and passes on all others: those are the host's own. */
 function siteHandler(
   { hosts, answer, errors }: NonNullable<Gateway['sites']>,
-  cors: RequestHandler = (_request, _response, next) => next(),
+  before: RequestHandler[],
 ): RequestHandler {
   return (request, response, next) => {
     const shown = request.baseUrl === '' ? hosts.read(request) : undefined
@@ -100,8 +102,13 @@ function siteHandler(
       return
     }
     toOriginForm(request)
-    cors(request, response, () =>
-      answer(shown, request, response, (error) => void errors(error, request, response, next)),
-    )
+    const fail = (error: unknown): void => void errors(error, request, response, next)
+    const proceed = (at: number): void => {
+      const handler = before[at]
+      if (handler === undefined) answer(shown, request, response, fail)
+      else
+        handler(request, response, (error?: unknown) => (error === undefined ? proceed(at + 1) : fail(error)))
+    }
+    proceed(0)
   }
 }

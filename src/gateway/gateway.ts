@@ -10,6 +10,7 @@ import { ContentHosts, type ContentHostsOptions } from './hosts/content-hosts.js
 import { errorPage as siteErrorPage } from './hosts/error-page.js'
 import { type CustomDomains, type HostHandler, hostContent } from './hosts/host-content.js'
 import { type ErrorPage, errorResponse } from './http/error-response.js'
+import { whenOpened } from './http/long-read.js'
 import { PendingOrigins } from './http/pending-origins.js'
 import { RequestBodies } from './http/request-body.js'
 import type { RouteGroup } from './http/route-group.js'
@@ -58,6 +59,8 @@ export interface Gateway {
   groups: RouteGroup[]
   /** Answers `CONTENT_PATH`. */
   content: RequestHandler
+  /** What comes before each of these: in a host of another engine, the store is opened when it is first asked for. */
+  opened: RequestHandler[]
   /** Sends the errors of the routes. */
   errors: ErrorRequestHandler
   /** Hosts that show content: which they are, what they answer, and how they answer errors. Undefined if there are none. */
@@ -207,6 +210,7 @@ export function openGateway({ graph }: GatewayStores, options: GatewayOptions & 
   const { contentPolicy, domains } = options
   return {
     ...{ groups, content, bodies, responses, render, errorPage, hostsOf },
+    opened: whenOpened(graph),
     errors: errorResponse({ logger, page: errorPage, ...(pending && { pending }) }),
     sites: hosts.isNeeded
       ? {

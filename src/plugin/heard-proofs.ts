@@ -75,13 +75,14 @@ export class HeardProofs {
   private async isDone({ txid, proof }: HeardProof): Promise<boolean> {
     const { graph } = this.options
     // Cheapest first: anybody may send a proof.
-    const stored = await graph.transactions.raw(txid)
+    await graph.opened?.()
+    const stored = graph.transactions.raw(txid)
     if (stored === undefined) return false
     const { height, root } = proof
     if (stored.proof?.height === height && stored.proof.root === root) return true
     const verdict = await this.verdict(proof)
     if (verdict !== 'yes') return verdict === 'no'
-    const known = await graph.transactions.get(txid)
+    const known = graph.transactions.get(txid)
     if (known !== undefined) await recordProofs(graph, [{ ...known, proof }])
     return known !== undefined
   }
@@ -103,9 +104,7 @@ export class HeardProofs {
 
 /** Records proofs of transactions that the index has; it takes no transaction from here that a topic manager has not seen. */
 export async function recordProofs(graph: HostStore, transactions: TransactionRecord[]): Promise<void> {
-  const known: TransactionRecord[] = []
-  for (const transaction of transactions)
-    if (transaction.proof !== undefined && (await graph.transactions.has(transaction.txid)))
-      known.push(transaction)
+  await graph.opened?.()
+  const known = transactions.filter(({ txid, proof }) => proof !== undefined && graph.transactions.has(txid))
   if (known.length > 0) await graph.record(graphRecords({ transactions: known }))
 }

@@ -135,14 +135,15 @@ const EVICTED = 'evicted'
 const MOST_BLOCKED = 1000
 
 /** Unblocks an output, unless the operator has blocked it for a reason. Of an unproven one, the ban was taken for a rejection. */
-async function liftEviction({ blocklist, sightings }: HostStore, text: string): Promise<void> {
+async function liftEviction(graph: HostStore, text: string): Promise<void> {
+  await graph.opened?.()
+  const { blocklist, sightings } = graph
   const outpoint = parseOutpoint(text)
   const { txid } = outpoint
-  if ((await sightings.of([txid])).get(txid) === 'rejected')
-    await sightings.record([{ txid, status: 'seen' }])
+  if (sightings.of([txid]).get(txid) === 'rejected') await sightings.record([{ txid, status: 'seen' }])
   const value = formatOutpoint(outpoint)
   const kind = 'outpoint'
-  const blocked = await blocklist.page({
+  const blocked = blocklist.page({
     kind,
     after: { kind, value: `${outpoint.txid}_` },
     limit: MOST_BLOCKED,

@@ -270,7 +270,6 @@ export class FactsHost extends Host {
     await beforeIndex?.()
     writer.deriveBy(overlay.admission)
     await writer.opened
-    await graph.blocklist.refresh()
   }
 }
 

@@ -50,5 +50,5 @@ export interface AncestorQueue {
   /** Whether the origin of an output is unknown, and something can still be done for it. */
   isWaiting(outpoint: Outpoint): Promise<boolean>
   /** Whether it is unknown where the ordinals went that a transaction spends, and something can still be done for it. */
-  isUnplaced(txid: string): Promise<boolean>
+  isUnplaced(txid: string): boolean
 }

@@ -1,5 +1,6 @@
 import { readTransaction } from '../protocol/transaction.js'
 import type { TransactionRecord } from './records.js'
+import type { Awaitable } from './yield-to-event-loop.js'
 
 /** The result of visiting a transaction. */
 export interface Visit<Item> {
@@ -11,20 +12,22 @@ export interface Visit<Item> {
 
 /**
  * Visits a stored transaction and those that come before it, each once, parents before children, the transaction itself last.
- * Depth first without recursion: strangers decide how deep a chain is.
+ * Depth first without recursion: strangers decide how deep a chain is. What is read at once needs no promise.
  *
  * @param options.read Reads a transaction, or the part of it that is needed; undefined if the store does not have it.
- * @param options.seen Transactions to skip; visited ones are added. Several complete walks that share a set yield each
+ * @param options.seen Transactions to skip; visited ones are added. Several complete walks that share a set visit each
  * transaction once.
  * @param options.visit Called as soon as a record is read; the record is not kept after that.
+ * @param options.add Called with the items, in order.
  */
-export async function* ancestry<Record, Item>(options: {
+export async function walkAncestry<Record, Item>(options: {
   txid: string
-  read: (txid: string) => Promise<Record | undefined>
+  read: (txid: string) => Awaitable<Record | undefined>
   seen: Set<string>
-  visit: (record: Record) => Visit<Item> | Promise<Visit<Item>>
-}): AsyncGenerator<Item> {
-  const { read, seen, visit } = options
+  visit: (record: Record) => Awaitable<Visit<Item>>
+  add: (item: Item) => void
+}): Promise<void> {
+  const { read, seen, visit, add } = options
   const path: { txid: string; found?: Visit<Item | undefined> }[] = [{ txid: options.txid }]
   for (let step = path.at(-1); step !== undefined; step = path.at(-1)) {
     if (step.found === undefined) {
@@ -33,19 +36,23 @@ export async function* ancestry<Record, Item>(options: {
         continue
       }
       seen.add(step.txid)
-      const record = await read(step.txid).catch((error: unknown) => {
-        // They were not yielded: another walk begins with them again.
+      try {
+        const reading = read(step.txid)
+        const record = reading instanceof Promise ? await reading : reading
+        const visited = record === undefined ? { item: undefined, before: [] } : visit(record)
+        step.found = visited instanceof Promise ? await visited : visited
+      } catch (error) {
+        // They were not added: another walk begins with them again.
         for (const { txid } of path) seen.delete(txid)
         throw error
-      })
-      step.found = record === undefined ? { item: undefined, before: [] } : await visit(record)
+      }
     }
     const parent = step.found.before.pop()
     if (parent !== undefined) {
       path.push({ txid: parent })
     } else {
       path.pop()
-      if (step.found.item !== undefined) yield step.found.item
+      if (step.found.item !== undefined) add(step.found.item)
     }
   }
 }

@@ -1,5 +1,5 @@
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { BlockedError, type BlockedKind, Blocklist, type BlocklistReader } from './blocklist.js'
+import { BlockedError, type BlockedKind, type Blocklist, type BlocklistReader } from './blocklist.js'
 import {
   type AttributesReader,
   type CacheOptions,
@@ -16,7 +16,7 @@ import {
   type TransactionsReader,
 } from './graph-store.js'
 import type { HistoryStep, ListedOrdinal, ListingsReader, TransactionOutput } from './listings.js'
-import { yieldToEventLoop } from './yield-to-event-loop.js'
+import { type Awaitable, yieldToEventLoop } from './yield-to-event-loop.js'
 
 /**
  * A store as the public sees it: what is blocked is neither served nor found (`docs/blocking.md`). A read of a single thing that
@@ -37,6 +37,7 @@ export class BlocklistFilter implements GraphReader {
   readonly content: ContentReader
   readonly streams: StreamsReader
   readonly listings: ListingsReader
+  readonly opened?: () => Promise<void>
   /** By what a stream that was checked is blocked, and at which version of the list. */
   private readonly seenStreams = new WeakMap<
     StreamSummary,
@@ -44,6 +45,7 @@ export class BlocklistFilter implements GraphReader {
   >()
 
   constructor(private readonly store: GraphReader & { readonly blocklist: BlocklistReader }) {
+    if (store.opened !== undefined) this.opened = store.opened
     this.transactions = store.transactions
     this.names = this.filteredNames()
     this.ordinals = this.filteredOrdinals()
@@ -55,7 +57,7 @@ export class BlocklistFilter implements GraphReader {
   }
 
   /** A store drops its cached answers when the blocklist changes. */
-  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
+  consistent<Answer>(read: () => Awaitable<Answer>, cache?: CacheOptions<Answer>): Awaitable<Answer> {
     return this.store.consistent(read, cache)
   }
 
@@ -66,24 +68,25 @@ export class BlocklistFilter implements GraphReader {
   private filteredNames(): NamesReader {
     const { names } = this.store
     return {
+      genuineNode: (outpoint) => names.genuineNode(outpoint),
       genuineNodes: (outpoints) => names.genuineNodes(outpoints),
-      originOf: async (name) => {
-        await this.refuseName(name)
-        return await this.unlessBlocked(await names.originOf(name))
+      originOf: (name) => {
+        this.refuseName(name)
+        return this.unlessBlocked(names.originOf(name))
       },
-      claimed: async (asked) => await this.served(await names.claimed(asked)),
-      liveNode: async (domain, filter) => {
-        await this.refuseName(domain)
-        return await this.unlessBlocked(await names.liveNode(domain, filter))
+      claimed: (asked) => this.served(names.claimed(asked)),
+      liveNode: (domain, filter) => {
+        this.refuseName(domain)
+        return this.unlessBlocked(names.liveNode(domain, filter))
       },
       // A prefix that is blocked as a name still has its node: longer names are not blocked with it.
-      longestNode: async (name, filter) => {
-        await this.refuseName(name)
-        const node = await names.longestNode(name, filter)
-        await this.unlessBlocked(node?.outpoint)
+      longestNode: (name, filter) => {
+        this.refuseName(name)
+        const node = names.longestNode(name, filter)
+        this.unlessBlocked(node?.outpoint)
         return node
       },
-      genuineOrigins: async (outpoints) => await this.served(await names.genuineOrigins(outpoints)),
+      genuineOrigins: (outpoints) => this.served(names.genuineOrigins(outpoints)),
       byPrefix: (query) =>
         this.filled({
           limit: query.limit,
@@ -98,24 +101,25 @@ export class BlocklistFilter implements GraphReader {
     return {
       lineage: (outpoint) => ordinals.lineage(outpoint),
       output: (outpoint) => this.readUnblocked(outpoint, () => ordinals.output(outpoint)),
-      firstContentOutput: async (txid) => {
-        const output = await ordinals.firstContentOutput(txid)
-        await this.unlessBlocked(output?.outpoint)
+      firstContentOutput: (txid) => {
+        const output = ordinals.firstContentOutput(txid)
+        this.unlessBlocked(output?.outpoint)
         return output
       },
-      currentOutput: async (outpoint) => {
-        const tip = await this.readUnblocked(outpoint, () => ordinals.currentOutput(outpoint))
-        if (tip !== undefined && !this.isOpen) await this.refuse(await this.shownAt(tip))
-        return tip
+      currentOutput: (outpoint) => {
+        const shown = (tip: Outpoint | undefined): Outpoint | undefined => {
+          if (tip !== undefined && !this.isOpen) this.refuse(this.shownAt(tip))
+          return tip
+        }
+        const tip = this.readUnblocked(outpoint, () => ordinals.currentOutput(outpoint))
+        return tip instanceof Promise ? tip.then(shown) : shown(tip)
       },
-      at: (outpoint, sequence) => {
-        if (this.isOpen) return ordinals.at(outpoint, sequence)
-        return this.readUnblocked(outpoint, async () => {
-          const step = await ordinals.at(outpoint, sequence)
-          await this.refuse(placesOf(step))
+      at: (outpoint, sequence) =>
+        this.readUnblocked(outpoint, () => {
+          const step = ordinals.at(outpoint, sequence)
+          if (!this.isOpen) this.refuse(placesOf(step))
           return step
-        })
-      },
+        }),
     }
   }
 
@@ -134,35 +138,27 @@ export class BlocklistFilter implements GraphReader {
         this.filled({
           limit: query.limit,
           page: (last) => attributes.tipsWith(last === undefined ? query : { ...query, after: last }),
-          served: async (tips) => {
-            const served: Outpoint[] = []
-            for (const tip of tips)
-              if (this.isOpen || (await this.blockedAmong(await this.shownAt(tip))).size === 0)
-                served.push(tip)
-            return served
-          },
+          served: (tips) =>
+            tips.filter((tip) => this.isOpen || this.blockedAmong(this.shownAt(tip)).size === 0),
         }),
     }
   }
 
   private filteredContent(): ContentReader {
     const { content } = this.store
-    /** Undefined if it is not blocked, as far as that is known without a read. */
-    const refused = (sha256: string): Promise<void> | undefined =>
-      this.knownList?.has('content', sha256) === false ? undefined : this.refuseContent(sha256)
+    const refuse = (sha256: string): void => {
+      if (this.list.has('content', sha256)) throw new BlockedError('content')
+    }
     return {
       chunk: (sha256, position) => {
-        const refusal = refused(sha256)
-        const read = () => content.chunk(sha256, position)
-        return refusal === undefined ? read() : refusal.then(read)
+        refuse(sha256)
+        return content.chunk(sha256, position)
       },
       // A body that is blocked while it is being sent ends there.
-      async *chunks(sha256, range) {
-        const refusal = refused(sha256)
-        if (refusal !== undefined) await refusal
-        for await (const chunk of content.chunks(sha256, range)) {
-          const refusal = refused(sha256)
-          if (refusal !== undefined) await refusal
+      *chunks(sha256, range) {
+        refuse(sha256)
+        for (const chunk of content.chunks(sha256, range)) {
+          refuse(sha256)
           yield chunk
         }
       },
@@ -171,16 +167,21 @@ export class BlocklistFilter implements GraphReader {
 
   private filteredStreams(): StreamsReader {
     const { streams } = this.store
-    const blockedIn = (chunks: AsyncIterable<StreamChunk> | StreamChunk[]) => this.blockedIn(chunks)
+    const blockedBy = (chunk: StreamChunk) => this.blockedBy(chunk)
     return {
       // Anything blocked in a stream blocks all of it, whatever part is asked for: before its first byte.
       summary: async (query) => {
         const stream = await this.readUnblocked(query.outpoint, () => streams.summary(query))
         if (stream === undefined || this.isOpen) return stream
-        const { version } = await this.store.blocklist.list()
+        const { version } = this.list
         let seen = this.seenStreams.get(stream)
         if (seen?.version !== version) {
-          seen = { version, kind: await blockedIn(streams.chunks(query)) }
+          let kind: BlockedKind | undefined
+          for await (const chunk of streams.chunks(query)) {
+            kind = blockedBy(chunk)
+            if (kind !== undefined) break
+          }
+          seen = { version, kind }
           this.seenStreams.set(stream, seen)
         }
         if (seen.kind !== undefined) throw new BlockedError(seen.kind)
@@ -188,7 +189,7 @@ export class BlocklistFilter implements GraphReader {
       },
       async *chunks(query, ...part) {
         for await (const chunk of streams.chunks(query, ...part)) {
-          const kind = await blockedIn([chunk])
+          const kind = blockedBy(chunk)
           if (kind !== undefined) throw new BlockedError(kind)
           yield chunk
         }
@@ -201,11 +202,11 @@ export class BlocklistFilter implements GraphReader {
     return {
       counts: () => listings.counts(),
       blockTimes: (heights) => listings.blockTimes(heights),
-      childNodes: async (domain) => {
-        const nodes = await listings.childNodes(domain)
+      childNodes: (domain) => {
+        const nodes = listings.childNodes(domain)
         if (this.isOpen) return nodes
-        const blocked = await this.blockedAmong(nodes.flatMap(({ outpoint }) => outpoint ?? []))
-        const list = await this.store.blocklist.list()
+        const blocked = this.blockedAmong(nodes.flatMap(({ outpoint }) => outpoint ?? []))
+        const { list } = this
         return nodes.filter(
           ({ domain, outpoint }) =>
             !list.has('name', domain) && !(outpoint && blocked.has(formatOutpoint(outpoint))),
@@ -228,16 +229,16 @@ export class BlocklistFilter implements GraphReader {
           limit: query.limit,
           page: (last) =>
             listings.ordinalsWith(last === undefined ? query : { ...query, after: last.outpoint }),
-          served: async (found) => {
-            const blocked = await this.blockedAmong(found.flatMap(shownOf))
+          served: (found) => {
+            const blocked = this.blockedAmong(found.flatMap(shownOf))
             return found.filter((each) => !shownOf(each).some((one) => blocked.has(formatOutpoint(one))))
           },
         }),
       // A blocked step still says where the ordinal went.
-      history: async (query) => {
-        const history = await this.readUnblocked(query.outpoint, () => listings.history(query))
+      history: (query) => {
+        const history = this.readUnblocked(query.outpoint, () => listings.history(query))
         if (history === undefined || this.isOpen) return history
-        const blocked = await this.blockedAmong(history.steps.map(({ outpoint }) => outpoint))
+        const blocked = this.blockedAmong(history.steps.map(({ outpoint }) => outpoint))
         const steps = history.steps.map((step): HistoryStep => {
           if (!blocked.has(formatOutpoint(step.outpoint))) return step
           const { content: _, parent: __, owner: ___, ...bare } = step
@@ -245,11 +246,11 @@ export class BlocklistFilter implements GraphReader {
         })
         return { ...history, steps }
       },
-      transaction: async (query) => {
-        const found = await listings.transaction(query)
+      transaction: (query) => {
+        const found = listings.transaction(query)
         if (found === undefined || this.isOpen) return found
         const { txid } = query
-        const blocked = await this.blockedAmong(found.outputs.map(({ vout }) => ({ txid, vout })))
+        const blocked = this.blockedAmong(found.outputs.map(({ vout }) => ({ txid, vout })))
         const outputs = found.outputs.map((each): TransactionOutput => {
           const { vout, spender } = each
           if (!blocked.has(formatOutpoint({ txid, vout }))) return each
@@ -260,56 +261,50 @@ export class BlocklistFilter implements GraphReader {
     }
   }
 
-  /** Whether nothing is blocked, as far as that is known without a read. */
-  private get isOpen(): boolean {
-    return this.knownList?.isEmpty === true
+  /** What is blocked. */
+  private get list(): Blocklist {
+    return this.store.blocklist.list()
   }
 
-  /** What is blocked, if that is known without a read. */
-  private get knownList(): Blocklist | undefined {
-    const list = this.store.blocklist.list()
-    if (list instanceof Blocklist) return list
-    // It may fail: a read that needs the list asks again, and gets that error.
-    list.catch(() => {})
-    return undefined
+  /** Whether nothing is blocked. */
+  private get isOpen(): boolean {
+    return this.list.isEmpty
   }
 
   /** Reads an output, unless it is blocked. */
-  private readUnblocked<Answer>(outpoint: Outpoint, read: () => Promise<Answer>): Promise<Answer> {
-    return this.isOpen ? read() : this.refuse([outpoint]).then(read)
+  private readUnblocked<Answer>(outpoint: Outpoint, read: () => Answer): Answer {
+    this.refuse([outpoint])
+    return read()
   }
 
-  private async unlessBlocked(outpoint: Outpoint | undefined): Promise<Outpoint | undefined> {
-    if (outpoint !== undefined) await this.refuse([outpoint])
+  private unlessBlocked(outpoint: Outpoint | undefined): Outpoint | undefined {
+    if (outpoint !== undefined) this.refuse([outpoint])
     return outpoint
   }
 
   /** @throws BlockedError if one of the outputs is blocked. */
-  async refuse(outpoints: Outpoint[]): Promise<void> {
-    for (const kind of (await this.blockedAmong(outpoints)).values()) throw new BlockedError(kind)
+  refuse(outpoints: Outpoint[]): void {
+    if (this.isOpen) return
+    for (const kind of this.blockedAmong(outpoints).values()) throw new BlockedError(kind)
   }
 
-  private async refuseName(name: string): Promise<void> {
-    if ((await this.store.blocklist.list()).has('name', name)) throw new BlockedError('name')
-  }
-
-  private async refuseContent(sha256: string): Promise<void> {
-    if ((await this.store.blocklist.list()).has('content', sha256)) throw new BlockedError('content')
+  private refuseName(name: string): void {
+    if (this.list.has('name', name)) throw new BlockedError('name')
   }
 
   /** The blocked ones among the outputs, as text, and by what they are blocked. */
-  private async blockedAmong(outpoints: Outpoint[]): Promise<Map<string, BlockedKind>> {
-    const list = await this.store.blocklist.list()
+  private blockedAmong(outpoints: Outpoint[]): Map<string, BlockedKind> {
+    const { list } = this
     const blocked = new Map<string, BlockedKind>()
     if (list.isEmpty) return blocked
     if (list.hasAny('content')) {
       for (const outpoint of outpoints) {
-        const content = (await this.store.ordinals.output(outpoint))?.content
+        const content = this.store.ordinals.output(outpoint)?.content
         if (content && list.has('content', content.sha256)) blocked.set(formatOutpoint(outpoint), 'content')
       }
     }
     if (list.hasAny('name')) {
-      for (const { name, outpoint } of await this.store.names.genuineOrigins(outpoints))
+      for (const { name, outpoint } of this.store.names.genuineOrigins(outpoints))
         if (list.has('name', name)) blocked.set(formatOutpoint(outpoint), 'name')
     }
     for (const text of outpoints.map(formatOutpoint))
@@ -318,40 +313,33 @@ export class BlocklistFilter implements GraphReader {
   }
 
   /** By what a chunk is blocked. Names need no check: the origin of a name starts a lineage, so no later chunk is one. */
-  private async blockedIn(
-    chunks: AsyncIterable<StreamChunk> | StreamChunk[],
-  ): Promise<BlockedKind | undefined> {
-    for await (const { outpoint, sha256 } of chunks) {
-      const list = this.knownList ?? (await this.store.blocklist.list())
-      if (list.has('outpoint', formatOutpoint(outpoint))) return 'outpoint'
-      if (list.has('content', sha256)) return 'content'
-    }
-    return undefined
+  private blockedBy({ outpoint, sha256 }: StreamChunk): BlockedKind | undefined {
+    if (this.list.has('outpoint', formatOutpoint(outpoint))) return 'outpoint'
+    return this.list.has('content', sha256) ? 'content' : undefined
   }
 
   /** An output, and those that its ordinal shows there. */
-  private async shownAt(tip: Outpoint): Promise<Outpoint[]> {
-    return [tip, ...placesOf(await this.store.ordinals.at(tip, TIP))]
+  private shownAt(tip: Outpoint): Outpoint[] {
+    return [tip, ...placesOf(this.store.ordinals.at(tip, TIP))]
   }
 
   /** The records whose outputs are not blocked. */
-  async served<Record extends { outpoint: Outpoint }>(records: Record[]): Promise<Record[]> {
-    if (this.isOpen) return records
-    const blocked = await this.blockedAmong(records.map(({ outpoint }) => outpoint))
+  served<Record extends { outpoint: Outpoint }>(records: Record[]): Record[] {
+    const blocked = this.blockedAmong(records.map(({ outpoint }) => outpoint))
     return records.filter(({ outpoint }) => !blocked.has(formatOutpoint(outpoint)))
   }
 
   /** As many as requested, while there are any: a short page is the last one. */
   private async filled<Item>(options: {
     limit: number
-    page: (last: Item | undefined) => Promise<Item[]>
-    served: (items: Item[]) => Promise<Item[]>
+    page: (last: Item | undefined) => Promise<Item[]> | Item[]
+    served: (items: Item[]) => Item[]
   }): Promise<Item[]> {
     const { limit, page, served } = options
     const found: Item[] = []
     for (let last: Item | undefined; ; ) {
       const items = await page(last)
-      found.push(...(await served(items)))
+      found.push(...served(items))
       last = items.at(-1)
       if (found.length >= limit || items.length < limit) return found.slice(0, limit)
       // However much of the list is blocked.

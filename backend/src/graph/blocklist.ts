@@ -81,9 +81,9 @@ export class Blocklist {
 }
 
 export interface BlocklistReader {
-  /** All that is blocked, as a live list; a promise until it has been read. */
-  list(): Blocklist | Promise<Blocklist>
-  page(query: BlockedQuery): Promise<BlockedRecord[]>
+  /** All that is blocked. */
+  list(): Blocklist
+  page(query: BlockedQuery): BlockedRecord[]
 }
 
 export interface BlocklistStore extends BlocklistReader {
@@ -96,8 +96,6 @@ export interface BlocklistStore extends BlocklistReader {
   add(record: BlockedRecord): Promise<BlockedRecord>
   /** Unblocks it. Returns whether it was blocked. */
   remove(subject: BlockedSubject): Promise<boolean>
-  /** Reads the list again, after another process wrote. */
-  refresh(): Promise<void>
 }
 
 /** A read led to something that the operator of this host has blocked. The reason is the operator's, and is not given. */
@@ -112,9 +110,9 @@ export class BlockedError extends CodedError {
 }
 
 /** What a read finds; undefined if it leads to something blocked. */
-export async function unlessBlocked<Found>(reading: Promise<Found>): Promise<Found | undefined> {
+export async function unlessBlocked<Found>(read: () => Found | Promise<Found>): Promise<Found | undefined> {
   try {
-    return await reading
+    return await read()
   } catch (error) {
     if (error instanceof BlockedError) return undefined
     throw error

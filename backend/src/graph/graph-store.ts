@@ -18,11 +18,25 @@ import type {
   SpendRecord,
   TransactionRecord,
 } from './records.js'
+import type { Awaitable } from './yield-to-event-loop.js'
 
 /**
  * The ports of the admitted graph: what a store does, by role. Storage, lookup services and gateway know each other by
- * these alone. Every read is answered from an index; none follows the chain.
+ * these alone. Every read is answered from an index; none follows the chain. Most are answered at once; what may take many
+ * rows yields in between, and is a promise then.
  */
+
+/** A role whose answers may have to wait for the turn of their reader. */
+export type Paced<Role> = {
+  [Name in keyof Role]: Role[Name] extends (...args: infer Asked) => infer Answer
+    ? (
+        ...args: Asked
+      ) => [Answer] extends [Generator | AsyncIterable<unknown>] ? Answer : Answer | Promise<Awaited<Answer>>
+    : Role[Name]
+}
+
+/** A store of such roles. */
+export type PacedStore<Store> = { readonly [Role in keyof Store]: Paced<Store[Role]> }
 
 /** What the writes of a store add and take back. */
 export interface GraphWriter {
@@ -86,18 +100,18 @@ export interface RawTransaction {
 }
 
 export interface TransactionsReader {
-  get(txid: string): Promise<TransactionRecord | undefined>
-  raw(txid: string): Promise<RawTransaction | undefined>
+  get(txid: string): TransactionRecord | undefined
+  raw(txid: string): RawTransaction | undefined
   /** Whether a transaction is stored. Reads none of its bytes. */
-  has(txid: string): Promise<boolean>
+  has(txid: string): boolean
   /** The height of the block that a transaction is proven to be in; undefined if it is unproven. */
-  heightOf(txid: string): Promise<number | undefined>
+  heightOf(txid: string): number | undefined
   /** The transaction that spends an outpoint and counts. There is one at most. */
-  spenderOf(outpoint: Outpoint): Promise<string | undefined>
+  spenderOf(outpoint: Outpoint): string | undefined
   /** Why a stored transaction does not count; undefined if it counts or is not known. */
-  reasonAgainst(txid: string): Promise<Reason | undefined>
+  reasonAgainst(txid: string): Reason | undefined
   /** How far these are known to the network, by themselves or by a descendant; of stored ones only. */
-  tiers(txids: string[]): Promise<Map<string, Tier>>
+  tiers(txids: string[]): Map<string, Tier>
 }
 
 /** What the network said last of a transaction. */
@@ -126,20 +140,23 @@ export interface SightingsStore {
    */
   record(records: readonly SightingRecord[]): Promise<RecordedSightings>
   /** What was recorded of these transactions themselves. */
-  of(txids: string[]): Promise<Map<string, Sighting>>
+  of(txids: string[]): Map<string, Sighting>
 }
 
 /** Where transactions are read from: a store, or what arrived with a submission. */
-export type TransactionSource = Pick<TransactionsReader, 'get'> & Partial<Pick<TransactionsReader, 'raw'>>
+export interface TransactionSource {
+  get(txid: string): Awaitable<TransactionRecord | undefined>
+  raw?(txid: string): Awaitable<RawTransaction | undefined>
+}
 
 /** The blocks that stored proofs lead to. */
 export interface BlocksReader {
   /** From a height on, highest first. */
-  from(query: { from: number }): Promise<Block[]>
+  from(query: { from: number }): Block[]
   /** The height of the highest one; 0 if there is none. */
-  lastHeight(): Promise<number>
+  lastHeight(): number
   /** Those that prove transactions in conflict with these spends: others that spend the same and are mined, or spent by one that is. */
-  ofConflicts(spends: SpendRecord[]): Promise<Block[]>
+  ofConflicts(spends: SpendRecord[]): Awaitable<Block[]>
 }
 
 /** Which mints count for a question about live nodes. */
@@ -150,19 +167,21 @@ export interface NodeFilter {
 
 export interface NamesReader {
   /** The origin of a claimed name. */
-  originOf(name: string): Promise<Outpoint | undefined>
+  originOf(name: string): Outpoint | undefined
   /** Those of the names that are claimed, in no order. */
-  claimed(names: string[]): Promise<NameRecord[]>
+  claimed(names: string[]): NameRecord[]
   /** The node of a domain that no admitted mint has spent. */
-  liveNode(domain: string, filter?: NodeFilter): Promise<Outpoint | undefined>
+  liveNode(domain: string, filter?: NodeFilter): Outpoint | undefined
   /** The live node whose domain is the longest prefix of `name`, including `name` itself. */
-  longestNode(name: string, filter?: NodeFilter): Promise<NodeRecord | undefined>
+  longestNode(name: string, filter?: NodeFilter): NodeRecord | undefined
+  /** The genuine node in an outpoint, spent or live. */
+  genuineNode(outpoint: Outpoint): NodeRecord | undefined
   /** Those of the outpoints that are genuine nodes, spent or live, in no order. */
-  genuineNodes(outpoints: Outpoint[]): Promise<NodeRecord[]>
+  genuineNodes(outpoints: Outpoint[]): Awaitable<NodeRecord[]>
   /** Those of the outpoints that are origins of genuine names, in no order. */
-  genuineOrigins(outpoints: Outpoint[]): Promise<NameRecord[]>
+  genuineOrigins(outpoints: Outpoint[]): NameRecord[]
   /** Names that start with `prefix` and come after `after`, in byte order. */
-  byPrefix(query: { prefix: string; after?: string; limit: number }): Promise<NameRecord[]>
+  byPrefix(query: { prefix: string; after?: string; limit: number }): Awaitable<NameRecord[]>
 }
 
 /** An ordinal at a step of its life (`service.md` 3.1). */
@@ -187,36 +206,36 @@ export const ORIGIN = -2
 
 export interface OrdinalsReader {
   /** An admitted output. */
-  output(outpoint: Outpoint): Promise<OutputRecord | undefined>
+  output(outpoint: Outpoint): OutputRecord | undefined
   /** The first output of a transaction that has content. */
-  firstContentOutput(txid: string): Promise<OutputRecord | undefined>
+  firstContentOutput(txid: string): OutputRecord | undefined
   /** Where the ordinal in `outpoint` is now; undefined if it was burnt or went where this store does not see. */
-  currentOutput(outpoint: Outpoint): Promise<Outpoint | undefined>
+  currentOutput(outpoint: Outpoint): Awaitable<Outpoint | undefined>
   /**
    * The ordinal in `outpoint` at a step of its life: {@link TIP}, {@link ORIGIN}, or a number of steps from its origin.
    * Undefined if there is no such step, or if the origin is not known because the lineage has a hole. An output of another
    * value than 1 satoshi is a chain of one.
    */
-  at(outpoint: Outpoint, sequence: number): Promise<OrdinalStep | undefined>
+  at(outpoint: Outpoint, sequence: number): OrdinalStep | undefined
   /**
    * The whole life of the ordinal in `outpoint`: each outpoint of its unbroken 1-sat lineage, from the first to the tip, read
    * a page at a time. Empty if its origin is not known, as for {@link at}. An output of another value than 1 satoshi is a
    * lineage of one.
    */
-  lineage(outpoint: Outpoint): AsyncIterable<Outpoint>
+  lineage(outpoint: Outpoint): Generator<Outpoint>
 }
 
 /** MAP metadata. */
 export interface MetadataReader {
   /** The MAP of an output alone, as in its script. */
-  own(outpoint: Outpoint): Promise<MapState>
+  own(outpoint: Outpoint): MapState
   /**
    * The MAP of the ordinal in `outpoint`, merged from its origin up to there; for an output of another value than 1 satoshi,
    * its own.
    *
    * @param limit How many bytes of stored MAP may be read; undefined is returned if it takes more.
    */
-  merged(outpoint: Outpoint, limit?: number): Promise<MapState | undefined>
+  merged(outpoint: Outpoint, limit?: number): MapState | undefined
 }
 
 export interface AttributesReader {
@@ -224,7 +243,7 @@ export interface AttributesReader {
    * Where the ordinals with all of these attributes are now, in an order that does not change when they are transferred;
    * continues after the ordinal that is or was in `after`. At most `limit`.
    */
-  tipsWith(query: { attributes: Attribute[]; limit: number; after?: Outpoint }): Promise<Outpoint[]>
+  tipsWith(query: { attributes: Attribute[]; limit: number; after?: Outpoint }): Awaitable<Outpoint[]>
 }
 
 /** `length` bytes from the byte `from` on; the first byte is 0. */
@@ -243,14 +262,14 @@ export const SHORT_BODY = 64 * 1024
 export interface ContentReader {
   /**
    * The chunk at a position, counted from 0: {@link CHUNK_BYTES} of a body, or what is left of it. Undefined if there is none;
-   * an empty body has an empty one. Without a promise if it is in memory.
+   * an empty body has an empty one.
    */
-  chunk(sha256: string, position: number): Promise<Uint8Array | undefined> | Uint8Array | undefined
+  chunk(sha256: string, position: number): Uint8Array | undefined
   /**
    * The chunks of a body in order; with a range, exactly its bytes, and fewer if the body ends before. Empty if there is no
    * such body.
    */
-  chunks(sha256: string, range?: ByteRange): AsyncIterable<Uint8Array>
+  chunks(sha256: string, range?: ByteRange): Generator<Uint8Array>
 }
 
 /** The stream of an output: its own content, and the chunks that its ordinal continues with (`service.md` 2.5). */
@@ -314,14 +333,14 @@ export interface FrontierCoin {
  */
 export interface FrontierReader {
   /** The unspent ordinals among the next `limit` outputs, in the order of their outpoints. */
-  tips(query: { after?: Outpoint; limit: number }): Promise<{ tips: Outpoint[]; next?: Outpoint }>
+  tips(query: { after?: Outpoint; limit: number }): { tips: Outpoint[]; next?: Outpoint }
   /** The live nodes and unspent ordinals of the `limit` active transactions that were stored last, latest first. */
-  latest(query: { limit: number }): Promise<FrontierCoin[]>
+  latest(query: { limit: number }): FrontierCoin[]
   /**
    * Those of the next `limit` unproven transactions for which a proof or a sighting matters, by txid: topics hold an output of
    * them, and they are active, were rejected, or wait because they lost a conflict.
    */
-  unproven(query: { after?: string; limit: number }): Promise<{ txids: string[]; next?: string }>
+  unproven(query: { after?: string; limit: number }): { txids: string[]; next?: string }
 }
 
 /** What topics hold. */
@@ -329,27 +348,20 @@ export interface AdmissionsReader {
   /** How many scores there are to a millisecond: they count from the time when the store was made, since 1970. */
   readonly scoresPerMs: number
   /** The topics that hold an output. */
-  of(outpoint: Outpoint): Promise<AdmissionRecord[]>
+  of(outpoint: Outpoint): AdmissionRecord[]
   /** Every admission of these outputs. */
-  among(outpoints: Outpoint[]): Promise<AdmissionRecord[]>
+  among(outpoints: Outpoint[]): Awaitable<AdmissionRecord[]>
   /** Every admission of a transaction's outputs. */
-  ofTransaction(txid: string): Promise<AdmissionRecord[]>
-  /** The same of several transactions, those of each in order. */
-  ofTransactions(txids: string[]): Promise<AdmissionRecord[]>
+  ofTransaction(txid: string): AdmissionRecord[]
   /**
    * The unspent outputs of a topic from a score on, by score.
    *
    * @param query.always An output index: such outputs are returned even if they are spent.
    */
-  unspentOfTopic(query: {
-    topic: string
-    since: number
-    limit?: number
-    always?: number
-  }): Promise<AdmissionRecord[]>
+  unspentOfTopic(query: { topic: string; since: number; limit?: number; always?: number }): AdmissionRecord[]
   /** The outputs of a topic from a score on, spent or not, by score. */
-  ofTopic(query: { topic: string; since: number; limit: number }): Promise<AdmissionRecord[]>
-  isApplied(topic: string, txid: string): Promise<boolean>
+  ofTopic(query: { topic: string; since: number; limit: number }): AdmissionRecord[]
+  isApplied(topic: string, txid: string): boolean
 }
 
 /** How far the sync with a peer has come, by host and topic. */
@@ -360,15 +372,15 @@ export interface Interactions {
 
 export interface ConsistentReader {
   /**
-   * Runs reads that belong together, and runs them again if a reorganisation happened in between, so that no answer mixes
-   * two states.
+   * Runs reads that belong together, from one snapshot if none of them waits, and otherwise again if a reorganisation happened in
+   * between, so that no answer mixes two states.
    *
-   * @param read Only reads; may run several times.
+   * @param read Only reads; may run several times if it returns a promise.
    * @param cache How a caching store may keep this answer.
-   * @returns The answer, without a promise if it was cached.
+   * @returns The answer, without a promise if it was cached or read at once.
    * @throws UnstableReadError if reorganisations keep happening.
    */
-  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer
+  consistent<Answer>(read: () => Awaitable<Answer>, cache?: CacheOptions<Answer>): Awaitable<Answer>
   /** The cached answer with a key; undefined if there is none, or it may be out of date. */
   cachedAnswer(key: string): unknown
 }
@@ -385,6 +397,8 @@ export interface CacheOptions<Answer> {
 
 /** The roles that answer readers. */
 export interface GraphReader extends ConsistentReader {
+  /** Resolves when there is something to read from, in the host of another engine: until then, all else throws. */
+  opened?(): Promise<void>
   readonly transactions: TransactionsReader
   readonly names: NamesReader
   readonly ordinals: OrdinalsReader

@@ -9,6 +9,7 @@ import type { OrdinalsPolicy } from './ordinals-policy.js'
 import type { OutputAdmittedByTopic, SubmitMode } from './overlay-interfaces.js'
 import { pinnedGenesis, pinTree, treeDifference } from './pinned-tree.js'
 import type { BeefContents, ReadBeef } from './read-beef.js'
+import type { Awaitable } from './yield-to-event-loop.js'
 
 /**
  * What the topic managers and lookup services of one process share in the host of another engine. Hosts construct them one by
@@ -16,7 +17,7 @@ import type { BeefContents, ReadBeef } from './read-beef.js'
  */
 
 /** What topic managers look up of the index. */
-export type IndexReader = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'> & {
+export type IndexReader = Pick<GraphReader, 'opened' | 'transactions' | 'names' | 'ordinals'> & {
   /** In the host of another engine: what topic managers see, before anybody has verified it. */
   submissions?: SeenSubmissions
 }
@@ -29,6 +30,8 @@ export interface SeenSubmissions {
 
 /** Where lookup services bring what an engine calls them with. Nothing is thrown: what cannot be recorded is kept, and tried again. */
 export interface HostHooks {
+  /** Resolves when the index can be read. */
+  opened(): Promise<void>
   /**
    * Whether hooks need the BEEF. To write it for each output and service takes an engine longer than all else of a mint; where its
    * tables can be read, they have it, but for burns and for proofs that come later.
@@ -85,10 +88,12 @@ export function asksForInputs({ subject, proof }: BeefContents, mode: SubmitMode
  * @throws OtherTreeError
  */
 export async function ifAvailable<Answer>(
-  read: () => Promise<Answer>,
+  index: IndexReader | undefined,
+  read: () => Awaitable<Answer>,
   otherwise: Answer | Promise<Answer>,
 ): Promise<Answer> {
   try {
+    await index?.opened?.()
     return await read()
   } catch (error) {
     if (error instanceof OtherTreeError) throw error

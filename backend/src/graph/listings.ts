@@ -2,6 +2,7 @@ import type { Outpoint } from '../protocol/outpoint.js'
 import { PROFILES } from '../protocol/profile.js'
 import type { Attribute } from './attributes.js'
 import type { ContentSummary, NameRecord, OutputRecord } from './records.js'
+import type { Awaitable } from './yield-to-event-loop.js'
 
 /**
  * The lists that people look through: what is newest, what is below a node, the life of an ordinal, ordinals by what they are
@@ -9,36 +10,40 @@ import type { ContentSummary, NameRecord, OutputRecord } from './records.js'
  * come with all that a list shows of them.
  */
 export interface ListingsReader {
-  counts(): Promise<StoreCounts>
+  counts(): StoreCounts
   /**
    * Genuine names, those mined last first ({@link recencyOf}).
    *
    * @param query.after Continues after this row, wherever it is by now.
    */
-  newestNames(query: NewestQuery): Promise<ListedName[]>
+  newestNames(query: NewestQuery): Awaitable<ListedName[]>
   /** Inscriptions ({@link isListed}) in the same order: every output with content, reinscriptions of an ordinal as well. */
-  newestInscriptions(query: NewestQuery): Promise<ListedOutput[]>
+  newestInscriptions(query: NewestQuery): Awaitable<ListedOutput[]>
   /** The nodes right below a domain, in the order of their characters, 37 at most. */
-  childNodes(domain: string): Promise<ListedNode[]>
+  childNodes(domain: string): ListedNode[]
   /**
    * Steps of the ordinal in `outpoint`, as `OrdinalsReader.at` counts them. Undefined if its origin is not known.
    *
    * @param query.from The first step to return; by default, the origin or the tip.
    */
-  history(query: HistoryQuery): Promise<OrdinalHistory | undefined>
+  history(query: HistoryQuery): OrdinalHistory | undefined
   /** As `AttributesReader.tipsWith`, with what a list shows of each ordinal. */
-  ordinalsWith(query: { attributes: Attribute[]; limit: number; after?: Outpoint }): Promise<ListedOrdinal[]>
+  ordinalsWith(query: {
+    attributes: Attribute[]
+    limit: number
+    after?: Outpoint
+  }): Awaitable<ListedOrdinal[]>
   /**
    * What of a transaction the topics hold, by output index. Undefined if this store does not have the transaction.
    *
    * @param query.after An output index: continues after that.
    */
-  transaction(query: { txid: string; after?: number; limit: number }): Promise<ListedTransaction | undefined>
+  transaction(query: { txid: string; after?: number; limit: number }): ListedTransaction | undefined
   /**
    * When blocks were mined, by height: the time in their header, in seconds since 1970. Only of the headers in this store,
    * which it has if the host keeps its own.
    */
-  blockTimes(heights: number[]): Promise<Map<number, number>>
+  blockTimes(heights: number[]): Map<number, number>
 }
 
 /** Blocked things are counted, too. */

@@ -1,8 +1,8 @@
 import { placement } from '../protocol/ordinal-flow.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { isCoinbase } from '../protocol/transaction.js'
-import { ancestry, inParentsFirst, parentsOf } from './ancestry.js'
-import type { GraphReader, NamesReader, TransactionSource } from './graph-store.js'
+import { inParentsFirst, parentsOf, type Visit, walkAncestry } from './ancestry.js'
+import type { GraphReader, NamesReader, PacedStore, TransactionSource } from './graph-store.js'
 import type { NodeRecord } from './records.js'
 import { readOutline, type TransactionOutline } from './stored-transaction.js'
 import type { ListedTransaction } from './write-beef.js'
@@ -41,21 +41,20 @@ export class Collection {
     more?: (transaction: { txid: string; inputs: Outpoint[] }) => Promise<string | undefined>,
   ): Promise<void> {
     const { store, seen } = this
-    const walk = ancestry({
-      txid,
+    await walkAncestry({
+      ...{ txid, seen },
       read: (each) => readOutline(each, store),
-      seen,
-      visit: async (outline) => {
+      visit(outline) {
         const { txid, inputs } = outline
         const parents = parentsOf({ inputs })
-        const first = await more?.({ txid, inputs })
-        return {
+        const visited = (first: string | undefined): Visit<Collected> => ({
           item: { listed: listed(outline), parents },
           before: [...(outline.proof === undefined ? parents : []), ...(first === undefined ? [] : [first])],
-        }
+        })
+        return more === undefined ? visited(undefined) : more({ txid, inputs }).then(visited)
       },
+      add: (each) => this.add(each),
     })
-    for await (const each of walk) this.add(each)
   }
 
   /** Adds a transaction that was read already and, if it is unproven, its ancestors as {@link addAncestry} does. */
@@ -125,7 +124,7 @@ function firstPart(
   return { end, transactions }
 }
 
-export type ProvenanceStore = Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>
+export type ProvenanceStore = PacedStore<Pick<GraphReader, 'transactions' | 'names' | 'ordinals'>>
 
 /** Everything needed to check where an ordinal comes from, or why it is not available. */
 export type Provenance =
@@ -163,7 +162,7 @@ export async function provenanceOf(
   const collection = new Collection(store.transactions)
   const stops = new Map<string, Outpoint>()
   let tip: Outpoint | undefined
-  for await (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(outpoint))) {
+  for (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(outpoint))) {
     tip = hop
     if (place.isKnown) continue
     stops.set(hop.txid, hop)
@@ -194,22 +193,19 @@ interface Hop {
 }
 
 /** The hops of a lineage, each marked as known up to the last one that the caller knows. */
-async function* hopsAfter(
-  known: readonly Outpoint[],
-  lineage: () => AsyncIterable<Outpoint>,
-): AsyncGenerator<Hop> {
+function* hopsAfter(known: readonly Outpoint[], lineage: () => Iterable<Outpoint>): Generator<Hop> {
   const asked = new Set(known.map(formatOutpoint))
   let left = 0
   let count = 0
   // Most callers know nothing, and for them a lineage is read once.
   if (asked.size > 0)
-    for await (const hop of lineage()) {
+    for (const hop of lineage()) {
       count++
       if (asked.has(formatOutpoint(hop))) left = count
     }
   let previous: Outpoint | undefined
   let isPreviousKnown = false
-  for await (const hop of lineage()) {
+  for (const hop of lineage()) {
     const isKnown = left > 0
     yield { hop, previous, isKnown, isPreviousKnown }
     left--
@@ -337,7 +333,7 @@ export type NameProof =
 export async function nameProof(
   name: string,
   options: {
-    store: Pick<GraphReader, 'transactions' | 'names'>
+    store: PacedStore<Pick<GraphReader, 'transactions' | 'names'>>
     genesis: Outpoint
   } & PartOptions,
 ): Promise<NameProof> {
@@ -380,7 +376,7 @@ export async function nameHistory(
   if (!known.some(({ txid }) => txid === origin.txid))
     await addDescent(mintedBeside(origin, name), { collection, store, genesis, known, stops: nodes })
   const stops = namesAt(nodes)
-  for await (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(origin))) {
+  for (const { hop, ...place } of hopsAfter(known, () => store.ordinals.lineage(origin))) {
     if (!place.isKnown) await addHop({ hop, ...place, collection, store })
     if (isSameOutpoint(hop, tip)) break
   }

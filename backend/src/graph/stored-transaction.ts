@@ -4,7 +4,7 @@ import { readTransaction, type TransactionView } from '../protocol/transaction.j
 import { DamagedError } from './errors.js'
 import type { RawTransaction, TransactionSource } from './graph-store.js'
 import type { Proof } from './records.js'
-import { TimeSlice, yieldToEventLoop } from './yield-to-event-loop.js'
+import { type Awaitable, TimeSlice, whenReady, yieldToEventLoop } from './yield-to-event-loop.js'
 
 const views = new WeakMap<Uint8Array, TransactionView>()
 
@@ -48,16 +48,22 @@ const SHORT = 32 * 1024
  * A stored transaction without its scripts; undefined if the store does not have it. If the store can read in chunks, those of a
  * large one that contain nothing but scripts are skipped.
  */
-export async function readOutline(
+export function readOutline(
   txid: string,
   store: TransactionSource,
-): Promise<TransactionOutline | undefined> {
-  const raw = await openTransaction(txid, store)
-  if (raw === undefined) return undefined
-  const { length, proof } = raw
-  const reader = new ChunkReader(raw)
-  const parts = length <= SHORT ? partsOf(await reader.take(length), txid) : await readParts(reader)
-  return { txid, length, ...(proof && { proof }), ...parts }
+): Awaitable<TransactionOutline | undefined> {
+  return whenReady(openTransaction(txid, store), (raw) => {
+    if (raw === undefined) return undefined
+    const { length, proof } = raw
+    const parts = length <= SHORT ? partsOf(wholeOf(raw), txid) : readParts(new ChunkReader(raw))
+    return whenReady(parts, (found) => ({ txid, length, ...(proof && { proof }), ...found }))
+  })
+}
+
+function wholeOf({ txid, length, chunks }: RawTransaction): Uint8Array {
+  const bytes = joinBytes([...chunks()].map((chunk) => chunk.bytes))
+  if (bytes.length !== length) throw new DamagedError(txid, 'its end is missing')
+  return bytes
 }
 
 type OutlinedParts = Pick<TransactionOutline, 'inputs' | 'outputValues'>
@@ -119,20 +125,16 @@ export async function storedOutput(
 }
 
 /** Opens a transaction to be read in chunks; in one chunk if the store cannot do that. */
-export async function openTransaction(
+export function openTransaction(
   txid: string,
   store: TransactionSource,
-): Promise<RawTransaction | undefined> {
-  if (store.raw !== undefined) return await store.raw(txid)
-  const record = await store.get(txid)
-  if (record === undefined) return undefined
-  const { raw: bytes, proof } = record
-  return {
-    txid,
-    ...(proof && { proof }),
-    length: bytes.length,
-    chunks: () => [{ at: 0, bytes }],
-  }
+): Awaitable<RawTransaction | undefined> {
+  if (store.raw !== undefined) return store.raw(txid)
+  return whenReady(store.get(txid), (record) => {
+    if (record === undefined) return undefined
+    const { raw: bytes, proof } = record
+    return { txid, ...(proof && { proof }), length: bytes.length, chunks: () => [{ at: 0, bytes }] }
+  })
 }
 
 class TooManyChunksError extends Error {

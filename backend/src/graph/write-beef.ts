@@ -3,10 +3,9 @@ import { ByteCursor, encodeVarint } from '../protocol/byte-cursor.js'
 import { fromHex, joinBytes } from '../protocol/bytes.js'
 import { type Bump, encodeBump, readBump } from '../protocol/merkle-path.js'
 import { encodeOutpoint, type Outpoint } from '../protocol/outpoint.js'
-import { ancestry, unprovenParents } from './ancestry.js'
-import type { TransactionSource } from './graph-store.js'
+import { unprovenParents, walkAncestry } from './ancestry.js'
+import type { TransactionSource, TransactionsReader } from './graph-store.js'
 import type { Proof, TransactionRecord } from './records.js'
-import { openTransaction } from './stored-transaction.js'
 import { yieldToEventLoop } from './yield-to-event-loop.js'
 
 /**
@@ -24,13 +23,14 @@ export async function assembleBeef(
   const seen = new Set<string>()
   for (const txid of txids) {
     if (seen.has(txid)) continue
-    let last: TransactionRecord | undefined
+    let last = undefined as TransactionRecord | undefined
     const visit = (record: TransactionRecord) => ({ item: record, before: unprovenParents(record) })
     const read = (each: string) => store.get(each)
-    for await (const record of ancestry({ txid, read, seen, visit })) {
+    const add = (record: TransactionRecord): void => {
       ordered.push(record)
       last = record
     }
+    await walkAncestry({ txid, read, seen, visit, add })
     if (last?.txid !== txid) return undefined
   }
   return encodeBeef(ordered)
@@ -67,7 +67,7 @@ export interface ListedBeef {
    *
    * @throws Error if a transaction is not stored any more as it was listed; earlier bytes have been yielded by then.
    */
-  bytes(): AsyncGenerator<Uint8Array>
+  bytes(): Generator<Uint8Array>
 }
 
 /**
@@ -77,7 +77,7 @@ export interface ListedBeef {
  */
 export async function listedBeef(options: {
   transactions: ListedTransaction[]
-  store: TransactionSource
+  store: Pick<TransactionsReader, 'raw'>
   envelope?: Uint8Array[]
 }): Promise<ListedBeef> {
   const { transactions, store, envelope = [] } = options
@@ -101,11 +101,11 @@ export async function listedBeef(options: {
     length: headLength + lengths.reduce(total, 0),
     held: headLength + entries.length * HELD_BY_ENTRY,
     head,
-    async *bytes() {
+    *bytes() {
       yield* head
       for (const { transaction, tail } of entries) {
         const { txid, length } = transaction
-        const raw = await openTransaction(txid, store)
+        const raw = store.raw(txid)
         if (raw?.length !== length) throw new Error(`the store no longer has the ${length} bytes of ${txid}`)
         for (const { bytes } of raw.chunks()) yield bytes
         yield tail
@@ -121,7 +121,7 @@ const OUTPOINT_BEEF = fromHex('16a7beef')
 export async function outpointBeef(options: {
   subject: Outpoint
   transactions: ListedTransaction[]
-  store: TransactionSource
+  store: Pick<TransactionsReader, 'raw'>
 }): Promise<ListedBeef> {
   const { subject, ...beef } = options
   return await listedBeef({ ...beef, envelope: [OUTPOINT_BEEF, encodeOutpoint(subject)] })

@@ -59,3 +59,13 @@ const writeSlice = new TimeSlice(WRITE_SLICE_MS, () => nextLoop())
 export function yieldBetweenStatements(): Promise<void> {
   return writeSlice.yieldIfOver()
 }
+
+export type Awaitable<Value> = Value | Promise<Value>
+
+/** Goes on with a value, at once if it is here. */
+export function whenReady<Value, Result>(
+  value: Awaitable<Value>,
+  use: (value: Value) => Awaitable<Result>,
+): Awaitable<Result> {
+  return value instanceof Promise ? value.then(use) : use(value)
+}

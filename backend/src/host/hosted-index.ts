@@ -86,7 +86,7 @@ export class HostedIndex implements HostHooks {
   private folder: HostFolder | undefined
   private spool: Spool | undefined
   private files: HostFiles | undefined
-  private opened: FactStore | undefined
+  private openStore: FactStore | undefined
   private attempt: Promise<FactStore> | undefined
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new Map<string, Promise<void>>()
@@ -107,7 +107,7 @@ export class HostedIndex implements HostHooks {
     readonly options: HostOptions,
   ) {
     const store = lazyStore<FactStore>(
-      () => this.opened,
+      () => this.openStore,
       () => this.answering(),
     )
     const submissions = {
@@ -116,6 +116,10 @@ export class HostedIndex implements HostHooks {
     }
     this.store = Object.assign(store, { submissions })
     this.schedule(OPEN_AFTER)
+  }
+
+  async opened(): Promise<void> {
+    await this.store.opened?.()
   }
 
   get needsTransactions(): boolean {
@@ -327,7 +331,7 @@ export class HostedIndex implements HostHooks {
       // Another one that it keeps already stays: then the index is as it was.
       if (tracker !== undefined) await files.store.settings.set(TRACKER, tracker)
       await files.deriveBy(rules)
-      this.opened = files.store
+      this.openStore = files.store
       this.schedule(0)
       return files.store
     } catch (error) {
@@ -340,7 +344,7 @@ export class HostedIndex implements HostHooks {
   /** The index is opened again when it is asked next. */
   private async reopen(cause?: unknown): Promise<void> {
     if (cause !== undefined) this.report(cause)
-    this.opened = undefined
+    this.openStore = undefined
     if (!this.isClosed) this.attempt = undefined
     await this.files?.close()
   }

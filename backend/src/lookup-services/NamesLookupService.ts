@@ -10,6 +10,7 @@ import type {
 import { nameHistory, nodeHistory, originHistory, type Part, type PartOptions } from '../graph/provenance.js'
 import type { NameRecord, NodeRecord } from '../graph/records.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
+import { type Awaitable, whenReady } from '../graph/yield-to-event-loop.js'
 import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
@@ -66,60 +67,61 @@ export class NamesLookupService implements LookupService {
   /** @throws QueryError for a question of no known form. */
   async lookup(question: LookupQuestion): Promise<AnsweringOutput[]> {
     const query = readNamesQuery(question.query)
+    await this.options.hooks?.opened()
     return await this.options.reader.consistent(() => this.find(query))
   }
 
-  private async find(asked: NamesQuery): Promise<AnsweringOutput[]> {
-    if (!('history' in asked)) return (await this.findAll(asked)).map(answering)
-    const found = await this.findOne(asked)
-    if (found === undefined) return []
-    const answer = answering(found.outpoint)
-    const { deployment, assemblesHistories = true } = this.options
-    if (!asked.history || deployment === undefined || !assemblesHistories) return [answer]
-    return [withHistory(answer, (reading) => found.history(deployment.genesis, reading, partIn(asked)))]
+  private find(asked: NamesQuery): Awaitable<AnsweringOutput[]> {
+    if (!('history' in asked)) return whenReady(this.findAll(asked), (found) => found.map(answering))
+    return whenReady(this.findOne(asked), (found) => {
+      if (found === undefined) return []
+      const answer = answering(found.outpoint)
+      const { deployment, assemblesHistories = true } = this.options
+      if (!asked.history || deployment === undefined || !assemblesHistories) return [answer]
+      return [withHistory(answer, (reading) => found.history(deployment.genesis, reading, partIn(asked)))]
+    })
   }
 
-  private async findOne(asked: Extract<NamesQuery, { history: boolean }>): Promise<Found | undefined> {
-    const { reader } = this.options
+  private findOne(asked: Extract<NamesQuery, { history: boolean }>): Awaitable<Found | undefined> {
+    const { names } = this.options.reader
     if ('mine' in asked) {
-      const seen = this.options.asksNetwork
-        ? await reader.names.longestNode(asked.mine, { seen: true })
-        : undefined
-      const node = seen ?? (await reader.names.longestNode(asked.mine))
+      const seen = this.options.asksNetwork ? names.longestNode(asked.mine, { seen: true }) : undefined
+      const node = seen ?? names.longestNode(asked.mine)
       return node && node.domain !== asked.mine ? this.foundNode(node) : undefined
     }
     if ('node' in asked) {
-      const outpoint = await reader.names.liveNode(asked.node)
+      const outpoint = names.liveNode(asked.node)
       return outpoint && this.foundNode({ outpoint, domain: asked.node })
     }
-    if ('outpoint' in asked) return await this.findOutput(asked.outpoint)
+    if ('outpoint' in asked) return this.findOutput(asked.outpoint)
     if ('tipOf' in asked) {
-      const name = await this.nameIn(asked.tipOf)
-      const isOrigin = name && formatOutpoint(name.outpoint) === formatOutpoint(asked.tipOf)
-      const tip = isOrigin ? await reader.ordinals.currentOutput(asked.tipOf) : undefined
-      return name && tip && this.foundName(name, tip)
+      const name = this.nameIn(asked.tipOf)
+      return name && isSameOutpoint(name.outpoint, asked.tipOf) ? this.findTip(name) : undefined
     }
     const name = 'name' in asked ? asked.name : asked.origin
-    const origin = await reader.names.originOf(name)
-    if (origin === undefined) return undefined
-    if ('origin' in asked) return this.foundOrigin({ name, outpoint: origin })
-    const tip = await reader.ordinals.currentOutput(origin)
-    return tip && this.foundName({ name, outpoint: origin }, tip)
+    const outpoint = names.originOf(name)
+    if (outpoint === undefined) return undefined
+    return 'origin' in asked ? this.foundOrigin({ name, outpoint }) : this.findTip({ name, outpoint })
+  }
+
+  private findTip(name: NameRecord): Awaitable<Found | undefined> {
+    const tip = this.options.reader.ordinals.currentOutput(name.outpoint)
+    return whenReady(tip, (outpoint) => outpoint && this.foundName(name, outpoint))
   }
 
   /** An output that holds a node or a name, spent or not. */
-  private async findOutput(outpoint: Outpoint): Promise<Found | undefined> {
-    const name = await this.nameIn(outpoint)
+  private findOutput(outpoint: Outpoint): Found | undefined {
+    const name = this.nameIn(outpoint)
     if (name !== undefined) return this.foundName(name, outpoint)
-    const [node] = await this.options.reader.names.genuineNodes([outpoint])
+    const node = this.options.reader.names.genuineNode(outpoint)
     return node && this.foundNode(node)
   }
 
   /** The name that an output holds or once held, with its origin. Throws BlockedError for an output that is blocked. */
-  private async nameIn(outpoint: Outpoint): Promise<NameRecord | undefined> {
+  private nameIn(outpoint: Outpoint): NameRecord | undefined {
     const { names, ordinals } = this.options.reader
-    const step = await ordinals.at(outpoint, ORIGIN)
-    const [name] = await names.genuineOrigins([step?.origin ?? outpoint])
+    const step = ordinals.at(outpoint, ORIGIN)
+    const [name] = names.genuineOrigins([step?.origin ?? outpoint])
     return name
   }
 
@@ -128,7 +130,7 @@ export class NamesLookupService implements LookupService {
     return {
       outpoint: tip,
       history: (genesis, reading, part) =>
-        nameHistory({ name, origin, tip }, { store: reading(reader), genesis, ...part }),
+        nameHistory({ name, origin, tip }, { store: reading.over(reader), genesis, ...part }),
     }
   }
 
@@ -137,7 +139,7 @@ export class NamesLookupService implements LookupService {
     return {
       outpoint,
       history: (genesis, reading, part) =>
-        originHistory({ name, origin: outpoint }, { store: reading(reader), genesis, ...part }),
+        originHistory({ name, origin: outpoint }, { store: reading.over(reader), genesis, ...part }),
     }
   }
 
@@ -145,16 +147,17 @@ export class NamesLookupService implements LookupService {
     const { reader } = this.options
     return {
       outpoint: node.outpoint,
-      history: (genesis, reading, part) => nodeHistory(node, { store: reading(reader), genesis, ...part }),
+      history: (genesis, reading, part) =>
+        nodeHistory(node, { store: reading.over(reader), genesis, ...part }),
     }
   }
 
-  private async findAll(asked: Exclude<NamesQuery, { history: boolean }>): Promise<Outpoint[]> {
+  private findAll(asked: Exclude<NamesQuery, { history: boolean }>): Awaitable<Outpoint[]> {
     const { reader, maxOrigins = MAX_ORIGINS } = this.options
     if ('origins' in asked) {
       const { origins, after } = asked
       if (origins.length > maxOrigins) throw new QueryError(`a query may list at most ${maxOrigins} origins`)
-      const found = await reader.names.genuineOrigins(origins)
+      const found = reader.names.genuineOrigins(origins)
       const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
       const last = origins.findLastIndex((each) => after !== undefined && isSameOutpoint(each, after))
       if (after !== undefined && last === -1) throw new QueryError('after must be one of the origins')
@@ -165,8 +168,8 @@ export class NamesLookupService implements LookupService {
         .slice(0, MAX_OUTPUTS)
     }
     const { prefix, limit, after } = asked
-    const names = await reader.names.byPrefix({ prefix, limit, ...(after !== undefined && { after }) })
-    return names.map((name) => name.outpoint)
+    const names = reader.names.byPrefix({ prefix, limit, ...(after !== undefined && { after }) })
+    return whenReady(names, (page) => page.map(({ outpoint }) => outpoint))
   }
 
   async getDocumentation(): Promise<string> {

@@ -9,6 +9,7 @@ import type {
   ServiceMetadata,
 } from '../graph/overlay-interfaces.js'
 import { LOOKUP_SERVICE_METADATA } from '../graph/service-metadata.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { atomicSubject } from '../protocol/beef.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
@@ -58,21 +59,20 @@ export class OrdinalsLookupService implements LookupService {
   /** @throws QueryError for a question of no known form. */
   async lookup(question: LookupQuestion): Promise<LookupFormula> {
     const query = readOrdinalsQuery(question.query)
+    await this.options.hooks?.opened()
     const found = await this.options.reader.consistent(() => this.find(query))
     return found.map(({ txid, vout }) => ({ txid, outputIndex: vout }))
   }
 
-  private async find(asked: OrdinalsQuery): Promise<Outpoint[]> {
+  private find(asked: OrdinalsQuery): Awaitable<Outpoint[]> {
     const { reader } = this.options
     if ('attributes' in asked) {
       const { attributes, limit, after } = asked
-      return await reader.attributes.tipsWith({ attributes, limit, ...(after && { after }) })
+      return reader.attributes.tipsWith({ attributes, limit, ...(after && { after }) })
     }
     const { outpoint, seq } = asked
     const output =
-      seq === undefined
-        ? await reader.ordinals.output(outpoint)
-        : (await reader.ordinals.at(outpoint, seq))?.output
+      seq === undefined ? reader.ordinals.output(outpoint) : reader.ordinals.at(outpoint, seq)?.output
     return output === undefined ? [] : [output.outpoint]
   }
 

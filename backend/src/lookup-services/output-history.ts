@@ -1,9 +1,16 @@
+import type { Paced, PacedStore } from '../graph/graph-store.js'
 import type { LookupFormula } from '../graph/overlay-interfaces.js'
 import type { Part } from '../graph/provenance.js'
 import { readBeef } from '../graph/read-beef.js'
 
-/** Wraps a store for one answer: the host may yield between reads, or abort them when the client has left. */
-export type Reading = <Store extends object>(store: Store) => Store
+/** Wraps a store, or a role of one, for one answer: the host may yield between reads, or abort them when the client has left. */
+export interface Reading {
+  over<Store extends object>(store: Store): PacedStore<Store>
+  overRole<Role extends object>(role: Role): Paced<Role>
+}
+
+/** Wraps nothing. */
+const AT_ONCE = { over: <Store>(store: Store) => store, overRole: <Role>(role: Role) => role } as Reading
 
 /** Lists everything for the BEEF of an output, or of an earlier one on the way to it if a part is asked for. */
 export type ReadHistory = (reading: Reading) => Promise<Part>
@@ -24,9 +31,7 @@ export function withHistory(output: AnsweringOutput, transactions: ReadHistory):
     ...output,
     transactions,
     history: async (beef) => {
-      txids ??= transactions((store) => store).then(
-        (all) => new Set(all.transactions.map(({ txid }) => txid)),
-      )
+      txids ??= transactions(AT_ONCE).then((all) => new Set(all.transactions.map(({ txid }) => txid)))
       return (await txids).has(readBeef(beef).subject.txid)
     },
   }

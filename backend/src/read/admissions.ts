@@ -15,21 +15,20 @@ export function admissionsIn(reader: Reader): AdmissionsReader {
     sql.all(OF_OUTPOINT, blobOf(txid), vout).map(recordOf)
   return {
     scoresPerMs: SCORES_A_FACT,
-    of: async (outpoint) => reader.single((sql) => of(sql, outpoint)),
+    of: (outpoint) => reader.single((sql) => of(sql, outpoint)),
     among: (outpoints) => reader.each(outpoints, of),
-    ofTransaction: async (txid) => reader.single((sql) => ofTransaction(sql, txid)),
-    ofTransactions: (txids) => reader.each([...new Set(txids)].sort(), ofTransaction),
-    ofTopic: async ({ topic, since, limit }) =>
+    ofTransaction: (txid) => reader.single((sql) => ofTransaction(sql, txid)),
+    ofTopic: ({ topic, since, limit }) =>
       reader.answer((sql) => {
         const from = since - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
         return sql.all(OF_TOPIC, encodeTopic(topic), from, limit).map(recordOf)
       }),
-    unspentOfTopic: async ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
+    unspentOfTopic: ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
       reader.answer((sql) => {
         const from = since - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
         return sql.all(UNSPENT, encodeTopic(topic), from, always, limit).map(recordOf)
       }),
-    isApplied: async (topic, txid) =>
+    isApplied: (topic, txid) =>
       reader.single((sql) => sql.get(IS_APPLIED, blobOf(txid), encodeTopic(topic))) !== undefined,
   }
 }

@@ -26,7 +26,7 @@ export function ancestorsIn(reader: Reader): Omit<AncestorQueue, 'postpone'> {
       const entry = await entryOf(reader, outpoint)
       return entry !== undefined && entry.hole !== 1
     },
-    isUnplaced: async (txid) =>
+    isUnplaced: (txid) =>
       reader.answer((sql) => sql.all(OF_TRANSACTION, blobOf(txid))).some(({ hole }) => hole !== 1),
   }
 }

@@ -1,25 +1,25 @@
 import type { Sql } from '../facts/connection.js'
 import { PROOF_ROOT } from '../facts/log.js'
 import type { BlocksReader } from '../graph/graph-store.js'
-import { type Block, blockText } from '../graph/records.js'
+import { type Block, blockText, type SpendRecord } from '../graph/records.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
 /** See {@link BlocksReader}. Only of proofs that count, and of what is pending. */
 export function blocksIn(reader: Reader): BlocksReader {
   return {
-    from: async ({ from }) => reader.answer((sql) => blocksBetween(sql, from, Number.MAX_SAFE_INTEGER)),
-    lastHeight: async () => Number(reader.single((sql) => sql.get(LAST_HEIGHT))?.height ?? 0),
-    async ofConflicts(spends) {
-      const heights = await reader.each(spends, (sql, { outpoint: { txid, vout }, spender }) =>
+    from: ({ from }) => reader.answer((sql) => blocksBetween(sql, from, Number.MAX_SAFE_INTEGER)),
+    lastHeight: () => Number(reader.single((sql) => sql.get(LAST_HEIGHT))?.height ?? 0),
+    ofConflicts(spends) {
+      const heightsOf = (sql: Sql, { outpoint: { txid, vout }, spender }: SpendRecord): number[] =>
         sql
           .all(MINED_SPENDERS, blobOf(txid), vout, Buffer.from(spender, 'hex'))
           .concat(sql.all(PROVEN_PENDING, blobOf(txid), vout, Buffer.from(spender, 'hex')))
-          .map(({ height }) => Number(height)),
-      )
-      const found = await reader.each([...new Set(heights)], (sql, height) =>
-        blocksBetween(sql, height, height),
-      )
-      return found
+          .map(({ height }) => Number(height))
+      const blocksAt = (heights: number[]): Awaitable<Block[]> =>
+        reader.each([...new Set(heights)], (sql, height) => blocksBetween(sql, height, height))
+      const heights = reader.each(spends, heightsOf)
+      return heights instanceof Promise ? heights.then(blocksAt) : blocksAt(heights)
     },
   }
 }

@@ -8,16 +8,11 @@ import { type ByteRange, CHUNK_BYTES, type ContentReader } from '../graph/graph-
 import { sha256 as sha256Of } from '../graph/native-hash.js'
 import { blobOf, type Reader } from './reader.js'
 
-/** See {@link ContentReader}. A chunk is read at once. */
-export interface FactContent extends ContentReader {
-  chunk(sha256: string, position: number): Uint8Array | undefined
-}
-
 /**
  * Bodies by their hash. A body is read out of the transaction that inscribed it; only one that is not contiguous in there is a
  * fact of its own.
  */
-export function contentIn(reader: Reader): FactContent {
+export function contentIn(reader: Reader): ContentReader {
   return {
     chunk: (sha256, position) =>
       reader.answer((sql, log) => {
@@ -68,7 +63,7 @@ function bodyPart(
   return { bytes, isLast: stop === total }
 }
 
-async function* chunksOf(reader: Reader, sha256: string, range?: ByteRange): AsyncGenerator<Uint8Array> {
+function* chunksOf(reader: Reader, sha256: string, range?: ByteRange): Generator<Uint8Array> {
   const end = (range?.from ?? 0) + (range?.length ?? Number.POSITIVE_INFINITY)
   for (let from = range?.from ?? 0; from < end; ) {
     const page = { from, length: end - from, isPage: true }

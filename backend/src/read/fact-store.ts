@@ -16,6 +16,7 @@ import type {
 import type { HeaderChain } from '../graph/header-chain.js'
 import type { HeldSubmissions, HostStore, Settings } from '../graph/host-store.js'
 import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
+import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { Writer, Written } from '../writer/writer.js'
@@ -23,14 +24,14 @@ import { admissionsIn } from './admissions.js'
 import { ancestorsIn, sharingEntries } from './ancestors.js'
 import { blockedPage, readBlocklist } from './blocklist.js'
 import { blocksIn } from './blocks.js'
-import { contentIn, type FactContent } from './content.js'
+import { contentIn } from './content.js'
 import { frontierIn } from './frontier.js'
 import { headersIn } from './headers.js'
 import { attributesIn, listingsIn } from './listings.js'
 import { metadataIn } from './metadata.js'
 import { namesIn } from './names.js'
 import { ordinalsIn } from './ordinals.js'
-import type { Reader } from './reader.js'
+import type { Reader, Snapshot } from './reader.js'
 import { heldIn, interactionsIn, settingsIn, sightingsIn } from './state.js'
 import { streamsIn } from './streams.js'
 import { transactionsIn } from './transactions.js'
@@ -43,7 +44,7 @@ export interface FactStoreOptions {
   /** Keeps whole answers; if missing, each is read. */
   answers?: AnswerMemory | undefined
   /** Reads bodies; by default, as the reader finds them. */
-  contentOf?: ((content: FactContent) => ContentReader) | undefined
+  contentOf?: ((content: ContentReader) => ContentReader) | undefined
   /** Called once something was blocked, unblocked or removed: bodies in memory may be gone for good. */
   onBlocked?: (() => void) | undefined
 }
@@ -176,7 +177,7 @@ export class FactStore implements HostStore {
    * Reads from one snapshot what waits for nothing but reads, as most answers do. A longer one is read again if a
    * reorganisation came between.
    */
-  consistent<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> | Answer {
+  consistent<Answer>(read: () => Awaitable<Answer>, cache?: CacheOptions<Answer>): Awaitable<Answer> {
     if (cache === undefined || this.options.answers === undefined) return this.read(read)
     const known = this.cachedAnswer(cache.key)
     if (known !== undefined) return known as Answer
@@ -190,14 +191,35 @@ export class FactStore implements HostStore {
     return known
   }
 
-  private async read<Answer>(read: () => Promise<Answer>, cache?: CacheOptions<Answer>): Promise<Answer> {
+  private read<Answer>(read: () => Awaitable<Answer>, cache?: CacheOptions<Answer>): Awaitable<Answer> {
     const { reader } = this.options
-    for (let tried = 0; tried < TRIES; tried++) {
-      const snapshot = reader.hold()
+    const snapshot = reader.hold()
+    let answer: Awaitable<Answer>
+    try {
+      answer = read()
+    } catch (error) {
+      reader.letGo(snapshot)
+      throw error
+    }
+    if (answer instanceof Promise) return this.readWaiting(read, { snapshot, answer, cache })
+    reader.letGo(snapshot)
+    this.keep(answer, cache, snapshot.commits)
+    return answer
+  }
+
+  /** Reads once more what had to wait, if a reorganisation came between. */
+  private async readWaiting<Answer>(
+    read: () => Awaitable<Answer>,
+    first: { snapshot: Snapshot; answer: Promise<Answer>; cache: CacheOptions<Answer> | undefined },
+  ): Promise<Answer> {
+    const { reader } = this.options
+    let [snapshot, reading]: [Snapshot, Awaitable<Answer>] = [first.snapshot, first.answer]
+    for (let tried = 1; ; tried++) {
+      reader.holdWhileReading(snapshot)
       let answer: Answer | undefined
       let failed: { error: unknown } | undefined
       try {
-        answer = await read()
+        answer = await reading
       } catch (error) {
         // That nothing can be read is no matter of two states, and asking once more would take as long.
         if (error instanceof StoreUnavailableError) throw error
@@ -205,18 +227,26 @@ export class FactStore implements HostStore {
       }
       const isOvertaken = !reader.letGo(snapshot) && !reader.isLatest(snapshot)
       // An error, too, may come from a mix of two states.
-      if (isOvertaken && snapshot.reorgs !== reader.reorgs) continue
-      if (failed !== undefined) throw failed.error
-      if (cache !== undefined && answer !== undefined)
-        this.keep(answer, cache, isOvertaken ? undefined : snapshot.commits)
-      return answer as Answer
+      if (!isOvertaken || snapshot.reorgs === reader.reorgs) {
+        if (failed !== undefined) throw failed.error
+        this.keep(answer as Answer, first.cache, isOvertaken ? undefined : snapshot.commits)
+        return answer as Answer
+      }
+      if (tried === TRIES)
+        throw new UnstableReadError(
+          `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
+        )
+      snapshot = reader.hold()
+      reading = new Promise((resolve) => resolve(read()))
     }
-    throw new UnstableReadError(
-      `the read was retried ${TRIES} times because the chain kept reorganising; try again`,
-    )
   }
 
-  private keep<Answer>(value: Answer, cache: CacheOptions<Answer>, commits: number | undefined): void {
+  private keep<Answer>(
+    value: Answer,
+    cache: CacheOptions<Answer> | undefined,
+    commits: number | undefined,
+  ): void {
+    if (cache === undefined || value === undefined) return
     const { key, dependsOn, weightOf } = cache
     this.options.answers?.keep(key, { value, commits, dependsOn: dependsOn(value), weight: weightOf(value) })
   }
@@ -241,10 +271,8 @@ export class FactStore implements HostStore {
   private blocklistRole(): BlocklistStore {
     const { reader, writer } = this.options
     return {
-      page: async (query) => blockedPage(reader, query),
+      page: (query) => blockedPage(reader, query),
       list: () => this.listBlocked(),
-      // Each read of it looks for changes.
-      refresh: async () => {},
       add: async (record) => (await this.after(writer.change('block', record))).result,
       remove: async (subject) => (await this.after(writer.change('unblock', subject))).result,
     }

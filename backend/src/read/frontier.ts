@@ -15,9 +15,9 @@ const BEHIND_ALL = 0xffffffff
 /** See {@link FrontierReader}. */
 export function frontierIn(reader: Reader): FrontierReader {
   return {
-    tips: async (query) => reader.answer((sql) => tips(sql, query)),
-    latest: async ({ limit }) => reader.answer((sql) => latest(sql, limit)),
-    unproven: async (query) => reader.answer((sql) => unproven(sql, query)),
+    tips: (query) => reader.answer((sql) => tips(sql, query)),
+    latest: ({ limit }) => reader.answer((sql) => latest(sql, limit)),
+    unproven: (query) => reader.answer((sql) => unproven(sql, query)),
   }
 }
 

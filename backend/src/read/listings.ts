@@ -35,17 +35,17 @@ import { spenderOf } from './transactions.js'
 /** See {@link ListingsReader}. */
 export function listingsIn(reader: Reader): ListingsReader {
   return {
-    counts: async () =>
+    counts: () =>
       reader.answer((sql) => ({
         names: countIn(sql, 'names'),
         inscriptions: countIn(sql, 'inscriptions'),
         transactions: countIn(sql, 'transactions') + Number(sql.get(COUNT_PENDING)?.count),
       })),
-    newestNames: async (query) =>
+    newestNames: (query) =>
       reader
         .answer((sql) => newest(sql, NEWEST_NAMES, query))
         .map((row) => ({ name: String(row.name), outpoint: outpointOf(row), ...recencyIn(row) })),
-    newestInscriptions: async (query) =>
+    newestInscriptions: (query) =>
       reader
         .answer((sql) => newest(sql, NEWEST_OUTPUTS, query))
         .flatMap((row) => {
@@ -58,7 +58,7 @@ export function listingsIn(reader: Reader): ListingsReader {
             ...recencyIn(row),
           }
         }),
-    childNodes: async (domain) => {
+    childNodes: (domain) => {
       if (domain.length >= MAX_NAME_LENGTH) return []
       const domains = [...NAME_CHARACTERS].map((character) => domain + character)
       return reader.answer((sql) =>
@@ -68,9 +68,9 @@ export function listingsIn(reader: Reader): ListingsReader {
         }),
       )
     },
-    history: async (query) => reader.answer((sql) => historyOf(sql, query)),
+    history: (query) => reader.answer((sql) => historyOf(sql, query)),
     ordinalsWith: (query) => found(reader, query, listedOrdinal),
-    transaction: async (query) => reader.answer((sql) => transactionOf(sql, query)),
+    transaction: (query) => reader.answer((sql) => transactionOf(sql, query)),
     blockTimes: (heights) => blockTimes(reader, heights),
   }
 }
@@ -86,8 +86,8 @@ function countIn(sql: Sql, name: string): number {
   return Number(sql.get('select value from meta where name = ?', name)?.value ?? 0)
 }
 
-async function blockTimes(reader: Reader, heights: number[]): Promise<Map<number, number>> {
-  const times = await reader.each([...new Set(heights)], (sql, height): [number, number][] => {
+function blockTimes(reader: Reader, heights: number[]): Map<number, number> {
+  const times = reader.all([...new Set(heights)], (sql, height): [number, number][] => {
     const header = readHeaders(sql, { from: height, count: 1 })
     return header.length === 0 ? [] : [[height, timeOf(header)]]
   })

@@ -11,11 +11,11 @@ import { blobOf, type Reader } from './reader.js'
  */
 export function metadataIn(reader: Reader): MetadataReader {
   return {
-    own: async (outpoint) => {
+    own: (outpoint) => {
       const row = reader.single((sql) => sql.get(OWN, blobOf(outpoint.txid), outpoint.vout))
       return row?.map ? mapOf(row.map) : EMPTY_MAP
     },
-    merged: async (outpoint, limit) => reader.answer((sql) => mergedMap(sql, outpoint, limit)),
+    merged: (outpoint, limit) => reader.answer((sql) => mergedMap(sql, outpoint, limit)),
   }
 }
 

@@ -8,26 +8,24 @@ import { blobOf, outpointOf, type Reader } from './reader.js'
 /** See {@link NamesReader}. */
 export function namesIn(reader: Reader): NamesReader {
   return {
-    originOf: async (name) => reader.single((sql) => originOf(sql, name)),
+    originOf: (name) => reader.single((sql) => originOf(sql, name)),
     claimed: (names) =>
-      reader.each([...new Set(names)], (sql, name) => {
+      reader.all([...new Set(names)], (sql, name) => {
         const outpoint = originOf(sql, name)
         return outpoint === undefined ? [] : [{ outpoint, name }]
       }),
-    liveNode: async (domain, filter) => reader.single((sql) => liveNode(sql, domain, filter)),
-    longestNode: async (name, filter) =>
+    liveNode: (domain, filter) => reader.single((sql) => liveNode(sql, domain, filter)),
+    longestNode: (name, filter) =>
       reader.answer((sql) => (filter?.seen ? longestSeenNode(sql, name) : longestNode(sql, name))),
+    genuineNode: (outpoint) => reader.single((sql) => nodeAt(sql, outpoint)),
     genuineNodes: (outpoints) =>
-      reader.each(distinct(outpoints), (sql, outpoint) => {
-        const row = sql.get(DOMAIN_AT, blobOf(outpoint.txid), outpoint.vout)
-        return row === undefined ? [] : [{ outpoint, domain: String(row.domain) }]
-      }),
+      reader.each(distinct(outpoints), (sql, outpoint) => nodeAt(sql, outpoint) ?? []),
     genuineOrigins: (outpoints) =>
-      reader.each(distinct(outpoints), (sql, outpoint) => {
+      reader.all(distinct(outpoints), (sql, outpoint) => {
         const row = sql.get(NAME_AT, blobOf(outpoint.txid), outpoint.vout)
         return row === undefined ? [] : [{ outpoint, name: String(row.name) }]
       }),
-    byPrefix: async ({ prefix, after = '', limit }) => {
+    byPrefix: ({ prefix, after = '', limit }) => {
       // All characters of names sort below DEL.
       const end = `${prefix}\x7f`
       const rows = reader.single((sql) =>
@@ -69,6 +67,11 @@ const LAST_DOMAIN = 'select domain from node where domain <= ? and active = 1 or
 function originOf(sql: Sql, name: string): Outpoint | undefined {
   const row = sql.get(ORIGIN_OF, name)
   return row && outpointOf(row)
+}
+
+function nodeAt(sql: Sql, outpoint: Outpoint): NodeRecord | undefined {
+  const row = sql.get(DOMAIN_AT, blobOf(outpoint.txid), outpoint.vout)
+  return row && { outpoint, domain: String(row.domain) }
 }
 
 /** The node of a domain that no active mint has spent. */

@@ -1,7 +1,7 @@
 import type { Row, Sql } from '../facts/connection.js'
 import { ORIGIN, type OrdinalStep, type OrdinalsReader, TIP } from '../graph/graph-store.js'
 import type { ContentSummary, OutputRecord } from '../graph/records.js'
-import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import { type Awaitable, yieldToEventLoop } from '../graph/yield-to-event-loop.js'
 import { BY_RANK } from '../index/active.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { blobOf, hexOf, outpointOf, type Reader } from './reader.js'
@@ -10,13 +10,13 @@ import { spenderOf } from './transactions.js'
 /** See {@link OrdinalsReader}. */
 export function ordinalsIn(reader: Reader): OrdinalsReader {
   return {
-    output: async (outpoint) => reader.single((sql) => admittedOutput(sql, outpoint)),
-    firstContentOutput: async (txid) => {
+    output: (outpoint) => reader.single((sql) => admittedOutput(sql, outpoint)),
+    firstContentOutput: (txid) => {
       const row = reader.single((sql) => sql.get(FIRST_CONTENT, blobOf(txid)))
       return row && outputOf(row)
     },
     currentOutput: (outpoint) => currentOutput(reader, outpoint),
-    at: async (outpoint, sequence) => reader.answer((sql) => ordinalAt(sql, outpoint, sequence)),
+    at: (outpoint, sequence) => reader.answer((sql) => ordinalAt(sql, outpoint, sequence)),
     lineage: (outpoint) => lineageOf(reader, outpoint),
   }
 }
@@ -175,7 +175,7 @@ function singleStep(output: OutputRecord | undefined, sequence: number): Ordinal
 const STEPS_A_PAGE = 1000
 
 /** See `OrdinalsReader.lineage`. */
-async function* lineageOf(reader: Reader, outpoint: Outpoint): AsyncGenerator<Outpoint> {
+function* lineageOf(reader: Reader, outpoint: Outpoint): Generator<Outpoint> {
   const tip = reader.answer((sql) => ordinalAt(sql, outpoint, TIP))?.output
   if (tip === undefined) return
   if (tip.satoshis !== 1) {
@@ -201,13 +201,9 @@ export const RECEIVER = `select oid, out.tid, txid, vout, sats, sha, ctype, clen
   where ptid = ? and pvout = ? and lin is null and out.active = 1 order by ${BY_RANK} limit 1`
 
 /** See `OrdinalsReader.currentOutput`. Without numbers, an ordinal is followed from coin to coin. */
-async function currentOutput(reader: Reader, outpoint: Outpoint): Promise<Outpoint | undefined> {
-  const slice = new TimeSlice()
-  for (let from = outpoint; ; await slice.yieldIfOver()) {
-    const { tip, isLast } = reader.answer((sql) => followed(sql, from))
-    if (isLast) return tip
-    from = tip
-  }
+function currentOutput(reader: Reader, outpoint: Outpoint): Awaitable<Outpoint | undefined> {
+  const { tip, isLast } = reader.answer((sql) => followed(sql, outpoint))
+  return isLast ? tip : yieldToEventLoop().then(() => currentOutput(reader, tip))
 }
 
 function followed(

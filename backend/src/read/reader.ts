@@ -1,7 +1,7 @@
 import { type Row, Sql } from '../facts/connection.js'
 import { LocalLog } from '../facts/local-log.js'
 import type { Dependency } from '../graph/dependencies.js'
-import { TimeSlice } from '../graph/yield-to-event-loop.js'
+import { type Awaitable, TimeSlice } from '../graph/yield-to-event-loop.js'
 import { EVERYTHING } from '../index/journal.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 
@@ -45,22 +45,25 @@ export class Reader {
     }
   }
 
-  /**
-   * Has all reads until {@link letGo} see one snapshot, or until everything is done that follows from the callback that runs now:
-   * whatever comes next, as the news of a write by another thread, is to find what was written. What waits for nothing but reads is
-   * done by then.
-   */
+  /** Has all reads until {@link letGo} see one snapshot. */
   hold(): Snapshot {
     const { sql } = this
     if (this.held === undefined) {
       const held: Snapshot = { commits: this.counted(), holders: 0 }
       sql.run('begin')
       this.held = held
-      // The first of these runs before any promise is continued, the last after all of them are.
-      process.nextTick(() => queueMicrotask(() => process.nextTick(() => this.end(held))))
     }
     this.held.holders++
     return this.held
+  }
+
+  /**
+   * Ends a snapshot once everything is done that follows from the callback that runs now: whatever comes next, as the news of a write
+   * by another thread, is to find what was written. What waits for nothing but reads is done by then.
+   */
+  holdWhileReading(held: Snapshot): void {
+    // The first of these runs before any promise is continued, the last after all of them are.
+    process.nextTick(() => queueMicrotask(() => process.nextTick(() => this.end(held))))
   }
 
   /** @returns Whether all reads since then were from that snapshot. */
@@ -107,18 +110,31 @@ export class Reader {
     return read(this.sql, this.log)
   }
 
+  /** Answers a question about each of some items, from one snapshot. */
+  all<Item, Found>(items: readonly Item[], find: (sql: Sql, item: Item) => Found | Found[]): Found[] {
+    return this.answer((sql) => items.flatMap((item) => find(sql, item)))
+  }
+
   /**
    * Answers a question about each of many items, a page of them from one snapshot, and yields in between: strangers decide how
-   * many there are.
+   * many there are. Without a promise if a page is enough.
    */
-  async each<Item, Found>(items: readonly Item[], find: (sql: Sql, item: Item) => Found[]): Promise<Found[]> {
+  each<Item, Found>(
+    items: readonly Item[],
+    find: (sql: Sql, item: Item) => Found | Found[],
+  ): Awaitable<Found[]> {
+    return items.length <= PAGE ? this.all(items, find) : this.pages(items, find)
+  }
+
+  private async pages<Item, Found>(
+    items: readonly Item[],
+    find: (sql: Sql, item: Item) => Found | Found[],
+  ): Promise<Found[]> {
     const found: Found[] = []
     const slice = new TimeSlice()
     for (let at = 0; at < items.length; at += PAGE) {
       if (at > 0) await slice.yieldIfOver()
-      this.answer((sql) => {
-        for (const item of items.slice(at, at + PAGE)) for (const each of find(sql, item)) found.push(each)
-      })
+      for (const each of this.all(items.slice(at, at + PAGE), find)) found.push(each)
     }
     return found
   }

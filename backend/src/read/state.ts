@@ -31,9 +31,9 @@ const SAID = 'select said from tx where txid = ? and said is not null'
 
 export function sightingsIn(reader: Reader): Pick<SightingsStore, 'of'> {
   return {
-    of: async (txids) =>
+    of: (txids) =>
       new Map(
-        await reader.each([...new Set(txids)], (sql, txid): [string, 'seen' | 'rejected'][] => {
+        reader.all([...new Set(txids)], (sql, txid): [string, 'seen' | 'rejected'][] => {
           const row = sql.get(SAID, blobOf(txid))
           return row === undefined ? [] : [[txid, row.said === 1 ? 'seen' : 'rejected']]
         }),

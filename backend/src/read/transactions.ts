@@ -25,19 +25,19 @@ import { blobOf, hexOf, type Reader } from './reader.js'
  */
 export function transactionsIn(reader: Reader): TransactionsReader {
   return {
-    get: async (txid) => reader.answer((sql, log) => transactionRecord(sql, log, txid)),
-    raw: async (txid) => rawTransaction(reader, txid),
-    has: async (txid) => reader.answer((sql) => isStored(sql, blobOf(txid))),
-    heightOf: async (txid) => {
+    get: (txid) => reader.answer((sql, log) => transactionRecord(sql, log, txid)),
+    raw: (txid) => rawTransaction(reader, txid),
+    has: (txid) => reader.answer((sql) => isStored(sql, blobOf(txid))),
+    heightOf: (txid) => {
       // Of what is in the index, one statement says it.
       const row = reader.single((sql) => sql.get(HEIGHT, blobOf(txid)))
       return row === undefined ? reader.answer((sql) => heightOf(sql, txid)) : (row.own ?? undefined)
     },
-    spenderOf: async (outpoint) => reader.single((sql) => spenderOf(sql, outpoint)),
-    reasonAgainst: async (txid) => reader.answer((sql) => reasonIn(sql, txid)),
-    tiers: async (txids) =>
+    spenderOf: (outpoint) => reader.single((sql) => spenderOf(sql, outpoint)),
+    reasonAgainst: (txid) => reader.answer((sql) => reasonIn(sql, txid)),
+    tiers: (txids) =>
       new Map(
-        await reader.each([...new Set(txids)], (sql, txid): [string, Tier][] => {
+        reader.all([...new Set(txids)], (sql, txid): [string, Tier][] => {
           const tier = tierIn(sql, txid)
           return tier === undefined ? [] : [[txid, tier]]
         }),

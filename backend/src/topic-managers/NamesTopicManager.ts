@@ -144,7 +144,7 @@ export default class NamesTopicManager implements TopicManager {
     if (index === undefined || inputs.length === 0) return []
     const outpoints = inputs.flatMap((input) => transaction.inputs[input] ?? [])
     const spent = outpoints.map(({ txid, vout }) => ({ txid, vout }))
-    const nodes = await ifAvailable(() => index.names.genuineNodes(spent), [])
+    const nodes = await ifAvailable(index, () => index.names.genuineNodes(spent), [])
     const genuine = new Set(nodes.map(({ outpoint }) => formatOutpoint(outpoint)))
     return inputs.filter((input) => {
       const spent = transaction.inputs[input]
@@ -158,8 +158,9 @@ export default class NamesTopicManager implements TopicManager {
   }
 
   private async output({ txid, vout }: Outpoint, beef: BeefContents): Promise<TransactionOutput | undefined> {
-    const stored = () => storedTransaction(txid, this.index?.transactions)
-    const source = beef.transaction(txid) ?? (await ifAvailable(stored, undefined))
+    const { index } = this
+    const stored = () => storedTransaction(txid, index?.transactions)
+    const source = beef.transaction(txid) ?? (await ifAvailable(index, stored, undefined))
     return source && outputOf(source, vout)
   }
 

@@ -181,7 +181,7 @@ export default class OrdinalsTopicManager implements TopicManager {
     if (index === undefined && previousCoins.length === 0) return []
     const { txid, inputs } = beef.subject
     const { inputValues, predecessors } =
-      (await ifAvailable(() => flowOf(beef, index?.transactions), undefined)) ??
+      (await ifAvailable(index, () => flowOf(beef, index?.transactions), undefined)) ??
       // A copy: the flow of a BEEF is computed once.
       (await flowOf({ ...beef }, undefined))
     const mayReceive =
@@ -214,7 +214,10 @@ export default class OrdinalsTopicManager implements TopicManager {
     if (index === undefined) return []
     const held: number[] = []
     for (const [input, { txid, vout }] of beef.subject.inputs.slice(0, MOST_LOOKED_UP).entries())
-      if (values[input] === 1 && (await ifAvailable(() => index.ordinals.output({ txid, vout }), undefined)))
+      if (
+        values[input] === 1 &&
+        (await ifAvailable(index, () => index.ordinals.output({ txid, vout }), undefined))
+      )
         held.push(input)
     return held
   }
@@ -245,8 +248,8 @@ export default class OrdinalsTopicManager implements TopicManager {
     const { index } = this
     const missing: NeededInput[] = []
     for (const { txid, vout } of hint.inputs.flatMap((input) => inputs[input] ?? [])) {
-      const isHeld = async () => (await index?.ordinals.output({ txid, vout })) !== undefined
-      if (!(await ifAvailable(isHeld, false))) missing.push({ txid, outputIndex: vout })
+      const isHeld = () => index?.ordinals.output({ txid, vout }) !== undefined
+      if (!(await ifAvailable(index, isHeld, false))) missing.push({ txid, outputIndex: vout })
     }
     return missing
   }

@@ -23,14 +23,14 @@ export interface ContentOutput extends OutputRecord {
 }
 
 /** The output that a pointer points at, or the first one with content in its transaction; undefined if none has content. */
-export async function contentAt(
+export function contentAt(
   store: GraphReader,
   pointer: Exclude<Pointer, { kind: 'sibling' }>,
-): Promise<ContentOutput | undefined> {
+): ContentOutput | undefined {
   const output =
     pointer.kind === 'outpoint'
-      ? await store.ordinals.output(pointer.outpoint)
-      : await store.ordinals.firstContentOutput(pointer.txid)
+      ? store.ordinals.output(pointer.outpoint)
+      : store.ordinals.firstContentOutput(pointer.txid)
   return output !== undefined && hasContent(output) ? output : undefined
 }
 
@@ -51,7 +51,7 @@ export interface ContentRoot {
   /** With a sequence, `X-Origin` and `X-Ord-Seq` of the ordinal; files below it have them too. */
   headers: Record<string, string>
   /** Reads `X-Map` and `X-Parent`: of the output alone, or with a sequence of the ordinal up to that step. */
-  metadataHeaders: (options: MapOptions) => Promise<Record<string, string>>
+  metadataHeaders: (options: MapOptions) => Record<string, string>
   /** `Cache-Control`, for it and for every file below it. */
   cache: string
   /** What all of this follows from and a write may change. */
@@ -59,10 +59,10 @@ export interface ContentRoot {
 }
 
 /** @throws NotFoundError if the store has no content there, or the ordinal no such step. */
-export async function contentRoot(store: GraphReader, reference: ContentReference): Promise<ContentRoot> {
+export function contentRoot(store: GraphReader, reference: ContentReference): ContentRoot {
   const { pointer, sequence } = reference
   if (sequence === undefined) {
-    const output = await contentAt(store, pointer)
+    const output = contentAt(store, pointer)
     if (output === undefined) throw new NotFoundError('this store has no content at this outpoint')
     return {
       output,
@@ -73,9 +73,8 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
       dependsOn: dependenciesOfOutput(output),
     }
   }
-  const outpoint =
-    pointer.kind === 'outpoint' ? pointer.outpoint : (await contentAt(store, pointer))?.outpoint
-  const step = outpoint && (await store.ordinals.at(outpoint, sequence))
+  const outpoint = pointer.kind === 'outpoint' ? pointer.outpoint : contentAt(store, pointer)?.outpoint
+  const step = outpoint && store.ordinals.at(outpoint, sequence)
   if (step === undefined || !hasContent(step.content)) {
     const message = 'the ordinal has no such step here, or its origin is unknown here'
     throw outpoint === undefined ? new NotFoundError(message) : new OriginUnknownError(message, outpoint)
@@ -84,11 +83,11 @@ export async function contentRoot(store: GraphReader, reference: ContentReferenc
     output: step.content,
     outpoint: step.output.outpoint,
     headers: { 'X-Origin': formatOutpoint(step.origin), 'X-Ord-Seq': String(step.sequence) },
-    metadataHeaders: async (options) => ({
-      ...mapHeader(await store.metadata.merged(step.output.outpoint, MAX_READ_BYTES), options),
+    metadataHeaders: (options) => ({
+      ...mapHeader(store.metadata.merged(step.output.outpoint, MAX_READ_BYTES), options),
       ...parentHeader(step.parent),
     }),
-    cache: sequence === TIP ? CACHE.revalidate : await stepCache(store, step),
+    cache: sequence === TIP ? CACHE.revalidate : stepCache(store, step),
     dependsOn: [...dependenciesOfStep(step), dependency.proof(step.output.outpoint.txid)],
   }
 }
@@ -100,12 +99,12 @@ const MAX_ASKED_HEADER_BYTES = 12 * 1024
 const MAX_READ_BYTES = 64 * 1024
 
 /** `X-Map` and `X-Parent` of an output alone. */
-export async function outputHeaders(
+export function outputHeaders(
   store: GraphReader,
   { outpoint, mapLength = 0, parent }: OutputRecord,
   options: MapOptions,
-): Promise<Record<string, string>> {
-  const map = mapLength === 0 || mapLength > MAX_READ_BYTES ? undefined : await store.metadata.own(outpoint)
+): Record<string, string> {
+  const map = mapLength === 0 || mapLength > MAX_READ_BYTES ? undefined : store.metadata.own(outpoint)
   return { ...mapHeader(map, options), ...parentHeader(parent) }
 }
 

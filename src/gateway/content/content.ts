@@ -8,6 +8,7 @@ import {
   SHORT_BODY,
 } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
+import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import {
   decodedPointer,
@@ -37,7 +38,6 @@ import {
   type ResponseCache,
   StoredResponse,
   sendStored,
-  whenReady,
 } from '../http/stored-response.js'
 import { type ContentRoot, contentRoot, type MapOptions, outputHeaders } from './content-root.js'
 import { fileFinder } from './directory.js'
@@ -102,52 +102,54 @@ export interface ContentQuestion extends MapOptions {
 export type ContentAnswers = (
   root: ContentRoot,
   question: ContentQuestion,
-) => Promise<StoredResponse | ContentRedirect>
+) => Awaitable<StoredResponse | ContentRedirect>
 
 export function contentAnswers(options: AnswersOptions): ContentAnswers {
   const { store } = options
   const findFile = fileFinder(options)
-  return async (root, { segments, raw, isMapAsked, headers: others = [], policy }) => {
-    const found = await findFile({ root: root.output, segments, raw })
-    const { dependsOn } = root
-    const headers: Header[] = [['Cache-Control', root.cache], ...Object.entries(root.headers), ...others]
-    if (found.kind === 'index') return new ContentRedirect(headers, dependsOn)
-    const { file } = found
-    const isRoot = file === root.output
-    const metadata = isRoot
-      ? await root.metadataHeaders({ isMapAsked })
-      : await outputHeaders(store, file, { isMapAsked })
-    const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
-    const representation = contentRepresentation(file.content, {
-      headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
-      policy,
+  return (root, { segments, raw, isMapAsked, headers: others = [], policy }) =>
+    whenReady(findFile({ root: root.output, segments, raw }), (found) => {
+      const { dependsOn } = root
+      const headers: Header[] = [['Cache-Control', root.cache], ...Object.entries(root.headers), ...others]
+      if (found.kind === 'index') return new ContentRedirect(headers, dependsOn)
+      const { file } = found
+      const isRoot = file === root.output
+      const metadata = isRoot
+        ? root.metadataHeaders({ isMapAsked })
+        : outputHeaders(store, file, { isMapAsked })
+      const outpoint = formatOutpoint(isRoot ? root.outpoint : file.outpoint)
+      const representation = contentRepresentation(file.content, {
+        headers: [...headers, ['X-Outpoint', outpoint], ...Object.entries(metadata)],
+        policy,
+      })
+      return new StoredResponse(representation, bodyOf(store, file.content), [
+        ...dependsOn,
+        ...dependenciesOfOutput(file),
+      ])
     })
-    return new StoredResponse(representation, await bodyOf(store, file.content), [
-      ...dependsOn,
-      ...dependenciesOfOutput(file),
-    ])
-  }
 }
 
 /** `GET /content/{pointer}[:seq][/filepath]`: the bytes that an output holds, with their type (`service.md` 4.1, 4.2). */
 export function contentHandler(options: ContentOptions): RequestHandler {
   const { store, policy, responses, answers, originOf } = options
   const framedPolicy = `${policy}; ${FRAMED_POLICY}`
-  const resolve = async (
+  const resolve = (
     path: string,
     { framed, ...flags }: Flags,
-  ): Promise<StoredResponse | ContentRedirect> => {
+  ): Awaitable<StoredResponse | ContentRedirect> => {
     const { reference, segments } = splitPath(path)
-    const root = await contentRoot(store, parseContentReference(reference))
-    const answer = await answers(root, { segments, ...flags, policy: framed ? framedPolicy : policy })
-    const isElsewhere =
-      originOf !== undefined &&
-      !framed &&
-      answer instanceof StoredResponse &&
-      servedType(answer.representation.contentType).document
-    if (!isElsewhere) return answer
-    // Not for ever: the setting may change.
-    return new ContentRedirect([['Cache-Control', CACHE.revalidate]], root.dependsOn, root.output.outpoint)
+    const root = contentRoot(store, parseContentReference(reference))
+    const question = { segments, ...flags, policy: framed ? framedPolicy : policy }
+    return whenReady(answers(root, question), (answer) => {
+      const isElsewhere =
+        originOf !== undefined &&
+        !framed &&
+        answer instanceof StoredResponse &&
+        servedType(answer.representation.contentType).document
+      if (!isElsewhere) return answer
+      // Not for ever: the setting may change.
+      return new ContentRedirect([['Cache-Control', CACHE.revalidate]], root.dependsOn, root.output.outpoint)
+    })
   }
   return (request, response, next) => {
     passingErrors(() => {
@@ -192,27 +194,22 @@ export function sendRedirect({
 }
 
 /** The bytes of a short body, and otherwise a function that reads a range of them. */
-async function bodyOf(
-  store: GraphReader,
-  { sha256, length }: ContentSummary,
-): Promise<StoredResponse['body']> {
+function bodyOf(store: GraphReader, { sha256, length }: ContentSummary): StoredResponse['body'] {
   if (length > SHORT_BODY) return (range) => bytesOf(store, sha256, range)
-  const body = await store.content.chunk(sha256, 0)
+  const body = store.content.chunk(sha256, 0)
   if (body?.length !== length) throw shortOf({ sha256, length }, body?.length ?? 0)
   return body
 }
 
-/** A range of a body: at once if it is in one chunk that is in memory. */
+/** A range of a body: at once if it is in one chunk. */
 function bytesOf({ content }: GraphReader, sha256: string, range: ByteRange): ReturnType<RangeReader> {
   const { from, length } = range
   const position = Math.floor(from / CHUNK_BYTES)
   const start = from - position * CHUNK_BYTES
   if (start + length > CHUNK_BYTES) return ofLength(content.chunks(sha256, range), { sha256, length })
-  return whenReady(content.chunk(sha256, position), (chunk) => {
-    const bytes = chunk?.subarray(start, start + length)
-    if (bytes?.length !== length) throw shortOf({ sha256, length }, bytes?.length ?? 0)
-    return bytes
-  })
+  const bytes = content.chunk(sha256, position)?.subarray(start, start + length)
+  if (bytes?.length !== length) throw shortOf({ sha256, length }, bytes?.length ?? 0)
+  return bytes
 }
 
 /** What a query asks for. */

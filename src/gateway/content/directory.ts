@@ -2,7 +2,7 @@ import { Mutex } from 'async-mutex'
 import { LRUCache } from 'lru-cache'
 import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
-import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { type Awaitable, TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
@@ -56,24 +56,32 @@ export function fileFinder({
   maxDirectoryBytes: number
   /** The largest total of the directories that one path opens. */
   maxPathBytes: number
-}): (question: PathQuestion) => Found | Promise<Found> {
+}): (question: PathQuestion) => Awaitable<Found> {
   const types = new Set(directoryContentTypes)
   const isDirectory = ({ content }: ContentOutput): boolean => types.has(content.contentType)
-  const readMap = mapReader(store, maxDirectoryBytes)
-  const findIn = async ({ root, segments, raw }: PathQuestion): Promise<Found> => {
+  const maps = new DirectoryMaps(store, maxDirectoryBytes)
+  const findIn = ({ root, segments, raw }: PathQuestion, readMap: ReadMap): Found => {
     const walk = new Walk({ store, isDirectory, readMap, maxPathBytes })
     // `/content/{pointer}/` means the directory too: the slash alone is an empty path.
-    if (segments.length > 1 || (segments[0] ?? '') !== '') {
-      return { kind: 'file', file: await walk.follow(root, segments) }
+    if (segments.length > 1 || (segments[0] ?? '') !== '')
+      return { kind: 'file', file: walk.follow(root, segments) }
+    return raw ? { kind: 'file', file: root } : walk.visit(root)
+  }
+  const find = (question: PathQuestion, known?: Map<string, ReadMapResult>): Awaitable<Found> => {
+    try {
+      return findIn(question, (content) => maps.read(content, known))
+    } catch (error) {
+      if (!(error instanceof LongDirectory)) throw error
+      const { sha256 } = error.content
+      return maps.readLong(error.content).then((map) => find(question, new Map(known).set(sha256, map)))
     }
-    if (raw) return { kind: 'file', file: root }
-    return await walk.visit(root)
   }
   // Every path below a file leads to the file: there is no map to look the segments up in.
-  return (question) => (isDirectory(question.root) ? findIn(question) : { kind: 'file', file: question.root })
+  return (question) => (isDirectory(question.root) ? find(question) : { kind: 'file', file: question.root })
 }
 
-type ReadMap = (content: ContentSummary) => Promise<ReadonlyMap<string, string>>
+/** @throws LongDirectory for one that was not read yet. */
+type ReadMap = (content: ContentSummary) => ReadonlyMap<string, string>
 
 /** One walk through directories. It counts those it opens, so that maps that lead back to themselves end it. */
 class Walk {
@@ -90,51 +98,51 @@ class Walk {
   ) {}
 
   /** What a directory without a path leads to: its default, otherwise its index. */
-  async visit(directory: ContentOutput): Promise<Found> {
-    const map = await this.open(directory)
+  visit(directory: ContentOutput): Found {
+    const map = this.open(directory)
     const pointer = map.get(DEFAULT)
-    if (pointer !== undefined) return { kind: 'file', file: await this.defaultOf(directory, pointer) }
+    if (pointer !== undefined) return { kind: 'file', file: this.defaultOf(directory, pointer) }
     if (map.has(INDEX)) return { kind: 'index' }
     throw new NotFoundError('this directory has no default entry')
   }
 
   /** The file at the end of a path of at least one segment. */
-  async follow(root: ContentOutput, segments: string[]): Promise<ContentOutput> {
+  follow(root: ContentOutput, segments: string[]): ContentOutput {
     let directory = root
     for (const segment of segments.slice(0, -1)) {
-      const pointer = entry(await this.open(directory), segment)
+      const pointer = entry(this.open(directory), segment)
       if (pointer === undefined) throw new NotFoundError('a directory on this path does not have this entry')
-      directory = await this.load(directory, pointer)
+      directory = this.load(directory, pointer)
       if (!this.options.isDirectory(directory)) {
         throw new NotFoundError('an entry in the middle of this path is not a directory')
       }
     }
     const last = segments.at(-1) ?? ''
-    const map = await this.open(directory)
+    const map = this.open(directory)
     const pointer = entry(map, last)
-    if (last === DEFAULT && pointer !== undefined) return await this.defaultOf(directory, pointer)
+    if (last === DEFAULT && pointer !== undefined) return this.defaultOf(directory, pointer)
     const found = pointer ?? map.get(INDEX)
     if (found === undefined) throw new NotFoundError('this directory has neither this entry nor an index')
-    return await this.load(directory, found)
+    return this.load(directory, found)
   }
 
   /**
    * What the default entry of a directory leads to. If that is a directory too, its own default or index follows, without a
    * redirect: a redirect would look the index up in the directory that the path names.
    */
-  private async defaultOf(directory: ContentOutput, pointer: string): Promise<ContentOutput> {
-    const target = await this.load(directory, pointer)
+  private defaultOf(directory: ContentOutput, pointer: string): ContentOutput {
+    const target = this.load(directory, pointer)
     if (!this.options.isDirectory(target)) return target
-    const map = await this.open(target)
+    const map = this.open(target)
     const next = map.get(DEFAULT)
-    if (next !== undefined) return await this.defaultOf(target, next)
+    if (next !== undefined) return this.defaultOf(target, next)
     const index = map.get(INDEX)
     if (index === undefined)
       throw new NotFoundError('the default entry is a directory without a default or index')
-    return await this.load(target, index)
+    return this.load(target, index)
   }
 
-  private async open(directory: ContentOutput): Promise<ReadonlyMap<string, string>> {
+  private open(directory: ContentOutput): ReadonlyMap<string, string> {
     this.levels++
     if (this.levels > MAX_LEVELS) throw new BadRequestError('NESTING_TOO_DEEP', 'directory nesting too deep')
     const { readMap, maxPathBytes } = this.options
@@ -142,11 +150,11 @@ class Walk {
     // Before anything of it is read; a single one has a limit of its own.
     if (this.levels > 1 && this.bytes > maxPathBytes)
       throw new NotFoundError(`the directories on this path have more than ${maxPathBytes} bytes in total`)
-    return await readMap(directory.content)
+    return readMap(directory.content)
   }
 
-  private async load(directory: ContentOutput, pointer: string): Promise<ContentOutput> {
-    const target = await contentAt(this.options.store, absolute(pointer, directory.outpoint))
+  private load(directory: ContentOutput, pointer: string): ContentOutput {
+    const target = contentAt(this.options.store, absolute(pointer, directory.outpoint))
     if (target === undefined) {
       throw new NotFoundError('this store does not have the content that the directory points to')
     }
@@ -171,37 +179,76 @@ function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt
   }
 }
 
+/** A directory that takes several turns of the event loop to read. */
+class LongDirectory extends Error {
+  constructor(readonly content: ContentSummary) {
+    super(`${content.sha256} is a long directory, and not read yet`)
+  }
+}
+
 /**
  * Reads maps, and caches them by the hash of the body, which all directories with that body share. Whether the outpoint itself
  * is in the store was checked before.
  */
-function mapReader(store: GraphReader, maxDirectoryBytes: number): ReadMap {
+class DirectoryMaps {
   // Errors are cached too, so that a large invalid body is not read again for every request.
-  const cached = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
-  const inProgress = new Map<string, Promise<ReadMapResult>>()
-  const read = async (content: ContentSummary): Promise<ReadMapResult> => {
-    const parse = async () => await readMap(await completeBody(store, content))
-    const map = await (content.length > LONG_BYTES ? longDirectories.runExclusive(parse) : parse())
-    cached.set(content.sha256, map, { size: weightOf(map) })
-    return map
-  }
-  return async (content) => {
+  private readonly cached = new LRUCache<string, ReadMapResult>({ maxSize: CACHED_BYTES })
+  private readonly inProgress = new Map<string, Promise<ReadMapResult>>()
+
+  constructor(
+    private readonly store: GraphReader,
+    private readonly maxDirectoryBytes: number,
+  ) {}
+
+  /**
+   * @param known Those that were read for the same question.
+   * @throws LongDirectory; NotFoundError if it is served as inscribed alone.
+   */
+  read(content: ContentSummary, known?: ReadonlyMap<string, ReadMapResult>): ReadonlyMap<string, string> {
+    const { maxDirectoryBytes } = this
     if (content.length > maxDirectoryBytes) {
       throw new NotFoundError(
         `a directory of more than ${maxDirectoryBytes} bytes is served raw only, without paths`,
       )
     }
     const { sha256 } = content
-    let map = cached.get(sha256)
-    if (map === undefined) {
-      const reading = inProgress.get(sha256) ?? read(content).finally(() => inProgress.delete(sha256))
-      inProgress.set(sha256, reading)
-      map = await reading
-    }
+    const map = this.cached.get(sha256) ?? known?.get(sha256) ?? this.readShort(content)
     if (map instanceof DirectoryError) {
       throw new NotFoundError(`this directory is served raw only, without paths: ${map.message}`)
     }
     return map
+  }
+
+  async readLong(content: ContentSummary): Promise<ReadMapResult> {
+    const { inProgress } = this
+    const { sha256 } = content
+    const parse = () => readMap(completeBody(this.store, content))
+    const reading = inProgress.get(sha256) ?? longDirectories.runExclusive(parse)
+    inProgress.set(sha256, reading)
+    try {
+      const map = await reading
+      this.keep(content, map)
+      return map
+    } finally {
+      inProgress.delete(sha256)
+    }
+  }
+
+  private readShort(content: ContentSummary): ReadMapResult {
+    if (content.length > LONG_BYTES) throw new LongDirectory(content)
+    let map: ReadMapResult
+    try {
+      map = new Map(directoryEntries(completeBody(this.store, content)))
+    } catch (error) {
+      if (!(error instanceof DirectoryError)) throw error
+      map = error
+    }
+    this.keep(content, map)
+    return map
+  }
+
+  private keep({ sha256 }: ContentSummary, map: ReadMapResult): void {
+    this.cached.set(sha256, map, { size: weightOf(map) })
   }
 }
 
@@ -231,10 +278,8 @@ async function readMap(body: Uint8Array): Promise<ReadMapResult> {
   }
 }
 
-async function completeBody(store: GraphReader, { sha256, length }: ContentSummary): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of store.content.chunks(sha256)) chunks.push(chunk)
-  const body = joinBytes(chunks)
+function completeBody(store: GraphReader, { sha256, length }: ContentSummary): Uint8Array {
+  const body = joinBytes([...store.content.chunks(sha256)])
   if (body.length !== length) throw shortOf({ sha256, length }, body.length)
   return body
 }

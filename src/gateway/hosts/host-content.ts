@@ -1,6 +1,7 @@
 import type { NextFunction, Request, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
+import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import {
   type ContentReference,
   formatOutpoint,
@@ -21,13 +22,7 @@ import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
 import { AnswerError, MethodNotAllowedError, NotFoundError } from '../http/errors.js'
 import type { Header } from '../http/send-body.js'
-import {
-  passingErrors,
-  type ResponseCache,
-  StoredResponse,
-  sendStored,
-  whenReady,
-} from '../http/stored-response.js'
+import { passingErrors, type ResponseCache, StoredResponse, sendStored } from '../http/stored-response.js'
 import { NotCaughtUpError, namesHeaders } from '../http/tree-progress.js'
 import { type ContentHosts, type HostedRequest, type HostTarget, isHostLabel } from './content-hosts.js'
 
@@ -155,10 +150,10 @@ export function hostContent(options: HostContentOptions): HostHandler {
   const namesPrefix = profile.namesPrefixes[0] ?? ''
   const gatewayPrefix = profile.gatewayPrefixes[0] ?? ''
 
-  const answerWith = async (
+  const answerWith = (
     root: ContentRoot,
     { request, name }: { request: Request; name?: string },
-  ): Promise<HostAnswer> => {
+  ): Awaitable<HostAnswer> => {
     const links = {
       ...(name !== undefined && { proof: `${namesPrefix}/proof/${name}` }),
       provenance: `${gatewayPrefix}/provenance/${formatOutpoint(root.outpoint)}`,
@@ -185,22 +180,23 @@ export function hostContent(options: HostContentOptions): HostHandler {
       headers: [...named, ['Origin-Agent-Cluster', '?1']] satisfies Header[],
       policy,
     }
-    const found = await answers(root, question)
-    return answer(found, found instanceof ContentRedirect ? found.headers : [])
+    return whenReady(answers(root, question), (found) =>
+      answer(found, found instanceof ContentRedirect ? found.headers : []),
+    )
   }
 
-  const ofName = async (name: string, request: Request): Promise<HostAnswer> => {
-    const outpoint = await store.names.originOf(name)
+  const ofName = (name: string, request: Request): Awaitable<HostAnswer> => {
+    const outpoint = store.names.originOf(name)
     if (outpoint === undefined) throw new UnclaimedNameError(name)
-    const root = await contentRoot(store, { pointer: { kind: 'outpoint', outpoint }, sequence: TIP })
-    return await answerWith(root, { request, name })
+    const root = contentRoot(store, { pointer: { kind: 'outpoint', outpoint }, sequence: TIP })
+    return answerWith(root, { request, name })
   }
-  const ofOutpoint = async (outpoint: Outpoint, request: Request): Promise<HostAnswer> =>
-    await answerWith(await contentRoot(store, { pointer: { kind: 'outpoint', outpoint } }), { request })
-  const ofDomain = async (reference: ContentReference, request: Request): Promise<HostAnswer> => {
-    const root = await contentRoot(store, reference)
+  const ofOutpoint = (outpoint: Outpoint, request: Request): Awaitable<HostAnswer> =>
+    answerWith(contentRoot(store, { pointer: { kind: 'outpoint', outpoint } }), { request })
+  const ofDomain = (reference: ContentReference, request: Request): Awaitable<HostAnswer> => {
+    const root = contentRoot(store, reference)
     // Its records may change.
-    return await answerWith({ ...root, cache: CACHE.revalidate }, { request })
+    return answerWith({ ...root, cache: CACHE.revalidate }, { request })
   }
 
   const resolve = (

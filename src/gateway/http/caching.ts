@@ -16,8 +16,8 @@ export const CACHE = {
 } as const
 
 /** `Cache-Control` for an ordinal at a counted step: immutable once the step is mined. */
-export async function stepCache(store: GraphReader, { output }: OrdinalStep): Promise<string> {
-  const height = await store.transactions.heightOf(output.outpoint.txid)
+export function stepCache(store: GraphReader, { output }: OrdinalStep): string {
+  const height = store.transactions.heightOf(output.outpoint.txid)
   return height === undefined ? CACHE.unproven : CACHE.immutable
 }
 

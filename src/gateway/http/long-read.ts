@@ -1,5 +1,6 @@
 import { Semaphore } from 'async-mutex'
-import type { Response } from 'express'
+import type { RequestHandler, Response } from 'express'
+import type { GraphReader, Paced, PacedStore } from '../../../backend/src/graph/graph-store.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
@@ -24,12 +25,14 @@ const longAnswers = new Semaphore(LONG_ANSWERS)
 /** The reads for one response that may take any number of them before its first byte. */
 export interface LongRead {
   /**
-   * Wraps a store for these reads. They end when the client leaves, and yield to the event loop: the embedded store never
-   * waits, so a long row of reads would otherwise block the thread.
+   * Wraps a store for these reads. They end when the client leaves, and yield to the event loop: the store never waits, so a
+   * long row of reads would otherwise block the thread.
    *
    * @returns The store, whose methods throw {@link ReaderLeftError} once the response is closed.
    */
-  over<Store extends object>(store: Store): Store
+  over<Store extends object>(store: Store): PacedStore<Store>
+  /** Wraps a single role of one. */
+  overRole<Role extends object>(role: Role): Paced<Role>
 }
 
 /**
@@ -59,7 +62,7 @@ export async function longRead<Answer>(
     await yieldToEventLoop()
     since = monotonic()
   }
-  const over = <Store extends object>(store: Store): Store =>
+  const over = (store: object): object =>
     new Proxy(store, {
       get(target, name) {
         const value: unknown = Reflect.get(target, name, target)
@@ -69,7 +72,7 @@ export async function longRead<Answer>(
         return (...given: unknown[]): unknown => {
           if (response.destroyed) throw new ReaderLeftError()
           const result: unknown = value.apply(target, given)
-          const paused = result instanceof Promise ? pause() : undefined
+          const paused = isGenerator(result) ? undefined : pause()
           if (paused === undefined) return result
           // Both at once: a read that fails while this one waits would otherwise have no handler, and end the process.
           return Promise.all([result, paused]).then(([answer]: unknown[]) => answer)
@@ -77,10 +80,14 @@ export async function longRead<Answer>(
       },
     })
   try {
-    return await work({ over })
+    return await work({ over, overRole: over } as LongRead)
   } finally {
     ;(await waiting)?.()
   }
+}
+
+function isGenerator(result: unknown): boolean {
+  return typeof result === 'object' && result !== null && 'next' in result
 }
 
 /** A signal for long reads inside the store, aborted with {@link ReaderLeftError} when the client leaves. */
@@ -103,4 +110,10 @@ export function countTransactionsWith(response: Response, count: CountTransactio
 export function countTransactions(response: Response, transactions: number): void {
   const count: unknown = response.locals.countTransactions
   if (typeof count === 'function') (count as CountTransactions)(transactions)
+}
+
+/** Waits until the stores of a host of another engine are open; nothing in front of stores that are. */
+export function whenOpened({ opened }: Pick<GraphReader, 'opened'>): RequestHandler[] {
+  if (opened === undefined) return []
+  return [(_request, _response, next) => void opened().then(() => next(), next)]
 }

@@ -25,8 +25,8 @@ export class PendingOrigins {
   async isPending(outpoint: Outpoint): Promise<boolean> {
     const { ancestors, store } = this
     if (await ancestors.isWaiting(outpoint)) return true
-    if ((await store.ordinals.output(outpoint)) === undefined) return await this.mayReceive(outpoint)
-    return await this.isMoving(await store.ordinals.at(outpoint, TIP))
+    if (store.ordinals.output(outpoint) === undefined) return await this.mayReceive(outpoint)
+    return this.isMoving(store.ordinals.at(outpoint, TIP))
   }
 
   /**
@@ -37,14 +37,15 @@ export class PendingOrigins {
     const { ordinals, transactions, names, metadata, attributes, content, streams, listings } = store
     return {
       ...{ transactions, names, metadata, attributes, content, listings },
+      ...(store.opened && { opened: store.opened }),
       consistent: (read, cache) => store.consistent(read, cache),
       cachedAnswer: (key) => store.cachedAnswer(key),
       streams: {
         chunks: (...asked) => streams.chunks(...asked),
         summary: async (query) => {
           const summary = await streams.summary(query)
-          const tip = summary && (await this.store.ordinals.at(query.outpoint, TIP))
-          if (tip?.output.content !== undefined && (await this.isMoving(tip))) throw new OriginPendingError()
+          const tip = summary && this.store.ordinals.at(query.outpoint, TIP)
+          if (tip?.output.content !== undefined && this.isMoving(tip)) throw new OriginPendingError()
           return summary
         },
       },
@@ -53,9 +54,9 @@ export class PendingOrigins {
         firstContentOutput: (txid) => ordinals.firstContentOutput(txid),
         currentOutput: (outpoint) => ordinals.currentOutput(outpoint),
         lineage: (outpoint) => ordinals.lineage(outpoint),
-        at: async (outpoint, sequence) => {
-          const step = await ordinals.at(outpoint, sequence)
-          if (sequence === TIP && (await this.isMoving(step))) throw new OriginPendingError()
+        at: (outpoint, sequence) => {
+          const step = ordinals.at(outpoint, sequence)
+          if (sequence === TIP && this.isMoving(step)) throw new OriginPendingError()
           return step
         },
       },
@@ -64,7 +65,7 @@ export class PendingOrigins {
 
   /** Whether a stored transaction that is not placed yet may move an ordinal into an output. */
   private async mayReceive(outpoint: Outpoint): Promise<boolean> {
-    if (!(await this.ancestors.isUnplaced(outpoint.txid))) return false
+    if (!this.ancestors.isUnplaced(outpoint.txid)) return false
     return (await storedOutput(outpoint, this.store.transactions, REACH))?.satoshis === 1
   }
 
@@ -72,10 +73,10 @@ export class PendingOrigins {
    * Whether a mined transaction spends the last known output of an ordinal and is not placed yet. An unmined one counts for
    * nothing: it may never be mined.
    */
-  private async isMoving(tip: OrdinalStep | undefined): Promise<boolean> {
+  private isMoving(tip: OrdinalStep | undefined): boolean {
     const { transactions } = this.store
-    const spender = tip && (await transactions.spenderOf(tip.output.outpoint))
-    if (spender === undefined || (await transactions.heightOf(spender)) === undefined) return false
-    return await this.ancestors.isUnplaced(spender)
+    const spender = tip && transactions.spenderOf(tip.output.outpoint)
+    if (spender === undefined || transactions.heightOf(spender) === undefined) return false
+    return this.ancestors.isUnplaced(spender)
   }
 }

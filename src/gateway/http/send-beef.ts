@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
-import type { TransactionSource } from '../../../backend/src/graph/graph-store.js'
+import type { TransactionsReader } from '../../../backend/src/graph/graph-store.js'
 import {
   type ListedBeef,
   type ListedTransaction,
@@ -25,7 +25,7 @@ export interface BeefAnswer {
 export async function outpointBeefAnswer(options: {
   subject: Outpoint
   transactions: ListedTransaction[]
-  store: TransactionSource
+  store: TransactionsReader
 }): Promise<BeefAnswer> {
   const body = await outpointBeef(options)
   return { body, tag: await tagOf(body, options.transactions) }
@@ -34,7 +34,7 @@ export async function outpointBeefAnswer(options: {
 /** Prepares the BEEF (BRC-62) of stored transactions, listed parents first. */
 export async function beefAnswer(options: {
   transactions: ListedTransaction[]
-  store: TransactionSource
+  store: TransactionsReader
 }): Promise<BeefAnswer> {
   const body = await listedBeef(options)
   return { body, tag: await tagOf(body, options.transactions) }

@@ -100,30 +100,41 @@ export function setHeaders({
  */
 export async function sendChunks<Chunk extends Uint8Array | string>(
   response: Response,
-  { chunks, length, held = 0 }: { chunks: AsyncGenerator<Chunk>; length?: number; held?: number },
+  { chunks, length, held = 0 }: { chunks: Chunks<Chunk>; length?: number; held?: number },
 ): Promise<void> {
   response.locals.held = held
-  const first = await chunks.next()
-  const isAll = first.done || first.value.length === length
-  if (response.destroyed || isAll) await chunks.return(undefined)
-  if (response.destroyed) return
-  if (isAll) {
-    response.end(first.value)
-    return
-  }
   try {
+    let next = await chunks.next()
+    const isAll = next.done || next.value.length === length
+    if (response.destroyed) return
+    if (isAll) {
+      response.end(next.value)
+      return
+    }
+    // The store and a socket with room never wait: without a yield, one long body would keep out other requests.
+    const slice = new TimeSlice()
     // Not `pipeline`, which takes longer to begin than a chunk from memory to be sent.
-    for await (const chunk of resumed(first, chunks)) {
-      if (!response.destroyed && !response.write(chunk)) await writable(response)
+    while (!next.done) {
+      if (!response.write(next.value)) await writable(response)
+      if (response.destroyed) return
+      if (slice.isOver) await slice.yieldIfOver()
+      const following = chunks.next()
+      next = following instanceof Promise ? await following : following
       if (response.destroyed) return
     }
     response.end()
   } catch (error) {
+    if (!response.headersSent) throw error
     if (response.destroyed) return
     response.destroy()
     throw error
+  } finally {
+    await chunks.return(undefined)
   }
 }
+
+/** From the store at once, or from where they have to be waited for. */
+export type Chunks<Chunk> = Generator<Chunk> | AsyncGenerator<Chunk>
 
 /** The `held` that {@link sendChunks} was given, in bytes. */
 export function heldFor({ locals }: Response): number {
@@ -142,24 +153,13 @@ async function writable(response: Response): Promise<void> {
   })
 }
 
-/** The embedded store and a socket with room never wait: without a yield, one long body would keep out other requests. */
-async function* resumed<Chunk>(first: IteratorResult<Chunk>, others: AsyncGenerator<Chunk>) {
-  if (first.done) return
-  yield first.value
-  const slice = new TimeSlice()
-  for await (const chunk of others) {
-    yield chunk
-    await slice.yieldIfOver()
-  }
-}
-
 /** The chunks of a body, if they add up to `length` bytes: one that is short fails instead of ending early. */
-export async function* ofLength(
-  chunks: AsyncIterable<Uint8Array>,
+export function* ofLength(
+  chunks: Iterable<Uint8Array>,
   { sha256, length }: { sha256: string; length: number },
-): AsyncGenerator<Uint8Array> {
+): Generator<Uint8Array> {
   let sent = 0
-  for await (const chunk of chunks) {
+  for (const chunk of chunks) {
     sent += chunk.length
     yield chunk
   }

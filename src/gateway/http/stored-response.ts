@@ -3,6 +3,7 @@ import type { Request, RequestHandler, Response } from 'express'
 import type { Dependency } from '../../../backend/src/graph/dependencies.js'
 import type { ByteRange, ConsistentReader } from '../../../backend/src/graph/graph-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
+import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import type { AsOf, TreeProgress } from './as-of.js'
 import { entityTag } from './caching.js'
 import {
@@ -29,8 +30,8 @@ export function unlessAsked(parameters: readonly string[]): QueryKey {
   return ({ query }) => (parameters.some((name) => query[name] !== undefined) ? undefined : '')
 }
 
-/** Reads a range of a body: all of it, without a promise if it is in memory, or its chunks. */
-export type RangeReader = (range: ByteRange) => Promise<Uint8Array> | Uint8Array | AsyncGenerator<Uint8Array>
+/** Reads a range of a body: all of it, or its chunks. */
+export type RangeReader = (range: ByteRange) => Uint8Array | Generator<Uint8Array>
 
 /**
  * A response to GET that a store may cache (RFC 9111), as it is the same for everybody until something changes that it depends
@@ -187,7 +188,7 @@ export class ResponseCache {
    */
   cached<Answer extends Cached>(
     request: Request,
-    read: () => Promise<Answer>,
+    read: () => Awaitable<Answer>,
     queryKey = noneOfQuery,
   ): Promise<Answer> | Answer {
     const key = keyOf(request.originalUrl, request, queryKey)
@@ -198,7 +199,7 @@ export class ResponseCache {
   cachedOn<Answer extends Cached>(
     host: string,
     request: Request,
-    read: () => Promise<Answer>,
+    read: () => Awaitable<Answer>,
     queryKey: QueryKey,
   ): Promise<Answer> | Answer {
     const key = keyOf(request.url, request, queryKey)
@@ -206,7 +207,7 @@ export class ResponseCache {
   }
 
   /** As {@link cached}, of a part of responses. @param key Without spaces, and no path. Nothing is cached for undefined. */
-  cachedBy<Part extends Cached | undefined>(key: string, read: () => Promise<Part>): Promise<Part> | Part {
+  cachedBy<Part extends Cached | undefined>(key: string, read: () => Awaitable<Part>): Promise<Part> | Part {
     return this.store.consistent(read, {
       key: this.prefix + key,
       dependsOn: (part) => part?.dependsOn ?? [],
@@ -218,7 +219,7 @@ export class ResponseCache {
   respond(
     request: Request,
     response: Response,
-    read: () => Promise<StoredResponse>,
+    read: () => Awaitable<StoredResponse>,
     queryKey = noneOfQuery,
   ): Promise<void> | void {
     return whenReady(this.cached(request, read, queryKey), (stored) => {
@@ -231,7 +232,7 @@ export class ResponseCache {
   respondAboutNames(
     request: Request,
     response: Response,
-    read: () => Promise<NamesResponse>,
+    read: () => Awaitable<NamesResponse>,
     queryKey = noneOfQuery,
   ): Promise<void> | void {
     const found = this.progress.isCatchingUp
@@ -306,16 +307,8 @@ export function sendStored({
     return
   }
   const bytes = body(range)
-  if (Symbol.asyncIterator in bytes) return sendChunks(response, { chunks: bytes, length })
-  return whenReady(bytes, (all) => void response.end(all))
-}
-
-/** Continues at once with a value from memory: most requests are for such content, and promises cost them a tenth more. */
-export function whenReady<Value, Result>(
-  value: Promise<Value> | Value,
-  next: (value: Value) => Promise<Result> | Result,
-): Promise<Result> | Result {
-  return types.isPromise(value) ? value.then(next) : next(value)
+  if ('next' in bytes) return sendChunks(response, { chunks: bytes, length })
+  response.end(bytes)
 }
 
 /** For a handler in an app that may be of Express 4, which does not handle rejected promises. */

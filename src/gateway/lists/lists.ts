@@ -190,7 +190,7 @@ interface ListAnswer {
 
 async function newestPage<Row extends ListPlace>(
   query: unknown,
-  read: (query: NewestQuery) => Promise<Row[]>,
+  read: (query: NewestQuery) => Row[] | Promise<Row[]>,
 ): Promise<{ shown: Row[]; last: Row | undefined; next: { next?: string } }> {
   const { after, limit } = validate(
     newestQuery,

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { BlockedError, type BlocklistReader } from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
-import { type GraphReader, TIP } from '../../../backend/src/graph/graph-store.js'
+import { type GraphReader, type PacedStore, TIP } from '../../../backend/src/graph/graph-store.js'
 import { addHop, Collection } from '../../../backend/src/graph/provenance.js'
 import { readOutline, type TransactionOutline } from '../../../backend/src/graph/stored-transaction.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
@@ -89,7 +89,7 @@ async function sendLong({
   evidence: GraphReader
 }): Promise<void> {
   const answer = await longRead(response, async (read) => {
-    const collection = new Collection(read.over(evidence.transactions))
+    const collection = new Collection(read.overRole(evidence.transactions))
     const subject = await collect(read, collection)
     const transactions = await collection.parentsFirst()
     countTransactions(response, transactions.length)
@@ -148,7 +148,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
         await refuseBlocked(txid, { evidence, reading })
       const wanted = new Set([asked, subject].map(formatOutpoint))
       let previous: Outpoint | undefined
-      for await (const hop of evidence.ordinals.lineage(asked)) {
+      for (const hop of evidence.ordinals.lineage(asked)) {
         const missing = await addHop({ hop, previous, collection, store: reading })
         if (missing !== undefined) throw incompleteProof({ txid: missing })
         previous = hop
@@ -196,9 +196,7 @@ async function storedProof(
   { body, tag }: BeefAnswer,
   { subject, dependsOn }: { subject: Outpoint; dependsOn: Dependency[] },
 ): Promise<StoredResponse> {
-  const parts: Uint8Array[] = []
-  for await (const part of body.bytes()) parts.push(part)
-  const bytes = joinBytes(parts)
+  const bytes = joinBytes([...body.bytes()])
   return new StoredResponse(
     {
       headers: [
@@ -224,7 +222,7 @@ async function outlineOf(txid: string, { transactions }: GraphReader): Promise<T
 async function movedTo(
   from: Outpoint,
   { txid, inputs, outputValues }: TransactionOutline,
-  store: GraphReader,
+  store: PacedStore<Pick<GraphReader, 'transactions'>>,
 ): Promise<Outpoint> {
   const input = inputs.findIndex((each) => isSameOutpoint(each, from))
   const inputValues: (number | undefined)[] = []
@@ -247,17 +245,20 @@ const OUTPUTS_PER_PAGE = 100
  */
 async function refuseBlocked(
   txid: string,
-  { evidence, reading }: { evidence: ProofOptions['evidence']; reading: ProofOptions['evidence'] },
+  {
+    evidence,
+    reading,
+  }: { evidence: ProofOptions['evidence']; reading: PacedStore<Pick<GraphReader, 'listings'>> },
 ): Promise<void> {
-  const list = await evidence.blocklist.list()
+  const list = evidence.blocklist.list()
   if (list.isEmpty) return
   if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
-  const filter = new BlocklistFilter(reading)
+  const filter = new BlocklistFilter(evidence)
   let after: number | undefined
   do {
     const from = after === undefined ? {} : { after }
     const page = await reading.listings.transaction({ txid, limit: OUTPUTS_PER_PAGE, ...from })
-    await filter.refuse((page?.outputs ?? []).map(({ vout }) => ({ txid, vout })))
+    filter.refuse((page?.outputs ?? []).map(({ vout }) => ({ txid, vout })))
     after = page?.next
   } while (after !== undefined)
 }

@@ -71,7 +71,7 @@ export interface DeploymentRoutesOptions {
   advertisedAs: z.input<typeof deploymentShape>['advertisedAs']
   /** What the paths begin with. */
   path: string
-  graph: Pick<GraphReader, 'transactions'>
+  graph: Pick<GraphReader, 'opened' | 'transactions'>
 }
 
 /**
@@ -91,6 +91,7 @@ export function deploymentRoutes(options: DeploymentRoutesOptions): Router {
   }
   let version: CovenantVersion | undefined
   return Router().get('/deployment.json', async (_request, response) => {
+    await graph.opened?.()
     // The root may have been admitted since the start.
     if (deployment !== undefined) version ??= await versionOfTree(graph, deployment.genesis)
     response.set('Cache-Control', CACHE.revalidate).json({

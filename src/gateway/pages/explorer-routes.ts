@@ -53,8 +53,12 @@ type Make = (pages: Pages, request: Request) => Promise<MadePage>
 export function explorerRoutes(options: ExplorerRoutesOptions): Router {
   const { explorer, responses, publicUrl, hostsOf, chain, progress } = options
   const headers = pageHeaders(hostsOf, FRAMES)
+  const load = async (): Promise<Pages> => {
+    await explorer.store.opened?.()
+    return await loadExplorer()
+  }
   const page = (make: Make, ...queries: { shape: object }[]): RequestHandler =>
-    cachedPage({ responses, make, queries, headers })
+    cachedPage({ load, responses, make, queries, headers })
   const found = (page: MadePage | undefined, message: string): MadePage => {
     if (page !== undefined) return page
     throw new NoNameError(message, { progress })
@@ -64,7 +68,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     { isOfNames = false }: { isOfNames?: boolean } = {},
   ): RequestHandler => {
     return async (request, response) => {
-      const pages = await loadExplorer()
+      const pages = await load()
       const xml = await explorer.store.consistent(() => make(pages, publicUrl))
       const stored = textResponse(xml, { headers: FEED_HEADERS, type: ATOM_TYPE, dependsOn: [] })
       if (isOfNames) stored.stamp(progress)
@@ -73,7 +77,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
   }
   return Router()
     .get('/', async (request, response) => {
-      const pages = await loadExplorer()
+      const pages = await load()
       const make = async () => weighed(await pages.homePage(explorer))
       const [{ html }, view] = await Promise.all([
         progress.isCatchingUp ? explorer.store.consistent(make) : responses.cachedBy('page:home', make),
@@ -174,7 +178,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     )
     .get('/search', async (request, response) => {
       const { q } = validate(searchQuery, request.query, badQuery)
-      const pages = await loadExplorer()
+      const pages = await load()
       const result = await explorer.store.consistent(() => pages.search(explorer, q))
       if (result.kind === 'page') {
         response.set('Cache-Control', CACHE.none).redirect(303, explorer.site.path + result.path)
@@ -228,11 +232,13 @@ export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHo
 
 /** A page that is cached until something changes that it follows from, unless its query asks for a part of it. */
 function cachedPage({
+  load,
   responses,
   make,
   queries,
   headers,
 }: {
+  load: () => Promise<Pages>
   responses: ResponseCache
   make: Make
   queries: { shape: object }[]
@@ -240,7 +246,7 @@ function cachedPage({
 }): RequestHandler {
   const queryKey = unlessAsked(queries.flatMap(({ shape }) => Object.keys(shape)))
   return async (request: Request, response: Response) => {
-    const pages = await loadExplorer()
+    const pages = await load()
     const place = { mark: pages.AS_OF, text: pages.asOfText }
     const read = async () => {
       const { html, dependsOn } = await make(pages, request)

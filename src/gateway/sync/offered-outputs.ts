@@ -18,16 +18,16 @@ const CHUNK = 500
  */
 export async function offeredOutputs(
   query: { topic: string; since: number; limit?: number | undefined },
-  store: { graph: Pick<GraphStore, 'admissions' | 'blocklist'>; guard: Pick<BlocklistFilter, 'served'> },
+  store: { graph: Pick<GraphStore, 'admissions'>; guard: Pick<BlocklistFilter, 'served'> },
 ): Promise<OfferedOutput[]> {
   const { topic } = query
   const always = topic === TOPICS.names ? { always: NAME_OUTPUT } : {}
   const limit = Math.min(query.limit ?? MAX_OFFERED, MAX_OFFERED)
   const page: AdmissionRecord[] = []
   for (let { since } = query; page.length < limit; ) {
-    const unspent = await store.graph.admissions.unspentOfTopic({ topic, since, limit, ...always })
+    const unspent = store.graph.admissions.unspentOfTopic({ topic, since, limit, ...always })
     for (let at = 0; at < unspent.length; at += CHUNK) {
-      page.push(...(await unblocked(unspent.slice(at, at + CHUNK), store)))
+      page.push(...store.guard.served(unspent.slice(at, at + CHUNK)))
       await yieldToEventLoop()
     }
     const last = unspent.at(-1)
@@ -37,18 +37,4 @@ export async function offeredOutputs(
   return page
     .slice(0, limit)
     .map(({ outpoint, score }) => ({ txid: outpoint.txid, outputIndex: outpoint.vout, score }))
-}
-
-/**
- * What another process has unblocked has a new score at once, but is blocked for this one until it reads the blocklist again:
- * left out now, it would be passed for good.
- */
-async function unblocked(
-  records: AdmissionRecord[],
-  { graph, guard }: Parameters<typeof offeredOutputs>[1],
-): Promise<AdmissionRecord[]> {
-  const served = await guard.served(records)
-  if (served.length === records.length) return served
-  await graph.blocklist.refresh()
-  return await guard.served(records)
 }

@@ -24,26 +24,26 @@ export async function syncHintOf(
   { txid, vout }: Outpoint,
   graph: Pick<GraphStore, 'transactions' | 'admissions' | 'names'>,
 ): Promise<SyncHint> {
-  if (!(await graph.admissions.isApplied(TOPICS.ordinals, txid))) return NONE
+  if (!graph.admissions.isApplied(TOPICS.ordinals, txid)) return NONE
   const step = await readOutline(txid, graph.transactions)
   if (step === undefined || step.outputValues[vout] !== 1 || isCoinbase(step)) return NONE
-  if ((await graph.names.genuineOrigins([{ txid, vout: NAME_OUTPUT }])).length > 0) return NONE
+  if (graph.names.genuineOrigins([{ txid, vout: NAME_OUTPUT }]).length > 0) return NONE
   const outputValues = step.outputValues.slice(0, OUTPUTS_WITH_ORDINALS)
   const isPlaced = placement({ outputValues, output: outputValues.lastIndexOf(1) })
   const hint: SyncHint = { inputs: [], coins: [] }
   let bytes = 0
   for (const [input, spent] of step.inputs.slice(0, MAX_INPUTS).entries()) {
-    const source = await unlessBlocked(readOutline(spent.txid, graph.transactions))
+    const source = await unlessBlocked(() => readOutline(spent.txid, graph.transactions))
     const satoshis = source?.outputValues[spent.vout]
     if (source === undefined || satoshis === undefined) break
     const isServed =
       satoshis === 1 &&
       source.proof !== undefined &&
-      (await graph.admissions.of(spent)).some(({ topic }) => topic === TOPICS.ordinals)
+      graph.admissions.of(spent).some(({ topic }) => topic === TOPICS.ordinals)
     if (isServed) hint.inputs.push(input)
     else {
       bytes += source.length
-      const coin = bytes > MAX_COIN_BYTES ? undefined : await graph.transactions.get(spent.txid)
+      const coin = bytes > MAX_COIN_BYTES ? undefined : graph.transactions.get(spent.txid)
       // After an unknown value, nothing can be placed.
       if (coin === undefined) break
       hint.coins.push(coin.raw)

@@ -8,6 +8,7 @@ import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { whenOpened } from '../http/long-read.js'
 import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { validate } from '../http/schemas.js'
@@ -36,8 +37,9 @@ export interface SyncRoutesOptions {
 export function syncRoutes(options: SyncRoutesOptions): Router {
   const { graph, guard, bodies, topicOf, progress = NOTHING_FOLLOWED } = options
   const json = bodies.json({ limit: MAX_BODY_BYTES })
+  const opened = whenOpened(graph)
   return Router()
-    .post('/requestSyncResponse', json, async (request, response) => {
+    .post('/requestSyncResponse', ...opened, json, async (request, response) => {
       const topic = topicOf(request.get('x-bsv-topic') ?? '')
       if (topic === undefined)
         throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
@@ -48,7 +50,7 @@ export function syncRoutes(options: SyncRoutesOptions): Router {
       if (topic === TOPICS.names) setNamesHeaders(response, { asOf, isCatchingUp: isIncomplete })
       response.json({ UTXOList: await offeredOutputs({ topic, since, limit }, { graph, guard }), since })
     })
-    .post('/requestForeignGASPNode', json, async (request, response) => {
+    .post('/requestForeignGASPNode', ...opened, json, async (request, response) => {
       const { graphID, txid, outputIndex } = validate(
         nodeRequest,
         request.body,
@@ -101,11 +103,11 @@ async function sendNode(
   await sendChunks(response, { chunks: written({ head, bytes: transaction.chunks(), tail }), length })
 }
 
-async function* written(text: {
+function* written(text: {
   head: string
   bytes: ReturnType<RawTransaction['chunks']>
   tail: string
-}): AsyncGenerator<string> {
+}): Generator<string> {
   yield text.head
   for (const { bytes } of text.bytes)
     for (let at = 0; at < bytes.length; at += HEX_CHUNK)

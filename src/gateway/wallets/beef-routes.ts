@@ -48,7 +48,7 @@ function sendWithAncestors(graph: WalletGraph): RequestHandler {
   return async (request, response) => {
     const { txid } = await askedTransaction(request.params, { graph, response })
     const answer = await longRead(response, async (read) => {
-      const collection = new Collection(read.over(graph.transactions))
+      const collection = new Collection(read.overRole(graph.transactions))
       await collection.addAncestry(txid)
       const transactions = await collection.parentsFirst()
       countTransactions(response, transactions.length)
@@ -69,7 +69,7 @@ function sendAlone(graph: WalletGraph): RequestHandler {
   }
 }
 
-async function* bytesOf(chunks: ReturnType<RawTransaction['chunks']>): AsyncGenerator<Uint8Array> {
+function* bytesOf(chunks: ReturnType<RawTransaction['chunks']>): Generator<Uint8Array> {
   for (const { bytes } of chunks) yield bytes
 }
 
@@ -120,16 +120,24 @@ async function refuseBlocked(
   txid: string,
   { graph, response, held }: Asked & { held: AdmissionRecord[] },
 ): Promise<void> {
-  const list = await graph.blocklist.list()
+  const list = graph.blocklist.list()
   if (list.isEmpty) return
   if (list.hasOutputOf(txid)) throw new BlockedError('outpoint')
+  const filter = new BlocklistFilter(graph)
   await longRead(response, async (read) => {
     // Only of outputs that a topic holds is it known what they contain.
     // A read for each, if any content is blocked.
     if (list.hasAny('content')) countTransactions(response, held.length)
-    await new BlocklistFilter(read.over(graph)).refuse(held.map(({ outpoint }) => outpoint))
+    const { refuse } = read.overRole({
+      refuse: (some: AdmissionRecord[]) => filter.refuse(some.map(({ outpoint }) => outpoint)),
+    })
+    for (let at = 0; at < held.length; at += CHECKED_AT_ONCE)
+      await refuse(held.slice(at, at + CHECKED_AT_ONCE))
   })
 }
+
+/** Of how many outputs it is looked up at once whether they are blocked. */
+const CHECKED_AT_ONCE = 100
 
 export const BEEF_OPERATIONS: OperationGroup = {
   tag: 'transactions',

@@ -112,7 +112,7 @@ function sendOutputs({ graph, maxPointers }: TxoRoutesOptions): RequestHandler {
     const outpoints = listed(body, maxPointers)
     const asked = askedFields(query)
     await sendList(response, outpoints, async (outpoint) => {
-      return (await unlessBlocked(heldOutput(outpoint, { ...asked, graph }))) ?? null
+      return (await unlessBlocked(() => heldOutput(outpoint, { ...asked, graph }))) ?? null
     })
   }
 }
@@ -120,7 +120,7 @@ function sendOutputs({ graph, maxPointers }: TxoRoutesOptions): RequestHandler {
 function sendSpends({ graph, maxOrigins }: TxoRoutesOptions): RequestHandler {
   return async ({ body }, response) => {
     await sendList(response, listed(body, maxOrigins), async (outpoint) => {
-      const spendTxid = (await unlessBlocked(spendOfHeld(outpoint, graph))) ?? null
+      const spendTxid = (await unlessBlocked(() => spendOfHeld(outpoint, graph))) ?? null
       return { spendTxid } satisfies z.output<typeof spendShape>
     })
   }
@@ -143,7 +143,7 @@ function sendOutputsOf(graph: WalletGraph): RequestHandler<{ txid: string }> {
       response,
       [...outpoints.values()],
       async (outpoint) =>
-        await unlessBlocked(heldOutput(outpoint, { ...asked, graph, values: values?.outputValues })),
+        await unlessBlocked(() => heldOutput(outpoint, { ...asked, graph, values: values?.outputValues })),
     )
   }
 }

@@ -5,7 +5,6 @@ import {
   type ContentReader,
   SHORT_BODY,
 } from '../../../backend/src/graph/graph-store.js'
-import type { FactContent } from '../../../backend/src/read/content.js'
 
 /** How many chunks of a longer body may be in memory: those of the first mebibyte. */
 const CHUNKS_OF_BODY = 4
@@ -28,7 +27,7 @@ export class Bodies {
   }
 
   /** The bodies of a store, from memory if they are there. */
-  of(content: FactContent): ContentReader {
+  of(content: ContentReader): ContentReader {
     return {
       chunk: (sha256, position) => this.chunk(content, sha256, position),
       chunks: (sha256, range) => this.chunksOf(content, sha256, range),
@@ -40,7 +39,7 @@ export class Bodies {
     this.readOnce.clear()
   }
 
-  private chunk(content: FactContent, sha256: string, position: number): Uint8Array | undefined {
+  private chunk(content: ContentReader, sha256: string, position: number): Uint8Array | undefined {
     const key = position === 0 ? sha256 : `${sha256} ${position}`
     const known = this.chunks.get(key)
     this.use[known === undefined ? 'misses' : 'hits']++
@@ -53,11 +52,11 @@ export class Bodies {
   }
 
   /** What comes after the chunks that may be in memory is read as the store reads it: it may have other bounds. */
-  private async *chunksOf(
-    content: FactContent,
+  private *chunksOf(
+    content: ContentReader,
     sha256: string,
     { from, length }: ByteRange = { from: 0, length: Number.POSITIVE_INFINITY },
-  ): AsyncGenerator<Uint8Array> {
+  ): Generator<Uint8Array> {
     const end = from + length
     let at = from
     for (; at < end && at < CHUNKS_OF_BODY * CHUNK_BYTES; at += CHUNK_BYTES - (at % CHUNK_BYTES)) {

@@ -1,15 +1,9 @@
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
-import type { TransactionSource } from '../../../backend/src/graph/graph-store.js'
+import type { TransactionsReader } from '../../../backend/src/graph/graph-store.js'
 import { Collection } from '../../../backend/src/graph/provenance.js'
-import {
-  HELD_BY_ENTRY,
-  type ListedBeef,
-  type ListedTransaction,
-  listedBeef,
-} from '../../../backend/src/graph/write-beef.js'
-import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
 import type { AnsweringOutput, Reading } from '../../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
@@ -21,7 +15,7 @@ interface LookupAnswer {
   request: Request
   response: Response
   formula: AnsweringOutput[]
-  graph: TransactionSource
+  graph: TransactionsReader
   /** The most bytes of BEEF of a page that has several outputs; undefined if all belong in the answer. */
   pageBytes?: number | undefined
   /** Of an answer about names: the block as of which it is, if that is known. */
@@ -38,14 +32,13 @@ type Prepared = { binary: ListedBeef } | { outputs: ListedOutput[]; isTruncated:
  * A page ends before the output that would exceed `pageBytes`, but has one at least; JSON then has `"truncated"`.
  */
 export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
-  const { request, response, formula, graph, asOf } = answer
+  const { request, response, formula, asOf } = answer
   const aggregated = request.get('X-Aggregation') === 'yes'
   const asksHistory = formula.some(({ transactions }) => transactions !== undefined)
   // The SDK's client always asks for binary, and keeps only the ancestry that verifies the output, not its history.
   const isBinary = aggregated && (!asksHistory || request.accepts('json', UNTYPED) === UNTYPED)
   const prepared = await longRead(response, async (read): Promise<Prepared> => {
-    const reading: Reading = (store) => read.over(store)
-    return isBinary ? { binary: await listedAsOne(answer, reading) } : await listedEach(answer, reading)
+    return isBinary ? { binary: await listedAsOne(answer, read) } : await listedEach(answer, read)
   })
   if ('binary' in prepared) {
     const { binary: beef } = prepared
@@ -54,8 +47,9 @@ export async function sendLookupAnswer(answer: LookupAnswer): Promise<void> {
     await sendChunks(response, { chunks: beef.bytes(), length: beef.length, held: beef.held })
   } else {
     response.setHeader('Content-Type', 'application/json; charset=utf-8')
-    const chunks = jsonChunks({ ...prepared, asOf }, graph)
-    await sendChunks(response, { chunks, held: heldBy(prepared.outputs) })
+    const chunks = jsonChunks({ ...prepared, asOf })
+    const held = prepared.outputs.reduce((sum, { beef }) => sum + beef.held, 0)
+    await sendChunks(response, { chunks, held })
   }
 }
 
@@ -65,7 +59,7 @@ async function listedAsOne(
   reading: Reading,
 ): Promise<ListedBeef> {
   const histories = new Map<string, ListedTransaction>()
-  let ancestry = new Collection(reading(graph))
+  let ancestry = new Collection(reading.overRole(graph))
   const outputs: AnsweringOutput[] = []
   const isPage = pageBytes !== undefined
   for (const output of formula) {
@@ -75,7 +69,7 @@ async function listedAsOne(
     for (const each of part?.transactions ?? []) histories.set(each.txid, each)
     if (!histories.has(txid) && !ancestry.has(txid)) throw notHeld(txid)
     if (ancestry.bytes > (pageBytes ?? Number.POSITIVE_INFINITY) && outputs.length > 0) {
-      ancestry = new Collection(reading(graph))
+      ancestry = new Collection(reading.overRole(graph))
       for (const each of outputs) await ancestry.addAncestry(each.txid)
       break
     }
@@ -95,9 +89,10 @@ async function listedEach(
   const outputs: ListedOutput[] = []
   const isPage = pageBytes !== undefined
   let bytes = 0
+  let count = 0
   let isTruncated = false
   for (const output of formula) {
-    const ancestry = new Collection(reading(graph))
+    const ancestry = new Collection(reading.overRole(graph))
     const part = await output.transactions?.(reading)
     const { txid, vout } = part?.end ?? { txid: output.txid, vout: output.outputIndex }
     if (part === undefined && !(await canProve(txid, { ancestry, isPage }))) continue
@@ -106,12 +101,10 @@ async function listedEach(
     bytes += ancestry.bytes
     isTruncated = bytes > (pageBytes ?? Number.POSITIVE_INFINITY) && outputs.length > 0
     if (isTruncated) break
-    outputs.push({ outputIndex: vout, transactions: listed })
+    count += listed.length
+    outputs.push({ outputIndex: vout, beef: await listedBeef({ transactions: listed, store: graph }) })
   }
-  countTransactions(
-    response,
-    outputs.reduce((sum, { transactions }) => sum + transactions.length, 0),
-  )
+  countTransactions(response, count)
   return { outputs, isTruncated }
 }
 
@@ -151,34 +144,30 @@ function outputList(outputs: { txid: string; outputIndex: number }[]): Uint8Arra
 
 interface ListedOutput {
   outputIndex: number
-  transactions: ListedTransaction[]
-}
-
-/** About how many bytes the lists keep in memory. */
-function heldBy(outputs: ListedOutput[]): number {
-  const all = outputs.flatMap(({ transactions }) => transactions)
-  return all.reduce((sum, { proof }) => sum + HELD_BY_ENTRY + (proof?.merklePath.length ?? 0), 0)
+  beef: ListedBeef
 }
 
 /** The same as `response.json` would send, without holding the number for each byte in memory. */
-async function* jsonChunks(
-  { outputs, isTruncated, asOf }: { outputs: ListedOutput[]; isTruncated: boolean; asOf: AsOf | undefined },
-  store: TransactionSource,
-): AsyncGenerator<string> {
+function* jsonChunks({
+  outputs,
+  isTruncated,
+  asOf,
+}: {
+  outputs: ListedOutput[]
+  isTruncated: boolean
+  asOf: AsOf | undefined
+}): Generator<string> {
   let text = '{"type":"output-list","outputs":['
-  for (const [position, { transactions, outputIndex }] of outputs.entries()) {
+  for (const [position, { beef, outputIndex }] of outputs.entries()) {
     text += position === 0 ? '{"beef":[' : ',{"beef":['
     let comma = ''
-    for await (const chunk of (await listedBeef({ transactions, store })).bytes()) {
+    for (const chunk of beef.bytes()) {
       for (let at = 0; at < chunk.length; at += BYTES_PER_CHUNK) {
         text += comma + chunk.subarray(at, at + BYTES_PER_CHUNK).join()
         comma = ','
-        if (text.length >= BYTES_PER_CHUNK) {
-          yield text
-          text = ''
-          // Writing numbers takes longer than sending them, so other requests would wait.
-          await yieldToEventLoop()
-        }
+        if (text.length < BYTES_PER_CHUNK) continue
+        yield text
+        text = ''
       }
     }
     text += `],"outputIndex":${outputIndex}}`

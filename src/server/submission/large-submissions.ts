@@ -66,9 +66,8 @@ export class LargeSubmissions {
 
   /** Submits small transactions in this thread, and large ones in the worker. */
   readonly submit: Submit = (submission) => {
-    const { overlay, graph } = this.options.node
-    if (submission.beef.length < LARGE) return overlay.engine.submit(submission)
-    return this.submitInWorker(submission).finally(() => graph.blocklist.refresh())
+    const { engine } = this.options.node.overlay
+    return submission.beef.length < LARGE ? engine.submit(submission) : this.submitInWorker(submission)
   }
 
   /** Submits in the worker, whatever the size: for those who follow the chain, not for clients, who wait for an answer. */

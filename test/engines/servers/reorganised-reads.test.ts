@@ -1,3 +1,4 @@
+import type { Paced } from '../../../backend/src/graph/graph-store.js'
 import {
   beefOf,
   FakeChain,
@@ -51,8 +52,9 @@ function readersOf(startPair: StartPair): void {
     const { names } = server.node.graph
     const { originOf } = names
     let reads = 0
-    names.originOf = async (name) => {
-      const origin = await originOf(name)
+    const reading: Paced<typeof names> = names
+    reading.originOf = async (name) => {
+      const origin = originOf(name)
       // Between this read and the next of the same answer.
       if (reads++ === 0) {
         const { status, headers } = await writer.submit(beefOf(competing))

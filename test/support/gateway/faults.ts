@@ -1,4 +1,5 @@
 import { type Logger, pino } from 'pino'
+import type { Paced } from '../../../backend/src/graph/graph-store.js'
 
 /** A logger, and what was logged, a record a line; except progress, which only slow machines log. */
 export function keptLog(): { logger: Logger; records: Record<string, unknown>[] } {
@@ -14,7 +15,7 @@ export function keptLog(): { logger: Logger; records: Record<string, unknown>[] 
 export async function whileReplaced<Subject extends object, Method extends keyof Subject, Result>(
   subject: Subject,
   method: Method,
-  { by, during }: { by: Subject[Method]; during: () => Promise<Result> },
+  { by, during }: { by: Paced<Subject>[Method]; during: () => Promise<Result> },
 ): Promise<Result> {
   const own = Object.getOwnPropertyDescriptor(subject, method)
   Object.defineProperty(subject, method, { value: by, configurable: true })

@@ -7,6 +7,7 @@ import type { Deployment } from '../../../backend/src/protocol/mint.js'
 /** Hooks that write at once, and throw what goes wrong. */
 export function directHooks(store: HostStore, deployment?: Deployment): HostHooks {
   return {
+    async opened() {},
     needsTransactions: true,
     async admitted(payload) {
       if (payload.mode === 'whole-tx') await recordBeef(store, readBeef(payload.atomicBEEF), deployment)

@@ -16,12 +16,12 @@ test('while the MAP of many steps is read for a page, others have their turns', 
   setImmediate(taken)
   const turnsAtReads: number[] = []
   // As long as a slice, without waiting for anything: as an embedded store does with the longest MAP.
-  const own = async () => {
+  const own = () => {
     turnsAtReads.push(turns)
     for (const end = performance.now() + 11; performance.now() < end; );
     return EMPTY_MAP
   }
-  const metadata = { own, merged: async () => EMPTY_MAP }
+  const metadata = { own, merged: () => EMPTY_MAP }
   const views = await stepViews({ store: { metadata } }, steps, () => undefined)
   isDone = true
   expect(views.map(({ map }) => map)).toEqual(steps.map(() => EMPTY_MAP))

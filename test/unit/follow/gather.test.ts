@@ -27,8 +27,8 @@ async function gathered(
   const asked: string[] = []
   const found = (txid: string) => stored.find((each) => each.txid === txid)
   const transactions = {
-    get: async (txid: string) => found(txid),
-    has: async (txid: string) => found(txid) !== undefined,
+    get: (txid: string) => found(txid),
+    has: (txid: string) => found(txid) !== undefined,
   } as Partial<GraphStore['transactions']> as GraphStore['transactions']
   const { beef, ...counts } = await gather(subject, {
     store: { transactions },

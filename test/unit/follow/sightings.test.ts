@@ -28,7 +28,7 @@ function world(): World {
   const sightings = new Sightings({
     store: {
       transactions: {
-        tiers: async (txids) => new Map(txids.map((txid) => [txid, tiers.get(txid) ?? 'unseen'])),
+        tiers: (txids) => new Map(txids.map((txid) => [txid, tiers.get(txid) ?? 'unseen'])),
       },
     },
     source: {
@@ -109,7 +109,7 @@ test('of many conflicts at once, a few are asked about, and the others are answe
 test('a source that does not answer changes nothing', async () => {
   const recorded: SightingRecord[] = []
   const sightings = new Sightings({
-    store: { transactions: { tiers: async () => new Map([[txidOf(1), 'unseen']]) } },
+    store: { transactions: { tiers: () => new Map([[txidOf(1), 'unseen']]) } },
     source: {
       canSight: true,
       async sightings() {

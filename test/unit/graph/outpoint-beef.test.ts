@@ -25,14 +25,19 @@ async function laidOut(records: TransactionRecord[]) {
     ...(proof && { proof }),
   }))
   const subject = { txid: records.at(-1)?.txid ?? '', vout: 258 }
-  const store = { get: async (txid: string) => held.get(txid) }
+  const store = {
+    raw(txid: string) {
+      const bytes = held.get(txid)?.raw
+      return bytes && { txid, length: bytes.length, chunks: () => [{ at: 0, bytes }] }
+    },
+  }
   return { held, beef: await outpointBeef({ subject, transactions, store }) }
 }
 
 async function bytesOf(records: TransactionRecord[]): Promise<Uint8Array> {
   const { beef } = await laidOut(records)
   const chunks: Uint8Array[] = []
-  for await (const chunk of beef.bytes()) chunks.push(chunk)
+  for (const chunk of beef.bytes()) chunks.push(chunk)
   const bytes = joinBytes(chunks)
   expect(bytes).toHaveLength(beef.length)
   return bytes
@@ -89,7 +94,7 @@ test.each<[string, (record: TransactionRecord) => TransactionRecord | undefined]
   if (changed !== undefined) held.set(two.txid, changed)
   const given: Uint8Array[] = []
   const read = async (): Promise<void> => {
-    for await (const chunk of beef.bytes()) given.push(chunk)
+    for (const chunk of beef.bytes()) given.push(chunk)
   }
   await expect(read()).rejects.toThrow(two.txid)
   expect(given).toContain(one.raw)

@@ -40,9 +40,13 @@ async function host(options: Partial<HostListenerOptions> = {}, answer: RequestH
     url: server.url,
     errors,
     async know({ txid, raw, transaction }: FakeTransaction): Promise<void> {
+      await graph.opened?.()
       await graph.record(graphRecords({ transactions: [{ txid, raw }], spends: spendsBy(transaction) }))
     },
-    heightOf: async ({ txid }: FakeTransaction) => (await graph.transactions.raw(txid))?.proof?.height,
+    heightOf: async ({ txid }: FakeTransaction) => {
+      await graph.opened?.()
+      return graph.transactions.raw(txid)?.proof?.height
+    },
     tell: (transaction: FakeTransaction, path = '/arc-ingest') =>
       ask(server.url, path, posted(proofOf(transaction))),
   }

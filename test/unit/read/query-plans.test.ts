@@ -126,7 +126,7 @@ function isScan(detail: string): boolean {
   return /^SCAN (?!json_each|CONSTANT|\(subquery)/.test(detail) && !detail.includes('USING')
 }
 
-const all = async <Item>(items: AsyncIterable<Item>): Promise<Item[]> => {
+const all = async <Item>(items: Iterable<Item> | AsyncIterable<Item>): Promise<Item[]> => {
   const found: Item[] = []
   for await (const item of items) found.push(item)
   return found

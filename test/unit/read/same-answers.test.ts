@@ -119,7 +119,7 @@ afterAll(() => {
   files.close()
 })
 
-async function all<Item>(items: AsyncIterable<Item>): Promise<Item[]> {
+async function all<Item>(items: Iterable<Item> | AsyncIterable<Item>): Promise<Item[]> {
   const found: Item[] = []
   for await (const item of items) found.push(item)
   return found
@@ -150,7 +150,7 @@ let questions = 0
 /** Compares the answer to a question about each of these with the recorded one. */
 async function compare<Subject>(
   subjects: Subject[],
-  ask: (store: HostStore, subject: Subject) => Promise<unknown>,
+  ask: (store: HostStore, subject: Subject) => unknown,
 ): Promise<void> {
   const name = `${expect.getState().currentTestName} ${++questions}`
   const expected = recorded[name]?.split(' ') ?? []
@@ -270,7 +270,7 @@ test('lists', async () => {
   })
   await compare([1, 3, 100], async ({ listings }, limit) => {
     const pages = async <Row extends ListPlace>(
-      read: (query: NewestQuery) => Promise<Row[]>,
+      read: (query: NewestQuery) => Row[] | Promise<Row[]>,
     ): Promise<unknown[]> => {
       const rows: unknown[] = []
       for (let after: Row | undefined; ; ) {

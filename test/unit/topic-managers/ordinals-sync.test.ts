@@ -32,10 +32,10 @@ const hint = Array.from(utf8(encodeSyncHint({ inputs: [1], coins: [coin.raw] }))
 /** An index that holds these outputs as ordinals, and no transaction. */
 function indexWith(...held: string[]): IndexReader {
   const index = {
-    transactions: { get: async () => undefined },
-    names: { genuineNodes: async () => [] },
+    transactions: { get: () => undefined },
+    names: { genuineNodes: () => [] },
     ordinals: {
-      output: async ({ txid, vout }: { txid: string; vout: number }) =>
+      output: ({ txid, vout }: { txid: string; vout: number }) =>
         held.includes(`${txid}_${vout}`) ? { outpoint: { txid, vout }, satoshis: 1 } : undefined,
     },
   }

@@ -194,9 +194,9 @@ test('a store that failed once is asked again', async () => {
       ordinals: store.ordinals,
       transactions: {
         ...store.transactions,
-        get: async (txid) => {
+        get: (txid) => {
           if (failing) throw new Error('the disk is away')
-          return await store.transactions.get(txid)
+          return store.transactions.get(txid)
         },
       },
     },

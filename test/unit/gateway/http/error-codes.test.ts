@@ -32,7 +32,7 @@ const ranged: Question = { headers: { Range: 'bytes=4-' } }
 
 /** What nobody outside is to read. */
 const SECRET = 'cannot open /var/lib/minetree/secret.sqlite'
-const failingWith = (code?: string) => async (): Promise<never> => {
+const failingWith = (code?: string) => (): never => {
   throw Object.assign(new Error(SECRET), code !== undefined && { code })
 }
 const failing = failingWith()
@@ -92,7 +92,7 @@ async function answerTo({ path, question, broken, engineCode }: Row): Promise<An
   if (broken === undefined) return await server.ask(path, question)
   const [role, method] = broken
   const { graph } = server.node
-  const subject = (role === 'store' ? graph : graph[role]) as unknown as Record<string, () => Promise<never>>
+  const subject = (role === 'store' ? graph : graph[role]) as unknown as Record<string, () => never>
   return await whileReplaced(subject, method, {
     by: failingWith(engineCode),
     during: () => server.ask(path, question),

@@ -29,7 +29,7 @@ test('a read that fails while its response waits for others is an error of that 
   })
   const others = Array.from({ length: LONG }, () =>
     longRead(response(), async (read) => {
-      const reading = read.over(store)
+      const reading = read.overRole(store)
       for (let reads = 0; reads < MANY; reads++) await reading.read()
       await left
     }),
@@ -39,7 +39,7 @@ test('a read that fails while its response waits for others is an error of that 
     fail = resolve
   })
   const answer = longRead(response(), async (read) => {
-    const reading = read.over(store)
+    const reading = read.overRole(store)
     for (let reads = 0; reads < MANY - 1; reads++) await reading.read()
     fail()
     return await reading.fail()

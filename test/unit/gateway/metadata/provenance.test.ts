@@ -140,9 +140,9 @@ describe('an ordinal with MAP at four steps', () => {
     const { graph } = server.node
     const read = graph.transactions.raw.bind(graph)
     let listed = 0
-    graph.transactions.raw = async (txid) => {
+    graph.transactions.raw = (txid) => {
       if (txid === tip.txid) listed++
-      return listed > 1 ? undefined : await read(txid)
+      return listed > 1 ? undefined : read(txid)
     }
     try {
       await expect(provenance(tip.outpoint(0))).rejects.toThrow(/aborted|hang up|ECONNRESET/)

@@ -186,9 +186,9 @@ describe('a tree of names', () => {
     const { txid: last } = tree.mintOf('abc')
     let asked = 0
     await whileReplaced(graph.transactions, 'raw', {
-      by: async (txid) => {
+      by: (txid) => {
         if (txid === last) asked++
-        return asked > 1 ? undefined : await held(txid)
+        return asked > 1 ? undefined : held(txid)
       },
       during: async () => {
         await expect(proofOf(server, 'abc')).rejects.toThrow(/aborted|hang up|ECONNRESET/)

@@ -1,9 +1,8 @@
-import { CHUNK_BYTES } from '../../../../backend/src/graph/graph-store.js'
-import type { FactContent } from '../../../../backend/src/read/content.js'
+import { CHUNK_BYTES, type ContentReader } from '../../../../backend/src/graph/graph-store.js'
 import { Bodies } from '../../../../src/server/cache/bodies.js'
 
 /** Bodies that consist of a number of bytes, which is their hash. */
-class Counted implements FactContent {
+class Counted implements ContentReader {
   reads = 0
 
   chunk(sha256: string, position: number): Uint8Array | undefined {
@@ -14,7 +13,7 @@ class Counted implements FactContent {
     return Uint8Array.from({ length: Math.min(length - from, CHUNK_BYTES) }, (_, at) => byteAt(from + at))
   }
 
-  async *chunks(sha256: string, range = { from: 0, length: Number.POSITIVE_INFINITY }) {
+  *chunks(sha256: string, range = { from: 0, length: Number.POSITIVE_INFINITY }) {
     this.reads++
     const length = Math.max(Math.min(Number(sha256) - range.from, range.length), 0)
     yield Uint8Array.from({ length }, (_, at) => byteAt(range.from + at))
@@ -68,7 +67,7 @@ test.each([0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 4 * CHUNK_BYTES - 1, 4 * CHUNK_BY
     for (const from of borders)
       for (const size of [0, 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 1, Number.POSITIVE_INFINITY]) {
         const parts: Uint8Array[] = []
-        for await (const part of store.chunks(String(length), { from, length: size })) parts.push(part)
+        for (const part of store.chunks(String(length), { from, length: size })) parts.push(part)
         const end = Math.min(from + size, length)
         const expected = Uint8Array.from({ length: Math.max(end - from, 0) }, (_, at) => byteAt(from + at))
         expect(Buffer.concat(parts).equals(expected)).toBe(true)

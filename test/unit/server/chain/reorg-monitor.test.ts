@@ -333,7 +333,7 @@ test('reorganisations that are reported during a round share the next one, from 
   let asked = 0
   let answer = (_: number): void => {}
   const heights: number[] = []
-  const blocks = { from: async ({ from }: { from: number }) => heights.push(from) && [] }
+  const blocks = { from: ({ from }: { from: number }) => heights.push(from) && [] }
   const headers = {
     onTip: (listener: (tip: ChainTip) => void) => listeners.push(listener),
     currentHeight: () => {
@@ -365,7 +365,7 @@ test('reorganisations that are reported during a round share the next one, from 
 test('a deep reorganisation whose round fails is covered by the next one, also after a restart', async () => {
   const settings = new Map<string, string>()
   const heights: number[] = []
-  const blocks = { from: async ({ from }: { from: number }) => heights.push(from) && [] }
+  const blocks = { from: ({ from }: { from: number }) => heights.push(from) && [] }
   const open = (answers: boolean[]) => {
     const listeners: ((tip: ChainTip) => void)[] = []
     let asked = 0

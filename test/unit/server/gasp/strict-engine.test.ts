@@ -21,8 +21,8 @@ const ORDINALS = ['tm_ordinals']
 /** The index of an engine's host that holds nothing yet. */
 const EMPTY = {
   transactions: { get: async () => undefined },
-  names: { genuineNodes: async () => [] },
-  ordinals: { output: async () => undefined },
+  names: { genuineNodes: () => [] },
+  ordinals: { output: () => undefined },
 } as unknown as IndexReader
 
 test('the engine takes every output that this host offers, page by page', async () => {

@@ -27,7 +27,9 @@ const withId = (id: string, more: Question = {}): Question => ({ ...more, header
 /** Breaks the store for one request. */
 async function failing(server: TestServer, question: Question = {}) {
   return await whileReplaced(server.node.graph.ordinals, 'output', {
-    by: () => Promise.reject(new Error('the disk is gone')),
+    by: () => {
+      throw new Error('the disk is gone')
+    },
     during: () => server.ask(`/content/${UNKNOWN}`, question),
   })
 }
@@ -136,7 +138,7 @@ describe('requests', () => {
       gone = () => resolve(undefined)
     })
     let isAsked = false
-    await whileReplaced(server.node.graph.ordinals, 'output', {
+    await whileReplaced(server.node.graph.streams, 'summary', {
       by: () => {
         isAsked = true
         return left
@@ -144,10 +146,13 @@ describe('requests', () => {
       during: async () => {
         const { hostname, port } = new URL(server.url)
         const socket = connect(Number(port), hostname)
-        socket.write(`GET /content/${UNKNOWN} HTTP/1.1\r\nHost: a\r\n\r\n`)
+        socket.write(`GET /svc/gateway/stream/${UNKNOWN} HTTP/1.1\r\nHost: a\r\n\r\n`)
         await until(() => isAsked)
         socket.destroy()
-        expect(await until(() => records[0])).toMatchObject({ url: `/content/${UNKNOWN}`, aborted: true })
+        expect(await until(() => records[0])).toMatchObject({
+          url: `/svc/gateway/stream/${UNKNOWN}`,
+          aborted: true,
+        })
         gone?.()
       },
     })

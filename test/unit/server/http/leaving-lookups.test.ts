@@ -1,4 +1,5 @@
 import { type ClientRequest, request } from 'node:http'
+import type { TransactionSource } from '../../../../backend/src/graph/graph-store.js'
 import { keptLog, whileReplaced } from '../../../support/gateway/faults.js'
 import { beefOf, FakeChain, type FakeTransaction, OPEN_LOCK } from '../../../support/protocol/fake-chain.js'
 import { posted, treeOf, useServers } from '../../../support/server/test-server.js'
@@ -51,10 +52,10 @@ describe.each(QUESTIONS)('%s', (_, question) => {
     const mayRead = new Promise<void>((resolve) => (read = resolve))
     let begun = 0
     const transaction = graph.transactions.raw.bind(graph)
-    const by: typeof transaction = async (txid) => {
+    let isHeld = true
+    const by: TransactionSource['raw'] = (txid) => {
       begun++
-      await mayRead
-      return await transaction(txid)
+      return isHeld ? mayRead.then(() => transaction(txid)) : transaction(txid)
     }
     const during = async (): Promise<void> => {
       const sent = asked(question, headers)
@@ -63,6 +64,7 @@ describe.each(QUESTIONS)('%s', (_, question) => {
       // Until the server has seen that it is gone.
       await loopTurns()
       read()
+      isHeld = false
       await loopTurns()
       expect(begun).toBe(1)
       const { status } = await server.ask('/lookup', posted(question))

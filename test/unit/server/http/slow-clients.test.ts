@@ -30,6 +30,7 @@ await admit(note)
 const ASKED = 32
 const FILM = `GET /content/${film.outpoint(0)} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(ASKED)
 const NOTE = `/content/${note.outpoint(0)}`
+const streamOf = (outpoint: string): string => `/svc/gateway/stream/${outpoint}`
 
 /** Not over HTTP: it may take longer than a request may here. */
 async function admit(transaction: FakeTransaction, at: TestServer = server): Promise<void> {
@@ -115,18 +116,18 @@ test('a client that reads slowly gets all of it', async () => {
 })
 
 test('nobody is let go while an answer is worked on, however long that takes', async () => {
-  const { graph } = server.node
-  const output = graph.ordinals.output.bind(graph)
+  const { streams } = server.node.graph
+  const { summary } = streams
   const other = chain.inscribe({ contentType: 'text/plain', body: utf8('another') })
   await admit(other)
   let asked = 0
-  const body = await whileReplaced(graph.ordinals, 'output', {
-    by: async (outpoint) => {
+  const body = await whileReplaced(streams, 'summary', {
+    by: async (query) => {
       asked++
       await sleep(1.5 * STALL)
-      return await output(outpoint)
+      return await summary(query)
     },
-    during: async () => (await server.ask(`/content/${other.outpoint(0)}`)).body.toString('utf8'),
+    during: async () => (await server.ask(streamOf(other.outpoint(0)))).body.toString('utf8'),
   })
   expect({ body, asked }).toEqual({ body: 'another', asked: 1 })
 })
@@ -156,7 +157,7 @@ test('a server that stops waits for requests in flight, and not for connections 
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let isAsked = false
-  await whileReplaced(stopping.node.graph.ordinals, 'output', {
+  await whileReplaced(stopping.node.graph.streams, 'summary', {
     by: async () => {
       isAsked = true
       await mayAnswer
@@ -164,7 +165,7 @@ test('a server that stops waits for requests in flight, and not for connections 
     },
     during: async () => {
       const asked = await open(stopping.url)
-      asked.send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\n\r\n`)
+      asked.send(`GET ${streamOf(note.outpoint(0))} HTTP/1.1\r\nHost: x\r\n\r\n`)
       await until(() => isAsked)
       const stopped = stopping.stop()
       await Promise.all([mute, idle, begun, refused].map(({ ended }) => ended))
@@ -185,7 +186,7 @@ test('when a server stops, the answer that is due says that it is the last, and 
   let answer = (): void => undefined
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve))
   let asked = 0
-  await whileReplaced(stopping.node.graph.ordinals, 'output', {
+  await whileReplaced(stopping.node.graph.streams, 'summary', {
     by: async () => {
       asked++
       await mayAnswer
@@ -193,7 +194,7 @@ test('when a server stops, the answer that is due says that it is the last, and 
     },
     during: async () => {
       const client = await open(stopping.url)
-      const others = [2, 3].map((vout) => NOTE.replace(/\d+$/, String(vout)))
+      const others = [2, 3].map((vout) => streamOf(note.outpoint(vout)))
       for (const path of others) client.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
       await until(() => asked === 1)
       const stopped = stopping.stop()

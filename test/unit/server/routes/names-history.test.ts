@@ -174,7 +174,7 @@ describe('where not all is held', () => {
     const { graph } = server.node
     const held = graph.transactions.raw.bind(graph)
     return await whileReplaced(graph.transactions, 'raw', {
-      by: async (txid) => (txid === missing.txid ? undefined : await held(txid)),
+      by: (txid) => (txid === missing.txid ? undefined : held(txid)),
       during: () => answered({ ...query, history: true }),
     })
   }
@@ -197,7 +197,7 @@ describe('where not all is held', () => {
     const { graph } = server.node
     const held = graph.transactions.raw.bind(graph)
     const answer = await whileReplaced(graph.transactions, 'raw', {
-      by: async (txid) => (txid === abc.txid ? undefined : await held(txid)),
+      by: (txid) => (txid === abc.txid ? undefined : held(txid)),
       during: () => asking({ origin: 'abc', history: true }),
     })
     expectError(answer, { status: 500, code: 'INTERNAL', overlay: true })
