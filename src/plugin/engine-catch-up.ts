@@ -19,8 +19,9 @@ export interface EngineCatchUpOptions {
   onFailure: (error: unknown) => void
 }
 
-/** How often one looks for what the index has admitted since, in milliseconds. */
+/** How often one looks for what the index has admitted since, and at least while the engine takes nothing, in milliseconds. */
 const EVERY = 1000
+const LONGEST_PAUSE = 60_000
 /** How many outputs are compared with the engine's tables at once. */
 const PAGE = 500
 /** After how long a submission that failed is made again for the first time, in milliseconds. */
@@ -65,13 +66,13 @@ export class EngineCatchUp {
 
   private async run(): Promise<void> {
     const { signal } = this.stopping
-    while (!signal.aborted) {
+    for (let pause = EVERY; !signal.aborted; ) {
       await untilMine(this.options.isMine, signal)
+      this.failures = 0
       await this.round().catch((error: unknown) => {
         if (!signal.aborted) this.options.onFailure(error)
       })
-      const pause = this.failures < MOST_FAILURES ? EVERY : FIRST_PAUSE
-      this.failures = 0
+      pause = this.failures < MOST_FAILURES ? EVERY : Math.min(LONGEST_PAUSE, 2 * pause)
       await sleep(pause, undefined, { signal, ref: false }).catch(() => {})
     }
   }
@@ -92,7 +93,7 @@ export class EngineCatchUp {
         const txids = new Set((await this.guard.served(page)).map(({ outpoint }) => outpoint.txid))
         for (const txid of await this.unknownAmong([...txids], topic)) {
           if (this.isInterrupted) return
-          await this.submit(txid)
+          if (!this.retries.isWaiting(txid)) await this.submit(txid)
         }
         followed.since = last.score + 1
       }
@@ -123,10 +124,9 @@ export class EngineCatchUp {
       this.retries.succeeded(txid)
       this.failures = 0
     } catch (error) {
-      this.failures++
       this.retries.failed(txid, { task: txid, why: messageOf(error), isPaused: true })
       const reason = `the engine does not take ${txid}, which was found by following, and is offered it again: ${messageOf(error)}`
-      onFailure(new Error(reason, { cause: error }))
+      if (++this.failures === 1) onFailure(new Error(reason, { cause: error }))
     }
     // An engine parses and stores in turns of its own, but for short ones.
     await nextTurn()

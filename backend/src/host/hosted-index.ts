@@ -171,6 +171,12 @@ export class HostedIndex implements HostHooks {
     return this.files?.jobs.includes(job) === true
   }
 
+  /** Passes on a verified proof of something that waits at another process, if this one hears of those of others, too. */
+  async passOn(txid: string, proof: Proof): Promise<void> {
+    const passed = this.jobs && passedProof(txid, proof)
+    if (passed !== undefined) await this.store.settings.set(passed.name, passed.value)
+  }
+
   /**
    * Resolves when the index has all facts, and proofs count as asked.
    *

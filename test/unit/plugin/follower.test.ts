@@ -8,6 +8,7 @@ import {
 } from '../../../src/plugin/index.js'
 import type { CrawledTree } from '../../support/follow/crawled-tree.js'
 import { type FollowWorld, useFollowWorlds } from '../../support/follow/follow-world.js'
+import type { EngineVersion } from '../../support/plugin/engines.js'
 import { type PluginHost, startPluginHost } from '../../support/plugin/plugin-host.js'
 import type { FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { useHeaderServices } from '../../support/server/header-service.js'
@@ -15,7 +16,8 @@ import { ask, SILENT } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 import { openSqlite } from '../../support/storage/sqlite-database.js'
 
-// What follows the chain in a host, over the real engine 0.4.6. Several processes: test/system/plugin/followed-hosts.test.ts.
+// What follows the chain in a host of an engine, of which 0.4.6 is the real one. Several processes:
+// test/system/plugin/followed-hosts.test.ts.
 
 const worlds = useFollowWorlds()
 const headerServices = useHeaderServices()
@@ -29,14 +31,14 @@ const QUICK = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_
 type Tracker = Pick<FollowerOptions, 'settings' | 'chainTracker'>
 
 /** What says in a host which blocks the chain has. */
-const TRACKERS: Record<string, (world: FollowWorld) => Promise<Tracker>> = {
-  'the tracker of the host': async ({ tree: { headers } }) => ({
+const TRACKERS: Record<'tracker' | 'headers', (world: FollowWorld) => Promise<Tracker>> = {
+  tracker: async ({ tree: { headers } }) => ({
     chainTracker: {
       isValidRootForHeight: async (root, height) => headers.rootAt(height) === root,
       currentHeight: async () => headers.bestTip.height,
     },
   }),
-  'headers of its own': async ({ tree: { headers } }) => {
+  headers: async ({ tree: { headers } }) => {
     const { url } = await headerServices.start(headers)
     const first = [...headers.branch.blocks()].at(-1)?.header
     return {
@@ -56,17 +58,29 @@ interface Started {
 
 async function start(
   { tree, url }: FollowWorld,
-  { folder, settings, chainTracker }: Tracker & { folder: string },
+  {
+    folder,
+    settings,
+    chainTracker,
+    version = '0.4.6',
+    submit,
+  }: Tracker & {
+    folder: string
+    version?: EngineVersion
+    /** What the engine does instead of taking what it is passed. */
+    submit?: () => Promise<never>
+  },
 ): Promise<Started> {
   let follower: HostFollower | undefined
   const { deployment } = tree.chain
   const host = await startPluginHost({
-    ...{ deployment, engine: '0.4.6' as const },
+    ...{ deployment, engine: version },
     database: { name: 'host', KNEX_URL: `sqlite:${folder}`, MONGO_URL: '' },
     attach({ app, engine, knex }) {
       follower = attachFollower(knex, {
         settings: { CHAIN_SOURCES: `junglebus=${url}`, ...QUICK, ...settings },
-        ...{ engine, chainTracker, logger: SILENT },
+        engine: submit === undefined ? engine : { managers: engine?.managers ?? {}, submit },
+        ...{ chainTracker, logger: SILENT },
       })
       attachGateway(app, storesOf(knex), { deployment, follower, logger: SILENT })
     },
@@ -93,11 +107,15 @@ const placesOf = async ({ host }: Started, name: string) => [
 
 const outputOf = ({ txid }: FakeTransaction, vout: number): string => formatOutpoint({ txid, vout })
 
-describe.each(Object.entries(TRACKERS))('by %s', (_, trackerOf) => {
+describe.each([
+  ['0.4.6', 'the tracker of the host', TRACKERS.tracker],
+  ['2.0.2', 'headers of its own', TRACKERS.headers],
+] as const)('an engine %s, by %s', (version, _, trackerOf) => {
   test('a new host gets all names that exist, and its engine answers with them', async () => {
     const world = await worlds.world()
     const { tree } = world
-    const started = await start(world, { folder: await worlds.folder(), ...(await trackerOf(world)) })
+    const folder = await worlds.folder()
+    const started = await start(world, { folder, version, ...(await trackerOf(world)) })
     const page = (name: string) => ask(started.host.host.url, `/svc/names/${name}`)
     // There may be such a name.
     expect(await page('zz')).toMatchObject({ status: 503, json: { code: 'NOT_CAUGHT_UP' } })
@@ -113,6 +131,10 @@ describe.each(Object.entries(TRACKERS))('by %s', (_, trackerOf) => {
     expect(await placesOf(started, 'a')).toEqual([outputOf(tree.mintOf('a'), 2), outputOf(pair, 0)])
     expect(await placesOf(started, 'abc')).toEqual([outputOf(tree.mintOf('abc'), 2), outputOf(paired, 0)])
     expect(await placesOf(started, 'c')).toEqual([outputOf(tree.mintOf('c'), 2), outputOf(pairs, 0)])
+    // It is in no block yet.
+    const [unproven] = tree.unproven.slice(-1) as [FakeTransaction]
+    await until(async () => (await placesOf(started, 'oo')).length === 2, 'the engine has what is unproven')
+    expect((await placesOf(started, 'oo'))[0]).toBe(outputOf(unproven, 2))
     // What was between is there, too, as the engine has each output that a topic holds.
     const outpoint = outputOf(a1, 0)
     expect(await started.host.found('ls_names', { outpoint })).toEqual([outpoint])
@@ -134,8 +156,13 @@ describe.each(Object.entries(TRACKERS))('by %s', (_, trackerOf) => {
     const [openMint] = tree.unproven.slice(-1) as [FakeTransaction]
     const folder = await worlds.folder()
     const tracker = await trackerOf(world)
-    const first = await start(world, { folder, ...tracker })
-    await until(() => !first.follower.progress.isCatchingUp, 'the host has caught up')
+    const passed: number[] = []
+    const submit = async (): Promise<never> => {
+      passed.push(1)
+      throw new Error('the engine cannot')
+    }
+    const first = await start(world, { folder, version, ...tracker, submit })
+    await until(() => !first.follower.progress.isCatchingUp && passed.length > 0, 'the host has caught up')
     await first.stop()
     // What is stored is not fetched again.
     const stored = ['a', 'ab', 'abc', 'b', 'c', 'd'].map((name) => tree.mintOf(name).txid)
@@ -146,10 +173,12 @@ describe.each(Object.entries(TRACKERS))('by %s', (_, trackerOf) => {
     const fork = headers.fork(headers.bestTip.height)
     headers.mine([openMint])
     service.know(tree.record(openMint))
-    const again = await start(world, { folder, ...tracker })
+    const again = await start(world, { folder, version, ...tracker })
     await hasCaughtUp(again, tree)
     await until(async () => (await placesOf(again, 'oo')).length === 2, 'the engine has the mint')
     expect((await placesOf(again, 'oo'))[0]).toBe(outputOf(openMint, 2))
+    // The engine, which took nothing before, has all.
+    await until(async () => (await placesOf(again, 'ab')).length === 2, 'the engine has caught up')
     // The chain has another mint in its place.
     for (const each of [[tree.rival], []]) fork.mine(each)
     headers.reorg(fork)
@@ -182,7 +211,7 @@ test('where proofs count by something else already, it says so and leaves the ho
   const first = await start(world, { folder, chainTracker: 'scripts only' })
   await until(() => first.follower.status().state === 'following', 'it follows')
   await first.stop()
-  const tracker = await TRACKERS['the tracker of the host']?.(world)
+  const tracker = await TRACKERS.tracker(world)
   const second = await start(world, { folder, ...tracker })
   await until(() => second.follower.status().state === 'failed', 'it cannot follow')
   expect(second.follower.status().reason).toBe(
