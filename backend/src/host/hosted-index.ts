@@ -167,14 +167,11 @@ export class HostedIndex implements HostHooks {
     this.files?.seekJobs(jobs)
   }
 
+  /** Whether a job is that of this process. Who asks needs the index: if its thread has ended, it is opened again. */
   isMine(job: string): boolean {
-    return this.files?.jobs.includes(job) === true
-  }
-
-  /** Passes on a verified proof of something that waits at another process, if this one hears of those of others, too. */
-  async passOn(txid: string, proof: Proof): Promise<void> {
-    const passed = this.jobs && passedProof(txid, proof)
-    if (passed !== undefined) await this.store.settings.set(passed.name, passed.value)
+    if (this.opened !== undefined) return this.files?.jobs.includes(job) === true
+    this.open().catch(() => {})
+    return false
   }
 
   /**

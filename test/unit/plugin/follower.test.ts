@@ -1,3 +1,4 @@
+import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { attachGateway } from '../../../src/gateway/index.js'
 import {
@@ -194,7 +195,7 @@ describe.each([
 
 test('what keeps it from following is one line that says what to do', async () => {
   const { writer, close } = await openSqlite(await worlds.folder())
-  closing.push(close)
+  closing.push(close, () => hostedIndex(writer).close())
   expect(() => attachFollower(undefined)).toThrow('call configureKnex or configureMongo of the host first')
   expect(() => attachFollower(writer)).toThrow('configure ls_names over this database first')
   const { host } = await start(await worlds.world(), { folder: await worlds.folder() })
