@@ -37,11 +37,11 @@ export class Reader {
   answer<Answer>(read: (sql: Sql, log: LocalLog) => Answer): Answer {
     const { sql, log } = this
     if (this.held !== undefined || sql.inTransaction) return read(sql, log)
-    sql.run('begin')
+    sql.exec('begin')
     try {
       return read(sql, log)
     } finally {
-      sql.run('commit')
+      sql.exec('commit')
     }
   }
 
@@ -50,7 +50,7 @@ export class Reader {
     const { sql } = this
     if (this.held === undefined) {
       const held: Snapshot = { commits: this.counted(), holders: 0 }
-      sql.run('begin')
+      sql.exec('begin')
       this.held = held
     }
     this.held.holders++
@@ -102,7 +102,7 @@ export class Reader {
     if (this.held !== held) return
     if (held.holders > 0) held.reorgs = this.reorgs
     this.held = undefined
-    this.sql.run('commit')
+    this.sql.exec('commit')
   }
 
   /** As {@link answer}, for a single statement, which is a snapshot by itself. */

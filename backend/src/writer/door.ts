@@ -109,6 +109,8 @@ interface Entering {
   /** Whether subjects that lose may wait, and by whom. */
   keepLost?: RecordTransactions['keepLost']
   mayWait?: () => boolean
+  /** Whether the task has written nothing yet. */
+  isFirst?: boolean
 }
 
 /** A subject whose refusals are reported. */
@@ -129,6 +131,8 @@ interface Explained {
  * the task began.
  */
 export class Door {
+  /** Whether the task that runs has the transaction of the caller for itself. */
+  isAlone = false
   private readonly indexed: IndexedSpends
   private readonly lines: UnprovenLines
   /** Pending transactions to be tried again. */
@@ -196,6 +200,7 @@ export class Door {
     const candidates = [...again, ...parentsFirst(fresh, ({ spends }) => spends.map(({ txid }) => txid))]
     const onRefusal: OnRefusal = (refusal) => refused.push(refusal)
     const lost = this.enter({
+      isFirst: true,
       candidates,
       proofs,
       rules,
@@ -377,7 +382,7 @@ export class Door {
       const wanted = [...some.flatMap((each) => facts.get(each.txid) ?? factsOf(each, rules)), ...inLog]
       if (wanted.length > 0) index.apply(this.insert(wanted))
     }
-    const trial = this.savepoint()
+    const trial = this.savepoint(entering.isFirst && this.isAlone)
     applied(all)
     const counting = new Set(all.filter(({ txid }) => this.counts(txid)).map(({ txid }) => txid))
     const lost = [
@@ -623,20 +628,24 @@ export class Door {
     this.collect()
   }
 
-  /** A place on both files to come back to. Savepoints are nested. */
-  private savepoint(): { release(): void; rollback(): void } {
+  /**
+   * A place on both files to come back to. Savepoints are nested.
+   *
+   * @param isFirst Whether nothing was written yet in the transaction: then it is the savepoint, and SQLite copies no page for one.
+   */
+  private savepoint(isFirst = false): { release(): void; rollback(): void } {
     const { logFile, indexFile, index, pending } = this.options
-    const files = [logFile, indexFile]
-    for (const file of files) file.run('savepoint door')
-    const [mark, totals] = [index.mark(), pending.mark()]
-    const release = (): void => {
-      for (const file of files) file.run('release door')
+    const exec = (statements: string): void => {
+      for (const file of [logFile, indexFile]) file.exec(statements)
     }
+    if (!isFirst) exec('savepoint door')
+    const [mark, totals] = [index.mark(), pending.mark()]
     return {
-      release,
+      release() {
+        if (!isFirst) exec('release door')
+      },
       rollback() {
-        for (const file of files) file.run('rollback to door')
-        release()
+        exec(isFirst ? 'rollback; begin immediate' : 'rollback to door; release door')
         index.restore(mark)
         pending.restore(totals)
       },

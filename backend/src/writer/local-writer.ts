@@ -310,6 +310,7 @@ export class LocalWriter implements Writer {
     const mark = this.mark()
     try {
       for (const file of this.written) file.exec('begin immediate')
+      if (this.current !== undefined) this.current.door.isAlone = tasks.length === 1
       const outcomes = tasks.length === 1 ? tasks.map(({ run }) => ({ done: run() })) : this.runEach(tasks)
       return { ...mark, outcomes }
     } catch (error) {
@@ -373,11 +374,11 @@ export class LocalWriter implements Writer {
   private runEach(tasks: Task[]): Outcome[] {
     const files = this.written
     return tasks.map(({ run }): Outcome => {
-      for (const file of files) file.run('savepoint task')
+      for (const file of files) file.exec('savepoint task')
       const mark = this.mark()
       try {
         const done = run()
-        for (const file of files) file.run('release task')
+        for (const file of files) file.exec('release task')
         return { done }
       } catch (failed) {
         // A full disk may end the whole transaction.
