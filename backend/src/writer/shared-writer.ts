@@ -160,7 +160,7 @@ export class SharedWriter extends LocalWriter {
           continue
         }
         const outcomes = this.keep(trial)
-        void this.sharedState.publish()
+        void this.sharedState.publish().catch(() => {})
         void this.mirror.tidy()
         this.othersUntil = this.hasCompany ? 2 * steadyTime() - began : 0
         return outcomes
