@@ -1,13 +1,8 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { StoreUnavailableError } from '../graph/errors.js'
+import { Calls, type Port, promised, revivedError } from './calls.js'
 import { BusySince, CommitCount, withPatience } from './queue.js'
-import {
-  type Port,
-  revivedError,
-  type WriterMethod,
-  type WriterReport,
-  type WriterRequest,
-} from './thread.js'
+import type { WriterMethod, WriterReport, WriterRequest } from './thread.js'
 import { submittedBytes, type Writer, type WriterStatus } from './writer.js'
 
 /** A writer in another thread. Closing it closes the writer itself, for all its clients. */
@@ -24,19 +19,12 @@ export interface WriterClient extends Writer {
   connect(port: Port): void
 }
 
-interface Promised<Result = unknown> {
-  promise: Promise<Result>
-  resolve: (result: Result) => void
-  reject: (error: unknown) => void
-}
-
 /** @param first The thread of the writer, or a port that it serves. */
 export function connectWriter(first: Port): WriterClient {
-  const calls = new Map<number, Promised>()
+  const calls = new Calls()
   let port = first
   let [opened, ready, logRead] = [promised<void>(), promised<void>(), promised<void>()]
   let jobs: readonly string[] | undefined
-  let nextId = 0
   let failure: Error | undefined
   let status: WriterStatus = { state: 'rebuilding', done: 0 }
   let since = new BusySince()
@@ -44,11 +32,7 @@ export function connectWriter(first: Port): WriterClient {
   const post = (request: WriterRequest, transfer?: MessagePort[]): void => port.postMessage(request, transfer)
   const call = (method: WriterMethod, args: unknown[], claim?: SharedArrayBuffer): Promise<unknown> => {
     if (failure !== undefined) return Promise.reject(failure)
-    const id = nextId++
-    const answer = promised<unknown>()
-    calls.set(id, answer)
-    post({ id, method, args, ...(claim && { claim }) })
-    return answer.promise
+    return calls.make({ method, args }, (call) => post({ ...call, ...(claim && { claim }) }))
   }
   const onMessage = (message: unknown): void => {
     const report = message as WriterReport
@@ -63,12 +47,7 @@ export function connectWriter(first: Port): WriterClient {
       if (status.state === 'equal') opened.resolve()
     } else if ('notOpened' in report) {
       for (const each of [opened, logRead]) each.reject(revivedError(report.notOpened))
-    } else {
-      const answer = calls.get(report.id)
-      calls.delete(report.id)
-      if ('done' in report) answer?.resolve(report.done)
-      else answer?.reject(revivedError(report.failed))
-    }
+    } else calls.take(report)
   }
   port.on('message', onMessage)
   return {
@@ -116,8 +95,8 @@ export function connectWriter(first: Port): WriterClient {
       failure = new StoreUnavailableError(cause)
       const { heardAt } = status
       status = { state: 'ended', done: status.done, ...(heardAt !== undefined && { heardAt }) }
-      for (const { reject } of [...calls.values(), opened, ready, logRead]) reject(failure)
-      calls.clear()
+      for (const { reject } of [opened, ready, logRead]) reject(failure)
+      calls.refuse(failure)
     },
     connect(next) {
       port = next
@@ -127,14 +106,4 @@ export function connectWriter(first: Port): WriterClient {
       if (jobs !== undefined) void call('seekJobs', [jobs]).catch(() => {})
     },
   }
-}
-
-/** A promise, and what decides it. Nobody has to wait for it. */
-function promised<Result>(): Promised<Result> {
-  let decided: Omit<Promised<Result>, 'promise'> | undefined
-  const promise = new Promise<Result>((resolve, reject) => {
-    decided = { resolve, reject }
-  })
-  promise.catch(() => {})
-  return { promise, ...(decided as Omit<Promised<Result>, 'promise'>) }
 }
