@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { serveWriter } from '../../backend/src/writer/thread.js'
 import type { Config } from './config/config.js'
-import { openWriter, type WriterPlace } from './store/open-writer.js'
+import { openWriter, type WriterPlace } from './store/start-writer.js'
 import { admissionOptions } from './submission/admission-options.js'
 
 /**

@@ -39,13 +39,12 @@ export class Calls {
   /** @param revive Makes the error again that a call failed with. */
   constructor(private readonly revive: (failed: PlainError) => Error = revivedError) {}
 
-  /** @param post Sends the call. */
-  make(call: Omit<Call, 'id'>, post: (call: Call) => void): Promise<unknown> {
+  /** The number of a call, and its answer. */
+  next(): { id: number; answer: Promise<unknown> } {
     const id = this.nextId++
     const answer = promised()
     this.waiting.set(id, answer)
-    post({ id, ...call })
-    return answer.promise
+    return { id, answer: answer.promise }
   }
 
   take(answer: CallAnswer): void {
@@ -69,7 +68,11 @@ export function callsOver(
 ): (method: string, ...args: unknown[]) => Promise<never> {
   const calls = new Calls(revive)
   port.on('message', (answer) => calls.take(answer as CallAnswer))
-  return (method, ...args) => calls.make({ method, args }, (call) => port.postMessage(call)) as Promise<never>
+  return (method, ...args) => {
+    const { id, answer } = calls.next()
+    port.postMessage({ id, method, args } satisfies Call)
+    return answer as Promise<never>
+  }
 }
 
 /** Lets another thread call the methods of an object. */

@@ -32,7 +32,9 @@ export function connectWriter(first: Port): WriterClient {
   const post = (request: WriterRequest, transfer?: MessagePort[]): void => port.postMessage(request, transfer)
   const call = (method: WriterMethod, args: unknown[], claim?: SharedArrayBuffer): Promise<unknown> => {
     if (failure !== undefined) return Promise.reject(failure)
-    return calls.make({ method, args }, (call) => post({ ...call, ...(claim && { claim }) }))
+    const { id, answer } = calls.next()
+    port.postMessage({ id, method, args, ...(claim && { claim }) } satisfies WriterRequest)
+    return answer
   }
   const onMessage = (message: unknown): void => {
     const report = message as WriterReport

@@ -39,18 +39,18 @@ export interface ServeOptions {
 /** Serves a writer to other threads: over a port, and over those that come by it. */
 export function serveWriter(writer: LocalWriter, port: Port, options: ServeOptions): void {
   const report = (message: WriterReport): void => port.postMessage(message)
-  const call = async ({ claim, ...call }: WriterCall): Promise<void> => {
-    const { args, method } = call
-    if (claim !== undefined) args.push({ ...(args.pop() as Place), claim: new Claim(claim) })
-    const answer = await answered(writer, call)
-    report(answer)
-    if (method === 'close' && 'done' in answer) options.onClosed()
-  }
-  port.on('message', (message) => {
+  port.on('message', async (message) => {
     const request = message as WriterRequest
     if ('share' in request) serveWriter(writer, request.share, options)
     else if ('deriveBy' in request) options.deriveBy(request.deriveBy)
-    else void call(request)
+    else {
+      const { claim, ...call } = request
+      const { args, method } = call
+      if (claim !== undefined) args.push({ ...(args.pop() as Place), claim: new Claim(claim) })
+      const answer = await answered(writer, call)
+      port.postMessage(answer satisfies WriterReport)
+      if (method === 'close' && 'done' in answer) options.onClosed()
+    }
   })
   report({ since: writer.since.buffer, commits: writer.commits.buffer })
   writer.onStatus((status) => report({ status }))

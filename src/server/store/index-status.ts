@@ -1,3 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Logger } from 'pino'
+import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
+import type { Writer } from '../../../backend/src/writer/writer.js'
 import { NotReadyError } from '../../gateway/http/errors.js'
 
 /** How much of the log the index has. */
@@ -9,18 +13,6 @@ export interface IndexStatus {
   state: 'rebuilding' | 'equal' | 'resuming' | 'behind' | 'stale'
   /** The share of the log that it has, from 0 to 1. */
   done: number
-}
-
-/** The index of a node: whether answers follow from it, and what makes it complete. */
-export interface NodeIndex {
-  readonly status: IndexStatus
-  /** About how many facts are left. */
-  lag(): Promise<number>
-  /** Makes it complete in the background. */
-  start(): void
-  /** Makes it complete. */
-  run(): Promise<void>
-  close(): Promise<void>
 }
 
 /** @throws NotReadyError if nothing can be written: during a rebuild, or until the thread that writes was started again. */
@@ -43,4 +35,93 @@ export function notReadyReason({ state, done }: IndexStatus): string | undefined
   if (state === 'resuming') return 'the thread that writes is started again'
   if (state === 'behind' || state === 'stale') return 'the log cannot be read'
   return undefined
+}
+
+/** How long a start waits, in milliseconds, before the server listens and says how far the index is. */
+const PATIENCE = 2000
+/**
+ * For how many milliseconds a log that others write may not be heard of until this host is not ready, and until it answers nothing:
+ * something may have been blocked.
+ */
+const BEHIND = 10_000
+const STALE = 60_000
+/** How often the progress of a rebuild is logged, in milliseconds. */
+const LOG_INTERVAL = 5000
+
+/** The index of a store of facts: its writer applies what it lacks of the log, beside the server, which answers 503 meanwhile. */
+export class NodeIndex {
+  private timer: NodeJS.Timeout | undefined
+  /** Then readers may go on with it, whatever the writer does. */
+  private wasComplete = false
+
+  constructor(
+    private readonly options: {
+      writer: Pick<Writer, 'status' | 'opened'>
+      /** How many facts the log has. */
+      facts: () => number
+      logger: Logger
+    },
+  ) {}
+
+  /**
+   * Waits until it is complete, though not for long: most starts find nothing to apply.
+   *
+   * @throws what the writer threw if it cannot be derived.
+   */
+  async open(): Promise<void> {
+    // A rebuild that fails later is logged by `start`.
+    const complete = this.options.writer.opened
+    complete.then(
+      () => {
+        this.wasComplete = true
+      },
+      () => {},
+    )
+    const over = new AbortController()
+    const moment = sleep(PATIENCE, undefined, { ref: false, signal: over.signal }).catch(() => {})
+    await Promise.race([complete, moment]).finally(() => over.abort())
+  }
+
+  get status(): IndexStatus {
+    const { state, done, isEmptied = false, heardAt = Number.POSITIVE_INFINITY } = this.options.writer.status
+    const age = steadyTime() - heardAt
+    if (state !== 'equal' && (isEmptied || !this.wasComplete)) return { state: 'rebuilding', done }
+    if (age >= STALE) return { state: 'stale', done }
+    if (state !== 'equal') return { state: 'resuming', done }
+    return { state: age < BEHIND ? 'equal' : 'behind', done }
+  }
+
+  /** About how many facts are left. */
+  async lag(): Promise<number> {
+    const { state, done } = this.status
+    return state === 'equal' ? 0 : Math.ceil((1 - done) * this.options.facts())
+  }
+
+  /** Logs how far it is, until it is complete; also once the thread of the writer was started again. */
+  start(): void {
+    const { writer, logger } = this.options
+    if (this.timer !== undefined || this.status.state === 'equal') return
+    this.timer = setInterval(() => {
+      logger.info({ done: Math.round(this.status.done * 100) / 100 }, 'rebuilding the index')
+    }, LOG_INTERVAL).unref()
+    void writer.opened
+      .then(() => logger.info('the index has all facts'))
+      // The writer says it to everybody who writes.
+      .catch((error: unknown) =>
+        logger.error({ err: error }, 'the index cannot be derived: see `minetree check`'),
+      )
+      .finally(() => {
+        clearInterval(this.timer)
+        this.timer = undefined
+      })
+  }
+
+  /** Waits until it is complete. */
+  async run(): Promise<void> {
+    await this.options.writer.opened
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.timer)
+  }
 }

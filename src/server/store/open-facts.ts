@@ -1,6 +1,10 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
 import { removeDatabase } from '../../../backend/src/facts/folder.js'
+import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
+import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js'
+import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
+import type { Proof } from '../../../backend/src/graph/records.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
 import { connectWriter } from '../../../backend/src/writer/client.js'
@@ -10,12 +14,11 @@ import { Bodies } from '../cache/bodies.js'
 import { Responses } from '../cache/responses.js'
 import type { Config } from '../config/config.js'
 import { storeFolder } from '../config/place.js'
-import { FactIndex } from './facts/fact-index.js'
 import { damageOf } from './facts/folder.js'
 import { lockFolder } from './folder-lock.js'
+import { NodeIndex } from './index-status.js'
 import { pinTracker } from './pinned-genesis.js'
 import { type StartedWriter, startWriter } from './start-writer.js'
-import type { Stores } from './stores.js'
 
 /** The exit code of a process whose store cannot be opened: `docs/cli.md`. */
 const ENDED = 5
@@ -29,6 +32,54 @@ export interface FactStoreOptions {
   writerThread?: URL | undefined
   /** For a second thread: where the writer of the first takes its writes. */
   writerPort?: MessagePort | undefined
+}
+
+/** What gateways that share a log do for all of them: one at a time follows the chain, and one syncs with peers. */
+export type Job = 'follow' | 'sync'
+
+/** Who of several gateways does a job. */
+export interface Jobs {
+  /** Has this gateway do jobs when no other one does. */
+  seek(jobs: readonly Job[]): void
+  isMine(job: Job): boolean
+  /** See `ArcIngestOptions`. */
+  passOn(txid: string, proof: Proof): Promise<void>
+}
+
+/** A store as the main thread of a node has it. */
+export interface NodeStore {
+  /** With answers and bodies in memory. */
+  graph: HostStore
+  /** How that memory was used. */
+  caches: Readonly<Record<'answers' | 'bodies', Readonly<{ hits: number; misses: number }>>>
+  index: NodeIndex
+}
+
+/** The store of a host. */
+export interface Stores {
+  graph: HostStore
+  held: HeldSubmissions
+  ancestors: AncestorQueue
+  /** Whether other processes may write to it, too. */
+  isShared: boolean
+  /** Resolves when the store can be read: a log that several gateways share is copied first. */
+  logRead?: Promise<void>
+  /** Of a log that several gateways share. */
+  jobs?: Jobs | undefined
+  /** How far the index has come in a log that several gateways share. */
+  position?: (() => number) | undefined
+  /** Opens it for the main thread of a node, which keeps answers in memory and makes the index complete. */
+  forNode(options: { maxBytes: number; logger: Logger }): Promise<NodeStore>
+  /**
+   * From now on admissions are derived by these rules.
+   *
+   * @param config What they follow from.
+   * @throws ConfigError if what is stored was derived by others.
+   */
+  deriveBy(admission: AdmissionOptions, config: Config): Promise<void>
+  /** A port by which another thread of this process writes; undefined if the writer is in this thread. */
+  shareWriter(): MessagePort | undefined
+  close(): Promise<void>
 }
 
 /**
@@ -45,7 +96,7 @@ export async function openFacts(
   const unlock = writerPort === undefined ? lockFolder(folder) : (): void => {}
   let started: StartedWriter | undefined
   let reader: Reader | undefined
-  let index: FactIndex | undefined
+  let index: NodeIndex | undefined
   const close = async (): Promise<void> => {
     if (writerPort === undefined) await started?.writer.close()
     else writerPort.close()
@@ -73,7 +124,7 @@ export async function openFacts(
     const { held, ancestors } = graph
     const facts = (): number =>
       Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
-    const opened = new FactIndex({ writer, facts, logger })
+    const opened = new NodeIndex({ writer, facts, logger })
     index = opened
     return {
       ...{ graph, held, ancestors, shareWriter: share, close },

@@ -1,17 +1,16 @@
-import { steadyTime } from '../../../../../backend/src/protocol/monotonic.js'
-import type { WriterStatus } from '../../../../../backend/src/writer/writer.js'
-import { FactIndex } from '../../../../../src/server/store/facts/fact-index.js'
-import { incompleteError, notReadyReason } from '../../../../../src/server/store/index-status.js'
-import { SILENT } from '../../../../support/server/test-server.js'
+import { steadyTime } from '../../../../backend/src/protocol/monotonic.js'
+import type { WriterStatus } from '../../../../backend/src/writer/writer.js'
+import { incompleteError, NodeIndex, notReadyReason } from '../../../../src/server/store/index-status.js'
+import { SILENT } from '../../../support/server/test-server.js'
 
 function statusOf(status: WriterStatus) {
   const writer = { status, opened: Promise.resolve() }
-  return new FactIndex({ writer, facts: () => 0, logger: SILENT }).status
+  return new NodeIndex({ writer, facts: () => 0, logger: SILENT }).status
 }
 
 /** That of an index which was complete before. */
 async function statusAfter(status: WriterStatus) {
-  const index = new FactIndex({
+  const index = new NodeIndex({
     writer: { status, opened: Promise.resolve() },
     facts: () => 0,
     logger: SILENT,
