@@ -37,7 +37,9 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
   const { sites } = gateway
   if (sites !== undefined) app.use(siteHandler(sites, [...(cors ? [cors] : []), ...gateway.opened]))
   const prefixes = profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)
-  const further = overlay ? [overlayPathGroup(prefixes)] : []
+  const further = overlay
+    ? [overlayPathGroup(prefixes, { lookups: stores.lookupServices === undefined })]
+    : []
   const groups = [...gateway.groups, ...further]
   const all = [
     ...groups,
@@ -63,7 +65,7 @@ const PAGES = new URL('../../pages/', import.meta.url)
 export function mountGateway(
   app: GatewayApp,
   {
-    gateway: { content, opened, errors },
+    gateway: { groups: reading, content, opened, errors },
     groups,
     cors,
   }: { gateway: Gateway; groups: readonly RouteGroup[]; cors?: RequestHandler | undefined },
@@ -74,7 +76,10 @@ export function mountGateway(
   app.get(CONTENT_PATH, ...origins, ...opened, content, errors)
   const routes = Router()
   for (const handler of origins) routes.use(groups.flatMap(pathsOf), handler)
-  const below = groups.flatMap(({ prefixes }) => prefixes.filter((prefix) => prefix !== ''))
+  // What a host's engine may answer itself does not wait.
+  const below = reading
+    .filter(({ capability }) => capability !== 'overlay')
+    .flatMap(({ prefixes }) => prefixes.filter((prefix) => prefix !== ''))
   for (const handler of opened) routes.use(below, handler)
   for (const { handler } of groups) if (handler !== undefined) routes.use(handler)
   app.use(routes.use(errors))

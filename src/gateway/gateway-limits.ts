@@ -10,6 +10,10 @@ export interface GatewayLimits {
   maxDirectoryBytes: number
   /** The JSON of all directories that one path leads through, in bytes; never less than that of one. */
   maxDirectoryPathBytes: number
+  /** The longest query of a lookup, in bytes; a host of an engine answers a longer one itself. */
+  maxQueryBytes: number
+  /** The BEEF of a page of a lookup, in bytes; a page has at least one output. */
+  maxPageBytes: number
   /** How many bytes of MAP a record shows; no more than the default is ever stored. */
   maxMapBytes: number
 }
@@ -20,5 +24,7 @@ export const GATEWAY_LIMITS: GatewayLimits = {
   maxOrigins: 1000,
   maxDirectoryBytes: 1024 * 1024,
   maxDirectoryPathBytes: 2 * 1024 * 1024,
+  maxQueryBytes: 128 * 1024,
+  maxPageBytes: 1_000_000,
   maxMapBytes: MAX_MAP_BYTES,
 }

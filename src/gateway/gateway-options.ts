@@ -1,3 +1,4 @@
+import type { AnsweringService } from '../../backend/src/graph/answering-service.js'
 import type { BlocklistReader } from '../../backend/src/graph/blocklist.js'
 import type { AdmissionsReader, GraphReader } from '../../backend/src/graph/graph-store.js'
 import type { Network } from '../../backend/src/protocol/address.js'
@@ -8,10 +9,19 @@ import type { TreeProgress } from './http/as-of.js'
 import type { ErrorLogger } from './http/errors.js'
 import type { MissingAncestors } from './http/pending-origins.js'
 
+/** The lookup services over an index. */
+export type LookupServices = (options: {
+  deployment: Deployment | undefined
+  asksNetwork: boolean
+  maxOrigins: number
+}) => Record<string, AnsweringService>
+
 /** The stores that the routes read. */
 export interface GatewayStores {
   /** The admitted graph, blocked outputs included: the routes do not serve those. */
   graph: GraphReader & { readonly blocklist: BlocklistReader; readonly admissions: AdmissionsReader }
+  /** If missing, the host's engine answers all of `/lookup`. */
+  lookupServices?: LookupServices
 }
 
 /** What follows the chain for a host, and fetches what is missing. */

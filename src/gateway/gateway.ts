@@ -1,4 +1,4 @@
-import type { ErrorRequestHandler, Request, RequestHandler } from 'express'
+import { type ErrorRequestHandler, type Request, type RequestHandler, Router } from 'express'
 import { pino } from 'pino'
 import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import { checkedOutpoint, type Outpoint } from '../../backend/src/protocol/outpoint.js'
@@ -18,6 +18,7 @@ import { sandboxPolicy } from './http/security-headers.js'
 import { ResponseCache } from './http/stored-response.js'
 import { NOTHING_FOLLOWED } from './http/tree-progress.js'
 import { LISTS_OPERATIONS, listsRoutes } from './lists/lists.js'
+import { LOOKUP_OPERATIONS, lookupRoutes } from './lookups/lookup-routes.js'
 import { METADATA_OPERATIONS, metadataRoutes } from './metadata/metadata.js'
 import { PROOF_OPERATIONS, proofRoutes } from './metadata/proof.js'
 import { PROVENANCE_OPERATIONS, provenanceRoutes } from './metadata/provenance.js'
@@ -81,7 +82,10 @@ export interface Gateway {
  *
  * @throws PointerError if the genesis is no outpoint.
  */
-export function openGateway({ graph }: GatewayStores, options: GatewayOptions & ServerOptions = {}): Gateway {
+export function openGateway(
+  { graph, lookupServices }: GatewayStores,
+  options: GatewayOptions & ServerOptions = {},
+): Gateway {
   const { profile = PROFILES.mainnet, network = 'main', logger = pino({ name: 'minetree' }) } = options
   const { path = '', publicUrl, gatewayHost, ownHosts = [], trustedProxies = 0 } = options
   const { follower = { progress: NOTHING_FOLLOWED, asksNetwork: false }, bodies = new RequestBodies() } =
@@ -204,6 +208,23 @@ export function openGateway({ graph }: GatewayStores, options: GatewayOptions & 
         prefixes: [''],
         operations: [MINE_PAGE_OPERATIONS],
         handler: minePageRoutes(files, { render, hostsOf }),
+      }),
+    )
+  }
+  if (lookupServices !== undefined && options.overlay !== false) {
+    const routes = lookupRoutes({
+      services: lookupServices({ deployment, asksNetwork, maxOrigins }),
+      aliases: profile.lookupServiceAliases,
+      ...{ graph, bodies, progress, leavesOthers: true },
+      ...{ maxQueryBytes: limits.maxQueryBytes, maxPageBytes: limits.maxPageBytes },
+    })
+    const overlayErrors = errorResponse({ logger, overlay: true, page: errorPage })
+    groups.push(
+      group({
+        prefixes: ['', ...wallets('/overlay')],
+        operations: [LOOKUP_OPERATIONS],
+        capability: 'overlay',
+        handler: Router().use(wallets('/overlay'), routes).use(routes).use(overlayErrors),
       }),
     )
   }

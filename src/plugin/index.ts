@@ -1,6 +1,9 @@
+import type { AnsweringService } from '../../backend/src/graph/answering-service.js'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import type { HostDatabase } from '../../backend/src/graph/host-database.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { hostedIndex } from '../../backend/src/host/hosted-index.js'
+import { answeringServices, type NamesOptions } from '../../backend/src/lookup-services/answering-services.js'
 import { attachFollower as attach } from './attach-follower.js'
 import type { FollowerOptions, HostFollower } from './follower-options.js'
 
@@ -36,6 +39,12 @@ export type {
 } from './follower-options.js'
 export { attachHostListener, type HostListenerOptions } from './host-listener.js'
 
+export interface HostStores {
+  graph: HostStore
+  /** `ls_names` and `ls_ordinals`, as `attachGateway` answers them from the index. */
+  lookupServices: (options: NamesOptions) => Record<string, AnsweringService>
+}
+
 /**
  * The stores that `attachGateway` reads, in the database of the host's lookup services. The first use creates their
  * tables.
@@ -43,10 +52,11 @@ export { attachHostListener, type HostListenerOptions } from './host-listener.js
  * @param database What the host has after `configureKnex` or `configureMongo`: its `knex` or its `mongoDb`.
  * @throws TypeError if the host has not connected to it yet.
  */
-export function storesOf(database: HostDatabase | undefined): { graph: HostStore } {
+export function storesOf(database: HostDatabase | undefined): HostStores {
   if (database === undefined)
     throw new TypeError('storesOf got no database: call configureKnex or configureMongo of the host first')
-  return { graph: hostedIndex(database).store }
+  const { store: graph } = hostedIndex(database)
+  return { graph, lookupServices: (options) => answeringServices(new BlocklistFilter(graph), options) }
 }
 
 /**

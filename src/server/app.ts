@@ -18,6 +18,7 @@ import type { MissingAncestors } from '../gateway/http/pending-origins.js'
 import { RequestBodies } from '../gateway/http/request-body.js'
 import type { RouteGroup } from '../gateway/http/route-group.js'
 import { NOTHING_FOLLOWED } from '../gateway/http/tree-progress.js'
+import { LOOKUP_OPERATIONS } from '../gateway/lookups/lookup-routes.js'
 import { aboutRoutes } from '../gateway/openapi/about-routes.js'
 import type { PageFiles } from '../gateway/pages/page-files.js'
 import { SYNC_OPERATIONS } from '../gateway/sync/sync-routes.js'
@@ -214,7 +215,7 @@ export function createApp(options: AppOptions): App {
     {
       needs: 'writer',
       prefixes: ['', ...below],
-      operations: [OVERLAY_OPERATIONS, SYNC_OPERATIONS],
+      operations: [OVERLAY_OPERATIONS, LOOKUP_OPERATIONS, SYNC_OPERATIONS],
       capability: 'overlay',
       // With the one below, as the gate counts a request.
       handler: express

@@ -1,3 +1,4 @@
+import type { AnsweringOutput, Reading } from '../graph/answering-service.js'
 import { QueryError } from '../graph/errors.js'
 import { type GraphReader, ORIGIN } from '../graph/graph-store.js'
 import type { HostHooks } from '../graph/host-index.js'
@@ -15,7 +16,7 @@ import type { Deployment } from '../protocol/mint.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { meansTopic, TOPICS } from '../protocol/profile.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
-import { type AnsweringOutput, type Reading, withHistory } from './output-history.js'
+import { withHistory } from './output-history.js'
 import { MAX_ORIGINS, type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
@@ -69,6 +70,20 @@ export class NamesLookupService implements LookupService {
     const query = readNamesQuery(question.query)
     await this.options.hooks?.opened()
     return await this.options.reader.consistent(() => this.find(query))
+  }
+
+  /**
+   * Whether an answer says that something does not exist: outputs that are missing, and a live node, which nothing spends. That a
+   * name is taken does not: its mint is here.
+   */
+  async saysAbsence(query: unknown, found: number): Promise<boolean> {
+    const asked = readNamesQuery(query)
+    const { reader } = this.options
+    if ('mine' in asked)
+      return found > 0 || (await reader.consistent(() => reader.names.originOf(asked.mine))) === undefined
+    if ('node' in asked) return true
+    if ('origins' in asked) return found < asked.origins.length
+    return found === 0
   }
 
   private find(asked: NamesQuery): Awaitable<AnsweringOutput[]> {

@@ -46,8 +46,8 @@ Transfers are known through \`tm_ordinals\`. A host that does not run it answers
 
 /** What the engine of another host makes of it. */
 export const HOST_HISTORY = `
-This host cannot put histories together: with \`"history": true\` it answers as without, with the output and the BEEF in which
-it was submitted. Where it has the routes of the gateway, \`/names/proof/<name>\` has all that proves a name.
+The engine of this host cannot put histories together: with \`"history": true\` it answers as without, with the output and the BEEF
+in which it was submitted. Where the host has the routes of the gateway, those answer the query, with its history.
 `
 
 export const ORDINALS_LOOKUP_DOCUMENTATION = `# ls_ordinals

@@ -26,28 +26,30 @@ export function overlayPaths(prefixes: readonly string[]): RequestHandler {
   }
 }
 
-/** What describes these paths in a host of an engine, which answers them itself. */
-export function overlayPathGroup(prefixes: readonly string[]): RouteGroup {
-  return { needs: 'writer', prefixes, operations: [OVERLAY_PATH_OPERATIONS], capability: 'overlay' }
+/** What describes these paths in a host of an engine, which answers them itself: lookups only if `lookups` does not. */
+export function overlayPathGroup(
+  prefixes: readonly string[],
+  { lookups = true }: { lookups?: boolean },
+): RouteGroup {
+  const { submit, lookup } = OPERATIONS
+  const operations: OperationGroup = { tag: 'overlay', operations: { submit, ...(lookups && { lookup }) } }
+  return { needs: 'writer', prefixes, operations: [operations], capability: 'overlay' }
 }
 
-const OVERLAY_PATH_OPERATIONS: OperationGroup = {
-  tag: 'overlay',
-  operations: {
-    submit: {
-      route: 'POST /submit',
-      summary: 'Submits a transaction to topics',
-      description: 'As `/submit` of this host, which answers it.',
-      headers: z.object({ 'X-Topics': z.string().describe('Topics, as a JSON array or joined by commas.') }),
-      body: { description: 'A BEEF that ends with the transaction.', types: ['application/octet-stream'] },
-      answer: { description: 'For each topic, which outputs it admitted.', json: z.looseObject({}) },
-    },
-    lookup: {
-      route: 'POST /lookup',
-      summary: 'Queries a lookup service',
-      description: 'As `/lookup` of this host, which answers it.',
-      body: { description: 'A service, and a query.', json: z.looseObject({}) },
-      answer: { description: 'The matching outputs.', json: z.looseObject({}) },
-    },
+const OPERATIONS = {
+  submit: {
+    route: 'POST /submit',
+    summary: 'Submits a transaction to topics',
+    description: 'As `/submit` of this host, which answers it.',
+    headers: z.object({ 'X-Topics': z.string().describe('Topics, as a JSON array or joined by commas.') }),
+    body: { description: 'A BEEF that ends with the transaction.', types: ['application/octet-stream'] },
+    answer: { description: 'For each topic, which outputs it admitted.', json: z.looseObject({}) },
   },
-}
+  lookup: {
+    route: 'POST /lookup',
+    summary: 'Queries a lookup service',
+    description: 'As `/lookup` of this host, which answers it.',
+    body: { description: 'A service, and a query.', json: z.looseObject({}) },
+    answer: { description: 'The matching outputs.', json: z.looseObject({}) },
+  },
+} satisfies OperationGroup['operations']

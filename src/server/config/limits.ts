@@ -7,7 +7,15 @@ import { parseSettings, wholeNumber } from './settings.js'
 const KiB = 1024
 const MiB = 1024 * KiB
 const GiB = 1024 * MiB
-const { maxOrigins, maxPointers, maxMapBytes, maxDirectoryBytes, maxDirectoryPathBytes } = GATEWAY_LIMITS
+const {
+  maxQueryBytes,
+  maxPageBytes,
+  maxOrigins,
+  maxPointers,
+  maxMapBytes,
+  maxDirectoryBytes,
+  maxDirectoryPathBytes,
+} = GATEWAY_LIMITS
 
 /** A limit as a setting: its bounds, and its default. */
 interface Limit {
@@ -28,7 +36,7 @@ export const LIMITS = {
   /** The path of a request with its query. */
   maxPathBytes: { setting: 'MAX_PATH_BYTES', least: 256, most: MiB, usual: 12 * KiB },
   /** The body of `/lookup`. */
-  maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: 128 * KiB },
+  maxQueryBytes: { setting: 'MAX_QUERY_BYTES', least: KiB, most: 16 * MiB, usual: maxQueryBytes },
   /** Off-chain values after the BEEF of a submission. */
   maxOffChainBytes: { setting: 'MAX_OFF_CHAIN_BYTES', least: 0, most: GiB, usual: MiB },
   /** Memory of the bodies that are being received: of all clients, and of one. */
@@ -36,7 +44,7 @@ export const LIMITS = {
   maxClientUploadBytes: { setting: 'MAX_CLIENT_UPLOAD_BYTES', least: MiB, most: 64 * GiB, usual: 144 * MiB },
   /** The BEEF of a page of `/lookup`; a page has at least one output. */
   // In JSON, a byte has up to four characters: clients of SDK 3 take 4 MiB.
-  maxPageBytes: { setting: 'MAX_LOOKUP_BYTES', least: KiB, most: 64 * MiB, usual: 1_000_000 },
+  maxPageBytes: { setting: 'MAX_LOOKUP_BYTES', least: KiB, most: 64 * MiB, usual: maxPageBytes },
   /** Outpoints in one request to `/metadata`. */
   maxPointers: { setting: 'MAX_METADATA_LIST', least: 1, most: 100, usual: maxPointers },
   /** Outpoints in one request to `/origins` or in a query `{origins}`. */

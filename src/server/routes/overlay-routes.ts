@@ -1,21 +1,17 @@
 import type { STEAK } from '@bsv/sdk'
-import { type Request, type RequestHandler, Router } from 'express'
+import { type RequestHandler, Router } from 'express'
 import { z } from 'zod'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { ServiceMetadata, TopicManager } from '../../../backend/src/graph/overlay-interfaces.js'
-import type { AnsweringOutput } from '../../../backend/src/lookup-services/output-history.js'
-import { type NamesQuery, readNamesQuery } from '../../../backend/src/lookup-services/queries.js'
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array } from '../../../backend/src/protocol/bytes.js'
-import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import { LOOKUP_SERVICES } from '../../../backend/src/protocol/profile.js'
 import type { TreeProgress } from '../../gateway/http/as-of.js'
 import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
-import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
+import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
-import { asOf, optionalText, validate } from '../../gateway/http/schemas.js'
-import { NotCaughtUpError, setNamesHeaders } from '../../gateway/http/tree-progress.js'
+import { optionalText, validate } from '../../gateway/http/schemas.js'
+import { lookupRoutes } from '../../gateway/lookups/lookup-routes.js'
 import { outputIndex } from '../../gateway/sync/sync-messages.js'
 import { syncRoutes } from '../../gateway/sync/sync-routes.js'
 import type { Config } from '../config/config.js'
@@ -26,7 +22,6 @@ import { clientKey, isLocal } from '../http/gates.js'
 import { withOrdinals } from '../submission/overlay.js'
 import type { OverlayEngine } from '../submission/overlay-engine.js'
 import type { Submit } from '../submission/submission-queue.js'
-import { sendLookupAnswer } from './lookup-answer.js'
 
 export interface OverlayRoutesOptions
   extends Pick<Config, 'profile' | 'maxBodyBytes'>,
@@ -60,20 +55,6 @@ const steakShape = z.record(
     coinsRemoved: outputIndexes.optional(),
   }),
 )
-const outputListShape = z.strictObject({
-  type: z.literal('output-list'),
-  outputs: z.array(
-    z.strictObject({
-      beef: z.array(z.int().min(0).max(255)).describe('The BEEF of the transaction, a number for each byte.'),
-      outputIndex,
-    }),
-  ),
-  truncated: z
-    .literal(true)
-    .optional()
-    .describe('Present if a page ends before its limit because its BEEF is long: continue with `after`.'),
-  asOf: asOf.optional(),
-})
 const topicDocumentationQuery = z.object({ manager: z.string().min(1).describe('A topic, as `tm_names`.') })
 const lookupDocumentationQuery = z.object({
   lookupService: z.string().min(1).describe('A lookup service, as `ls_names`.'),
@@ -85,11 +66,9 @@ const topicsHeader = z
   .describe(
     'The topics, as `["tm_names"]`. Below a prefix for wallets, `tm_names,tm_ordinals` is accepted as well.',
   )
-const lookupBody = z.object({ service: z.string(), query: z.unknown() })
-
 /** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
-  const { engine, graph, profile, maxBodyBytes, maxQueryBytes, bodies, progress } = options
+  const { engine, graph, profile, maxBodyBytes, maxQueryBytes, maxPageBytes, bodies, progress } = options
   const topics = aliased(profile.topicAliases)
   const services = aliased(profile.lookupServiceAliases)
   return Router()
@@ -114,7 +93,13 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
     .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
-    .post('/lookup', bodies.json({ limit: maxQueryBytes }), lookup(options, services))
+    .use(
+      lookupRoutes({
+        ...{ graph, maxQueryBytes, maxPageBytes, bodies, progress },
+        services: engine.lookupServices,
+        aliases: profile.lookupServiceAliases,
+      }),
+    )
     .use(
       syncRoutes({
         ...{ graph, bodies, progress },
@@ -247,71 +232,6 @@ function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
   return beef.slice()
 }
 
-function lookup(
-  { engine, graph, maxPageBytes, progress }: OverlayRoutesOptions,
-  services: (name: string) => string,
-): RequestHandler {
-  return async (request, response) => {
-    const { query, ...asked } = validate(
-      lookupBody,
-      request.body,
-      'the body must be {"service": "ls_…", "query": …}',
-    )
-    const service = services(asked.service)
-    const provider = Object.hasOwn(engine.lookupServices, service)
-      ? engine.lookupServices[service]
-      : undefined
-    if (provider === undefined)
-      throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
-    const bounded = isOfSdk(request) ? withPartOf(query) : query
-    const formula: AnsweringOutput[] = await provider.lookup({ service, query: bounded })
-    const pageBytes = isPage(query) ? maxPageBytes : undefined
-    const isAboutNames = service === LOOKUP_SERVICES.names
-    if (isAboutNames) {
-      if (progress.isCatchingUp && (await saysAbsence(readNamesQuery(query), formula.length, graph)))
-        throw new NotCaughtUpError(progress.progress())
-      setNamesHeaders(response, progress)
-    }
-    await sendLookupAnswer({
-      ...{ request, response, formula, graph: graph.transactions, pageBytes },
-      asOf: isAboutNames ? progress.asOf : undefined,
-    })
-  }
-}
-
-/** Four times as much in JSON, of which clients of `@bsv/sdk` 3 take 4 MiB. */
-const HISTORY_BYTES = 1_000_000
-
-/** Whether it is the client of the SDK that asks: it wants binary, and does not say that it takes that of a history. */
-function isOfSdk(request: Request): boolean {
-  return request.get('X-Aggregation') === 'yes' && request.accepts('json', UNTYPED) !== UNTYPED
-}
-
-/** The query for as much of a history as its client takes, unless the query says how much. */
-function withPartOf(query: unknown): unknown {
-  const asksHistory =
-    typeof query === 'object' && query !== null && 'history' in query && query.history === true
-  return asksHistory ? { maxBytes: HISTORY_BYTES, ...query } : query
-}
-
-/**
- * Whether an answer of `ls_names` says that something does not exist: outputs that are missing, and a live node, which nothing
- * spends. That a name is taken does not: its mint is here.
- */
-async function saysAbsence(asked: NamesQuery, found: number, { names }: GraphStore): Promise<boolean> {
-  if ('mine' in asked) return found > 0 || (await names.originOf(asked.mine)) === undefined
-  if ('node' in asked) return true
-  if ('origins' in asked) return found < asked.origins.length
-  return found === 0
-}
-
-/** The forms of a query that are answered in pages, which `after` continues. */
-const PAGED = ['origins', 'prefix', 'map', 'parent', 'contentType', 'owner']
-
-function isPage(query: unknown): boolean {
-  return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))
-}
-
 export const OVERLAY_OPERATIONS: OperationGroup = {
   tag: 'overlay',
   operations: {
@@ -377,30 +297,6 @@ export const OVERLAY_OPERATIONS: OperationGroup = {
         NOT_READY:
           'The source of block headers did not answer, too many submissions are queued, or this one could not be verified in time; try again.',
         STORE_FULL: 'The store has no space left.',
-        ...STORE_ERRORS,
-      },
-    },
-    lookup: {
-      route: 'POST /lookup',
-      summary: 'Queries a lookup service',
-      headers: z.object({
-        'X-Aggregation': optionalText(
-          'With `yes`, the answer is binary; one with a history, only if `Accept` asks for it.',
-        ),
-      }),
-      body: { description: 'A service, and a query of a form that it documents.', json: lookupBody },
-      answer: {
-        description:
-          'The matching outputs; of `ls_names`, with `asOf`. In binary: their number (varint); for each its txid, index (varint), and context after its length (varint); and one BEEF with all of their transactions.',
-        headers: ['X-As-Of', 'X-Complete'],
-        json: outputListShape,
-        types: ['application/octet-stream'],
-      },
-      errors: {
-        BAD_BODY: 'The body has another form, or there is no such service or query.',
-        TOO_LARGE: 'The body is over the limit.',
-        BLOCKED: 'The operator has blocked the output. Lists leave it out.',
-        NOT_CAUGHT_UP,
         ...STORE_ERRORS,
       },
     },

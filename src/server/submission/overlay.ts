@@ -5,9 +5,8 @@ import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host-store.js'
-import { NamesLookupService } from '../../../backend/src/lookup-services/NamesLookupService.js'
-import { OrdinalsLookupService } from '../../../backend/src/lookup-services/OrdinalsLookupService.js'
-import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
+import { answeringServices } from '../../../backend/src/lookup-services/answering-services.js'
+import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
 import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
@@ -79,13 +78,10 @@ export function createOverlay(options: {
     listeners.add(listener)
     return () => listeners.delete(listener)
   }
-  const services = {
-    [LOOKUP_SERVICES.names]: new NamesLookupService({
-      ...{ reader, deployment, maxOrigins: limits.maxOrigins },
-      asksNetwork: config.chainSources.length > 0,
-    }),
-    [LOOKUP_SERVICES.ordinals]: new OrdinalsLookupService({ reader }),
-  }
+  const services = answeringServices(reader, {
+    ...{ deployment, maxOrigins: limits.maxOrigins },
+    asksNetwork: config.chainSources.length > 0,
+  })
   const discovery = openDiscovery(config, graph)
   const engine: OverlayEngine = new OverlayEngine({
     managers: {

@@ -109,6 +109,7 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     lists: ['http', 'names'],
     sync: ['http'],
     wallets: ['http'],
+    lookups: ['http', 'sync'],
     pages: ['http'],
     openapi: ['http', 'wallets', 'pages'],
     wiring: [
@@ -122,6 +123,7 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
       'lists',
       'sync',
       'wallets',
+      'lookups',
       'pages',
       'openapi',
     ],

@@ -60,7 +60,10 @@ test('what its engine admits is read at the routes of the gateway, and what is b
     await stores.graph.blocklist.add({ kind: 'name', value: 'ab', reason: 'a reason', since: 1 })
     expectError(await ask(host.url, '/svc/names/ab'), { status: 451, code: 'BLOCKED' })
     const lookup = posted({ service: 'ls_names', query: { name: 'ab' } })
-    expect((await ask(host.url, '/lookup', lookup)).status).toBe(400)
+    expect(await ask(host.url, '/lookup', lookup)).toMatchObject({
+      status: 451,
+      json: { code: 'BLOCKED', status: 'error' },
+    })
   } finally {
     await host.stop()
   }

@@ -1,4 +1,5 @@
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { readAggregate } from '../../../src/client/lookup-source.js'
 import { attachGateway } from '../../../src/gateway/index.js'
 import { storesOf } from '../../../src/plugin/index.js'
 import { offeredRequests } from '../../support/gateway/offered.js'
@@ -67,6 +68,29 @@ describe('a host with the routes of the gateway', () => {
     expect(outputs.map(({ beef, outputIndex }) => readBeef(beef).subject.txid + outputIndex)).toEqual([
       `${mint.txid}2`,
     ])
+  })
+
+  test('puts histories together, and leaves other services to the engine', async () => {
+    const query = { service: 'ls_names', query: { origin: 'a', history: true } }
+    const headers = { 'X-Aggregation': 'yes', Accept: 'application/octet-stream' }
+    for (const path of ['/lookup', '/1sat/overlay/lookup']) {
+      const question = posted(query)
+      const answer = await ask(url, path, { ...question, headers: { ...question.headers, ...headers } })
+      expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/octet-stream'])
+      const [output] = readAggregate(url, answer as never)
+      expect([output?.txid, output?.vout]).toEqual([mint.txid, 2])
+      // From the genesis on, where the engine cuts at the first proof.
+      expect(readBeef(output?.beef ?? new Uint8Array()).txids).toEqual(
+        expect.arrayContaining([genesis.txid, mint.txid]),
+      )
+      // The engine has read what was read already.
+      const other = await ask(url, path, posted({ service: 'ls_other', query: { of: 'x'.repeat(1000) } }))
+      expect([other.status, JSON.stringify(other.json)]).toEqual([400, expect.stringContaining('ls_other')])
+      const long = await ask(url, path, posted({ service: 'ls_other', query: { of: 'x'.repeat(200_000) } }))
+      expect([long.status, JSON.stringify(long.json)]).toEqual([400, expect.stringContaining('ls_other')])
+    }
+    const wrong = await ask(url, '/lookup', posted({ service: 'ls_names', query: { nothing: 1 } }))
+    expect(wrong.json).toMatchObject({ code: 'BAD_BODY', status: 'error', message: expect.any(String) })
   })
 
   test('leaves to the host what else is below that prefix', async () => {

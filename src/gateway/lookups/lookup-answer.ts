@@ -1,15 +1,15 @@
 import { Utils } from '@bsv/sdk'
 import type { Request, Response } from 'express'
+import type { AnsweringOutput, Reading } from '../../../backend/src/graph/answering-service.js'
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import type { TransactionsReader } from '../../../backend/src/graph/graph-store.js'
 import { Collection } from '../../../backend/src/graph/provenance.js'
 import { type ListedBeef, type ListedTransaction, listedBeef } from '../../../backend/src/graph/write-beef.js'
-import type { AnsweringOutput, Reading } from '../../../backend/src/lookup-services/output-history.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
-import type { AsOf } from '../../gateway/http/as-of.js'
-import { countTransactions, longRead } from '../../gateway/http/long-read.js'
-import { sendChunks } from '../../gateway/http/send-body.js'
+import type { AsOf } from '../http/as-of.js'
+import { countTransactions, longRead } from '../http/long-read.js'
+import { sendChunks } from '../http/send-body.js'
 
 interface LookupAnswer {
   request: Request

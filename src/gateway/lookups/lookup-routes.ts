@@ -1,0 +1,157 @@
+import { type Request, type Response, Router } from 'express'
+import { z } from 'zod'
+import type { AnsweringOutput, AnsweringService } from '../../../backend/src/graph/answering-service.js'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
+import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
+import { LOOKUP_SERVICES } from '../../../backend/src/protocol/profile.js'
+import type { TreeProgress } from '../http/as-of.js'
+import { BadRequestError } from '../http/errors.js'
+import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
+import type { RequestBodies } from '../http/request-body.js'
+import { asOf, optionalText, validate } from '../http/schemas.js'
+import { NotCaughtUpError, setNamesHeaders } from '../http/tree-progress.js'
+import { outputIndex } from '../sync/sync-messages.js'
+import { sendLookupAnswer } from './lookup-answer.js'
+
+const outputListShape = z.strictObject({
+  type: z.literal('output-list'),
+  outputs: z.array(
+    z.strictObject({
+      beef: z.array(z.int().min(0).max(255)).describe('The BEEF of the transaction, a number for each byte.'),
+      outputIndex,
+    }),
+  ),
+  truncated: z
+    .literal(true)
+    .optional()
+    .describe('Present if a page ends before its limit because its BEEF is long: continue with `after`.'),
+  asOf: asOf.optional(),
+})
+const lookupBody = z.object({ service: z.string(), query: z.unknown() })
+
+export interface LookupRoutesOptions {
+  /** By their names. */
+  services: Readonly<Record<string, AnsweringService>>
+  aliases: Readonly<Record<string, string>>
+  graph: Pick<GraphReader, 'transactions' | 'opened'>
+  maxQueryBytes: number
+  /** The BEEF of a page; a page has at least one output. */
+  maxPageBytes: number
+  bodies: RequestBodies
+  progress: TreeProgress
+  /** Whether the host has further services, which it answers itself. */
+  leavesOthers?: boolean
+}
+
+/** `POST /lookup` (`spec/http.md`, Overlay), answered from the index. */
+export function lookupRoutes(options: LookupRoutesOptions): Router {
+  const { bodies, maxQueryBytes, leavesOthers = false } = options
+  const read = bodies.json({ limit: maxQueryBytes })
+  const answer = lookup(options)
+  /** A query that is longer than ours is for a service of the host. */
+  const isOurs = ({ headers }: Request): boolean => Number(headers['content-length'] ?? 0) <= maxQueryBytes
+  return Router().post('/lookup', (request, response, next) => {
+    if (leavesOthers && !isOurs(request)) {
+      next()
+      return
+    }
+    read(request, response, (error?: unknown) => {
+      // A parser that comes later takes no body that is read already.
+      if (leavesOthers) Object.assign(request, { _body: true })
+      if (error !== undefined) next(error)
+      else answer(request, response).then((isAnswered) => isAnswered || next(), next)
+    })
+  })
+}
+
+/** @returns Whether the host has that service here. */
+function lookup({
+  services,
+  aliases,
+  graph,
+  maxPageBytes,
+  progress,
+  leavesOthers,
+}: LookupRoutesOptions): (request: Request, response: Response) => Promise<boolean> {
+  return async (request, response) => {
+    if (leavesOthers && !lookupBody.safeParse(request.body).success) return false
+    const { query, ...asked } = validate(
+      lookupBody,
+      request.body,
+      'the body must be {"service": "ls_…", "query": …}',
+    )
+    const service = Object.hasOwn(aliases, asked.service) ? (aliases[asked.service] ?? '') : asked.service
+    const provider = Object.hasOwn(services, service) ? services[service] : undefined
+    if (provider === undefined) {
+      if (leavesOthers) return false
+      throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
+    }
+    await graph.opened?.()
+    const bounded = isOfSdk(request) ? withPartOf(query) : query
+    const formula: AnsweringOutput[] = await provider.lookup({ service, query: bounded })
+    const pageBytes = isPage(query) ? maxPageBytes : undefined
+    const isAboutNames = service === LOOKUP_SERVICES.names
+    if (isAboutNames) {
+      if (progress.isCatchingUp && (await provider.saysAbsence?.(query, formula.length)))
+        throw new NotCaughtUpError(progress.progress())
+      setNamesHeaders(response, progress)
+    }
+    await sendLookupAnswer({
+      ...{ request, response, formula, graph: graph.transactions, pageBytes },
+      asOf: isAboutNames ? progress.asOf : undefined,
+    })
+    return true
+  }
+}
+
+/** Four times as much in JSON, of which clients of `@bsv/sdk` 3 take 4 MiB. */
+const HISTORY_BYTES = 1_000_000
+
+/** Whether it is the client of the SDK that asks: it wants binary, and does not say that it takes that of a history. */
+function isOfSdk(request: Request): boolean {
+  return request.get('X-Aggregation') === 'yes' && request.accepts('json', UNTYPED) !== UNTYPED
+}
+
+/** The query for as much of a history as its client takes, unless the query says how much. */
+function withPartOf(query: unknown): unknown {
+  const asksHistory =
+    typeof query === 'object' && query !== null && 'history' in query && query.history === true
+  return asksHistory ? { maxBytes: HISTORY_BYTES, ...query } : query
+}
+
+/** The forms of a query that are answered in pages, which `after` continues. */
+const PAGED = ['origins', 'prefix', 'map', 'parent', 'contentType', 'owner']
+
+function isPage(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && PAGED.some((form) => Object.hasOwn(query, form))
+}
+
+export const LOOKUP_OPERATIONS: OperationGroup = {
+  tag: 'overlay',
+  operations: {
+    lookup: {
+      route: 'POST /lookup',
+      summary: 'Queries a lookup service',
+      headers: z.object({
+        'X-Aggregation': optionalText(
+          'With `yes`, the answer is binary; one with a history, only if `Accept` asks for it.',
+        ),
+      }),
+      body: { description: 'A service, and a query of a form that it documents.', json: lookupBody },
+      answer: {
+        description:
+          'The matching outputs; of `ls_names`, with `asOf`. In binary: their number (varint); for each its txid, index (varint), and context after its length (varint); and one BEEF with all of their transactions.',
+        headers: ['X-As-Of', 'X-Complete'],
+        json: outputListShape,
+        types: ['application/octet-stream'],
+      },
+      errors: {
+        BAD_BODY: 'The body has another form, or there is no such service or query.',
+        TOO_LARGE: 'The body is over the limit.',
+        BLOCKED: 'The operator has blocked the output. Lists leave it out.',
+        NOT_CAUGHT_UP,
+        ...STORE_ERRORS,
+      },
+    },
+  },
+}
