@@ -13,6 +13,7 @@ import {
   chunksOf,
   grouped,
   identify,
+  isBehind,
   type LogMeta,
   type LogRow,
   layOut,
@@ -124,7 +125,9 @@ export class MongoLog implements SharedLog {
     return new MongoLog({ ...collections, texts: collection<TextDocument>('minetree_note') }, id, options)
   }
 
-  async insert({ first, id, at, rows }: Batch): Promise<boolean> {
+  async insert(batch: Batch): Promise<boolean> {
+    if (await isBehind(this, batch)) return false
+    const { first, id, at, rows } = batch
     const stored = layOut({ id, rows })
     for (const chunks of grouped(chunksOf(stored)))
       await this.asked(() =>

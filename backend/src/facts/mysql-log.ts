@@ -12,6 +12,7 @@ import {
   chunksOf,
   grouped,
   identify,
+  isBehind,
   type LogMeta,
   type LogRow,
   layOut,
@@ -106,7 +107,9 @@ export class MysqlLog implements SharedLog {
     return new MysqlLog(query, id, options, await warningOf(all))
   }
 
-  async insert({ first, id, at, rows }: Batch): Promise<boolean> {
+  async insert(batch: Batch): Promise<boolean> {
+    if (await isBehind(this, batch)) return false
+    const { first, id, at, rows } = batch
     const stored = layOut({ id, rows })
     for (const chunks of grouped(chunksOf(stored)))
       await this.all(

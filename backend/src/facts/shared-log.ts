@@ -22,6 +22,7 @@ export interface SharedLog {
    *
    * @returns Whether it is there: also if an earlier try brought it there. Otherwise another one is at that place.
    * @throws StoreUnavailableError: it may be there, or may yet come to be.
+   * @throws OtherLogError if the log does not have what the batch is to stand after.
    */
   insert(batch: Batch): Promise<boolean>
   /**
@@ -101,6 +102,13 @@ export interface Batch {
   /** When it is inserted, in milliseconds since 1970. */
   at: number
   rows: readonly NewRow[]
+  /** What its writer has read, who has not looked since: it is inserted if nothing stands after that. */
+  after?: Place
+}
+
+/** Whether something stands in the way of a batch. @throws OtherLogError */
+export async function isBehind(log: Pick<SharedLog, 'after'>, { after }: Batch): Promise<boolean> {
+  return after !== undefined && (await log.after(after, { limit: 1, maxBytes: 0 })).length > 0
 }
 
 /** Rows as a batch behind a place. */

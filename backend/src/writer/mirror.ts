@@ -33,8 +33,8 @@ export interface MirrorOptions {
   state: State
 }
 
-/** How much is read at once. */
-const PAGE = { limit: 1000, maxBytes: 8 * 1024 * 1024 }
+/** How much is read at once: a host does that in its main thread. */
+const PAGE = { limit: 250, maxBytes: 1024 * 1024 }
 const ALL = { limit: -1, maxBytes: Number.POSITIVE_INFINITY }
 
 /** Which rows of state a transaction has changed. */
@@ -126,22 +126,25 @@ export class Mirror {
    * Brings what this gateway has written in its open transaction into the shared log: facts at the places that they have here, and then
    * what changed of the state.
    *
+   * @param options.isLate Whether others may have written since the log was read.
    * @returns Whether it is there. Otherwise others were first: it is to be rolled back, and tried again after theirs.
    * @throws as `SharedLog.insert`.
    */
-  async append(): Promise<boolean> {
+  async append({ isLate = false } = {}): Promise<boolean> {
     const { shared, log, logFile } = this.options
-    const { seq } = this.place
+    const { place } = this
+    const { seq } = place
     const all = this.changes()
     const changes = all.flatMap(({ row }) => row ?? [])
     const facts = log.after(seq, ALL)
     if (facts.length + changes.length === 0) {
+      if (isLate && (await this.read()).rows.length > 0) return false
       // Otherwise what was refused would be looked at again with each later write.
       logFile.run('delete from captured')
       return true
     }
     for (const change of changes) log.insert(placeOf(change))
-    const batch = appended(seq, [...facts, ...changes])
+    const batch = { ...appended(seq, [...facts, ...changes]), ...(isLate && { after: place }) }
     if (facts.at(-1) !== undefined && facts.at(-1)?.seq !== seq + facts.length)
       throw new Error(`the copy of the log has a gap after place ${seq}`)
     if (!(await shared.insert(batch))) return false

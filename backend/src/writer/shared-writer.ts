@@ -87,7 +87,7 @@ export class SharedWriter extends LocalWriter {
 
   /** Applies what others have written by now. */
   async follow(): Promise<void> {
-    if (this.current !== undefined) await this.queue.add(() => {})
+    if (this.current !== undefined) await this.queue.add(FOLLOW)
   }
 
   override async seekJobs(jobs: readonly string[]): Promise<void> {
@@ -144,21 +144,29 @@ export class SharedWriter extends LocalWriter {
 
   protected override async commit(tasks: Task[]): Promise<Outcome[]> {
     if (this.outdated !== undefined) throw this.outdated
-    await this.letOthersWrite()
+    const follows = tasks.every(({ run }) => run === FOLLOW)
+    if (!follows) await this.letOthersWrite()
     return await this.mutex.runExclusive(async () => {
       const began = steadyTime()
-      for (;;) {
-        await (this.current === undefined ? this.fill() : this.storeOthers())
-        const trial = this.tryOut(tasks)
-        const isFirst = await this.mirror.append().catch((error: unknown) => {
-          this.undo(trial)
-          throw error
-        })
-        if (!isFirst) {
-          // Others have written meanwhile.
-          this.undo(trial)
-          continue
+      // Who writes alone has the log looked at as it is inserted: that is one way to it, and not two.
+      const isToBeRead = follows || this.mayLag || this.current === undefined || this.hasCompany
+      for (let isRead = isToBeRead; ; isRead = true) {
+        if (isRead) await (this.current === undefined ? this.fill() : this.storeOthers())
+        if (follows && !this.mayLag) {
+          void this.sharedState.publish()
+          return tasks.map(() => ({ done: undefined }))
         }
+        const trial = this.tryOut(tasks)
+        let isFirst = false
+        try {
+          isFirst = await this.mirror.append({ isLate: !isRead })
+        } catch (error) {
+          if (!(error instanceof OtherLogError)) throw error
+        } finally {
+          // Others have written meanwhile, or it may not be there.
+          if (!isFirst) this.undo(trial)
+        }
+        if (!isFirst) continue
         const outcomes = this.keep(trial)
         void this.sharedState.publish().catch(() => {})
         void this.mirror.tidy()
@@ -342,6 +350,9 @@ export class SharedWriter extends LocalWriter {
     this.polling.unref()
   }
 }
+
+/** The task of a writer that has nothing to write. */
+const FOLLOW = (): void => {}
 
 /** Whether a row replaces what an index is derived by. */
 function replacesRule({ kind, key }: LogRow): boolean {

@@ -1,6 +1,7 @@
 import {
   type Batch,
   CHANGE,
+  isBehind,
   type LogRow,
   type Note,
   OtherLogError,
@@ -36,7 +37,9 @@ export class MemoryLog implements SharedLog {
     return this.shared.id
   }
 
-  async insert({ first, id, at, rows }: Batch): Promise<boolean> {
+  async insert(batch: Batch): Promise<boolean> {
+    if (await isBehind(this, batch)) return false
+    const { first, id, at, rows } = batch
     return await this.call('insert', () => {
       const all = this.shared.rows
       const there = all[first - 1]
