@@ -1,8 +1,7 @@
 import type { LookupFormula } from '@bsv/overlay'
 import { BlockedError } from '../../backend/src/graph/blocklist.js'
 import { attachGateway } from '../../src/gateway/index.js'
-import { storesOf } from '../../src/plugin/index.js'
-import type OverlayExpress from '../support/plugin/overlay-express.js'
+import { attachFollower, type HostFollower, storesOf } from '../../src/plugin/index.js'
 import { type HostDatabase, type PluginHost, startPluginHost } from '../support/plugin/plugin-host.js'
 import type { HeaderChain } from '../support/server/header-chain.js'
 import { SILENT } from '../support/server/test-server.js'
@@ -10,25 +9,29 @@ import type { History } from './history.js'
 import { Host } from './host.js'
 import type { ModelOptions } from './model.js'
 
+interface EngineHostOptions {
+  history: History
+  headers: HeaderChain
+  database: HostDatabase
+  /** The settings of a follower, if the host has one. */
+  follow?: Record<string, string | undefined>
+}
+
 /** The plugin in a host of the engine 0.4.6, with the routes of the gateway, over a database of its own. */
 export class EngineHost extends Host {
   private constructor(
-    private readonly parts: { history: History; headers: HeaderChain; database: HostDatabase },
-    private running: PluginHost,
+    private readonly parts: EngineHostOptions,
+    private running: Running,
   ) {
     super()
   }
 
-  static async start(of: {
-    history: History
-    headers: HeaderChain
-    database: HostDatabase
-  }): Promise<EngineHost> {
+  static async start(of: EngineHostOptions): Promise<EngineHost> {
     return new EngineHost(of, await startOf(of))
   }
 
   get url(): string {
-    return this.running.host.url
+    return this.running.host.host.url
   }
 
   override get model(): ModelOptions {
@@ -39,31 +42,34 @@ export class EngineHost extends Host {
 
   /** From now on the engine answers, and stores nothing of it until it is told to. */
   hold(): void {
-    this.running.writes.hold()
+    this.running.host.writes.hold()
   }
 
   override async untilIdle(): Promise<void> {
-    await this.running.stored()
+    await this.running.host.stored()
   }
 
   /** Ends it with what it has answered and not stored. */
   override async kill(): Promise<void> {
-    await this.running.kill()
+    const { host, follower } = this.running
+    await host.kill()
+    await follower?.stop()
     this.running = await startOf(this.parts)
   }
 
   override async restart(): Promise<void> {
-    await this.running.stop()
+    await this.close()
     this.running = await startOf(this.parts)
   }
 
   async close(): Promise<void> {
-    await this.running.stop()
+    await this.running.follower?.stop()
+    await this.running.host.stop()
   }
 
   /** The outpoints that a lookup service finds, of which the engine answers with those that it has itself; or a status. */
-  async lookup(service: string, query: object): Promise<string[] | number> {
-    const found = this.running.host.engine?.lookupServices[service]?.lookup({ service, query })
+  override async lookup(service: string, query: object): Promise<string[] | number> {
+    const found = this.running.host.host.engine?.lookupServices[service]?.lookup({ service, query })
     try {
       return ((await found) as LookupFormula).map(({ txid, outputIndex }) => `${txid}_${outputIndex}`)
     } catch (error) {
@@ -75,27 +81,29 @@ export class EngineHost extends Host {
 
 const BLOCKED = 451
 
-async function startOf({
-  history,
-  headers,
-  database,
-}: {
-  history: History
-  headers: HeaderChain
-  database: HostDatabase
-}): Promise<PluginHost> {
+interface Running {
+  host: PluginHost
+  follower: HostFollower | undefined
+}
+
+async function startOf({ history, headers, database, follow }: EngineHostOptions): Promise<Running> {
   const { deployment } = history.chain
   const chainTracker = {
     isValidRootForHeight: async (root: string, height: number) => headers.rootAt(height) === root,
     currentHeight: async () => headers.bestTip.height,
   }
-  const configure = (host: OverlayExpress): void => {
-    host.configureChainTracker(chainTracker)
-    const stores = storesOf(host.mongoDb ?? host.knex)
-    attachGateway(host.app, stores, { deployment, logger: SILENT })
-  }
+  let follower: HostFollower | undefined
   const host = await startPluginHost({
-    ...{ deployment, engine: '0.4.6' as const, database, listens: true, configure },
+    ...{ deployment, engine: '0.4.6' as const, database, listens: true },
+    configure: (host) => host.configureChainTracker(chainTracker),
+    attach({ app, engine, mongoDb, knex }) {
+      const own = mongoDb ?? knex
+      if (follow !== undefined) {
+        const tracker = 'CHAIN_TRACKER' in follow ? {} : { chainTracker }
+        follower = attachFollower(own, { settings: follow, engine, logger: SILENT, ...tracker })
+      }
+      attachGateway(app, storesOf(own), { deployment, logger: SILENT, ...(follower && { follower }) })
+    },
   })
-  return host
+  return { host, follower }
 }

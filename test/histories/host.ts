@@ -68,6 +68,8 @@ export abstract class Host {
   /** Ends the host while requests may be under way, and starts another on what is left; for hosts that can be. */
   kill?(): Promise<void>
   restart?(): Promise<void>
+  /** Asks a lookup service for outpoints, for hosts whose `/lookup` is not of this package. */
+  lookup?(service: string, query: object): Promise<string[] | number>
   /** What its tables hold other than the model says, for hosts whose tables can be read. */
   storedDifferences?(model: Model): Promise<Differences>
 

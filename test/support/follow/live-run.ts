@@ -180,7 +180,8 @@ export class LiveRun {
       isValidRootForHeight: async (root: string, height: number) => isRoot(root, height),
       currentHeight: async () => headers.bestTip.height,
     }
-    return await differences({ url: host.url, history, answers, tracker }, { everything })
+    const lookup = host.lookup?.bind(host)
+    return await differences({ url: host.url, history, answers, tracker, lookup }, { everything })
   }
 
   /** What the service was told, and what else it shows to know: more than it needs changes no answer but by what is known. */

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import fc from 'fast-check'
+import { EngineHost } from '../../histories/engine-host.js'
 import type { Host } from '../../histories/host.js'
 import { ServerHost } from '../../histories/server-host.js'
 import type { Environment } from '../server/test-server.js'
@@ -24,6 +25,8 @@ export interface LiveRuns {
   main?: string
   /** Whether the first source is another host, which follows the same chain. */
   isBehindPeer?: boolean
+  /** Where the database is of a host of another engine, which follows with the plugin. */
+  engineDatabase?(): Promise<string>
 }
 
 /** Settings of a service that asks as often as it can. */
@@ -60,7 +63,7 @@ export async function expectLiveRuns(options: LiveRuns): Promise<Record<string, 
 
 async function liveRun(
   plan: Parameters<typeof LiveRun.start>[0]['plan'],
-  { env, main, isBehindPeer = false }: LiveRuns,
+  { env, main, isBehindPeer = false, engineDatabase }: LiveRuns,
 ): Promise<{ counts: Record<string, number>; failure?: string }> {
   const open: { close(): Promise<void> }[] = []
   const opened = <Part extends { close(): Promise<void> }>(part: Part): Part => {
@@ -72,6 +75,11 @@ async function liveRun(
       plan,
       sources: async (world) => opened(await WorldSources.start(world, ['junglebus', 'whatsonchain'])),
       async open({ history, headers, sources }): Promise<Host> {
+        if (engineDatabase !== undefined) {
+          const follow = { ...HURRY, FOLLOW_ORDINALS: plan.follow, ...sources.settings(plan) }
+          const database = { name: 'host', KNEX_URL: await engineDatabase(), MONGO_URL: '' }
+          return opened(await EngineHost.start({ history, headers, database, follow }))
+        }
         const start = async (more: Environment): Promise<ServerHost> => {
           const settings = { ...HURRY, FOLLOW_ORDINALS: plan.follow, ...sources.settings(plan), ...more }
           return opened(await ServerHost.start({ history, headers, main, env: settings }))
