@@ -1,3 +1,4 @@
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { attachGateway } from '../../../src/gateway/index.js'
@@ -100,10 +101,19 @@ async function start(
 const hasCaughtUp = ({ follower }: Started, { headers }: CrawledTree) =>
   until(() => follower.progress.asOf?.height === headers.bestTip.height, 'the host has caught up')
 
-/** Where a name was mined, and where it is, as the engine answers. */
-const placesOf = async ({ host }: Started, name: string) => [
-  ...(await host.found('ls_names', { origin: name })),
-  ...(await host.found('ls_names', { name })),
+/** What the engine answers itself, in whose place the gateway answers `/lookup`. */
+async function foundBy({ host }: Started, query: object): Promise<string[]> {
+  const answer = await host.host.engine?.lookup({ service: 'ls_names', query })
+  const { outputs } = answer as { outputs: { beef: number[]; outputIndex: number }[] }
+  return outputs.map(({ beef, outputIndex: vout }) =>
+    formatOutpoint({ txid: readBeef(beef).subject.txid, vout }),
+  )
+}
+
+/** Where a name was mined, and where it is. */
+const placesOf = async (started: Started, name: string) => [
+  ...(await foundBy(started, { origin: name })),
+  ...(await foundBy(started, { name })),
 ]
 
 const outputOf = ({ txid }: FakeTransaction, vout: number): string => formatOutpoint({ txid, vout })
@@ -138,7 +148,7 @@ describe.each([
     expect((await placesOf(started, 'oo'))[0]).toBe(outputOf(unproven, 2))
     // What was between is there, too, as the engine has each output that a topic holds.
     const outpoint = outputOf(a1, 0)
-    expect(await started.host.found('ls_names', { outpoint })).toEqual([outpoint])
+    expect(await foundBy(started, { outpoint })).toEqual([outpoint])
     expect(started.follower.status()).toMatchObject({
       state: 'following',
       height: tree.headers.bestTip.height,
