@@ -49,14 +49,15 @@ export function makeIndex({ log, indexFile }: Derivation): void {
 /**
  * Applies the facts that an index lacks, in bounded steps, each a commit: what interrupts it costs a step. Reads go on beside it.
  *
- * @param onProgress Gets how much of the log the index has: 0 to 1.
+ * @param options.to The place of the last fact to apply; by default, the last of the log.
+ * @param options.onProgress Gets how much of the log the index has: 0 to 1.
  */
 export async function catchUp(
   { log, indexFile }: Derivation,
-  options: { index: Index; onProgress: (done: number) => void; isAborted: () => boolean },
+  options: { index: Index; to?: number; onProgress: (done: number) => void; isAborted: () => boolean },
 ): Promise<void> {
-  const { index, onProgress, isAborted } = options
-  while (!isAborted() && applyNext({ log, indexFile }, index)) {
+  const { index, to, onProgress, isAborted } = options
+  while (!isAborted() && applyNext({ log, indexFile }, index, { ...(to !== undefined && { to }) })) {
     onProgress(index.cursor / log.last)
     await nextTurn()
   }
@@ -65,15 +66,16 @@ export async function catchUp(
 /**
  * Applies some of the facts that an index lacks, in one commit.
  *
- * @param onApplied May take what that has changed.
+ * @param options.onApplied May take what that has changed.
  * @returns Whether there were any.
  */
 export function applyNext(
   { log, indexFile }: Derivation,
   index: Index,
-  onApplied: () => void = () => {},
+  { onApplied, to = Number.POSITIVE_INFINITY }: { onApplied?: () => void; to?: number } = {},
 ): boolean {
-  const facts = log.after(index.cursor, { limit: PAGE, maxBytes: PAGE_BYTES })
+  const page = log.after(index.cursor, { limit: PAGE, maxBytes: PAGE_BYTES })
+  const facts = page.filter(({ seq }) => seq <= to)
   if (facts.length === 0) return false
   for (const fact of facts) assertIntact(log, fact)
   index.refresh()
@@ -88,7 +90,7 @@ export function applyNext(
     index.restore(mark)
     throw error
   }
-  onApplied()
+  onApplied?.()
   index.takeAdmitted()
   index.takeFlips()
   return true

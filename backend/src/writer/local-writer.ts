@@ -320,7 +320,8 @@ export class LocalWriter implements Writer {
   }
 
   private applyMissing({ index, door }: Opened): void {
-    while (applyNext(this.files, index, () => this.onApplied(door.affected()))) this.commits.raise()
+    const onApplied = (): void => this.onApplied(door.affected())
+    while (applyNext(this.files, index, { onApplied })) this.commits.raise()
   }
 
   /** Gets the pending transactions that may count or be needed because of facts that the index lacked: whoever wrote these tried them. */

@@ -8,7 +8,7 @@ import type { AdmissionOptions } from '../../../../backend/src/graph/admission-r
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { treeDifference } from '../../../../backend/src/graph/pinned-tree.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
-import { catchUp, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
+import { catchUp, type Derivation, isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { type Config, ConfigError } from '../../config/config.js'
 import { StartError } from '../../config/errors.js'
@@ -84,22 +84,27 @@ export function lockBuild(folder: string): () => void {
 }
 
 /** Derives an index up to the last fact of the log, from where it is; from the first if the file is none of that log. */
-export async function completeIndex(
-  file: string,
-  { config, admission, signal, onProgress = () => {} }: DeriveOptions,
-): Promise<void> {
-  await readFolder(storeFolder(config), async ({ log }) => {
+export async function completeIndex(file: string, options: DeriveOptions): Promise<void> {
+  await readFolder(storeFolder(options.config), async ({ log }) => {
     const indexFile = new Sql(file)
     try {
       indexFile.exec('pragma synchronous = normal')
-      const { rules } = admission(await treeIn(log, config))
-      const index = openIndex({ log, indexFile }, { rules })
-      await catchUp({ log, indexFile }, { index, onProgress, isAborted: () => signal.aborted })
-      signal.throwIfAborted()
+      await deriveIndex({ log, indexFile }, options)
     } finally {
       indexFile.close()
     }
   })
+}
+
+/** @param options.to The place of the last fact; by default, the last of the log. */
+export async function deriveIndex(
+  files: Derivation,
+  { config, admission, signal, onProgress = () => {}, ...options }: DeriveOptions & { to?: number },
+): Promise<void> {
+  const { rules } = admission(await treeIn(files.log, config))
+  const index = openIndex(files, { rules })
+  await catchUp(files, { index, onProgress, isAborted: () => signal.aborted, ...options })
+  signal.throwIfAborted()
 }
 
 /** Whether a file is an index of the log in a folder, as far as a look at it says. */
@@ -123,7 +128,7 @@ export async function isIndex(file: string, folder: string): Promise<boolean> {
  *
  * @throws ConfigError if the log holds another tree than the settings name, or with other rules.
  */
-export async function treeIn(log: LocalLog, config: Config): Promise<Config> {
+async function treeIn(log: LocalLog, config: Config): Promise<Config> {
   const get = async (name: string): Promise<string | undefined> => {
     const value = latestOf(log, register.setting(name))?.value
     return value === undefined ? undefined : String(value)

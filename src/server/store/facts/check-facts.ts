@@ -11,18 +11,15 @@ import { CHANGE } from '../../../../backend/src/facts/shared-log.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { canonicalRows } from '../../../../backend/src/index/canonical.js'
 import { equalBytes, fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
-import { isIndexOf, openIndex } from '../../../../backend/src/writer/catch-up.js'
+import { isIndexOf } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
 import { readStateChange } from '../../../../backend/src/writer/state-changes.js'
 import { storeFolder } from '../../config/place.js'
-import { type DeriveOptions, treeIn } from './build-index.js'
+import { type DeriveOptions, deriveIndex } from './build-index.js'
 import { damageOf, readFolder } from './folder.js'
 import { type CommandLog, FolderLog, type FoundRow, pagesOf } from './folder-log.js'
 import { logPlaceIn, readLog } from './log-place.js'
 import { FACT_NAMES, isSound } from './verify-fact.js'
-
-/** Facts that are applied in one transaction. */
-const PAGE = { limit: 500, maxBytes: 8 * 1024 * 1024 }
 
 /** What is wrong with a store of facts: a fact, or rows of a table of the index. */
 export interface FactDamage {
@@ -197,41 +194,23 @@ async function compareIndex(
   index.exec('pragma query_only = on')
   if (!isIndexOf({ log, indexFile: index })) return false
   derived.exec('pragma journal_mode = off; pragma synchronous = off;')
-  const deriving = { log, config, admission, signal }
+  const derive = (to: number): Promise<void> =>
+    deriveIndex({ log, indexFile: derived }, { config, admission, signal, to })
   const cursor = (): number => Number(index.get("select value from meta where name = 'cursor'")?.value)
   const first = cursor()
-  await derive(derived, { ...deriving, to: first })
+  await derive(first)
   // Only what is left is done beside one snapshot, which would have the WAL of a service that writes grow.
   index.exec('begin')
   const to = cursor()
   // The service has begun to derive it again.
   if (to < first || !isIndexOf({ log, indexFile: index })) return false
-  await derive(derived, { ...deriving, to })
+  await derive(to)
   const [stored, wanted] = [index, derived].map((sql) => canonicalRows(sql, { scores: true }))
   for (const table of Object.keys(wanted ?? {})) {
     const rows = difference(stored?.[table] ?? [], wanted?.[table] ?? [])
     if (rows > 0) onDamage({ kind: 'index', id: table, problem: 'differs', rows })
   }
   return true
-}
-
-/** Derives an index up to a place: the log may have gone on since. */
-async function derive(
-  indexFile: Sql,
-  { log, config, admission, to, signal }: DeriveOptions & { log: LocalLog; to: number },
-): Promise<void> {
-  const { rules } = admission(await treeIn(log, config))
-  const index = openIndex({ log, indexFile }, { rules })
-  while (index.cursor < to) {
-    signal.throwIfAborted()
-    const facts = log.after(index.cursor, PAGE).filter(({ seq }) => seq <= to)
-    if (facts.length === 0) return
-    indexFile.exec('begin')
-    index.apply(facts)
-    index.flush()
-    indexFile.exec('commit')
-    await setImmediate()
-  }
 }
 
 /** How many rows one list has that the other has not, either way. */
