@@ -55,6 +55,10 @@ export class Host {
     if (status !== 200) throw new Error(`a submission was answered ${status}: ${body}`)
   }
 
+  get pid(): number {
+    return this.child.pid ?? 0
+  }
+
   async ask<Answer>(order: Order): Promise<Answer> {
     this.child.send(order)
     const [answer] = (await once(this.child, 'message')) as [Answer]
