@@ -210,9 +210,9 @@ export class HostedIndex implements HostHooks {
     seen.add(beef)
     const { txid } = beef.subject
     try {
-      if (isUnusual(beef)) this.unusual.add(txid)
       this.spooled().see(txid, beef.bytes)
       this.wait(txid)
+      if (isUnusual(beef)) this.unusual.add(txid)
     } catch (error) {
       this.report(error)
     }

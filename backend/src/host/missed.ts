@@ -4,7 +4,7 @@ import { topicNames } from '../protocol/profile.js'
 import type { EngineOutput, EngineTables } from './engine-tables.js'
 
 /** How many outputs are compared with the index at once. */
-const PAGE = 1000
+const PAGE = 250
 /**
  * How many ids before the last known one are read again. An engine on several connections, or in several processes, may have
  * stored an output with a higher id before one with a lower id was visible.
