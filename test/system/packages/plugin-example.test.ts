@@ -90,11 +90,12 @@ describe.each(installations)('beside what OverlayExpress %s brings along', (host
   test(
     'the program of docs/plugin.md compiles, starts, and serves what it is sent',
     async () => {
-      const offered = `attachGateway(server.app, stores, { explorer: true, gatewayHost: 'names.test' })`
-      const cwd = await programIn(
-        installed.folder,
-        example.replace('attachGateway(server.app, stores)', offered),
+      const offering = example.replace(
+        'stores, { follower }',
+        `stores, { follower, explorer: true, gatewayHost: 'names.test' }`,
       )
+      expect(offering).not.toBe(example)
+      const cwd = await programIn(installed.folder, offering)
       expect(await complaints(cwd, '--skipLibCheck')).toEqual([])
       const url = await started(cwd, ENGINES[host])
 
