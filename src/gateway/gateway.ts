@@ -90,7 +90,7 @@ export function openGateway(
   const { path = '', publicUrl, gatewayHost, ownHosts = [], trustedProxies = 0 } = options
   const { follower = { progress: NOTHING_FOLLOWED, asksNetwork: false }, bodies = new RequestBodies() } =
     options
-  const { progress, ancestors, asksNetwork, chain = () => ({}) } = follower
+  const { progress, ancestors, asksNetwork } = follower
   const { deployment = 'deployment' in options ? undefined : deploymentOf(profile) } = options
   const genesis = deployment && checkedOutpoint(deployment.genesis)
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
@@ -199,7 +199,8 @@ export function openGateway(
             ...{ store: all, site, difficulty: deployment?.difficulty },
             addressOf: (owner) => ownerAddress(owner, network),
           },
-          ...{ responses, chain, progress, hostsOf },
+          ...{ responses, progress, hostsOf },
+          chain: () => follower.chain?.() ?? {},
           publicUrl: (publicUrl?.replace(/\/+$/, '') ?? '') + path,
         }),
       }),

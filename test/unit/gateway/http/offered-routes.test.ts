@@ -117,6 +117,35 @@ test('a host offers every path of our server but those that write, and those abo
   })
 })
 
+test('a host that follows the chain says how far it is, and nothing of what is missing until then', async () => {
+  class Follower {
+    private readonly height = 900_000
+    readonly asksNetwork = false
+    readonly progress = {
+      asOf: { height: 899_999 },
+      isCatchingUp: true,
+      isIncomplete: true,
+      progress: () => ({ height: 899_000, chainHeight: this.height }),
+    }
+    chain() {
+      return { height: this.height, lag: 1 }
+    }
+  }
+  const follower = new Follower()
+  await hosted({ explorer, follower }, async (asked) => {
+    const home = await asked('/')
+    expect([home.status, home.headers['x-complete']]).toEqual([200, 'false'])
+    expect(home.body.toString()).toMatch(/900,000.*1 behind.*Names as of block 899,999/s)
+    expectError(await asked('/svc/names/zz'), {
+      ...{ status: 503, code: 'NOT_CAUGHT_UP' },
+      data: { progress: { height: 899_000, chainHeight: 900_000 } },
+    })
+    follower.progress.isCatchingUp = false
+    expect((await asked('/svc/names/zz')).status).toBe(404)
+    expect((await asked('/')).headers['x-complete']).toBeUndefined()
+  })
+})
+
 test('without pages, the root and the paths of pages are the host’s', async () => {
   await hosted({}, async (asked) => {
     for (const path of [
