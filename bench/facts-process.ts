@@ -1,8 +1,5 @@
 import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { graphRecords, mergeRecords } from '../backend/src/graph/records.js'
-import { viewOf } from '../backend/src/graph/stored-transaction.js'
-import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { HEADER_BYTES, headerAt, headerCount } from '../backend/src/protocol/block-header.js'
 import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
 import { type Node, openNode } from '../src/server/node.js'
@@ -57,9 +54,8 @@ async function fill(): Promise<Filled> {
     tip = headerAt(page, headerCount(page) - 1)
   }
   for (const batch of batchesIn(network)) {
-    const sets = batch.map((each) => graphRecords({ transactions: [each], spends: spendsBy(viewOf(each)) }))
     const subjects = batch.map(({ txid }) => txid)
-    const took = await spent(() => node.store.record(mergeRecords(sets), { subjects }))
+    const took = await spent(() => node.store.record(batch, { subjects }))
     wall += took.wall
     cpu += took.cpu
   }

@@ -6,8 +6,6 @@ import { get } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { MerklePath } from '@bsv/sdk'
-import { graphRecords } from '../backend/src/graph/records.js'
-import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { TOPICS } from '../backend/src/protocol/profile.js'
 import { type Node, openNode } from '../src/server/node.js'
 import {
@@ -207,8 +205,7 @@ async function withNode<Result>(
 }
 
 async function write({ graph }: Node, transactions: FakeTransaction[]): Promise<void> {
-  const spends = transactions.flatMap(({ transaction }) => spendsBy(transaction))
-  const records = graphRecords({ transactions: transactions.map(provenRecord), spends })
+  const records = transactions.map(provenRecord)
   await graph.record(records, { subjects: transactions.map(({ txid }) => txid) })
 }
 

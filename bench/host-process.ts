@@ -10,7 +10,7 @@ import type {
 } from '@bsv/overlay'
 import type { Knex } from 'knex'
 import type { Db } from 'mongodb'
-import { graphRecords, type TransactionRecord } from '../backend/src/graph/records.js'
+import type { TransactionRecord } from '../backend/src/graph/records.js'
 import type { Deployment } from '../backend/src/protocol/mint.js'
 import {
   createNamesLookupService,
@@ -220,7 +220,7 @@ async function carryOut(order: Order): Promise<unknown> {
   }
   const { graph } = storesOf(mongoDb ?? knex)
   for (const transactions of 'fill' in order ? batchesIn(order.fill) : [order.record])
-    await graph.record(graphRecords({ transactions }))
+    await graph.record(transactions)
   return true
 }
 

@@ -1,7 +1,5 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { graphRecords } from '../backend/src/graph/records.js'
-import { spendsBy } from '../backend/src/graph/transaction-records.js'
 import { concatBytes, utf8 } from '../backend/src/protocol/bytes.js'
 import { NAME_CHARACTERS } from '../backend/src/protocol/mine-node.js'
 import { createApp } from '../src/server/app.js'
@@ -55,12 +53,7 @@ async function admit(transaction: FakeTransaction): Promise<void> {
 }
 
 async function write(): Promise<void> {
-  await graph.record(
-    graphRecords({
-      transactions: waiting.map((each) => recordOf(each, each.height)),
-      spends: waiting.flatMap(({ transaction }) => spendsBy(transaction)),
-    }),
-  )
+  await graph.record(waiting.map((each) => recordOf(each, each.height)))
   waiting = []
 }
 

@@ -2,7 +2,7 @@ import { Mutex } from 'async-mutex'
 import { answeredWithin } from '../../backend/src/graph/answered-within.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import type { RootChecker } from '../../backend/src/graph/overlay-interfaces.js'
-import { graphRecords, type Proof, type TransactionRecord } from '../../backend/src/graph/records.js'
+import type { Proof, TransactionRecord } from '../../backend/src/graph/records.js'
 
 /** A merkle proof that the host has received. */
 export interface HeardProof {
@@ -106,5 +106,5 @@ export class HeardProofs {
 export async function recordProofs(graph: HostStore, transactions: TransactionRecord[]): Promise<void> {
   await graph.opened?.()
   const known = transactions.filter(({ txid, proof }) => proof !== undefined && graph.transactions.has(txid))
-  if (known.length > 0) await graph.record(graphRecords({ transactions: known }))
+  if (known.length > 0) await graph.record(known)
 }

@@ -10,7 +10,6 @@ import type { MapState } from './map-merge.js'
 import type {
   AdmissionRecord,
   Block,
-  GraphRecords,
   NameRecord,
   NodeRecord,
   OutputRecord,
@@ -41,15 +40,15 @@ export type PacedStore<Store> = { readonly [Role in keyof Store]: Paced<Store[Ro
 /** What the writes of a store add and take back. */
 export interface GraphWriter {
   /**
-   * Adds facts: all of one call or none of it. A fact that is already stored changes nothing. Which transactions count is
-   * decided in the same write (`conflict-resolution.ts`).
+   * Adds transactions: all of one call or none of them. One that is already stored changes nothing but its proof. Which of them
+   * count, and all else, follows in the same write.
    *
    * @param options.subjects Transactions that are refused if they do not count, unless they are mined.
    * @returns The outputs that topics hold because of this call, and did not before.
    * @throws LostConflictError if one of the subjects is refused; then nothing is added, unless it waits
    * ({@link RecordOptions.keepLost}).
    */
-  record(records: GraphRecords, options?: RecordOptions): Promise<AdmissionRecord[]>
+  record(transactions: readonly TransactionRecord[], options?: RecordOptions): Promise<AdmissionRecord[]>
   /** Blocks an output for good, as the engine's eviction: it is no longer found, and no later `record` brings it back. */
   evict(outpoint: Outpoint): Promise<void>
   /**

@@ -67,18 +67,6 @@ export interface OutputRecord {
   carrier?: true
 }
 
-/** A body by its hash. */
-export interface ContentRecord {
-  sha256: string
-  bytes: Uint8Array
-}
-
-/** The MAP of one output: its commands, encoded (`map-coder`). */
-export interface MapRecord {
-  outpoint: Outpoint
-  bytes: Uint8Array
-}
-
 /** A genuine node of the mine tree. */
 export interface NodeRecord {
   outpoint: Outpoint
@@ -96,63 +84,4 @@ export interface AdmissionRecord {
   topic: string
   outpoint: Outpoint
   score: number
-}
-
-/** A transaction that a topic has processed: a second submission of it is a duplicate. */
-export interface AppliedRecord {
-  topic: string
-  txid: string
-}
-
-/**
- * Records for the admitted graph. Records are only ever added; a duplicate changes nothing, and the order does not matter. So
- * every hook is idempotent.
- */
-export interface GraphRecords {
-  transactions: TransactionRecord[]
-  spends: SpendRecord[]
-  outputs: OutputRecord[]
-  contents: ContentRecord[]
-  maps: MapRecord[]
-  nodes: NodeRecord[]
-  names: NameRecord[]
-  admissions: AdmissionRecord[]
-  applied: AppliedRecord[]
-}
-
-/** The records given, with every other kind empty. */
-export function graphRecords(some: Partial<GraphRecords>): GraphRecords {
-  return {
-    transactions: [],
-    spends: [],
-    outputs: [],
-    contents: [],
-    maps: [],
-    nodes: [],
-    names: [],
-    admissions: [],
-    applied: [],
-    ...some,
-  }
-}
-
-/** Merges sets of records; a list that several of them share counts once. */
-export function mergeRecords(sets: GraphRecords[]): GraphRecords {
-  return {
-    transactions: union(sets.map((set) => set.transactions)),
-    spends: union(sets.map((set) => set.spends)),
-    outputs: union(sets.map((set) => set.outputs)),
-    contents: union(sets.map((set) => set.contents)),
-    maps: union(sets.map((set) => set.maps)),
-    nodes: union(sets.map((set) => set.nodes)),
-    names: union(sets.map((set) => set.names)),
-    admissions: union(sets.map((set) => set.admissions)),
-    applied: union(sets.map((set) => set.applied)),
-  }
-}
-
-function union<Fact>(lists: Fact[][]): Fact[] {
-  const distinct = [...new Set(lists.filter((list) => list.length > 0))]
-  // The list itself if there is only one, so that the next merge recognises it.
-  return distinct.length === 1 ? (distinct[0] ?? []) : distinct.flat()
 }

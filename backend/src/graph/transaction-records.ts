@@ -1,8 +1,7 @@
 import { type ChainPosition, lockIn, reasonAgainst } from '../protocol/block-rules.js'
 import { type Inscription, readInscription } from '../protocol/inscription.js'
-import { decodeMineNode } from '../protocol/mine-node.js'
-import { type Predecessor, placingInputs, predecessorsOf } from '../protocol/ordinal-flow.js'
-import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpoint.js'
+import { type Predecessor, predecessorsOf } from '../protocol/ordinal-flow.js'
+import type { Outpoint } from '../protocol/outpoint.js'
 import {
   firstOutputs,
   isCoinbase,
@@ -11,21 +10,10 @@ import {
   type TransactionView,
 } from '../protocol/transaction.js'
 import type { TransactionSource, TransactionsReader } from './graph-store.js'
-import { encodeMap } from './map-coder.js'
 import { memoizeByObject } from './memoize-by-object.js'
-import { sha256 as sha256Of } from './native-hash.js'
 import type { BeefContents } from './read-beef.js'
-import { type GraphRecords, graphRecords, type SpendRecord, type TransactionRecord } from './records.js'
+import type { SpendRecord, TransactionRecord } from './records.js'
 import { cacheView, storedTransaction } from './stored-transaction.js'
-
-/**
- * The records of an admission that do not depend on the output: the transactions to store, and their spends. Always the same
- * object for one BEEF, since a topic may admit any number of outputs of a transaction.
- */
-export const transactionRecords = memoizeByObject((beef: BeefContents): GraphRecords => {
-  const transactions = admittedTransactions(beef)
-  return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
-})
 
 /** The spends of transactions of a BEEF. */
 export function spendsOf(transactions: TransactionRecord[], beef: BeefContents): SpendRecord[] {
@@ -84,56 +72,6 @@ export const knownTransactions = memoizeByObject((beef: BeefContents): Transacti
   return [...known.values()]
 })
 
-/**
- * What else of a BEEF is stored when `tm_ordinals` admits an output of a proven subject: the transactions whose values place its
- * 1-sat outputs (BRC-159), so that the provenance of an ordinal can be proven. Those of an unproven subject are among its
- * ancestors already.
- *
- * They are without a proof: verification stops at the proven subject, so nobody has checked theirs. They are authentic even so,
- * as the subject names them by their hash; a host may check their proofs and record those. Computed once for all outputs of
- * the subject, of which there may be any number; so up to its last 1-sat output, admitted or not.
- */
-export const placingRecords = memoizeByObject((beef: BeefContents): GraphRecords => {
-  const { txid, inputs } = beef.subject
-  const outputs = firstOutputs(beef.subject, OUTPUTS_WITH_ORDINALS)
-  const output = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
-  if (output === -1 || beef.proof(txid) === undefined) return graphRecords({})
-  const sources = inputs.map((input) => beef.transaction(input.txid))
-  const count = placingInputs({
-    inputValues: inputs.map((input, i) => {
-      const source = sources[i]
-      return source && outputOf(source, input.vout)?.satoshis
-    }),
-    outputValues: outputs.map(({ satoshis }) => satoshis),
-    output,
-  })
-  const placing = new Set(sources.slice(0, count).filter((source) => source !== undefined))
-  const transactions = [...placing].map(({ txid, raw }) => ({ txid, raw }))
-  return graphRecords({ transactions, spends: spendsOf(transactions, beef) })
-})
-
-/**
- * The records of an output that `tm_names` admits. The topic admits the genesis output and outputs 0, 1 and 2 of genuine mints,
- * so the index of an output says what it is (`spec/overlay.md`, Topics): the name of output 2 is the domain of output 1, never
- * the text of an envelope.
- */
-export function namesRecords(options: {
-  transaction: TransactionView
-  vout: number
-  genesis: Outpoint
-}): GraphRecords {
-  const { transaction, vout, genesis } = options
-  const { txid, outputs } = transaction
-  const outpoint = { txid, vout }
-  const domainAt = (position: number): string => {
-    const output = outputs[position]
-    if (output === undefined) throw new RangeError(`${txid} has no output ${position}`)
-    return decodeMineNode(output.lockingScript).domain
-  }
-  if (!isNodeOutpoint(outpoint, genesis)) return graphRecords({ names: [{ outpoint, name: domainAt(1) }] })
-  return graphRecords({ nodes: [{ outpoint, domain: domainAt(vout) }] })
-}
-
 /** Whether an output that `tm_names` admitted is a node, and not a name. */
 export function isNodeOutpoint(outpoint: Outpoint, genesis: Outpoint): boolean {
   if (outpoint.txid === genesis.txid) return outpoint.vout === genesis.vout
@@ -164,49 +102,6 @@ export function holdsOrdinal(output: TransactionOutput): boolean {
 }
 
 /**
- * The records of an output that `tm_ordinals` admits: its value, its owner, its content by hash, its MAP, its parent, and the
- * 1-sat coin that it received, if that is known.
- */
-export function ordinalsRecords(options: {
-  transaction: TransactionView
-  vout: number
-  flow: Flow
-}): GraphRecords {
-  const { transaction, vout, flow } = options
-  const { txid, inputs, outputs } = transaction
-  const outpoint = { txid, vout }
-  const output = outputs[vout]
-  if (output === undefined) throw new RangeError(`${txid} has no output ${vout}`)
-  const { content, map, parent, owner } = inscriptionOf(output)
-  const mapBytes = map.length === 0 ? undefined : encodeMap(map)
-  const sha256 = content && sha256Of(content.body).toString('hex')
-  const predecessor = flow.predecessors[vout]
-  const received = predecessor?.kind === 'input' ? inputs[predecessor.input] : undefined
-  return graphRecords({
-    outputs: [
-      {
-        outpoint,
-        satoshis: output.satoshis,
-        ...(owner !== undefined && { owner }),
-        // That it spends another output of the ordinal is decided by the store.
-        ...(parent && (spends(transaction, parent) ? { parent } : { claimedParent: parent })),
-        ...(mapBytes && { mapLength: mapBytes.length }),
-        ...(content &&
-          sha256 && { content: { sha256, contentType: content.contentType, length: content.body.length } }),
-        ...(received && { previous: { txid: received.txid, vout: received.vout } }),
-        ...(predecessor?.kind === 'unknown' && { unsettled: true }),
-      },
-    ],
-    contents: content && sha256 ? [{ sha256, bytes: content.body }] : [],
-    maps: mapBytes ? [{ outpoint, bytes: mapBytes }] : [],
-  })
-}
-
-function spends({ inputs }: TransactionView, outpoint: Outpoint): boolean {
-  return inputs.some((input) => isSameOutpoint(input, outpoint))
-}
-
-/**
  * How many outputs of a transaction `tm_ordinals` considers, the first ones: each that it admits takes some kilobytes while it
  * is written. Later ones are no ordinals here; a name always is one, as the covenant puts it into output 2.
  */
@@ -222,16 +117,6 @@ export interface Flow {
 
 /** Its one input spends no coin that an output could continue. */
 const OF_COINBASE = [0]
-
-/** The flow through a transaction, by the known values of what it spends. */
-export function flowBy(transaction: TransactionView, spends: SpendRecord[]): Flow {
-  const { inputs } = transaction
-  const values = new Map(spends.map(({ outpoint, satoshis }) => [formatOutpoint(outpoint), satoshis]))
-  const inputValues = isCoinbase({ inputs })
-    ? OF_COINBASE
-    : inputs.map((input) => values.get(formatOutpoint(input)))
-  return flowOfValues(transaction, inputValues)
-}
 
 /** The flow through the outputs that `tm_ordinals` considers. */
 function flowOfValues(transaction: TransactionView, inputValues: Flow['inputValues']): Flow {
@@ -254,7 +139,7 @@ export function flowOf(beef: BeefContents, store: TransactionSource | undefined)
 
 async function computeFlow(beef: BeefContents, store: TransactionSource | undefined): Promise<Flow> {
   const { inputs } = beef.subject
-  if (isCoinbase({ inputs })) return flowBy(beef.subject, [])
+  if (isCoinbase({ inputs })) return flowOfValues(beef.subject, OF_COINBASE)
   const inputValues: (number | undefined)[] = []
   for (const { txid, vout } of inputs) {
     const source = beef.transaction(txid) ?? (await storedTransaction(txid, store))
@@ -281,15 +166,15 @@ export const unsoundness = memoizeByObject((beef: BeefContents): string | undefi
  * The chain position from which a block can hold a transaction and its ancestors; undefined if one can already. What a merkle
  * path of the BEEF or of the store proves, the chain has judged.
  */
-export async function lockOf(
+export function lockOf(
   beef: BeefContents,
   store: Pick<TransactionsReader, 'heightOf'>,
-): Promise<ChainPosition | undefined> {
+): ChainPosition | undefined {
   const lock = { height: 0, time: 0 }
-  for (const { txid, proof } of transactionRecords(beef).transactions) {
+  for (const { txid, proof } of admittedTransactions(beef)) {
     const transaction = proof === undefined ? beef.transaction(txid) : undefined
     const own = transaction && lockIn(transaction)
-    if (own === undefined || (await store.heightOf(txid)) !== undefined) continue
+    if (own === undefined || store.heightOf(txid) !== undefined) continue
     lock.height = Math.max(lock.height, own.height)
     lock.time = Math.max(lock.time, own.time)
   }

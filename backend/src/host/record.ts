@@ -1,6 +1,5 @@
 import type { HostStore } from '../graph/host-store.js'
 import type { BeefContents } from '../graph/read-beef.js'
-import { graphRecords } from '../graph/records.js'
 import { isLooseMint } from '../graph/topic-rules.js'
 import { knownTransactions } from '../graph/transaction-records.js'
 import type { Deployment } from '../protocol/mint.js'
@@ -25,7 +24,7 @@ export async function recordBeef(
     }
     if (unproven.some(isLoose)) return
   }
-  await store.record(graphRecords({ transactions }))
+  await store.record(transactions)
 }
 
 /**

@@ -15,7 +15,7 @@ import type {
 } from '../graph/graph-store.js'
 import type { HeaderChain } from '../graph/header-chain.js'
 import type { HeldSubmissions, HostStore, Settings } from '../graph/host-store.js'
-import type { AdmissionRecord, Block, GraphRecords } from '../graph/records.js'
+import type { AdmissionRecord, Block, TransactionRecord } from '../graph/records.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
@@ -152,11 +152,14 @@ export class FactStore implements HostStore {
   }
 
   /**
-   * Stores the transactions of the records: everything else follows from them.
+   * Stores transactions: everything else follows from them.
    *
    * @throws WriterBusyError if it waited longer than `options.place.patience`.
    */
-  async record({ transactions }: GraphRecords, options: RecordOptions = {}): Promise<AdmissionRecord[]> {
+  async record(
+    transactions: readonly TransactionRecord[],
+    options: RecordOptions = {},
+  ): Promise<AdmissionRecord[]> {
     const { subjects, keepLost, place, onRefusal } = options
     const asked = { ...(subjects && { subjects }), ...(keepLost && { keepLost }) }
     const recorded = await this.after(this.options.writer.record(transactions, asked, place))

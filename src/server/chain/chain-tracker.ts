@@ -101,35 +101,29 @@ export class ProofVerifier {
   }
 
   /**
-   * Does so for other blocks that proofs of transactions lead to, which are about to be recorded with another proof: a chain has each
-   * of them in one block.
+   * Does so for what proven transactions that are about to be recorded rule out: another block of one of them, as a chain has each in
+   * one; and the blocks of what is in conflict with them, as a chain has one of the two, and a proof that is out of date must not win
+   * by its height. Without that proof, a descendant may still give it a height: its block is asked about as well.
    *
+   * @param spends Those of the transactions.
    * @throws ChainTrackerError if the tracker does not answer.
    */
-  async disproveOthers(transactions: readonly Pick<TransactionRecord, 'txid' | 'proof'>[]): Promise<void> {
-    const { graph } = this.options
+  async disproveRivals(
+    transactions: readonly Pick<TransactionRecord, 'txid' | 'proof'>[],
+    spends: SpendRecord[],
+  ): Promise<void> {
     if (this.headers === undefined) return
+    const { graph } = this.options
     for (const { txid, proof } of transactions) {
-      if (proof === undefined || (await graph.transactions.heightOf(txid)) === undefined) continue
-      const stored = (await graph.transactions.raw(txid))?.proof
+      if (proof === undefined || graph.transactions.heightOf(txid) === undefined) continue
+      const stored = graph.transactions.raw(txid)?.proof
       if (stored === undefined || blockText(stored) === blockText(proof)) continue
       if ((await this.verdict(stored)) === 'no') await this.disprove(stored)
     }
-  }
-
-  /**
-   * Does so for the blocks of transactions in conflict with proven ones that are about to be recorded: a chain has one of the
-   * two, so the proof of the other is out of date, and must not win by its height. Without that proof, a descendant may
-   * still give it a height: its block is asked about as well.
-   *
-   * @throws ChainTrackerError if the tracker does not answer.
-   */
-  async disproveConflicts(spends: SpendRecord[]): Promise<void> {
-    if (this.headers === undefined) return
     const asked = new Set<string>()
     for (let isChanged = true; isChanged; ) {
       isChanged = false
-      for (const block of await this.options.graph.blocks.ofConflicts(spends)) {
+      for (const block of await graph.blocks.ofConflicts(spends)) {
         if (asked.has(blockText(block))) continue
         asked.add(blockText(block))
         if ((await this.verdict(block)) !== 'no') continue

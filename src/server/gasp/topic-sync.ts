@@ -3,7 +3,7 @@ import type { Logger } from 'pino'
 import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
-import { transactionRecords } from '../../../backend/src/graph/transaction-records.js'
+import { admittedTransactions } from '../../../backend/src/graph/transaction-records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -328,7 +328,7 @@ export async function takeGraph(graph: SyncGraph, options: TakeOptions): Promise
     const verifiedStep = { contents, topics, sources: sources.get(txid) ?? [] }
     const steak = await engine.admit(verifiedStep)
     if (admittedCount(steak) === 0) continue
-    for (const record of transactionRecords(contents).transactions) stored.add(record.txid)
+    for (const record of admittedTransactions(contents)) stored.add(record.txid)
   }
 }
 
@@ -364,7 +364,7 @@ async function verified(
     if (!isProven && covered.has(txid)) continue
     const contents = graph.contents(txid)
     sources.set(txid, await engine.verify(contents, topics, tracker))
-    for (const record of transactionRecords(contents).transactions) covered.add(record.txid)
+    for (const record of admittedTransactions(contents)) covered.add(record.txid)
   }
   return sources
 }

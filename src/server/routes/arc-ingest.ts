@@ -2,7 +2,7 @@ import { Router } from 'express'
 import { z } from 'zod'
 import type { GraphStore, SightingRecord } from '../../../backend/src/graph/graph-store.js'
 import { readProof } from '../../../backend/src/graph/read-beef.js'
-import { blockText, graphRecords, type Proof } from '../../../backend/src/graph/records.js'
+import { blockText, type Proof } from '../../../backend/src/graph/records.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
@@ -135,7 +135,7 @@ async function ingestOne(
       'BAD_BODY',
       `blockHeight is ${blockHeight}, but the merkle path is of a block at ${proof.height}`,
     )
-  const stored = await graph.transactions.raw(txid)
+  const stored = graph.transactions.raw(txid)
   if (stored === undefined && passOn === undefined) throw unknownTransaction()
   if (stored?.proof !== undefined && blockText(stored.proof) === blockText(proof)) return
   blocks.add(blockText(proof))
@@ -150,13 +150,11 @@ async function ingestOne(
   }
   await engine.writes.run(async () => {
     // Its bytes are read last, as they may be many.
-    const kept = await graph.transactions.get(txid)
+    const kept = graph.transactions.get(txid)
     if (kept === undefined) throw unknownTransaction()
     const transaction = { txid, raw: kept.raw, proof }
-    const spends = spendsBy(readTransaction(kept.raw, { txid }))
-    await proofs.disproveOthers([transaction])
-    await proofs.disproveConflicts(spends)
-    await graph.record(graphRecords({ transactions: [transaction], spends }))
+    await proofs.disproveRivals([transaction], spendsBy(readTransaction(kept.raw, { txid })))
+    await graph.record([transaction])
   })
 }
 

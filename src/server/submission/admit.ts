@@ -57,9 +57,9 @@ async function admit(node: AdmittingNode, txid: string, submit: () => Promise<ST
     if (event.kind === 'refused' && event.refusal.txid === txid) refusals.push(event.refusal)
   })
   try {
-    const before = (await node.graph.admissions.ofTransaction(txid)).length
+    const before = node.graph.admissions.ofTransaction(txid).length
     const steak = await submit()
-    const reason = await node.graph.transactions.reasonAgainst(txid)
+    const reason = node.graph.transactions.reasonAgainst(txid)
     if (reason !== undefined) {
       const why = reason.tier === 'rejected' ? 'was rejected by the network' : 'counts'
       return { kind: 'refused', why: `CONFLICT: it is stored, but ${reason.txid} ${why}` }

@@ -5,6 +5,7 @@ import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
 import { knownTransactions, lockOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
 import { type BlockHeaders, ChainTrackerError } from '../chain/chain-tracker.js'
 import type { Writes } from '../store/writes.js'
@@ -30,9 +31,9 @@ export class NonFinalSubmissions {
   ) {}
 
   /** The chain position that a submission waits for; undefined if the next block can include it. */
-  async lockOf(contents: BeefContents): Promise<ChainPosition | undefined> {
-    const lock = await lockOf(contents, this.options.graph.transactions)
-    return lock === undefined || isOver(lock, await this.position()) ? undefined : lock
+  lockOf(contents: BeefContents): Awaitable<ChainPosition | undefined> {
+    const lock = lockOf(contents, this.options.graph.transactions)
+    return lock && this.position().then((position) => (isOver(lock, position) ? undefined : lock))
   }
 
   /** @throws InvalidSubmissionError if it is too long to be held. */
@@ -71,7 +72,7 @@ export class NonFinalSubmissions {
    */
   private async position(): Promise<ChainPosition> {
     const { headers, graph } = this.options
-    return positionAt((await headers?.currentHeight()) ?? (await graph.blocks.lastHeight()))
+    return positionAt((await headers?.currentHeight()) ?? graph.blocks.lastHeight())
   }
 }
 

@@ -10,14 +10,10 @@ import type {
   TopicManager,
 } from '../../../backend/src/graph/overlay-interfaces.js'
 import { type BeefContents, readBeef } from '../../../backend/src/graph/read-beef.js'
-import {
-  type AdmissionRecord,
-  graphRecords,
-  type SpendRecord,
-  type TransactionRecord,
-} from '../../../backend/src/graph/records.js'
+import type { AdmissionRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
 import { knownTransactions, spendsOf } from '../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -49,7 +45,7 @@ import {
   notStrictError,
   spendsNodeNonStrictly,
 } from './submission-rules.js'
-import { provenSources, SharedTracker, SubmissionTracker, verifySubmission } from './verify-submission.js'
+import { SharedTracker, SubmissionTracker, verifySubmission } from './verify-submission.js'
 
 export interface OverlayEngineOptions {
   managers: Record<string, TopicManager>
@@ -78,11 +74,8 @@ export interface VerifiedSubmission extends Pick<Submission, 'topics' | 'client'
   ahead?: number | undefined
 }
 
-/** What a submission writes: the transactions that it brings, and for whom it is done. */
-interface UnitOfWork extends Pick<VerifiedSubmission, 'contents' | 'topics' | 'requestId' | 'client'> {
-  transactions: TransactionRecord[]
-  spends: SpendRecord[]
-}
+/** A submission with the transactions that it brings, to be written. */
+type Brought = Omit<VerifiedSubmission, 'sources'> & { transactions: TransactionRecord[] }
 
 /** From how many inputs on it is checked first whether a submission brings anything new: each input takes 0.1 ms to write. */
 const MANY_INPUTS = 1000
@@ -147,11 +140,10 @@ export class OverlayEngine {
     assertSubmittable(contents, { limits, checksPaths: tracker !== undefined })
     if (claimsIn !== undefined) assertFewAdvertisements(contents, { claimsIn })
     try {
-      await verifySubmission({
+      return await verifySubmission({
         ...{ beef: contents, tracker, deployment, ...limits, runScripts: this.runScripts },
-        isProven: async (txid) => (await graph.transactions.heightOf(txid)) !== undefined,
+        isProven: (txid) => graph.transactions.heightOf(txid) !== undefined,
       })
-      return await provenSources(contents, tracker)
     } catch (cause) {
       if (cause instanceof AnswerError) throw cause
       const reason = `the transaction could not be verified: ${verdictOf(cause)}`
@@ -165,20 +157,16 @@ export class OverlayEngine {
    * @throws ConflictError: an admitted transaction already spends one of its inputs.
    */
   async admit({ sources, ...verified }: VerifiedSubmission): Promise<STEAK> {
-    const { contents, topics, ahead } = verified
-    const unit = unitOf({ ...verified, sources })
-    const { transactions } = unit
-    if (countParts(contents.subject).inputs > MANY_INPUTS && (await this.hasAll(transactions)))
-      return await this.steakOf(unit)
-    const lock = await this.nonFinal.lockOf(contents)
-    if (lock === undefined) return await this.write(unit, ahead)
+    const { contents, topics } = verified
+    const proven = new Map(sources.map((source) => [source.txid, source]))
+    const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
+    if (countParts(contents.subject).inputs > MANY_INPUTS && this.hasAll(transactions))
+      return await this.steakOf(verified)
+    const locked = this.nonFinal.lockOf(contents)
+    const lock = locked instanceof Promise ? await locked : locked
+    if (lock === undefined) return await this.write({ ...verified, transactions })
     const mined = transactions.filter(({ proof }) => proof !== undefined)
-    if (mined.length > 0)
-      await this.writes.run(async () => {
-        const spends = spendsOf(mined, contents)
-        await this.options.proofs.disproveConflicts(spends)
-        await this.record({ transactions: mined, spends })
-      })
+    if (mined.length > 0) await this.record({ ...verified, transactions: mined })
     await this.nonFinal.hold(contents, lock)
     return Object.fromEntries(topics.map((topic) => [topic, { outputsToAdmit: [], coinsToRetain: [] }]))
   }
@@ -194,8 +182,7 @@ export class OverlayEngine {
     this.assertTopics(topics)
     assertSubmittable(contents, { limits, checksPaths: false })
     if (spendsNodeNonStrictly(contents.subject, { deployment })) throw notStrictError(txid)
-    const transactions = [{ txid, raw }]
-    return await this.write({ contents, topics, transactions, spends: spendsOf(transactions, contents) })
+    return await this.write({ contents, topics, transactions: [{ txid, raw }] })
   }
 
   /** Submits some of the held transactions that have become final. Returns how many. */
@@ -215,22 +202,24 @@ export class OverlayEngine {
    * Whether all transactions are stored with the proofs that they bring, and topics hold something of the first, which is
    * proven: so it gets its answer whether it counts or not.
    */
-  private async hasAll(transactions: TransactionRecord[]): Promise<boolean> {
+  private hasAll(transactions: TransactionRecord[]): boolean {
     const { graph } = this.options
     const [subject] = transactions
-    if (subject === undefined || (await graph.admissions.ofTransaction(subject.txid)).length === 0)
-      return false
-    for (const { txid, proof } of transactions) {
-      const stored = await graph.transactions.raw(txid)
-      if (stored === undefined || stored.proof?.height !== (proof ?? stored.proof)?.height) return false
-      if (stored.proof?.root !== (proof ?? stored.proof)?.root) return false
-    }
-    return true
+    if (subject === undefined || graph.admissions.ofTransaction(subject.txid).length === 0) return false
+    return transactions.every(({ txid, proof }) => {
+      const stored = graph.transactions.raw(txid)
+      const expected = proof ?? stored?.proof
+      return (
+        stored !== undefined &&
+        stored.proof?.height === expected?.height &&
+        stored.proof?.root === expected?.root
+      )
+    })
   }
 
   /** @throws ConflictError if the subject loses, and whatever else fails: then nothing is stored. */
-  private async write(unit: UnitOfWork, ahead?: number): Promise<STEAK> {
-    const { contents, topics, requestId, transactions, spends } = unit
+  private async write(brought: Brought): Promise<STEAK> {
+    const { contents, topics, requestId, ahead } = brought
     const subject = contents.subject.txid
     const refusals = new Map<string, TopicRefusal>()
     const onRefusal = (refusal: TopicRefusal): void => {
@@ -241,15 +230,8 @@ export class OverlayEngine {
     const { patience, ...place } = submissionPlace({ bytes: contents.length, ahead })
     // The follower and imports have time.
     if (requestId !== undefined) Object.assign(place, { patience })
-    const mined = new Set(transactions.filter(({ proof }) => proof).map(({ txid }) => txid))
-    const { proofs } = this.options
     try {
-      await this.writes.run(async () => {
-        await proofs.disproveOthers(transactions)
-        await proofs.disproveConflicts(spends.filter(({ spender }) => mined.has(spender)))
-        const options = { subjects: [subject], keepLost: waitingFor(unit), place, onRefusal }
-        await this.record({ transactions, spends }, options)
-      })
+      await this.record(brought, { subjects: [subject], keepLost: waitingFor(brought), place, onRefusal })
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
       if (cause instanceof WriterBusyError) throw new WriteInProgressError(cause.message, { cause })
@@ -259,46 +241,43 @@ export class OverlayEngine {
     }
     for (const refusal of refusals.values())
       if (topics.includes(refusal.topic)) this.options.onRefusal?.(refusal, requestId)
-    return await this.steakOf(unit)
+    return await this.steakOf(brought)
   }
 
-  private async record(
-    records: Pick<UnitOfWork, 'transactions' | 'spends'>,
-    options?: RecordOptions,
-  ): Promise<void> {
-    const { graph, onAdmitted } = this.options
-    onAdmitted?.(newlyAdmitted(await graph.record(graphRecords(records), options)))
+  private record({ transactions, contents }: Brought, options?: RecordOptions): Promise<void> {
+    const { graph, proofs, onAdmitted } = this.options
+    return this.writes.run(async () => {
+      const mined = transactions.filter(({ proof }) => proof !== undefined)
+      if (mined.length > 0) await proofs.disproveRivals(mined, spendsOf(mined, contents))
+      onAdmitted?.(newlyAdmitted(await graph.record(transactions, options)))
+    })
   }
 
   /** What topics hold of the subject, and of what it spends. */
-  private async steakOf({ contents: { subject }, topics }: UnitOfWork): Promise<STEAK> {
+  private steakOf({ contents: { subject }, topics }: Pick<Brought, 'contents' | 'topics'>): Awaitable<STEAK> {
     const { admissions } = this.options.graph
-    const own = await admissions.ofTransaction(subject.txid)
-    const spent = await admissions.among(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
-    const holders = new Set(spent.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
-    return Object.fromEntries(
-      topics.map((topic): [string, AdmittanceInstructions] => [
-        topic,
-        {
-          outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
-          // History is the product: every spent coin is retained.
-          coinsToRetain: subject.inputs.flatMap((input, index) =>
-            holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
-          ),
-        },
-      ]),
-    )
+    const own = admissions.ofTransaction(subject.txid)
+    const spent = admissions.among(subject.inputs.map(({ txid, vout }) => ({ txid, vout })))
+    return whenReady(spent, (held) => {
+      const holders = new Set(held.map(({ topic, outpoint }) => `${topic} ${formatOutpoint(outpoint)}`))
+      return Object.fromEntries(
+        topics.map((topic): [string, AdmittanceInstructions] => [
+          topic,
+          {
+            outputsToAdmit: own.filter((each) => each.topic === topic).map(({ outpoint }) => outpoint.vout),
+            // History is the product: every spent coin is retained.
+            coinsToRetain: subject.inputs.flatMap((input, index) =>
+              holders.has(`${topic} ${formatOutpoint(input)}`) ? [index] : [],
+            ),
+          },
+        ]),
+      )
+    })
   }
 }
 
-function unitOf({ contents, topics, sources, requestId, client }: VerifiedSubmission): UnitOfWork {
-  const proven = new Map(sources.map((source) => [source.txid, source]))
-  const transactions = knownTransactions(contents).map((each) => proven.get(each.txid) ?? each)
-  return { contents, topics, requestId, client, transactions, spends: spendsOf(transactions, contents) }
-}
-
 /** By whom a submission waits if it loses: a hash, as an address is nobody's business in a database. */
-function waitingFor({ client }: UnitOfWork): NonNullable<RecordOptions['keepLost']> {
+function waitingFor({ client }: Brought): NonNullable<RecordOptions['keepLost']> {
   return client === undefined ? {} : { client: sha256(utf8(client)).subarray(0, 8).toString('hex') }
 }
 

@@ -39,26 +39,27 @@ const TIMEOUT = 60_000
  * @param options.maxScriptWork What all scripts may cost together (`RunBudget`).
  * @param options.verificationTimeout How long the scripts may take with all that runs beside them, in milliseconds.
  * @param options.runScripts Where they run; by default, in this thread.
+ * @returns The sources of its ordinals that are proven ({@link provenSources}).
  * @throws whatever the tracker and the runner throw, and Error if something is invalid; its message may quote a stranger.
  */
 export async function verifySubmission(options: {
   beef: BeefContents
   tracker: SubmissionTracker | undefined
   deployment?: Deployment | undefined
-  isProven?: (txid: string) => Promise<boolean>
+  isProven?: (txid: string) => boolean
   maxScriptWork: number
   verificationTimeout?: number
   runScripts?: ScriptRunner
-}): Promise<void> {
+}): Promise<TransactionRecord[]> {
   const { beef, tracker, deployment, maxScriptWork: maxWork, verificationTimeout = TIMEOUT } = options
-  const { isProven = async () => false, runScripts = runScriptsHere } = options
+  const { isProven = () => false, runScripts = runScriptsHere } = options
   const provenHere = new Set<string>()
   const others = new Set<string>()
   for (const { transaction, hasPath } of unprovenOf(beef, tracker)) {
     const { txid } = transaction
     const rules = { deployment, sources: beef, others, ofAnySize: hasPath }
     if (!spendsNodeNonStrictly(transaction, rules)) continue
-    if (tracker === undefined || !(await isProven(txid))) throw notStrictError(txid)
+    if (tracker === undefined || !isProven(txid)) throw notStrictError(txid)
     provenHere.add(txid)
   }
   const spenders: PricedSpender[] = []
@@ -76,10 +77,12 @@ export async function verifySubmission(options: {
   }
   assertSameDepths(proven)
   const likely = likelyWork(spenders, { maxWork })
-  if (tracker !== undefined) await assertInChain(proven, { tracker, spentTxids })
-  if (spenders.length === 0) return
-  const job = spenders.map(({ txid, raw, spent }) => ({ txid, raw, spent }))
-  await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout: verificationTimeout })
+  if (tracker !== undefined && proven.length > 0) await assertInChain(proven, { tracker, spentTxids })
+  if (spenders.length > 0) {
+    const job = spenders.map(({ txid, raw, spent }) => ({ txid, raw, spent }))
+    await runScripts({ spenders: job, likelyWork: likely, maxWork, timeout: verificationTimeout })
+  }
+  return await provenSources(beef, tracker)
 }
 
 /**
@@ -187,7 +190,7 @@ const MAX_SOURCE_BLOCKS = 32
  * @param tracker Undefined if merkle paths are believed.
  * @throws ChainTrackerError if the tracker does not answer.
  */
-export async function provenSources(
+async function provenSources(
   contents: BeefContents,
   tracker: ChainTracker | undefined,
 ): Promise<TransactionRecord[]> {
@@ -200,7 +203,7 @@ export async function provenSources(
     if (proof === undefined) continue
     if (!roots.has(proof.root) && roots.size === MAX_SOURCE_BLOCKS) continue
     roots.add(proof.root)
-    if ((await tracker?.isValidRootForHeight(proof.root, proof.height)) ?? true)
+    if (tracker === undefined || (await tracker.isValidRootForHeight(proof.root, proof.height)))
       proven.push({ txid, raw, proof })
   }
   return proven

@@ -1,9 +1,7 @@
 import { ORIGIN } from '../../../backend/src/graph/graph-store.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { type AdmissionRecord, graphRecords } from '../../../backend/src/graph/records.js'
-import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
+import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
-import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import {
@@ -36,7 +34,7 @@ async function record(
   { proven = false } = {},
 ): Promise<string[]> {
   const transactions = [{ txid, raw, ...(proven && { proof: PROOF }) }]
-  const admitted = await store.record(graphRecords({ transactions, spends: spendsBy(viewOf({ txid, raw })) }))
+  const admitted = await store.record(transactions)
   return admitted.map(textOf).sort()
 }
 

@@ -1,8 +1,5 @@
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { graphRecords } from '../../../backend/src/graph/records.js'
-import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
-import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import {
@@ -30,7 +27,7 @@ async function record(
   { proven = true } = {},
 ): Promise<void> {
   const transactions = [{ txid, raw, ...(proven && { proof: PROOF }) }]
-  await store.record(graphRecords({ transactions, spends: spendsBy(viewOf({ txid, raw })) }))
+  await store.record(transactions)
 }
 
 /** A transaction with inscriptions in its outputs, and a coin that is none at the end. */

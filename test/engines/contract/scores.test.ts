@@ -2,10 +2,7 @@ import { jest } from '@jest/globals'
 import fc from 'fast-check'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { graphRecords } from '../../../backend/src/graph/records.js'
-import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
-import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { offeredOutputs } from '../../../src/gateway/sync/offered-outputs.js'
@@ -40,7 +37,7 @@ function derivesIn(store: DerivingStore['store'], chain: FakeChain): HostStore {
 
 async function record(store: HostStore, { txid, raw }: FakeTransaction, height?: number): Promise<void> {
   const transactions = [{ txid, raw, ...(height !== undefined && { proof: proofAt(height) }) }]
-  await store.record(graphRecords({ transactions, spends: spendsBy(viewOf({ txid, raw })) }))
+  await store.record(transactions)
 }
 
 function note(chain: FakeChain, text: string, count = 1): FakeTransaction {

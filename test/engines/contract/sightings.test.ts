@@ -1,6 +1,5 @@
 import { LostConflictError, type Reason } from '../../../backend/src/graph/errors.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { graphRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
@@ -16,8 +15,8 @@ const PENDING = { maxTransactions: 100, maxBytes: 1024 * 1024 }
 
 /** Records a transaction as one that nobody submitted, so that it is stored though it loses. */
 async function know(store: HostStore, transaction: FakeTransaction, height?: number): Promise<void> {
-  const spends = spendsBy(viewOf(transaction))
-  await store.record(graphRecords({ transactions: [recordOf(transaction, height)], spends }))
+  const _spends = spendsBy(viewOf(transaction))
+  await store.record([recordOf(transaction, height)])
 }
 
 /** Records a transaction as one that was submitted, with those that came along. Returns why it is refused. */
@@ -28,8 +27,8 @@ async function submitted(
 ): Promise<Reason | undefined> {
   if (subject === undefined) throw new Error('nothing is submitted')
   const all = [subject, ...along]
-  const spends = all.flatMap((each) => spendsBy(viewOf(each)))
-  const records = graphRecords({ transactions: all.map((each) => recordOf(each)), spends })
+  const _spends = all.flatMap((each) => spendsBy(viewOf(each)))
+  const records = all.map((each) => recordOf(each))
   try {
     await store.record(records, { subjects: [subject.txid], ...(keepLost && { keepLost }) })
     return undefined

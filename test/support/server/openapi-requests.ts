@@ -1,5 +1,4 @@
 import { MerklePath } from '@bsv/sdk'
-import { graphRecords } from '../../../backend/src/graph/records.js'
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { PROFILES, type ProfileName } from '../../../backend/src/protocol/profile.js'
@@ -161,8 +160,7 @@ export async function openapiHosts({
   const block = blockOfTwo(note, first, first.height)
   const submittable = encodeBeef([recordOf(note, note.height), { ...first, proof: proofIn(block, first) }])
   const { txid, raw, height: blockHeight } = note
-  for (const host of [empty, full])
-    await host.node.graph.record(graphRecords({ transactions: [{ txid, raw }] }))
+  for (const host of [empty, full]) await host.node.graph.record([{ txid, raw }])
   const notice = noticeOf(txid, blockHeight)
   const hidden = chain.inscribe({ contentType: 'text/plain', body: utf8('not to be seen') })
   await submit(beefOf(hidden), ['tm_ordinals'])

@@ -1,4 +1,3 @@
-import { graphRecords } from '../../../backend/src/graph/records.js'
 import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { recordOf } from '../protocol/block.js'
@@ -21,8 +20,8 @@ export async function record(
 ): Promise<void> {
   const all = [arrival, ...along]
   const transactions = all.map(({ transaction, height }) => recordOf(transaction, height))
-  const spends = transactions.flatMap((each) => spendsBy(viewOf(each)))
-  await store.record(graphRecords({ transactions, spends }), { subjects: [arrival.transaction.txid] })
+  const _spends = transactions.flatMap((each) => spendsBy(viewOf(each)))
+  await store.record(transactions, { subjects: [arrival.transaction.txid] })
 }
 
 /** The rows, except for when each was written. */

@@ -1,7 +1,6 @@
 import { Beef, Transaction } from '@bsv/sdk'
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
-import { graphRecords } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { assembleBeef } from '../../../backend/src/graph/write-beef.js'
 import { blockOfTwo, proofIn, recordOf } from '../../support/protocol/block.js'
@@ -26,7 +25,7 @@ test('a proven transaction stands alone with its proof', async () => {
   const [parent, other] = [make(chain), make(chain)]
   const child = make(chain, parent, other)
   const { store } = await openStore()
-  await store.record(graphRecords({ transactions: [recordOf(parent, 1), recordOf(child, 5)] }))
+  await store.record([recordOf(parent, 1), recordOf(child, 5)])
   const beef = await assembled([child.txid], store.transactions)
   expect(readBeef(beef).txids).toEqual([child.txid])
   const subject = Transaction.fromBEEF(Array.from(beef))
@@ -49,7 +48,7 @@ test('an unproven one comes with its ancestors down to proven ones, parents firs
     recordOf(left, 2),
     recordOf(beyond, 1),
   ]
-  await store.record(graphRecords({ transactions }))
+  await store.record(transactions)
   const beef = await assembled([child.txid], store.transactions)
   const { txids } = readBeef(beef)
   expect([...txids].sort()).toEqual(txidsOf(left, right, middle, child).sort())
@@ -69,7 +68,7 @@ test('a coin from an unproven parent verifies', async () => {
   const grandchild = make(chain, child)
   const { store } = await openStore()
   const transactions = [recordOf(grandchild), recordOf(child), recordOf(parent, 2)]
-  await store.record(graphRecords({ transactions }))
+  await store.record(transactions)
   const beef = await assembled([grandchild.txid], store.transactions)
   expect(await Transaction.fromBEEF(Array.from(beef)).verify('scripts only')).toBe(true)
 })
@@ -79,7 +78,7 @@ test('ancestors that the store does not hold are left out, and the subject still
   const [held, missing] = [make(chain), make(chain)]
   const child = make(chain, missing, held)
   const { store } = await openStore()
-  await store.record(graphRecords({ transactions: [recordOf(child), recordOf(held, 1)] }))
+  await store.record([recordOf(child), recordOf(held, 1)])
   const beef = await assembled([child.txid], store.transactions)
   expect(readBeef(beef).txids).toEqual(txidsOf(held, child))
   const subject = Transaction.fromBEEF(Array.from(beef))
@@ -91,7 +90,7 @@ test('there is none where the store does not hold a subject', async () => {
   const chain = new FakeChain()
   const [held, missing] = [make(chain), make(chain)]
   const { store } = await openStore()
-  await store.record(graphRecords({ transactions: [recordOf(held, 1)] }))
+  await store.record([recordOf(held, 1)])
   expect(await assembleBeef([missing.txid], store.transactions)).toBeUndefined()
   expect(await assembleBeef([held.txid, missing.txid], store.transactions)).toBeUndefined()
 })
@@ -104,7 +103,7 @@ test('several subjects share their ancestors', async () => {
   )
   if (!one || !two) throw new Error('no subjects')
   const { store } = await openStore()
-  await store.record(graphRecords({ transactions: [recordOf(parent, 1), recordOf(one), recordOf(two)] }))
+  await store.record([recordOf(parent, 1), recordOf(one), recordOf(two)])
   const beef = await assembled(txidsOf(two, one, two, parent), store.transactions)
   expect(readBeef(beef).txids).toEqual(txidsOf(parent, two, one))
 })
@@ -116,7 +115,7 @@ test('paths of one block become one path', async () => {
   const block = blockOfTwo(left, right, 7)
   const transactions = [left, right].map(({ txid, raw }) => ({ txid, raw, proof: proofIn(block, { txid }) }))
   const { store } = await openStore()
-  await store.record(graphRecords({ transactions: [recordOf(child), ...transactions] }))
+  await store.record([recordOf(child), ...transactions])
   const beef = await assembled([child.txid], store.transactions)
   const { bumps } = Beef.fromBinary(Array.from(beef))
   expect(bumps).toHaveLength(1)
@@ -137,7 +136,7 @@ test('a chain of 5,000 unproven transactions is put together link by link', asyn
   const { store } = await openStore()
   const rules: AdmissionOptions['rules'] = (onRefusal) => admissionRules({ deployment: undefined, onRefusal })
   store.deriveBy({ rules, pending: { maxTransactions: 10_000, maxBytes: 10_000_000 } })
-  await store.record(graphRecords({ transactions: links.toReversed().map((link) => recordOf(link)) }))
+  await store.record(links.toReversed().map((link) => recordOf(link)))
   const beef = await assembled([links.at(-1)?.txid ?? ''], store.transactions)
   expect(readBeef(beef).txids).toEqual(txidsOf(...links))
 })

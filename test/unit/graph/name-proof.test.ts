@@ -4,7 +4,6 @@ import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { nameProof } from '../../../backend/src/graph/provenance.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
-import { graphRecords } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { listedBeef } from '../../../backend/src/graph/write-beef.js'
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
@@ -31,7 +30,7 @@ async function storeOf(
   const records = transactions.map((each) =>
     unproven.includes(each) ? recordOf(each) : recordOf(each, each.height),
   )
-  await store.record(graphRecords({ transactions: records }))
+  await store.record(records)
   return store
 }
 
@@ -91,8 +90,7 @@ test('of any tree, recorded in any order, the proof of each name has its path an
         const rank = new Map(tree.transactions.map((each) => [each, numbers.next().value]))
         const shuffled = [...tree.transactions].sort((a, b) => Number(rank.get(a)) - Number(rank.get(b)))
         const store = await storeFor(tree)
-        for (const each of shuffled)
-          await store.record(graphRecords({ transactions: [recordOf(each, each.height)] }))
+        for (const each of shuffled) await store.record([recordOf(each, each.height)])
         for (const name of names.slice(1))
           expect(await shown(tree, store, name)).toEqual(txidsOf(tree.way(name)))
       },
@@ -107,7 +105,7 @@ test('the proof of a name stays as it is while longer names and others are mined
   const before = await proofIn(tree, store, 'ab')
   for (const name of ['abc', 'b', 'ac', 'abd']) {
     const mint = tree.mint(name)
-    await store.record(graphRecords({ transactions: [recordOf(mint, mint.height)] }))
+    await store.record([recordOf(mint, mint.height)])
   }
   expect(await proofIn(tree, store, 'ab')).toEqual(before)
 })
@@ -169,7 +167,7 @@ describe('what is not proven', () => {
     const ab = tree.mint('ab', { funding: [{ transaction: funding, vout: 0 }] })
     const abc = tree.mint('abc')
     const store = await storeOf(tree, { unproven: [ab, abc] })
-    await store.record(graphRecords({ transactions: [recordOf(proven, 1), recordOf(funding)] }))
+    await store.record([recordOf(proven, 1), recordOf(funding)])
     const txids = await shown(tree, store, 'abc')
     expect([...txids].sort()).toEqual(txidsOf([chain.genesis, a, proven, funding, ab, abc]).sort())
     expect(txids.indexOf(proven.txid)).toBeLessThan(txids.indexOf(funding.txid))
@@ -193,7 +191,7 @@ describe('what is not proven', () => {
     ]
     const abc = tree.mint('abc', { funding, nodeInputPosition: 2 })
     const store = await storeOf(tree, { unproven: [abc] })
-    await store.record(graphRecords({ transactions: [recordOf(change)] }))
+    await store.record([recordOf(change)])
     expect(await shown(tree, store, 'abc')).toEqual(txidsOf([chain.genesis, a, ab, change, abc]))
   })
 
@@ -206,7 +204,7 @@ describe('what is not proven', () => {
     const ab = tree.mint('ab', { funding: [{ transaction: purse, vout: 1 }] })
     // Nothing but the mint that is not proven asks for the purse; the one before spends of it, too.
     const store = await storeOf(tree, { unproven: [ab] })
-    await store.record(graphRecords({ transactions: [recordOf(purse, 5)] }))
+    await store.record([recordOf(purse, 5)])
     const txids = await shown(tree, store, 'ab')
     expect([...txids].sort()).toEqual(txidsOf([chain.genesis, purse, a, ab]).sort())
     expect(txids.indexOf(purse.txid)).toBeLessThan(txids.indexOf(a.txid))
@@ -229,7 +227,7 @@ test('a copy of a node among the inputs leads nowhere', async () => {
   const ac = tree.mint('ac', { funding, nodeInputPosition: 2 })
   // The copy is held, as anything that an ordinal was paid with.
   const store = await storeOf(tree)
-  await store.record(graphRecords({ transactions: [recordOf(copy, 1)] }))
+  await store.record([recordOf(copy, 1)])
   expect(await shown(tree, store, 'ac')).toEqual(
     txidsOf([chain.genesis, tree.mintOf('a'), tree.mintOf('ab'), ac]),
   )

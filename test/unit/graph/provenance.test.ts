@@ -1,7 +1,6 @@
 import type { AdmissionOptions } from '../../../backend/src/graph/admission-rules.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { provenanceOf } from '../../../backend/src/graph/provenance.js'
-import { graphRecords } from '../../../backend/src/graph/records.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
@@ -39,7 +38,7 @@ function life(steps: number) {
 async function storeOf(...transactions: [FakeTransaction, height?: number][]): Promise<HostStore> {
   const { store } = await openStore()
   const records = transactions.map(([each, height]) => recordOf(each, height))
-  await store.record(graphRecords({ transactions: records }))
+  await store.record(records)
   return store
 }
 
@@ -133,7 +132,7 @@ test('of a name, what it starts from is not missed', async () => {
     admissionRules({ deployment: chain.deployment, onRefusal })
   store.deriveBy({ rules, pending: { maxTransactions: 10, maxBytes: 100_000 } })
   const transactions = [chain.genesis, ...lineage].map((each) => recordOf(each, 1))
-  await store.record(graphRecords({ transactions }))
+  await store.record(transactions)
   const provenance = await provenanceOf(parseOutpoint(mint.outpoint(2)), store)
   expect('transactions' in provenance && provenance.transactions.map(({ txid }) => txid)).toEqual(
     lineage.map(({ txid }) => txid),

@@ -1,7 +1,5 @@
 import { MerklePath } from '@bsv/sdk'
 import express, { type RequestHandler } from 'express'
-import { graphRecords } from '../../../backend/src/graph/records.js'
-import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { encodeVarint } from '../../../backend/src/protocol/byte-cursor.js'
 import { joinBytes, toHex } from '../../../backend/src/protocol/bytes.js'
@@ -39,9 +37,9 @@ async function host(options: Partial<HostListenerOptions> = {}, answer: RequestH
   return {
     url: server.url,
     errors,
-    async know({ txid, raw, transaction }: FakeTransaction): Promise<void> {
+    async know({ txid, raw }: FakeTransaction): Promise<void> {
       await graph.opened?.()
-      await graph.record(graphRecords({ transactions: [{ txid, raw }], spends: spendsBy(transaction) }))
+      await graph.record([{ txid, raw }])
     },
     heightOf: async ({ txid }: FakeTransaction) => {
       await graph.opened?.()

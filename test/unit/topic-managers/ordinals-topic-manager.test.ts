@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
-import { graphRecords } from '../../../backend/src/graph/records.js'
 import { B_MARKER } from '../../../backend/src/protocol/bitcom.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
@@ -141,7 +140,7 @@ describe('the values of spent coins', () => {
   test('come from the store where the BEEF does not have them', async () => {
     const { store } = await openStore()
     const { sources, subject } = spending([4, 1], [4, 1])
-    await store.record(graphRecords({ transactions: sources.slice(0, 1) }))
+    await store.record(sources.slice(0, 1))
     const asked = { previousCoins: [1], with: sources.slice(1), store }
     expect(await judge(subject, asked)).toEqual({ admitted: [1], codes: [] })
   })
@@ -186,7 +185,7 @@ describe('the values of spent coins', () => {
 test('a store that failed once is asked again', async () => {
   const { store } = await openStore()
   const { sources, subject } = spending([1], [1])
-  await store.record(graphRecords({ transactions: sources }))
+  await store.record(sources)
   let failing = true
   const manager = new OrdinalsTopicManager({
     store: {
@@ -256,7 +255,7 @@ describe('against satoshis walked one by one', () => {
     await fc.assert(
       fc.asyncProperty(flow, async ({ inputs, outputs, ordinals, known }) => {
         const { sources, subject } = spending(inputs, outputs, chain)
-        await store.record(graphRecords({ transactions: sources.filter((_, i) => known[i] === 'store') }))
+        await store.record(sources.filter((_, i) => known[i] === 'store'))
         const ancestors = sources.filter((_, i) => known[i] === 'beef')
         const { admitted, codes } = await judge(subject, { previousCoins: ordinals, with: ancestors, store })
         const placeable = ordinals.filter((input) => !known.slice(0, input + 1).includes('nowhere'))

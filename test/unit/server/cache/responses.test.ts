@@ -47,14 +47,14 @@ const kept = (...keys: string[]): string[] => keys.filter((key) => store.cachedA
 
 test('an answer is kept until something is committed that it depends on', async () => {
   const [one, other] = [inscribed('one'), inscribed('other')]
-  await store.record({ ...NOTHING, transactions: [recordOf(one), recordOf(other)] })
+  await store.record([recordOf(one), recordOf(other)])
   const spendOf = ({ txid }: FakeTransaction): Dependency => dependency.spend({ txid, vout: 0 })
   await ask('one', [spendOf(one), dependency.lineages])
   await ask('other', [spendOf(other), dependency.lineages])
   await ask('anything', [dependency.all])
   await ask('nothing', [])
   expect(kept('one', 'other', 'anything', 'nothing')).toHaveLength(4)
-  await store.record({ ...NOTHING, transactions: [recordOf(moved(one))] })
+  await store.record([recordOf(moved(one))])
   expect(kept('one', 'other', 'anything', 'nothing')).toEqual(['other', 'nothing'])
   // Not by this process alone: the counter is that of the writer, whoever asked it.
   await files.writer.record([recordOf(moved(other))])
@@ -64,10 +64,10 @@ test('an answer is kept until something is committed that it depends on', async 
 test('what is pending is something, too, and what is refused or stored already changes nothing', async () => {
   const money = files.chain.spend({ inputs: [], outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }] })
   await ask('anything', [dependency.all])
-  await store.record({ ...NOTHING, transactions: [recordOf(money)] })
+  await store.record([recordOf(money)])
   expect(kept('anything')).toEqual([])
   await ask('anything', [dependency.all])
-  await store.record({ ...NOTHING, transactions: [recordOf(money)] })
+  await store.record([recordOf(money)])
   expect(kept('anything')).toEqual(['anything'])
   await store.settings.set('checked_tip', '7')
   expect(kept('anything')).toEqual(['anything'])
@@ -75,7 +75,7 @@ test('what is pending is something, too, and what is refused or stored already c
 
 test('a reorganisation and the blocklist leave nothing, and blocked content is refused at once', async () => {
   const one = inscribed('one')
-  await store.record({ ...NOTHING, transactions: [recordOf(one)] })
+  await store.record([recordOf(one)])
   const served = new BlocklistFilter(store)
   const outpoint = { txid: one.txid, vout: 0 }
   await ask('nothing', [])
@@ -93,7 +93,7 @@ test.each([
   ['while it was read, and waited', 1],
 ])('an answer that a write has overtaken %s is not kept', async (_, waits) => {
   const one = inscribed('one')
-  await store.record({ ...NOTHING, transactions: [recordOf(one)] })
+  await store.record([recordOf(one)])
   const question = { key: 'spender', dependsOn: () => [], weightOf: () => 1 }
   const next = moved(one)
   const spender = () => store.transactions.spenderOf({ txid: one.txid, vout: 0 })
@@ -120,7 +120,7 @@ test('an answer is not kept if another question has read later changes before it
     },
     { key: 'slow', dependsOn: () => [], weightOf: () => 1 },
   )
-  await store.record({ ...NOTHING, transactions: [recordOf(inscribed('one'))] })
+  await store.record([recordOf(inscribed('one'))])
   await ask('fast', [])
   finish()
   await slow
@@ -200,9 +200,3 @@ test('what is used and what is read is counted', async () => {
 })
 
 const idOf = (at: number): string => at.toString(16).padStart(64, '0')
-
-const NOTHING = {
-  ...{ transactions: [], spends: [], nodes: [], names: [], outputs: [], contents: [], maps: [] },
-  admissions: [],
-  applied: [],
-} as unknown as Parameters<FactStore['record']>[0]

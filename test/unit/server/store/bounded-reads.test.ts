@@ -2,7 +2,6 @@ import { setImmediate } from 'node:timers/promises'
 import { jest } from '@jest/globals'
 import type { RawTransaction } from '../../../../backend/src/graph/graph-store.js'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
-import { graphRecords } from '../../../../backend/src/graph/records.js'
 import { lockingScriptOf, readOutline } from '../../../../backend/src/graph/stored-transaction.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { FactStore } from '../../../../backend/src/read/fact-store.js'
@@ -55,18 +54,13 @@ async function lifeOf(host: TestServer, steps: number): Promise<FakeTransaction>
   const { life } = livesOn(host, chain)
   const [origin] = await life(script, [])
   let last = origin ?? coin
-  const transactions: FakeTransaction[] = []
-  const records = graphRecords({})
+  const records: { txid: string; raw: Uint8Array }[] = []
   for (let step = 0; step < steps; step++) {
     const next = chain.spend({
       inputs: [{ transaction: last, vout: 0 }],
       outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
     })
-    const outpoint = { txid: last.txid, vout: 0 }
-    records.transactions.push({ txid: next.txid, raw: next.raw })
-    records.spends.push({ outpoint, spender: next.txid })
-    records.outputs.push({ outpoint: { txid: next.txid, vout: 0 }, satoshis: 1, previous: outpoint })
-    transactions.push(next)
+    records.push({ txid: next.txid, raw: next.raw })
     last = next
   }
   await host.node.graph.record(records)

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { jest } from '@jest/globals'
 import { readBeef } from '../../../../backend/src/graph/read-beef.js'
-import { transactionRecords } from '../../../../backend/src/graph/transaction-records.js'
+import { admittedTransactions } from '../../../../backend/src/graph/transaction-records.js'
 import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
 import { concatBytes, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
@@ -241,7 +241,7 @@ test('a transaction as long as an inner node of a merkle tree is refused, whiche
 describe('how deep unproven transactions stand', () => {
   const depthOf = (beef: Uint8Array): number => {
     const contents = readBeef(beef)
-    return unprovenDepth(contents, transactionRecords(contents).transactions)
+    return unprovenDepth(contents, admittedTransactions(contents))
   }
 
   test.each([0, 1, 2, 9000])('is %d in a chain of as many', (length) => {
