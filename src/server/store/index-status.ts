@@ -125,3 +125,20 @@ export class NodeIndex {
     clearInterval(this.timer)
   }
 }
+
+/** The writes of this host. Each is whole in itself, and its order is that of the writer of the store. */
+export class Writes {
+  /** See {@link assertComplete}: what is decided by half an index is wrong. */
+  assertIndexComplete: () => void = () => {}
+  /** Called after each write. */
+  onWritten: () => void = () => {}
+
+  async run<Result>(write: () => Promise<Result>): Promise<Result> {
+    try {
+      this.assertIndexComplete()
+      return await write()
+    } finally {
+      this.onWritten()
+    }
+  }
+}

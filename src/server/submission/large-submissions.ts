@@ -2,7 +2,6 @@ import { type MessagePort, Worker } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
-import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/errors.js'
 import { shareHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
@@ -42,7 +41,6 @@ interface LargeSubmissionsOptions {
   config: Config
   node: {
     overlay: Overlay
-    graph: HostStore
     shareWriter(): MessagePort | undefined
   }
   logger: Logger

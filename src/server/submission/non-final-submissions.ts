@@ -8,7 +8,7 @@ import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
 import { type BlockHeaders, ChainTrackerError } from '../chain/chain-tracker.js'
-import type { Writes } from '../store/writes.js'
+import type { Writes } from '../store/index-status.js'
 import { InvalidSubmissionError, SubmissionError } from './errors.js'
 
 /** How many submissions are held at most, the longest in bytes, and how many are released at once. */

@@ -27,7 +27,7 @@ import { WriterBusyError } from '../../../backend/src/writer/writer.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
 import type { Limits } from '../config/limits.js'
-import { Writes } from '../store/writes.js'
+import { Writes } from '../store/index-status.js'
 import {
   ConflictError,
   InvalidSubmissionError,
@@ -38,7 +38,7 @@ import {
 } from './errors.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
-import type { Submission, Submit } from './submission-queue.js'
+import { contentsOf, type Submission, type Submit } from './submission-queue.js'
 import {
   assertFewAdvertisements,
   assertSubmittable,
@@ -58,7 +58,6 @@ export interface OverlayEngineOptions {
   claimsIn?: ((transaction: TransactionView) => number) | undefined
   /** Where submissions wait that no block can hold yet; without it, they are refused. */
   held?: HeldSubmissions | undefined
-  writes?: Writes
   /** Called with everything that a write admitted: of its subject, and of transactions that waited for it. */
   onAdmitted?: (steak: STEAK) => void
   /** Called for each topic that admits nothing of a submission, or not one of its outputs. */
@@ -92,7 +91,7 @@ const MANY_INPUTS = 1000
 export class OverlayEngine {
   readonly managers: Record<string, TopicManager>
   readonly lookupServices: Record<string, LookupService>
-  readonly writes: Writes
+  readonly writes = new Writes()
   /** Where scripts run; by default in this thread. */
   runScripts: ScriptRunner = runScriptsHere
   private readonly nonFinal: NonFinalSubmissions
@@ -102,7 +101,6 @@ export class OverlayEngine {
     const { managers, lookupServices, held: store, graph, proofs } = options
     this.managers = managers
     this.lookupServices = lookupServices
-    this.writes = options.writes ?? new Writes()
     const { headers } = proofs
     this.tracker = headers && new SharedTracker(headers)
     this.nonFinal = new NonFinalSubmissions({ store, graph, headers, writes: this.writes })
@@ -118,7 +116,7 @@ export class OverlayEngine {
    * @throws ChainTrackerError: block headers are unavailable; try again.
    */
   readonly submit: Submit = async ({ beef, topics, requestId, client, ahead }) => {
-    const contents = readBeef(beef)
+    const contents = contentsOf(beef)
     const sources = await this.verify(contents, topics)
     return await this.admit({ contents, topics, sources, requestId, client, ahead })
   }

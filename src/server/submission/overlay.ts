@@ -13,7 +13,6 @@ import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
 import { openBlockHeaders } from '../chain/open-headers.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
-import type { Writes } from '../store/writes.js'
 import { admissionOptions, policyOf } from './admission-options.js'
 import { OverlayEngine } from './overlay-engine.js'
 
@@ -53,13 +52,11 @@ export function createOverlay(options: {
   graph: GraphStore & Pick<HostStore, 'settings' | 'headers'>
   /** Where submissions wait that are not final. */
   held?: HeldSubmissions
-  /** By default, those of the engine alone. */
-  writes?: Writes
   /** The source of block headers to check proofs against; by default, that of the settings. */
   headers?: BlockHeaders | undefined
   logger: Logger
 }): Overlay {
-  const { config, graph, held, writes, logger } = options
+  const { config, graph, held, logger } = options
   const { headers = openBlockHeaders({ config, store: graph.headers, logger }) } = options
   const { deployment, limits } = config
   const proofs = new ProofVerifier({ headers, graph, logger })
@@ -91,7 +88,6 @@ export function createOverlay(options: {
     },
     lookupServices: { ...services, ...discovery?.lookupServices },
     ...{ graph, held, proofs, deployment, limits },
-    ...(writes && { writes }),
     claimsIn: discovery && ((transaction) => discovery.reader.claimsIn(transaction)),
     onAdmitted: (steak) => emit({ kind: 'admitted', steak }),
     onRefusal(refusal, requestId) {

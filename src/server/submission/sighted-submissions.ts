@@ -1,11 +1,10 @@
 import type { Reason } from '../../../backend/src/graph/errors.js'
 import type { GraphStore, SightingRecord } from '../../../backend/src/graph/graph-store.js'
-import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import type { Sightings } from '../../follow/sightings.js'
 import { ConflictError } from './errors.js'
 import { LARGE } from './large-submissions.js'
 import type { Overlay } from './overlay.js'
-import type { Submit } from './submission-queue.js'
+import { contentsOf, type Submit } from './submission-queue.js'
 
 /**
  * Records what the network said of transactions.
@@ -59,6 +58,6 @@ const OPEN_TIERS: ReadonlySet<string> = new Set(['unseen', 'rejected'] satisfies
 
 /** The subject of a BEEF, unless it is proven there. */
 function unprovenIn(beef: Uint8Array): string[] {
-  const { subject, proof } = readBeef(beef)
+  const { subject, proof } = contentsOf(beef)
   return proof(subject.txid) === undefined ? [subject.txid] : []
 }

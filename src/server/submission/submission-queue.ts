@@ -1,4 +1,6 @@
 import type { STEAK } from '@bsv/sdk'
+import { memoizeByObject } from '../../../backend/src/graph/memoize-by-object.js'
+import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import type { Limits } from '../config/limits.js'
 import { ClientQueueFullError, QueueFullError } from './errors.js'
@@ -17,6 +19,9 @@ export interface Submission {
 }
 
 export type Submit = (submission: Submission) => Promise<STEAK>
+
+/** Reads the BEEF of a submission, once for as long as its bytes are in memory. */
+export const contentsOf = memoizeByObject((beef: Submission['beef']) => readBeef(beef))
 
 /**
  * Limits how many submissions are in progress or waiting, in all and per client, and how many bytes of memory their bodies
