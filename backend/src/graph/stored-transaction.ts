@@ -1,6 +1,6 @@
 import { joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
-import { readTransaction, type TransactionView } from '../protocol/transaction.js'
+import { outputOf, readTransaction, type TransactionView } from '../protocol/transaction.js'
 import { DamagedError } from './errors.js'
 import type { RawTransaction, TransactionSource } from './graph-store.js'
 import type { Proof } from './records.js'
@@ -94,23 +94,33 @@ interface Reach {
  *
  * @returns undefined if the store does not have the output, or it exceeds the limits.
  */
-export async function lockingScriptOf(
+export function lockingScriptOf(
   outpoint: Outpoint,
   store: TransactionSource,
   reach: Reach,
-): Promise<Uint8Array | undefined> {
-  return (await storedOutput(outpoint, store, reach))?.lockingScript
+): Awaitable<Uint8Array | undefined> {
+  return whenReady(storedOutput(outpoint, store, reach), (output) => output?.lockingScript)
 }
 
-/** An output, with the same limits. */
-export async function storedOutput(
+/** An output, with the same limits. That of a short transaction is read at once. */
+export function storedOutput(
   { txid, vout }: Outpoint,
   store: TransactionSource,
   { longest, chunks }: Reach,
+): Awaitable<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
+  return whenReady(openTransaction(txid, store), (raw) => {
+    if (raw === undefined) return undefined
+    if (raw.length > SHORT) return outputIn(new ChunkReader(raw, chunks), vout, longest)
+    const output = outputOf(readTransaction(wholeOf(raw), { txid }), vout)
+    return output !== undefined && output.lockingScript.length <= longest ? output : undefined
+  })
+}
+
+async function outputIn(
+  reader: ChunkReader,
+  vout: number,
+  longest: number,
 ): Promise<{ satoshis: number; lockingScript: Uint8Array } | undefined> {
-  const raw = await openTransaction(txid, store)
-  if (raw === undefined) return undefined
-  const reader = new ChunkReader(raw, chunks)
   try {
     await reader.inputs()
     const count = await reader.varint()

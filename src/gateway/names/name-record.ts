@@ -6,6 +6,7 @@ import { EMPTY_MAP, servedMap } from '../../../backend/src/graph/map-merge.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { OutputRecord } from '../../../backend/src/graph/records.js'
 import { lockingScriptOf } from '../../../backend/src/graph/stored-transaction.js'
+import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { encodeAddress, type Network } from '../../../backend/src/protocol/address.js'
 import { toHex } from '../../../backend/src/protocol/bytes.js'
 import { BINDING_LAYOUTS, readBinding } from '../../../backend/src/protocol/identity-binding.js'
@@ -32,11 +33,8 @@ export const TIER_FIELDS = {
 
 export type TierFields = { proven?: false; seen?: boolean }
 
-export async function tierFields(
-  { transactions }: Pick<GraphReader, 'transactions'>,
-  txid: string,
-): Promise<TierFields> {
-  const tier = (await transactions.tiers([txid])).get(txid)
+export function tierFields({ transactions }: Pick<GraphReader, 'transactions'>, txid: string): TierFields {
+  const tier = transactions.tiers([txid]).get(txid)
   return tier === 'proven' ? {} : { proven: false, seen: tier === 'seen' }
 }
 
@@ -116,43 +114,42 @@ export function dependenciesOfName({ origin, tip, node }: FullNameRecord): Depen
 }
 
 /** The record of a name; undefined if it is not claimed. Takes several reads, which belong together. */
-export async function nameRecord(
+export function nameRecord(
   { store, network, maxMapBytes }: NamesOptions,
   name: string,
-): Promise<FullNameRecord | undefined> {
-  const origin = await store.names.originOf(name)
+): Awaitable<FullNameRecord | undefined> {
+  const origin = store.names.originOf(name)
   if (origin === undefined) return undefined
-  const step = await store.ordinals.at(origin, TIP)
-  const node = await store.names.liveNode(name)
-  const height = await store.transactions.heightOf(origin.txid)
-  return {
+  const step = store.ordinals.at(origin, TIP)
+  const node = store.names.liveNode(name)
+  const height = store.transactions.heightOf(origin.txid)
+  const reach = { longest: MAX_SCRIPT_BYTES, chunks: MAX_SCRIPT_CHUNKS }
+  const read = step && lockingScriptOf(step.output.outpoint, store.transactions, reach)
+  return whenReady(read, (script) => ({
     name,
     origin: formatOutpoint(origin),
     ...(step && {
-      tip: await tipRecord({ store, network }, step.output),
+      tip: tipRecord({ store, network }, step.output, script),
       sequence: step.sequence,
-      ...servedMap((await store.metadata.merged(step.output.outpoint)) ?? EMPTY_MAP, maxMapBytes),
+      ...servedMap(store.metadata.merged(step.output.outpoint) ?? EMPTY_MAP, maxMapBytes),
     }),
     ...(node && { node: formatOutpoint(node) }),
     ...(height !== undefined && { height }),
-    ...(await tierFields(store, origin.txid)),
-  }
+    ...tierFields(store, origin.txid),
+  }))
 }
 
-async function tipRecord(
+function tipRecord(
   { store, network }: Pick<NamesOptions, 'store' | 'network'>,
   { outpoint, owner, previous }: OutputRecord,
-): Promise<FullNameRecord['tip']> {
-  const script = await lockingScriptOf(outpoint, store.transactions, {
-    longest: MAX_SCRIPT_BYTES,
-    chunks: MAX_SCRIPT_CHUNKS,
-  })
+  script: Uint8Array | undefined,
+): FullNameRecord['tip'] {
   return {
     outpoint: formatOutpoint(outpoint),
     ...(owner !== undefined && { owner: ownerAddress(owner, network) }),
     ...(script && { script: toHex(script), ...bindingRecord(script, previous) }),
-    spent: (await store.transactions.spenderOf(outpoint)) !== undefined,
-    ...(await tierFields(store, outpoint.txid)),
+    spent: store.transactions.spenderOf(outpoint) !== undefined,
+    ...tierFields(store, outpoint.txid),
   }
 }
 

@@ -2,6 +2,7 @@ import { type ErrorRequestHandler, type RequestHandler, type Response, Router } 
 import { z } from 'zod'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
 import { nameProof } from '../../../backend/src/graph/provenance.js'
+import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
@@ -106,14 +107,14 @@ function list({ store, progress }: NamesRoutesOptions): RequestHandler {
 }
 
 function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
-  return named(options, async (name) => {
-    const outpoint = await options.store.names.originOf(name)
+  return named(options, (name) => {
+    const outpoint = options.store.names.originOf(name)
     if (outpoint === undefined) throw notClaimed(name, options)
     return {
       value: {
         name,
         outpoint: formatOutpoint(outpoint),
-        ...(await tierFields(options.store, outpoint.txid)),
+        ...tierFields(options.store, outpoint.txid),
       },
       dependsOn: dependenciesOfTier(outpoint.txid),
     }
@@ -121,17 +122,18 @@ function origin(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
 }
 
 function record(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
-  return named(options, async (name) => {
-    const found = await nameRecord(options, name)
-    if (found === undefined) throw notClaimed(name, options)
-    const dependsOn = dependenciesOfName(found)
-    // That nothing spends its node is not known yet.
-    if (options.progress.isCatchingUp) delete found.node
-    return { value: found, dependsOn }
-  })
+  return named(options, (name) =>
+    whenReady(nameRecord(options, name), (found) => {
+      if (found === undefined) throw notClaimed(name, options)
+      const dependsOn = dependenciesOfName(found)
+      // That nothing spends its node is not known yet.
+      if (options.progress.isCatchingUp) delete found.node
+      return { value: found, dependsOn }
+    }),
+  )
 }
 
-type NamedRead = (name: string, query: unknown) => Promise<{ value: object; dependsOn: Dependency[] }>
+type NamedRead = (name: string, query: unknown) => Awaitable<{ value: object; dependsOn: Dependency[] }>
 
 /** A route that answers with JSON about a name, which follows from reads that belong together. */
 function named(
@@ -139,13 +141,13 @@ function named(
   read: NamedRead,
   queryKey = unlessAsked([]),
 ): RequestHandler<{ name: string }> {
-  return async (request, response) => {
+  return (request, response) => {
     const name = nameOf(request.params.name)
-    const make = async () => {
-      const { value, dependsOn } = await read(name, request.query)
-      return namesJsonResponse({ ...value, ...incomplete(progress) }, { cache: CACHE.revalidate, dependsOn })
-    }
-    await responses.respondAboutNames(request, response, make, queryKey)
+    const make = () =>
+      whenReady(read(name, request.query), ({ value, dependsOn }) =>
+        namesJsonResponse({ ...value, ...incomplete(progress) }, { cache: CACHE.revalidate, dependsOn }),
+      )
+    return responses.respondAboutNames(request, response, make, queryKey)
   }
 }
 
@@ -175,21 +177,21 @@ function notClaimed(name: string, { progress }: Pick<NamesRoutesOptions, 'progre
 }
 
 function mine(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
-  const read: NamedRead = async (name, query) => {
+  const read: NamedRead = (name, query) => {
     const { store, progress, asksNetwork } = options
     const { names, transactions } = store
     const { unseen } = validate(mineQuery, query, 'unseen must be true or false')
     // A mint that nobody has seen may never be: what it leaves is no place to go on from, where it is known what is seen.
-    const seen = asksNetwork && unseen === 'false' ? await names.longestNode(name, { seen: true }) : undefined
-    const node = seen ?? (await names.longestNode(name))
+    const seen = asksNetwork && unseen === 'false' ? names.longestNode(name, { seen: true }) : undefined
+    const node = seen ?? names.longestNode(name)
     if (node?.domain === name) throw new NoNameError(`${name} is taken`, { progress, isTaken: true })
     // A longer prefix may be mined, and this node be spent.
     requireCaughtUp(progress)
     if (node === undefined) throw new NoNameError('this host has no genesis to mine from', { progress })
     const { domain, outpoint } = node
-    const spender = await transactions.spenderOf(outpoint)
+    const spender = transactions.spenderOf(outpoint)
     return {
-      value: { domain, outpoint: formatOutpoint(outpoint), ...(await tierFields(store, outpoint.txid)) },
+      value: { domain, outpoint: formatOutpoint(outpoint), ...tierFields(store, outpoint.txid) },
       // A longer node comes with a mint, which spends this one.
       dependsOn: [
         dependency.spend(outpoint),
