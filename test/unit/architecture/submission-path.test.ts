@@ -24,9 +24,9 @@ const LARGE_ONLY = ['src/server/submission/submission-worker.ts']
  * event loop runs between.
  */
 const LONGEST = {
-  mint: { files: 89, functions: 680, promises: 96, statements: 75 },
-  path: { files: 39, functions: 220, promises: 6, statements: 11 },
-  lookup: { files: 49, functions: 296, promises: 62, statements: 44 },
+  mint: { files: 87, functions: 681, promises: 86, statements: 71 },
+  path: { files: 38, functions: 220, promises: 6, statements: 11 },
+  lookup: { files: 48, functions: 296, promises: 62, statements: 44 },
 }
 
 const STEPS = filesOfSection('How a BEEF gets in')
