@@ -108,7 +108,7 @@ export class ProofVerifier {
    * @param spends Those of the transactions.
    * @throws ChainTrackerError if the tracker does not answer.
    */
-  async disproveRivals(
+  async disproveRuledOut(
     transactions: readonly Pick<TransactionRecord, 'txid' | 'proof'>[],
     spends: SpendRecord[],
   ): Promise<void> {

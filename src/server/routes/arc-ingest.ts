@@ -153,7 +153,7 @@ async function ingestOne(
     const kept = graph.transactions.get(txid)
     if (kept === undefined) throw unknownTransaction()
     const transaction = { txid, raw: kept.raw, proof }
-    await proofs.disproveRivals([transaction], spendsBy(readTransaction(kept.raw, { txid })))
+    await proofs.disproveRuledOut([transaction], spendsBy(readTransaction(kept.raw, { txid })))
     await graph.record([transaction])
   })
 }

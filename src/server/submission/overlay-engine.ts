@@ -246,7 +246,7 @@ export class OverlayEngine {
     const { graph, proofs, onAdmitted } = this.options
     return this.writes.run(async () => {
       const mined = transactions.filter(({ proof }) => proof !== undefined)
-      if (mined.length > 0) await proofs.disproveRivals(mined, spendsOf(mined, contents))
+      if (mined.length > 0) await proofs.disproveRuledOut(mined, spendsOf(mined, contents))
       onAdmitted?.(newlyAdmitted(await graph.record(transactions, options)))
     })
   }
