@@ -1,4 +1,5 @@
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { attachGateway } from '../../../src/gateway/index.js'
@@ -201,6 +202,31 @@ describe.each([
     expect(await placesOf(again, 'oo')).toEqual([rival, rival])
     expect(fetched()).toEqual(before)
   })
+})
+
+test('a host that ran without one gets all names once it has one, also while it runs', async () => {
+  const world = await worlds.world()
+  const { tree, url } = world
+  const { deployment } = tree.chain
+  const folder = await worlds.folder()
+  const host = await startPluginHost({
+    ...{ deployment, engine: '0.4.6' as const },
+    database: { name: 'host', KNEX_URL: `sqlite:${folder}`, MONGO_URL: '' },
+  })
+  closing.push(() => host.stop())
+  host.writes.release()
+  for (const each of [tree.chain.genesis, tree.mintOf('a')])
+    await host.submit(encodeBeef([tree.record(tree.purse), tree.record(each)]))
+  await until(async () => (await host.found('ls_names', { origin: 'a' })).length === 1, 'it has a name')
+  const { settings } = await TRACKERS.headers(world)
+  const { engine, knex } = host.host
+  const sources = { CHAIN_SOURCES: `junglebus=${url}`, ...QUICK, ...settings }
+  const follower = attachFollower(knex, { settings: sources, engine, logger: SILENT })
+  closing.push(() => follower.stop())
+  const started = { host, follower, stop: () => follower.stop() }
+  await hasCaughtUp(started, tree)
+  await until(async () => (await placesOf(started, 'bab')).length === 2, 'the engine has all')
+  expect((await placesOf(started, 'a'))[0]).toBe(outputOf(tree.mintOf('a'), 2))
 })
 
 test('what keeps it from following is one line that says what to do', async () => {
