@@ -1,4 +1,5 @@
 import type { Binary, Collection, Db, UpdateFilter } from 'mongodb'
+import { DamagedError } from '../graph/errors.js'
 import { CHUNK_BYTES } from '../graph/graph-store.js'
 import { toHex } from '../protocol/bytes.js'
 import { orMissingGrant } from './missing-grant.js'
@@ -9,8 +10,8 @@ import {
   CHANGE,
   type Chunk,
   COPY_OF,
+  chunkGroups,
   chunksAt,
-  chunksOf,
   grouped,
   identify,
   isBehind,
@@ -114,11 +115,13 @@ export class MongoLog implements SharedLog {
       },
       async make() {
         await batches.createIndex({ 'rows.key': 1 })
-        await db.collection('minetree_chunk').createIndex({ first: 1 })
+        await db.collection('minetree_chunk', OPTIONS).createIndex({ first: 1 })
       },
       isEmpty: async () => (await batches.findOne({}, { projection: { _id: 1 } })) === null,
     }
     const id = await identify(meta, options)
+    // Deletes nothing, and takes the right to: a user that may only read would be ready, and refuse every write.
+    await notes.deleteOne({ _id: '' })
     const collection = <Document extends object>(name: string): Collection<Document> =>
       db.collection<Document>(name, OPTIONS)
     const collections = { batches, chunks: collection<ChunkDocument>('minetree_chunk'), meta: notes }
@@ -129,7 +132,7 @@ export class MongoLog implements SharedLog {
     if (await isBehind(this, batch)) return false
     const { first, id, at, rows } = batch
     const stored = layOut({ id, rows })
-    for (const chunks of grouped(chunksOf(stored)))
+    for (const chunks of chunkGroups(stored))
       await this.asked(() =>
         unlessThere(() =>
           this.chunks.insertMany(
@@ -177,12 +180,15 @@ export class MongoLog implements SharedLog {
         .sort({ _id: 1 })
         .limit(limit + 1)) {
         documents.push(document)
+        if (!isBatch(document)) break
         rows += document.rows.length
         bytes += document.rows.reduce((sum, { length }) => sum + length, 0)
         if (document.last > seq && (rows >= limit || bytes >= maxBytes)) break
       }
       return documents
     })
+    const other = found.find((each) => !isBatch(each))
+    if (other !== undefined) throw new DamagedError('minetree_log', `the document ${other._id} is no batch`)
     const own = seq === 0 ? undefined : found[0]
     if (seq > 0 && (own?._id !== first || bytesOf(own.batch).toString('hex') !== batch || own.last < seq))
       throw new OtherLogError(place)
@@ -211,7 +217,8 @@ export class MongoLog implements SharedLog {
   }
 
   async last(): Promise<number> {
-    const find = this.batches.find({}, { projection: { last: 1 } })
+    // What others have put into the collection has other ids.
+    const find = this.batches.find({ _id: { $gte: 1 } }, { projection: { last: 1 } })
     const [document] = await this.asked(() => find.sort({ _id: -1 }).limit(1).toArray())
     return document?.last ?? 0
   }
@@ -302,6 +309,10 @@ export class MongoLog implements SharedLog {
           : bodyOf(row, { length, chunks: chunksIn(chunks, { owner, length }) }, onDamage),
     }))
   }
+}
+
+function isBatch({ _id: first, last, batch, rows }: Partial<BatchDocument>): boolean {
+  return Array.isArray(rows) && batch !== undefined && last === (first ?? 0) + rows.length - 1
 }
 
 function chunksIn(

@@ -8,8 +8,8 @@ import {
   CHANGE,
   type Chunk,
   COPY_OF,
+  chunkGroups,
   chunksAt,
-  chunksOf,
   grouped,
   identify,
   isBehind,
@@ -100,7 +100,8 @@ export class MysqlLog implements SharedLog {
         // A user that may not create tables need not, where somebody else has made them.
         for (const table of TABLES) if (!(await isThere(nameIn(table)))) await query(table, [])
       },
-      isEmpty: async () => (await all('select seq from minetree_log limit 1')).length === 0,
+      isEmpty: async () =>
+        !(await isThere('minetree_log')) || (await all('select seq from minetree_log limit 1')).length === 0,
     }
     const id = await identify(meta, options)
     for (const statement of TRIED) await query(statement, [])
@@ -111,7 +112,7 @@ export class MysqlLog implements SharedLog {
     if (await isBehind(this, batch)) return false
     const { first, id, at, rows } = batch
     const stored = layOut({ id, rows })
-    for (const chunks of grouped(chunksOf(stored)))
+    for (const chunks of chunkGroups(stored))
       await this.all(
         `insert ignore into minetree_chunk (owner, position, bytes, checksum, first) values ${tuples(chunks, 5)}`,
         chunks.flatMap(({ owner, position, bytes, checksum }) => [

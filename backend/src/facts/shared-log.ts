@@ -151,8 +151,12 @@ export class OtherLogError extends CodedError {
 
 /** Rows up to this many bytes stand in one statement or document with the others of their batch. */
 const MAX_INLINE = 4 * 1024 * 1024
-/** The longest bodies that stand in their row: any, those of a large batch, and those that are to be deleted one day. */
-const INLINE = { any: CHUNK_BYTES, ofMany: 1024, ofChanges: 100 }
+/** The longest bodies that stand in their row: any, or those of larger and larger batches. A document has 16 MiB at most. */
+const INLINE = [CHUNK_BYTES, 1024, 100]
+/** Those of what is to be deleted one day. */
+const CHANGES_INLINE = 100
+/** What a row takes beside its body, about. */
+const ROW_BYTES = 150
 
 /** A row as it is stored: its body stands in it, or in chunks under a name. */
 export interface StoredRow extends NewRow {
@@ -174,8 +178,8 @@ export interface Chunk {
 export function layOut({ id, rows }: Pick<Batch, 'id' | 'rows'>): StoredRow[] {
   const inline = (row: NewRow, most: number): number =>
     row.body.length > mostInline(row, most) ? 0 : row.body.length
-  const total = rows.reduce((sum, row) => sum + inline(row, INLINE.any), 0)
-  const most = total > MAX_INLINE ? INLINE.ofMany : INLINE.any
+  const total = (most: number): number => rows.reduce((sum, row) => sum + ROW_BYTES + inline(row, most), 0)
+  const most = INLINE.find((each) => total(each) <= MAX_INLINE) ?? CHANGES_INLINE
   return rows.map((row, index) => ({
     ...row,
     chunks: row.body.length > mostInline(row, most) ? sha256(joinBytes([id, uint32(index)])) : undefined,
@@ -183,11 +187,11 @@ export function layOut({ id, rows }: Pick<Batch, 'id' | 'rows'>): StoredRow[] {
 }
 
 function mostInline({ kind }: NewRow, most: number): number {
-  return kind === CHANGE ? INLINE.ofChanges : most
+  return kind === CHANGE ? CHANGES_INLINE : most
 }
 
 /** The chunks of the rows that have any. */
-export function* chunksOf(rows: readonly StoredRow[]): Generator<Chunk> {
+function* chunksOf(rows: readonly StoredRow[]): Generator<Chunk> {
   for (const { chunks: owner, body } of rows) if (owner !== undefined) yield* chunksAt(owner, body)
 }
 
@@ -198,10 +202,25 @@ export function* chunksAt(owner: Uint8Array, body: Uint8Array): Generator<Chunk>
   }
 }
 
-/** How many bytes of chunks are sent, or asked for, at once. */
+/** The chunks of the rows that have any, as many as are sent at once. */
+export function* chunkGroups(rows: readonly StoredRow[]): Generator<Chunk[]> {
+  let [group, bytes]: [Chunk[], number] = [[], 0]
+  for (const chunk of chunksOf(rows)) {
+    const own = chunk.bytes.length + ROW_BYTES
+    if (group.length > 0 && bytes + own > MAX_INLINE) {
+      yield group
+      ;[group, bytes] = [[], 0]
+    }
+    group.push(chunk)
+    bytes += own
+  }
+  if (group.length > 0) yield group
+}
+
+/** How many chunks are asked for at once. */
 const CHUNKS_AT_ONCE = MAX_INLINE / CHUNK_BYTES
 
-/** In groups that are sent, or asked for, at once. */
+/** In groups that are asked for at once. */
 export function* grouped<Item>(items: Iterable<Item>, size = CHUNKS_AT_ONCE): Generator<Item[]> {
   let group: Item[] = []
   for (const item of items) {
@@ -288,8 +307,7 @@ export async function identify(meta: LogMeta, { copyOf, exists = false }: Shared
       )
     if (begun !== undefined)
       throw new CopyError('holds part of another copy, or of one from before a purge: empty the database')
-    if (known !== undefined && !(await meta.isEmpty()))
-      throw new CopyError('holds a log already: choose an empty database')
+    if (!(await meta.isEmpty())) throw new CopyError('holds a log already: choose an empty database')
   }
   if (known === undefined) await meta.make()
   if (copyOf !== undefined) await meta.add(COPY_OF, copyOf)

@@ -146,6 +146,17 @@ onEachSharedLog('a log', (logs) => {
     await log.close()
   })
 
+  test('has batches of many short rows, which are more than a document of MongoDB or a packet of MySQL holds', async () => {
+    const log = await (await logs.create()).open()
+    const rows = Array.from({ length: 20_000 }, (_, at) => ({ ...fact(`${at}`), body: bytes(900, at) }))
+    expect(await insert(log, 1, rows)).toBe(true)
+    const found = await everything(log, { limit: 10_000, maxBytes: 1e9 })
+    expect(found.every(({ body }, at) => Buffer.from(body ?? []).equals(rows[at]?.body ?? bytes(0)))).toBe(
+      true,
+    )
+    expect(found).toHaveLength(rows.length)
+  })
+
   test('forgets the bodies of changes that are discarded, and keeps their places', async () => {
     const log = await (await logs.create()).open()
     const key = utf8('pending a 1')
