@@ -24,8 +24,22 @@ const ADMITTED = 50
  */
 export async function* gateway(): AsyncGenerator<string> {
   yield* withProcess('./gateway-server.js', [], async function* (ready: GatewayReady, server) {
-    const { url, forgetful, files, young, middle, old, flat, deep, names, bodies, hostless, named, site } =
-      ready
+    const {
+      url,
+      forgetful,
+      files,
+      packed,
+      young,
+      middle,
+      old,
+      flat,
+      deep,
+      names,
+      bodies,
+      hostless,
+      named,
+      site,
+    } = ready
     const at = (...paths: string[]): Target => ({ origin: url, server, paths })
     const unkept = (...paths: string[]): Target => ({ origin: forgetful, server, paths })
     const each = (from: string[], path: (one: string) => string): Target => at(...from.map(path))
@@ -70,6 +84,10 @@ export async function* gateway(): AsyncGenerator<string> {
     const missing = (from: string[], path: (one: string) => string): Target => unkept(...from.map(path))
     yield* compareWithBare('express', {
       'outpoint, not in memory': { target: missing(files, (file) => `/content/${file}`), wanted: 0.85 },
+      'outpoint in a transaction with a hundred, not in memory': {
+        target: missing(packed, (file) => `/content/${file}`),
+        wanted: 0.5,
+      },
       'tip, not in memory': { target: missing(files, (file) => `/content/${file}:-1`), wanted: 0.85 },
       'origin/, not in memory': {
         target: missing(names, (name) => `/svc/names/origin/${name}`),

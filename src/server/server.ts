@@ -151,7 +151,10 @@ export async function startServer({
   peersSync?.start()
   chain.start()
   nonFinal.start()
-  if (node.maintenance.status.state === 'equal') void warmUp(app, node.graph).catch(() => {})
+  // After those who wait for this start.
+  setImmediate(() => {
+    if (node.maintenance.status.state === 'equal') void warmUp(app, node.graph).catch(() => {})
+  })
   const host = config.host.includes(':') ? `[${config.host}]` : config.host
   return {
     url: `http://${host}:${port}`,
