@@ -53,8 +53,8 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
   mountGateway(below, { gateway, groups: all, cors })
   if (below !== app) app.use(Router().use(path, below as Router))
   // On the app itself: they lead to paths of the host.
-  if (overlay)
-    app.use(overlayPaths([...prefixes.map((prefix) => path + prefix), ...(path === '' ? [] : [path])]))
+  const passed = [...prefixes.map((prefix) => path + prefix), ...(path === '' ? [] : [path])]
+  if (overlay) app.use(overlayPaths(passed, app as unknown as RequestHandler))
 }
 
 const PATH = /^(?:\/[\w.~-]+)*$/

@@ -85,4 +85,6 @@ export interface GatewayApp {
   get(path: RegExp, ...handlers: Handler[]): unknown
   options(path: RegExp, ...handlers: Handler[]): unknown
   use(handler: Handler): unknown
+  /** Takes a request. */
+  (...parameters: never[]): unknown
 }

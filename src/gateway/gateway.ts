@@ -225,7 +225,10 @@ export function openGateway(
         prefixes: ['', ...wallets('/overlay')],
         operations: [LOOKUP_OPERATIONS],
         capability: 'overlay',
-        handler: Router().use(wallets('/overlay'), routes).use(routes).use(overlayErrors),
+        // At the root, what wallets ask by another path is passed to this one (`overlayPaths`).
+        handler: (path === '' ? Router() : Router().use(wallets('/overlay'), routes))
+          .use(routes)
+          .use(overlayErrors),
       }),
     )
   }

@@ -8,12 +8,13 @@ const PATHS = new Set(['/submit', '/lookup'])
 
 /**
  * Has the routes of an engine's host answer what wallets send below the prefixes, with the topics in the form that those
- * take: wallets join their names by commas.
+ * take: wallets join their names by commas. The request goes through the whole app once more, as what guards a path of the host
+ * may stand before the gateway.
  *
  * @param prefixes Such as `/1sat/overlay`.
  */
-export function overlayPaths(prefixes: readonly string[]): RequestHandler {
-  return (request, _response, next) => {
+export function overlayPaths(prefixes: readonly string[], app: RequestHandler): RequestHandler {
+  return (request, response, next) => {
     const prefix = prefixes.find((each) => request.url.startsWith(`${each}/`))
     const path = prefix === undefined ? '' : request.path.slice(prefix.length)
     if (PATHS.has(path)) {
@@ -21,6 +22,8 @@ export function overlayPaths(prefixes: readonly string[]): RequestHandler {
       const topics = request.headers['x-topics']
       if (typeof topics === 'string' && !topics.trimStart().startsWith('['))
         request.headers['x-topics'] = JSON.stringify(topics.split(',').map((topic) => topic.trim()))
+      app(request, response, next)
+      return
     }
     next()
   }

@@ -36,8 +36,11 @@ test('what its engine admits is read at the routes of the gateway, and what is b
     deployment,
     logger: SILENT,
   })
+  // An operator may block before anybody has asked.
+  await stores.graph.blocklist.add({ kind: 'name', value: 'zz', reason: 'a reason', since: 1 })
   await host.start()
   try {
+    expectError(await ask(host.url, '/svc/names/zz'), { status: 451, code: 'BLOCKED' })
     const [a, ab] = [chain.mint('a'), chain.mint('ab')]
     for (const each of [chain.genesis, a, ab]) {
       const { status } = await ask(host.url, '/submit', submission(beefOf(each), ['tm_names', 'tm_ordinals']))

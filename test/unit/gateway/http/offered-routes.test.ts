@@ -303,6 +303,29 @@ describe('hosts as sites', () => {
   })
 })
 
+test('what guards the paths of an engine guards them by whatever path wallets ask', async () => {
+  const guard: RequestHandler = (request, response, next) => {
+    if (['/submit', '/lookup'].includes(request.path)) response.status(401).end()
+    else next()
+  }
+  for (const path of ['', '/tree'])
+    await hosted(
+      { path },
+      async (asked) => {
+        const paths = [
+          `${path}/svc/overlay/submit`,
+          `${path}/svc/overlay/lookup`,
+          `${path}/submit`,
+          `${path}/lookup`,
+        ]
+        for (const each of paths)
+          expect([each, (await asked(each, { method: 'POST' })).status]).toEqual([each, 401])
+        expect((await asked(`${path}/svc/names/ab`)).status).toBe(200)
+      },
+      [guard],
+    )
+})
+
 test('a path that is none is refused at once', () => {
   for (const path of ['tree', '/tree/', '/', '/a b', '/:x'])
     expect(() => attachGateway(express(), { graph }, { path })).toThrow(/^path must look like/)
