@@ -86,7 +86,7 @@ function lookup({
       if (leavesOthers) return false
       throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
     }
-    await graph.opened?.()
+    if (graph.opened !== undefined) await graph.opened()
     const bounded = isOfSdk(request) ? withPartOf(query) : query
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: bounded })
     const pageBytes = isPage(query) ? maxPageBytes : undefined
