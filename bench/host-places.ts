@@ -14,12 +14,16 @@ export type Place = Pick<HostSetup, 'knexUrl' | 'mongoUrl'>
 
 /** A process with a host. */
 export class Host {
+  private readonly ended: Promise<undefined>
+
   private constructor(
     private readonly setup: HostSetup,
     private readonly folder: string,
     private readonly child: ChildProcess,
     private readonly url: string,
-  ) {}
+  ) {
+    this.ended = once(child, 'exit').then(() => undefined)
+  }
 
   /** With a database and a folder of its own. */
   static async start(setup: HostSetup): Promise<Host> {
@@ -61,14 +65,14 @@ export class Host {
 
   async ask<Answer>(order: Order): Promise<Answer> {
     this.child.send(order)
-    const [answer] = (await once(this.child, 'message')) as [Answer]
-    return answer
+    const answer = await Promise.race([once(this.child, 'message'), this.ended])
+    if (answer === undefined) throw new Error('a host has ended')
+    return answer[0] as Answer
   }
 
   private async stop(): Promise<void> {
-    const ended = once(this.child, 'exit')
     this.child.disconnect()
-    await ended
+    await this.ended
   }
 
   async end(): Promise<void> {

@@ -219,6 +219,7 @@ async function carryOut(order: Order): Promise<unknown> {
     return { max: (delays?.max ?? 0) / 1e6, p99: (delays?.percentile(99) ?? 0) / 1e6 }
   }
   const { graph } = storesOf(mongoDb ?? knex)
+  await graph.opened?.()
   for (const transactions of 'fill' in order ? batchesIn(order.fill) : [order.record])
     await graph.record(transactions)
   return true
