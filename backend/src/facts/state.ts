@@ -1,5 +1,5 @@
 import type { HeldSubmission } from '../graph/host-store.js'
-import type { TransactionRecord } from '../graph/records.js'
+import type { Block, Proof, TransactionRecord } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { Row, Sql } from './connection.js'
@@ -18,6 +18,10 @@ create table if not exists pending (arrived integer primary key autoincrement, t
 create index if not exists pending_client on pending (client, arrived, bytes) where waiting = 1;
 create index if not exists pending_height on pending (height) where height is not null;
 create index if not exists pending_first on pending (waiting, height is not null, arrived);
+-- Their proofs in other blocks, to which the chain may come back.
+create table if not exists pending_proof (txid blob not null, height integer not null, root blob not null,
+  merkle_path blob not null, primary key (txid, height, root)) without rowid;
+create index if not exists pending_proof_height on pending_proof (height);
 -- What pending transactions spend, those that count apart: any number of others may spend the same coin.
 create table if not exists pending_spend (txid blob not null, vout integer not null, waiting integer not null,
   spender blob not null, primary key (txid, vout, waiting, spender)) without rowid;
@@ -126,6 +130,11 @@ export interface PendingOutline {
   isMint: boolean
 }
 
+/** A pending transaction, with the proof that came last, and those of other blocks. */
+export interface PendingTransaction extends TransactionRecord, PendingOutline {
+  otherProofs: readonly Proof[]
+}
+
 /** How a transaction becomes pending. */
 interface NewPending extends Partial<Pick<PendingOutline, 'isRaised' | 'isMint'>> {
   isWaiting: boolean
@@ -174,9 +183,16 @@ export class Pending {
     return !this.isEmpty && this.sql.get('select 1 from pending where txid = ?', fromHex(txid)) !== undefined
   }
 
-  get(txid: string): (TransactionRecord & PendingOutline) | undefined {
+  get(txid: string): PendingTransaction | undefined {
     const row = this.isEmpty ? undefined : this.sql.get('select * from pending where txid = ?', fromHex(txid))
-    return row && pendingOf(row)
+    return (
+      row && {
+        ...outlineOf(row),
+        raw: row.raw,
+        ...proofOf(row),
+        otherProofs: otherProofs(this.sql, row.txid),
+      }
+    )
   }
 
   /** Its place is the last one. @param spends What it spends. */
@@ -213,25 +229,48 @@ export class Pending {
     )
   }
 
-  /** @param proof Undefined: it has none any more. */
-  prove(txid: string, proof: TransactionRecord['proof']): void {
-    const { height = null, root, merklePath = null } = proof ?? {}
+  /** Adds a proof, as the one that came last. */
+  prove(txid: string, proof: Proof): void {
+    const key = fromHex(txid)
     this.sql.run(
-      'update pending set height = ?, root = ?, merkle_path = ? where txid = ?',
-      ...[height, root === undefined ? null : fromHex(root), merklePath, fromHex(txid)],
+      `insert into pending_proof select txid, height, root, merkle_path from pending
+        where txid = ? and height is not null on conflict do nothing`,
+      key,
     )
-    if (proof !== undefined) this.raise(txid)
-    this.onChange()
+    this.setProof(key, proof)
+    this.sql.run(
+      'delete from pending_proof where txid = ? and height = ? and root = ?',
+      ...[key, proof.height, fromHex(proof.root)],
+    )
+    this.raise(txid)
+  }
+
+  /** @param proofs All that it has from now on; the last one came last. */
+  replaceProofs(txid: string, proofs: readonly Proof[]): void {
+    this.sql.run('delete from pending_proof where txid = ?', fromHex(txid))
+    this.setProof(fromHex(txid), undefined)
+    for (const proof of proofs) this.prove(txid, proof)
   }
 
   /** Deletes the proofs of a block. Returns the transactions that had one. */
-  disprove({ height, root }: { height: number; root: string }): string[] {
+  disprove({ height, root }: Block): string[] {
     if (this.isEmpty) return []
-    const rows = this.sql.all('select txid from pending where height = ? and root = ?', height, fromHex(root))
-    for (const { txid } of rows)
-      this.sql.run('update pending set height = null, root = null, merkle_path = null where txid = ?', txid)
-    if (rows.length > 0) this.onChange()
-    return rows.map(({ txid }) => toHex(txid))
+    const block = [height, fromHex(root)]
+    const [rows, others] = ['pending', 'pending_proof'].map((table) =>
+      this.sql.all(`select txid from ${table} where height = ? and root = ?`, ...block),
+    ) as [Row[], Row[]]
+    this.sql.run('delete from pending_proof where height = ? and root = ?', ...block)
+    for (const { txid } of rows) this.replaceProofs(toHex(txid), otherProofs(this.sql, txid))
+    return [...rows, ...others].map(({ txid }) => toHex(txid))
+  }
+
+  private setProof(key: Uint8Array, proof: Proof | undefined): void {
+    const { height = null, root, merklePath = null } = proof ?? {}
+    this.sql.run(
+      'update pending set height = ?, root = ?, merkle_path = ? where txid = ?',
+      ...[height, root === undefined ? null : fromHex(root), merklePath, key],
+    )
+    this.onChange()
   }
 
   /** It does not count any more, or does again. @param isMint Whether it lost as a mint. */
@@ -254,6 +293,7 @@ export class Pending {
     const row = this.sql.get('select waiting, bytes from pending where txid = ?', key)
     if (row === undefined) return
     this.sql.run('delete from pending where txid = ?', key)
+    this.sql.run('delete from pending_proof where txid = ?', key)
     this.sql.run('delete from pending_spend where spender = ?', key)
     this.count(Boolean(row.waiting), { transactions: -1, bytes: -row.bytes })
   }
@@ -358,13 +398,15 @@ export class Pending {
   }
 }
 
-function pendingOf(row: Row): TransactionRecord & PendingOutline {
-  const { raw, height, root, merkle_path } = row
-  return {
-    ...outlineOf(row),
-    raw,
-    ...(height !== null && { proof: { height, root: toHex(root), merklePath: merkle_path } }),
-  }
+/** The proof of a row of `pending` that came last, if there is one. */
+export function proofOf({ height, root, merkle_path }: Row): Pick<TransactionRecord, 'proof'> {
+  return height === null ? {} : { proof: { height, root: toHex(root), merklePath: merkle_path } }
+}
+
+/** The proofs of a pending transaction besides the one that came last. */
+export function otherProofs(sql: Sql, txid: Uint8Array): Proof[] {
+  const rows = sql.all('select height, root, merkle_path from pending_proof where txid = ?', txid)
+  return rows.flatMap((row) => proofOf(row).proof ?? [])
 }
 
 function outlineOf({ txid, arrived, waiting, raised, mint, height }: Row): PendingOutline {

@@ -30,7 +30,7 @@ import {
   tipOf,
 } from './ordinals.js'
 import { blobOf, hexOf, idOf, outpointOf, type Reader } from './reader.js'
-import { spenderOf } from './transactions.js'
+import { PENDING_STATUS, pendingHeight, spenderOf } from './transactions.js'
 
 /** See {@link ListingsReader}. */
 export function listingsIn(reader: Reader): ListingsReader {
@@ -307,7 +307,6 @@ function listedOrdinal(sql: Sql, lin: number): ListedOrdinal | undefined {
 }
 
 const STATUS = 'select id, own, active from tx where txid = ? and seq is not null'
-const PENDING_STATUS = 'select height, waiting from log.pending where txid = ?'
 const OUTPUTS = `select ${OUTPUT} from out cross join tx on tx.id = tid
   where tid = ? and vout > ? and carrier = 0 and out.active = 1 order by vout limit ?`
 const NODES_OF = 'select vout, domain from node where tid = ? and vout > ? and active = 1'
@@ -322,9 +321,10 @@ function transactionOf(
   if (status === undefined) {
     const pending = sql.get(PENDING_STATUS, blobOf(txid))
     if (pending === undefined) return undefined
+    const height = pendingHeight(sql, pending)
     return {
       txid,
-      ...(pending.height !== null && { height: pending.height }),
+      ...(height !== undefined && { height }),
       isActive: !pending.waiting,
       outputs: [],
     }

@@ -9,6 +9,7 @@ import {
   readUint32,
 } from '../facts/log.js'
 import { isPurged } from '../facts/registers.js'
+import { proofOf as pendingProofOf } from '../facts/state.js'
 import { BlockedError } from '../graph/blocklist.js'
 import { type Tier, tierOf } from '../graph/conflict-resolution.js'
 import { DamagedError, type Reason } from '../graph/errors.js'
@@ -49,8 +50,8 @@ const IN_INDEX = 'select id, own, mined, seen from tx where txid = ? and seq is 
 const HEIGHT = 'select own from tx where txid = ? and seq is not null'
 const SIGHTED = 'select said from tx where txid = ?'
 const IN_LOG = `select 1 from log.log where kind = ${FACT.transaction} and key = ?`
-const PENDING = 'select raw, height, root, merkle_path, waiting from log.pending where txid = ?'
-const PENDING_STATUS = 'select height, root, waiting from log.pending where txid = ?'
+const PENDING = 'select txid, raw, height, root, merkle_path, waiting from log.pending where txid = ?'
+export const PENDING_STATUS = 'select txid, height, root, waiting from log.pending where txid = ?'
 const TRACKER = "select value from setting where name = 'tracker'"
 
 /** Only a mint spends a node. */
@@ -153,21 +154,25 @@ function proofOf(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
 const PROOF = `select height, ${PROOF_ROOT} as root, body from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
   where txid = ? and proof.seq = (select max(seq) from proof as counting where counting.tid = id and height = own and ok = 1)`
 
-/** The height of the proof of a pending transaction, if it counts: the index judges it only when the transaction enters the log. */
-function pendingHeight(sql: Sql, row: Row | undefined): number | undefined {
-  if (row === undefined || row.height === null) return undefined
-  const counts =
-    sql.get(TRACKER)?.value !== 'headers' || isOnBestChain(sql, { height: row.height, root: row.root })
-  return counts ? row.height : undefined
+/** The height of the proof of a pending transaction that counts. */
+export function pendingHeight(sql: Sql, row: Row | undefined): number | undefined {
+  return row && countingProof(sql, row)?.height
 }
 
 function pendingProof(sql: Sql, row: Row): Pick<TransactionRecord, 'proof'> {
-  const { merkle_path, height, root } = row
-  return pendingHeight(sql, row) === undefined
-    ? {}
-    : { proof: { merklePath: merkle_path, height, root: hexOf(root) } }
+  const counting = countingProof(sql, row)
+  return counting === undefined ? {} : pendingProofOf(counting)
 }
 
+/** Of the proofs of a pending transaction, the one that counts: the index judges them only when it enters the log. */
+function countingProof(sql: Sql, row: Row): Row | undefined {
+  if (row.height === null) return undefined
+  const counts = ({ height, root }: Row): boolean => isOnBestChain(sql, { height, root })
+  if (sql.get(TRACKER)?.value !== 'headers' || counts(row)) return row
+  return sql.all(OTHER_PROOFS, row.txid).find(counts)
+}
+
+const OTHER_PROOFS = 'select height, root, merkle_path from log.pending_proof where txid = ?'
 const PENDING_CONFLICT = `select spender from log.pending_spend
   where txid = ? and vout = ? and waiting = 0 and spender <> ? limit 1`
 const SPENT_BY_PENDING = 'select txid, vout from log.pending_spend where spender = ?'

@@ -188,7 +188,7 @@ export class Door {
       } else if (pending.has(txid)) {
         if (proof !== undefined) proven.push({ txid, proof })
         if (proof !== undefined || subjects.includes(txid))
-          again.push(...this.candidates([txid]).map((each) => ({ ...each, ...(proof && { proof }) })))
+          again.push(...this.candidates([txid]).map((each) => (proof ? provenBy(each, proof) : each)))
       } else fresh.set(txid, candidateOf(record))
     }
     const isUnproven = subjects.some((txid) => records.get(txid)?.proof === undefined)
@@ -663,8 +663,13 @@ function byTxid(records: readonly TransactionRecord[]): Map<string, TransactionR
   return found
 }
 
-/** The facts that a transaction brings: bodies that it does not hold in one part, itself, and its proof. */
-function factsOf(record: TransactionRecord, rules: AdmissionRules): NewFact[] {
+function provenBy(candidate: Candidate, proof: Proof): Candidate {
+  const { otherProofs = [], proof: last } = candidate
+  return { ...candidate, proof, otherProofs: last === undefined ? otherProofs : [...otherProofs, last] }
+}
+
+/** The facts that a transaction brings: bodies that it does not hold in one part, itself, and its proofs. */
+function factsOf(record: Candidate, rules: AdmissionRules): NewFact[] {
   const view = viewOf(record)
   const bodies: NewFact[] = []
   const refused: number[] = []
@@ -674,10 +679,11 @@ function factsOf(record: TransactionRecord, rules: AdmissionRules): NewFact[] {
     if (body !== undefined && body.buffer !== view.raw.buffer) bodies.push(bodyFact(body))
   }
   const others = rules.others?.(view) ?? []
-  const { txid, proof } = record
+  const { txid, proof, otherProofs = [] } = record
   const own = transactionFact(record, { refused, others })
   shareView(own.body, view)
-  return [...bodies, own, ...(proof ? [proofFact(txid, proof)] : [])]
+  const proofs = proof === undefined ? otherProofs : [...otherProofs, proof]
+  return [...bodies, own, ...proofs.map((each) => proofFact(txid, each))]
 }
 
 function refusalsOf(subjects: readonly string[], refused: readonly TopicRefusal[]): TopicRefusal[] {

@@ -267,7 +267,7 @@ export class Mirror {
     if (!isThere && row.waiting === 1) return { txid: key, replaces: [] }
     const isAdded = isNew || !isThere
     return {
-      ...change(pendingChange(row, isAdded ? row.raw : EMPTY)),
+      ...change(pendingChange(logFile, row, isAdded ? row.raw : EMPTY)),
       ...{ replaces: [], isAdded, isMoved: isAdded && !isNew },
     }
   }

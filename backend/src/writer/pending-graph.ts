@@ -2,7 +2,7 @@ import type { Sql } from '../facts/connection.js'
 import type { Pending, PendingOutline } from '../facts/state.js'
 import type { PendingLimits } from '../graph/admission-rules.js'
 import type { Sighting } from '../graph/conflict-resolution.js'
-import type { TransactionRecord } from '../graph/records.js'
+import type { Proof, TransactionRecord } from '../graph/records.js'
 import { viewOf } from '../graph/stored-transaction.js'
 import { spendsBy } from '../graph/transaction-records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
@@ -13,6 +13,8 @@ export interface Candidate extends TransactionRecord {
   spends: readonly Outpoint[]
   /** Set if it is pending. */
   pending?: PendingOutline
+  /** Proofs of it in other blocks. */
+  otherProofs?: readonly Proof[]
 }
 
 export function candidateOf(record: TransactionRecord): Candidate {
@@ -23,8 +25,8 @@ export function candidateOf(record: TransactionRecord): Candidate {
 export function pendingCandidate(txid: string, pending: Pending): Candidate | undefined {
   const stored = pending.get(txid)
   if (stored === undefined) return undefined
-  const { raw, proof, ...outline } = stored
-  return { ...candidateOf({ txid, raw, ...(proof && { proof }) }), pending: outline }
+  const { raw, proof, otherProofs, ...outline } = stored
+  return { ...candidateOf({ txid, raw, ...(proof && { proof }) }), pending: outline, otherProofs }
 }
 
 /** What an index says of the transactions around a candidate. */

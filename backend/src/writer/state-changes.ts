@@ -2,7 +2,7 @@ import type { Row, Sql } from '../facts/connection.js'
 import { readUint32, uint32 } from '../facts/log.js'
 import { numberedKey, readNumberedKey } from '../facts/registers.js'
 import { CHANGE, type LogRow, type NewRow } from '../facts/shared-log.js'
-import type { Pending, PendingOutline, State } from '../facts/state.js'
+import { otherProofs, type Pending, type PendingOutline, proofOf, type State } from '../facts/state.js'
 import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 import { candidateOf } from './pending-graph.js'
 
@@ -14,7 +14,8 @@ import { candidateOf } from './pending-graph.js'
 
 interface PendingHead extends Pick<PendingOutline, 'isWaiting' | 'isRaised' | 'isMint'> {
   client?: string | undefined
-  proof?: { height: number; root: string; merklePath: string }
+  /** The last one came last. */
+  proofs?: { height: number; root: string; merklePath: string }[]
 }
 
 interface HeldHead {
@@ -25,15 +26,17 @@ interface HeldHead {
 export const EMPTY: Uint8Array = new Uint8Array(0)
 const LENGTH_BYTES = 4
 
-/** @param row Of the table `pending`. @param raw Empty if it is known. */
-export function pendingChange(
-  { waiting, raised, mint, client, height, root, merkle_path }: Row,
-  raw: Uint8Array,
-): Uint8Array {
+/** @param row Of the table `pending` of a file. @param raw Empty if it is known. */
+export function pendingChange(logFile: Sql, row: Row, raw: Uint8Array): Uint8Array {
+  const { txid, waiting, raised, mint, client } = row
+  const { proof } = proofOf(row)
+  const proofs = proof === undefined ? [] : [...otherProofs(logFile, txid), proof]
   const head: PendingHead = {
     ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1 },
     ...(client !== null && { client }),
-    ...(height !== null && { proof: { height, root: toHex(root), merklePath: toHex(merkle_path) } }),
+    ...(proofs.length > 0 && {
+      proofs: proofs.map((each) => ({ ...each, merklePath: toHex(each.merklePath) })),
+    }),
   }
   return writeChange(head, raw)
 }
@@ -47,7 +50,7 @@ export function heldChange({ lock_height, lock_time, beef }: Row): Uint8Array {
 export function* stateRows(logFile: Sql): Generator<NewRow> {
   const first = 'select * from pending where arrived > ? order by arrived limit 1'
   for (let row = logFile.get(first, 0); row !== undefined; row = logFile.get(first, row.arrived))
-    yield changeRow(`pending ${toHex(row.txid)}`, 1, pendingChange(row, row.raw))
+    yield changeRow(`pending ${toHex(row.txid)}`, 1, pendingChange(logFile, row, row.raw))
   for (const { txid } of logFile.all('select txid from held')) {
     const row = logFile.get('select * from held where txid = ?', txid) as Row
     yield changeRow(`held ${toHex(txid)}`, 1, heldChange(row))
@@ -91,16 +94,17 @@ function applyPending(pending: Pending, { txid, body }: { txid: string; body: Ui
   }
   const { head, bytes: raw } = readChange<PendingHead>(body)
   const { isWaiting, isRaised, isMint, client } = head
-  const proof = head.proof && { ...head.proof, merklePath: fromHex(head.proof.merklePath) }
+  const proofs = (head.proofs ?? []).map((each) => ({ ...each, merklePath: fromHex(each.merklePath) }))
   if (raw.length === 0) {
     pending.setWaiting(txid, isWaiting, { isMint })
-    pending.prove(txid, proof)
+    pending.replaceProofs(txid, proofs)
     if (isRaised) pending.raise(txid)
   } else {
     // Its place among the others is this one, also if it was refused here.
     pending.delete(txid)
-    const record = { txid, raw, ...(proof && { proof }) }
+    const record = { txid, raw }
     pending.add(record, candidateOf(record).spends, { isWaiting, isRaised, isMint, client })
+    pending.replaceProofs(txid, proofs)
   }
 }
 

@@ -16,7 +16,7 @@ afterEach(() => sql.close())
 
 describe('pending transactions', () => {
   const open = (): Pending => new Pending(sql)
-  const plain = { isRaised: false, isMint: false, isProven: false }
+  const plain = { isRaised: false, isMint: false, isProven: false, otherProofs: [] }
 
   test('are found by themselves and by what they spend, in the order in which they came', () => {
     const pending = open()
@@ -105,6 +105,31 @@ describe('pending transactions', () => {
     expect(pending.disprove({ height: 7, root: 'ab'.repeat(32) })).toEqual([])
     expect(pending.disprove(proof)).toEqual([txidOf(1)])
     expect(pending.get(txidOf(1))?.proof).toBeUndefined()
+  })
+
+  test('keep proofs in other blocks, and lose each with its block', () => {
+    const pending = open()
+    pending.add({ txid: txidOf(1), raw: raw(10) }, [], { isWaiting: false })
+    const proofAt = (height: number) => ({
+      height,
+      root: height.toString(16).padStart(64, '0'),
+      merklePath: Buffer.of(height),
+    })
+    const heights = () => {
+      const { proof, otherProofs = [] } = pending.get(txidOf(1)) ?? {}
+      return [proof?.height, otherProofs.map(({ height }) => height)]
+    }
+    for (const height of [7, 8, 9, 8]) pending.prove(txidOf(1), proofAt(height))
+    expect(heights()).toEqual([8, [7, 9]])
+    expect(pending.get(txidOf(1))?.otherProofs).toEqual([proofAt(7), proofAt(9)])
+    expect(pending.disprove(proofAt(9))).toEqual([txidOf(1)])
+    expect(heights()).toEqual([8, [7]])
+    expect(pending.disprove(proofAt(8))).toEqual([txidOf(1)])
+    expect(heights()).toEqual([7, []])
+    pending.replaceProofs(txidOf(1), [proofAt(5), proofAt(6)])
+    expect(heights()).toEqual([6, [5]])
+    pending.delete(txidOf(1))
+    expect(sql.all('select * from pending_proof')).toEqual([])
   })
 
   test('go the oldest first, unproven ones before proven ones', () => {

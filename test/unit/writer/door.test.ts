@@ -111,6 +111,19 @@ describe('what becomes a fact', () => {
     ])
   })
 
+  test('all proofs of something pending are facts once it is one', async () => {
+    const store = open()
+    const ordinal = inscribe(store, [], 'text')
+    const moved = spend(store, [[ordinal]])
+    for (const height of [undefined, 102, 104, 102, 103]) await store.know(moved, height)
+    expect(store.log('select height from pending')).toEqual([{ height: 103 }])
+    await store.know(ordinal)
+    expect(store.index('select height from proof order by height')).toEqual(
+      [102, 103, 104].map((height) => ({ height })),
+    )
+    expect(store.log('select * from pending_proof')).toEqual([])
+  })
+
   test('what is blocked or said of a transaction is a register, written when it changes', async () => {
     const { writer, ...store } = open()
     const record = { kind: 'name', value: 'x', reason: 'one', since: 5 } as const
