@@ -38,7 +38,11 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
   if (sites !== undefined) app.use(siteHandler(sites, [...(cors ? [cors] : []), ...gateway.opened]))
   const prefixes = profile.walletPrefixes.map((prefix) => `${prefix}/overlay`)
   const further = overlay
-    ? [overlayPathGroup(prefixes, { lookups: stores.lookupServices === undefined })]
+    ? [
+        overlayPathGroup([...prefixes, ...(path === '' ? [] : [''])], {
+          lookups: stores.lookupServices === undefined,
+        }),
+      ]
     : []
   const groups = [...gateway.groups, ...further]
   const all = [
@@ -57,7 +61,8 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
   if (overlay) app.use(overlayPaths(passed, app as unknown as RequestHandler))
 }
 
-const PATH = /^(?:\/[\w.~-]+)*$/
+/** Without `/.` and `/..`, which clients resolve. */
+const PATH = /^(?:\/(?!\.\.?(?:\/|$))[\w.~-]+)*$/
 /** Where the built scripts and the style sheet of pages are in the package. */
 const PAGES = new URL('../../pages/', import.meta.url)
 

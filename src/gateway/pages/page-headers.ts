@@ -22,7 +22,7 @@ export type PageHosts = (request: Request) => string[]
 /** Where the service has the scripts and the style sheet of its pages, and nothing of anybody else. */
 const FOLDERS = ['/explorer/', '/mine/']
 /** A host that a policy can name (CSP3 2.3.1), and a path: no address of IPv6. */
-const HOST = /^[a-z\d.-]+(?::\d+)?(?:\/[\w./-]*)?$/
+const HOST = /^[a-z\d.-]+(?::\d+)?(?:\/[\w.~/-]*)?$/
 
 /**
  * The sources of scripts and styles: folders of the host, as `'self'` would cover `/content/`, where strangers inscribe scripts.

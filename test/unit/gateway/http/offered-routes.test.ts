@@ -54,7 +54,7 @@ async function hosted<Result>(
 const HOSTS: [what: string, options: GatewayOptions][] = [
   ['at its root', {}],
   ['at its root, with pages', { explorer }],
-  ['below a path, with pages', { explorer, path: '/mine/tree' }],
+  ['below a path, with pages', { explorer, path: '/mine/~tree' }],
   ['of mainnet, without an engine', { profile: PROFILES.mainnet, overlay: false, crossOrigin: false }],
 ]
 
@@ -66,10 +66,16 @@ describe.each(HOSTS)('a host %s', (_, options) => {
       const { document, requests } = await offeredRequests(asked, { outpoint, name: 'ab', path })
       expect(requests.length).toBeGreaterThan(60)
       expect(requests.filter(([, answer]) => isOwn(answer)).map(([request]) => request)).toEqual([])
+      // What else it answers is what it passes on.
+      for (const each of path === '' ? [] : ['/submit', '/lookup'])
+        expect([each, isOwn(await asked(path + each, { method: 'POST' }))]).toEqual([
+          each,
+          !(each in document.paths),
+        ])
       const contract = contractOf(document)
       const complaints = requests
         // What an engine answers is described by the engine.
-        .filter(([request]) => !request.includes('/overlay/'))
+        .filter(([request]) => !/\/(submit|lookup)$/.test(request))
         .flatMap(([request, answer]) => {
           const [method = '', line = ''] = request.split(' ')
           const question = { method: method.toUpperCase(), headers: {}, body: method === 'post' ? '[]' : '' }
@@ -171,7 +177,7 @@ function linksIn(html: string): string[] {
 
 test.each([
   ['the root', ''],
-  ['a path', '/mine/tree'],
+  ['a path', '/mine/~tree'],
 ])('every link of the pages below %s leads to something of the gateway', async (_, path) => {
   await hosted({ explorer, path }, async (asked) => {
     const seen = new Set<string>()
@@ -327,6 +333,6 @@ test('what guards the paths of an engine guards them by whatever path wallets as
 })
 
 test('a path that is none is refused at once', () => {
-  for (const path of ['tree', '/tree/', '/', '/a b', '/:x'])
+  for (const path of ['tree', '/tree/', '/', '/a b', '/:x', '/.', '/..', '/a/../b'])
     expect(() => attachGateway(express(), { graph }, { path })).toThrow(/^path must look like/)
 })
