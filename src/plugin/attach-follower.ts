@@ -9,6 +9,7 @@ import { HeadersSource } from '../server/chain/headers-source.js'
 import { openBlockHeaders } from '../server/chain/open-headers.js'
 import { type Config, ConfigError } from '../server/config/config.js'
 import { FollowedChain } from '../server/followed-chain.js'
+import { FollowedTree } from '../server/followed-tree.js'
 import { requireTracker, trackerOf } from '../server/store/pinned-genesis.js'
 import { createOverlay } from '../server/submission/overlay.js'
 import { chainStatus } from '../server/telemetry/chain-status.js'
@@ -65,24 +66,25 @@ class AttachedFollower implements HostFollower {
   private readonly stopping = new AbortController()
   private running: Promise<void> | undefined
   private followed: FollowedChain | undefined
+  /** How far others have followed, where this process cannot. */
+  private others: FollowedTree | undefined
   private headers: BlockHeaders | undefined
   private catchUp: EngineCatchUp | undefined
   private reason: string | undefined
   private hasFailed = false
 
   constructor(private readonly options: AttachedOptions) {
-    const now = (): HostFollower['progress'] | undefined => this.followed?.progress
-    // What is not here may exist, unless nothing is going to be followed.
-    const isStarting = (): boolean => !this.hasFailed
+    const now = (): HostFollower['progress'] | undefined => this.followed?.progress ?? this.others
     this.progress = {
       get asOf() {
         return now()?.asOf
       },
       get isCatchingUp() {
-        return now()?.isCatchingUp ?? isStarting()
+        // Before that is known, what is not here may exist.
+        return now()?.isCatchingUp ?? true
       },
       get isIncomplete() {
-        return now()?.isIncomplete ?? isStarting()
+        return now()?.isIncomplete ?? true
       },
       progress: () => now()?.progress() ?? {},
     }
@@ -126,7 +128,7 @@ class AttachedFollower implements HostFollower {
     const { signal } = this.stopping
     while (!signal.aborted) {
       try {
-        await this.open()
+        await (this.hasFailed ? this.watch() : this.open())
         return
       } catch (error) {
         await this.end()
@@ -135,7 +137,9 @@ class AttachedFollower implements HostFollower {
         // Neither changes while the process runs.
         this.hasFailed = error instanceof ConfigError || error instanceof OtherTreeError
         index.report(error)
-        if (this.hasFailed) return
+        // Nothing can be read of the tree of others.
+        if (error instanceof OtherTreeError) return
+        if (this.hasFailed) continue
       }
       await sleep(AGAIN, undefined, { signal, ref: false }).catch(() => {})
     }
@@ -170,6 +174,17 @@ class AttachedFollower implements HostFollower {
     this.catchUp?.start()
   }
 
+  /** Answers as far as others have followed, as a process does that waits for them. */
+  private async watch(): Promise<void> {
+    const { index, logger } = this.options
+    const others = new FollowedTree({
+      ...{ settings: index.store.settings, isShared: true, isMine: () => false, logger },
+      follower: { progress: () => ({}), answeredAt: () => undefined },
+    })
+    await others.open()
+    this.others = others
+  }
+
   private openHeaders(): BlockHeaders | undefined {
     const { index, config, given, logger } = this.options
     if (given !== undefined) return new HeadersSource({ ...config, chainTracker: given })
@@ -180,7 +195,9 @@ class AttachedFollower implements HostFollower {
     await this.catchUp?.stop()
     await this.followed?.stop()
     await this.headers?.close()
+    await this.others?.close()
     this.followed = undefined
+    this.others = undefined
   }
 }
 

@@ -242,17 +242,24 @@ test('what keeps it from following is one line that says what to do', async () =
   expect(wrong({ FOLLOW_POLL_MS: 'soon' })).toThrow('FOLLOW_POLL_MS: must be')
 })
 
-test('where proofs count by something else already, it says so and leaves the host as it was', async () => {
-  const world = await worlds.world()
-  const folder = await worlds.folder()
-  const first = await start(world, { folder, chainTracker: 'scripts only' })
-  await until(() => first.follower.status().state === 'following', 'it follows')
-  await first.stop()
-  const tracker = await TRACKERS.tracker(world)
-  const second = await start(world, { folder, ...tracker })
-  await until(() => second.follower.status().state === 'failed', 'it cannot follow')
-  expect(second.follower.status().reason).toBe(
-    'CHAIN_TRACKER: proofs of this database count by "scripts-only", not "tracker": minetree setting tracker tracker replaces that',
-  )
-  expect(second.follower.progress.isCatchingUp).toBe(false)
-})
+test.each([
+  ['has followed to the end', {}, 404],
+  ['has not caught up', { CHAIN_SOURCES: 'junglebus=http://127.0.0.1:9' }, 503],
+])(
+  'where proofs count by something else already, it says so and answers as one that %s',
+  async (_, settings, status) => {
+    const world = await worlds.world()
+    const folder = await worlds.folder()
+    const first = await start(world, { folder, settings, ...(await TRACKERS.tracker(world)) })
+    await until(() => first.follower.status().state === 'following', 'it follows')
+    if (status === 404) await hasCaughtUp(first, world.tree)
+    await first.stop()
+    const second = await start(world, { folder, chainTracker: 'scripts only' })
+    await until(() => second.follower.status().state === 'failed', 'it cannot follow')
+    expect(second.follower.status().reason).toBe(
+      'CHAIN_TRACKER: proofs of this database count by "tracker", not "scripts-only": minetree setting tracker scripts-only replaces that',
+    )
+    if (status === 404) await hasCaughtUp(second, world.tree)
+    expect((await ask(second.host.host.url, '/svc/names/zz')).status).toBe(status)
+  },
+)
