@@ -57,7 +57,8 @@ export function attachGateway(app: GatewayApp, stores: GatewayStores, options: G
   mountGateway(below, { gateway, groups: all, cors })
   if (below !== app) app.use(Router().use(path, below as Router))
   // On the app itself: they lead to paths of the host.
-  const passed = [...prefixes.map((prefix) => path + prefix), ...(path === '' ? [] : [path])]
+  const passed = prefixes.map((prefix) => [path + prefix, path] as const)
+  if (path !== '') passed.push([path, ''])
   if (overlay) app.use(overlayPaths(passed, app as unknown as RequestHandler))
 }
 

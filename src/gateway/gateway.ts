@@ -225,10 +225,8 @@ export function openGateway(
         prefixes: ['', ...wallets('/overlay')],
         operations: [LOOKUP_OPERATIONS],
         capability: 'overlay',
-        // At the root, what wallets ask by another path is passed to this one (`overlayPaths`).
-        handler: (path === '' ? Router() : Router().use(wallets('/overlay'), routes))
-          .use(routes)
-          .use(overlayErrors),
+        // What wallets ask by another path is passed to this one (`overlayPaths`).
+        handler: Router().use(routes).use(overlayErrors),
       }),
     )
   }

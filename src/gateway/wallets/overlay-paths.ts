@@ -11,14 +11,17 @@ const PATHS = new Set(['/submit', '/lookup'])
  * take: wallets join their names by commas. The request goes through the whole app once more, as what guards a path of the host
  * may stand before the gateway.
  *
- * @param prefixes Such as `/1sat/overlay`.
+ * @param prefixes Such as `/1sat/overlay`, each with what stands for it then.
  */
-export function overlayPaths(prefixes: readonly string[], app: RequestHandler): RequestHandler {
+export function overlayPaths(
+  prefixes: readonly (readonly [from: string, to: string])[],
+  app: RequestHandler,
+): RequestHandler {
   return (request, response, next) => {
-    const prefix = prefixes.find((each) => request.url.startsWith(`${each}/`))
-    const path = prefix === undefined ? '' : request.path.slice(prefix.length)
+    const [from, to] = prefixes.find(([each]) => request.url.startsWith(`${each}/`)) ?? ['', '']
+    const path = from === '' ? '' : request.path.slice(from.length)
     if (PATHS.has(path)) {
-      request.url = path
+      request.url = to + path
       const topics = request.headers['x-topics']
       if (typeof topics === 'string' && !topics.trimStart().startsWith('['))
         request.headers['x-topics'] = JSON.stringify(topics.split(',').map((topic) => topic.trim()))

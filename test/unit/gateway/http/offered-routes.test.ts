@@ -1,4 +1,5 @@
 import express, { type RequestHandler } from 'express'
+import { answeringServices } from '../../../../backend/src/lookup-services/answering-services.js'
 import { parseOutpoint } from '../../../../backend/src/protocol/outpoint.js'
 import { PROFILES } from '../../../../backend/src/protocol/profile.js'
 import { outpointLabel } from '../../../../src/gateway/hosts/outpoint-label.js'
@@ -35,11 +36,12 @@ async function hosted<Result>(
   options: GatewayOptions,
   use: (asked: Asked, port: string) => Promise<Result>,
   before: RequestHandler[] = [],
+  stores: Parameters<typeof attachGateway>[1] = { graph },
 ): Promise<Result> {
   // What Express adds to every answer of a host is the host's own.
   const app = express().disable('etag').disable('x-powered-by')
   for (const handler of before) app.use(handler)
-  attachGateway(app, { graph }, { deployment, profile: PROFILES.local, logger: SILENT, ...options })
+  attachGateway(app, stores, { deployment, profile: PROFILES.local, logger: SILENT, ...options })
   app.post(['/submit', '/lookup'], (_request, response) => {
     response.json({ engine: true })
   })
@@ -310,11 +312,14 @@ describe('hosts as sites', () => {
 })
 
 test('what guards the paths of an engine guards them by whatever path wallets ask', async () => {
-  const guard: RequestHandler = (request, response, next) => {
-    if (['/submit', '/lookup'].includes(request.path)) response.status(401).end()
-    else next()
-  }
-  for (const path of ['', '/tree'])
+  const answering = { graph, lookupServices: answeringServices.bind(undefined, graph) }
+  for (const [path, stores, guarded] of [
+    ['', { graph }, ['/submit', '/lookup']],
+    ['', answering, ['/submit', '/lookup']],
+    ['/tree', { graph }, ['/submit', '/lookup']],
+    // There it has a `/lookup` of its own.
+    ['/tree', answering, ['/submit', '/tree/lookup']],
+  ] as const)
     await hosted(
       { path },
       async (asked) => {
@@ -328,7 +333,13 @@ test('what guards the paths of an engine guards them by whatever path wallets as
           expect([each, (await asked(each, { method: 'POST' })).status]).toEqual([each, 401])
         expect((await asked(`${path}/svc/names/ab`)).status).toBe(200)
       },
-      [guard],
+      [
+        (request, response, next) => {
+          if (guarded.some((each) => each === request.path)) response.status(401).end()
+          else next()
+        },
+      ],
+      stores,
     )
 })
 
