@@ -92,5 +92,6 @@ function isPlainUrl(text: string): boolean {
 const MAX_SHOWN = 24
 
 function shown(part: string): string {
-  return part.length > MAX_SHOWN ? `${part.slice(0, MAX_SHOWN)}…` : part
+  const text = part.replace(/\/\/.*@/, '//[hidden]@')
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text
 }

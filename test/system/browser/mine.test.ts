@@ -82,7 +82,9 @@ inBrowser.each(['1', '2'])(
     await says(page, '#name-state', 'a-9 is mined, by you.')
     // It looks like a success, and says what comes next.
     expect(await page.$eval('#progress', (section) => (section as HTMLElement).dataset.kind)).toBe('done')
-    expect(await page.$eval('#next a', (link) => link.getAttribute('href'))).toBe('/name/a-9')
+    expect(await page.$eval('#next a', (link) => (link as HTMLAnchorElement).href)).toBe(
+      `${server.url}/name/a-9`,
+    )
     expect(complaints).toEqual([])
   },
 )

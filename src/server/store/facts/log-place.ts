@@ -17,6 +17,8 @@ export type LogPlace = { folder: string } | DatabasePlace
 
 /** Which log a text names: a folder, or the URL of a database. @throws ConfigError */
 export function logPlaceOf(text: string): LogPlace {
+  if (text.trim() === '')
+    throw new ConfigError('a log is in a folder, or at mysql:// or mongodb://: name one')
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(text)?.[1]?.toLowerCase()
   if (scheme === undefined) return { folder: text }
   if (scheme !== 'mysql' && scheme !== 'mongodb' && scheme !== 'mongodb+srv')

@@ -102,6 +102,12 @@ test.each<[string, Record<string, string>, string[]]>([
   )
 })
 
+test.each(['CHAIN_SOURCES', 'HEADERS_SOURCES'])('%s is refused without its user and password', (name) => {
+  const refusal = (address: string) => () => readConfig({ PROFILE: 'mainnet', [name]: address })
+  for (const address of ['http://user:word@h/', 'overlay=ftp://user:word@h/', 'ftp://user:wo/rd@h'])
+    expect(refusal(address)).toThrow(/not (overlay=)?\w+:\/\/\[hidden\]@h/)
+})
+
 test('a subscription needs a JungleBus', () => {
   const JUNGLEBUS_SUBSCRIPTION = 'c2f8'
   expect(readConfig({ PROFILE: 'mainnet', JUNGLEBUS_SUBSCRIPTION })).toMatchObject({
