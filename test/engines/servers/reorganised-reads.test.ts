@@ -1,4 +1,3 @@
-import type { Paced } from '../../../backend/src/graph/graph-store.js'
 import {
   beefOf,
   FakeChain,
@@ -13,7 +12,7 @@ import {
   treeOf,
   useServers,
 } from '../../support/server/test-server.js'
-import { eventually, until } from '../../support/server/waiting.js'
+import { eventually } from '../../support/server/waiting.js'
 import { onEachSharedEngine } from '../../support/storage/databases.js'
 
 /** Starts a server that is read from, and one that is written to: the same, or another on the same database. */
@@ -45,36 +44,6 @@ const saysOf = (
 
 function readersOf(startPair: StartPair): void {
   const contested = () => contestedOn(startPair)
-
-  test('a read during a reorganisation shows one branch alone', async () => {
-    const world = await contested()
-    const { server, writer, competing } = world
-    const { names } = server.node.graph
-    const { originOf } = names
-    let reads = 0
-    const reading: Paced<typeof names> = names
-    reading.originOf = async (name) => {
-      const origin = originOf(name)
-      // Between this read and the next of the same answer.
-      if (reads++ === 0) {
-        const { status, headers } = await writer.submit(beefOf(competing))
-        expect(status).toBe(200)
-        const { position } = server.node
-        if (position !== undefined)
-          await until(() => position() >= Number(headers['x-log-position']), 'this one has read it, too')
-      }
-      return origin
-    }
-    try {
-      // By the path without a slash, it is in memory.
-      const { status, json } = await server.ask('/svc/names/a/')
-      expect({ status, json }).toMatchObject({ status: 200, json: { origin: competing.outpoint(2) } })
-      expect(saysOf(json, world)).toEqual({ first: false, competing: true })
-    } finally {
-      names.originOf = originOf
-    }
-    expect(reads).toBe(2)
-  })
 
   test('repeated reads during it never find two origins, nor parts of both', async () => {
     const world = await contested()

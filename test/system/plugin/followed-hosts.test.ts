@@ -17,10 +17,11 @@ afterEach(async () => {
 const stateOf = async ({ url }: GaspHost): Promise<string> =>
   ((await ask(url, '/follower')).json as { state: string }).state
 
-/** The origin of a name, as an engine answers. */
+/** The origin of a name, as a host answers. Until it has caught up, there may be none. */
 async function originOf({ url }: GaspHost, name: string): Promise<string | undefined> {
   const { json } = await ask(url, '/lookup', posted({ service: 'ls_names', query: { origin: name } }))
-  const [output] = (json as { outputs: { beef: number[]; outputIndex: number }[] }).outputs
+  const { outputs = [] } = json as { outputs?: { beef: number[]; outputIndex: number }[] }
+  const [output] = outputs
   return output && formatOutpoint({ txid: readBeef(output.beef).subject.txid, vout: output.outputIndex })
 }
 
