@@ -86,6 +86,8 @@ function lookup({
       if (leavesOthers) return false
       throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
     }
+    // Its engine has what the output was submitted with, which its GASP does not give to hosts that need it (`Peer.sources`).
+    if (leavesOthers && service === LOOKUP_SERVICES.ordinals && isOutpointAlone(query)) return false
     if (graph.opened !== undefined) await graph.opened()
     const bounded = isOfSdk(request) ? withPartOf(query) : query
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: bounded })
@@ -106,6 +108,10 @@ function lookup({
 
 /** Four times as much in JSON, of which clients of `@bsv/sdk` 3 take 4 MiB. */
 const HISTORY_BYTES = 1_000_000
+
+function isOutpointAlone(query: unknown): boolean {
+  return typeof query === 'object' && query !== null && Object.keys(query).join() === 'outpoint'
+}
 
 /** Whether it is the client of the SDK that asks: it wants binary, and does not say that it takes that of a history. */
 function isOfSdk(request: Request): boolean {
