@@ -10,7 +10,7 @@ import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { Proof } from '../../backend/src/graph/records.js'
 import type { Sightings } from '../follow/sightings.js'
 import { mountGateway } from '../gateway/attach-gateway.js'
-import { CONTENT_PATH, CONTENT_ROUTE } from '../gateway/content/content.js'
+import { CONTENT_PATH } from '../gateway/content/content.js'
 import { openGateway } from '../gateway/gateway.js'
 import type { TreeProgress } from '../gateway/http/as-of.js'
 import { errorResponse } from '../gateway/http/error-response.js'
@@ -162,10 +162,9 @@ export function createApp(options: AppOptions): App {
     token: config.arcCallbackToken,
     passOn: options.passOn,
   })
-  const plainErrors = errorResponse({ logger, page })
   const overlayErrors = errorResponse({ logger, overlay: true, page })
   const errors: ErrorRequestHandler = (error, request, response, next) =>
-    (isOverlayPath(request.path) ? overlayErrors : plainErrors)(error, request, response, next)
+    (isOverlayPath(request.path) ? overlayErrors : gateway.errors)(error, request, response, next)
   const refuse: RequestHandler = (request, _response, next) => next(refusalOf(app, request))
   /** No route has other methods, and Express would answer OPTIONS. */
   const refuseOther: RequestHandler = (request, response, next) => {
@@ -176,9 +175,8 @@ export function createApp(options: AppOptions): App {
   const read =
     (request: Request, response: Response, next: NextFunction): NextFunction =>
     (error) => {
-      if (error !== undefined || !CONTENT_PATH.test(request.path)) return next(error)
-      request.route = CONTENT_ROUTE
-      gateway.content(request, response, (failure) => void gateway.errors(failure, request, response, next))
+      if (error !== undefined || !CONTENT_PATH.test(request.path)) next(error)
+      else gateway.content(request, response, next)
     }
   const ahead: RequestHandler = (request, response, next) => {
     if (request.method === 'POST' || isAdmin(request.path)) next()

@@ -64,8 +64,8 @@ export interface AnswersOptions {
 
 /** Not a path with parameters: Express would decode those before the path is split here. */
 export const CONTENT_PATH = /^\/content\/./
-/** What Express would say of requests for it. */
-export const CONTENT_ROUTE = { path: CONTENT_PATH }
+/** The route of these requests, for metrics: not all of them come by one of Express. */
+const CONTENT_ROUTE = { path: CONTENT_PATH }
 
 /**
  * Joins the sandbox of content in a frame of the explorer: it may use what is inscribed here, but no other host learns who looks
@@ -152,6 +152,7 @@ export function contentHandler(options: ContentOptions): RequestHandler {
     })
   }
   return (request, response, next) => {
+    request.route = CONTENT_ROUTE
     passingErrors(() => {
       refuseServiceWorker(request)
       const { path } = request

@@ -9,7 +9,6 @@ import {
 } from '../../../backend/src/protocol/outpoint.js'
 import type { Profile } from '../../../backend/src/protocol/profile.js'
 import {
-  CONTENT_ROUTE,
   type ContentAnswers,
   ContentRedirect,
   decodedSegments,
@@ -257,7 +256,6 @@ export function hostContent(options: HostContentOptions): HostHandler {
       if (method !== 'GET' && method !== 'HEAD') throw new MethodNotAllowedError(method, ['GET', 'HEAD'])
       if (!url.startsWith('/')) throw new NotFoundError('a host that shows content has no such path')
       if (REFERENCE.test(url)) {
-        request.route = CONTENT_ROUTE
         content(request, response, next)
         return
       }
