@@ -67,7 +67,7 @@ const PATH = /^(?:\/(?!\.\.?(?:\/|$))[\w.~-]+)*$/
 /** Where the built scripts and the style sheet of pages are in the package. */
 const PAGES = new URL('../../pages/', import.meta.url)
 
-/** Mounts the routes of a gateway. Preflights of them are answered if CORS headers are set. */
+/** Mounts the routes of a gateway, and others of its host. Preflights of them are answered if CORS headers are set. */
 export function mountGateway(
   app: GatewayApp,
   {

@@ -228,8 +228,7 @@ export function createApp(options: AppOptions): App {
     walletPrefixes: profile.walletPrefixes,
     pages: gateway,
   })
-  mountGateway(app, { gateway, groups: [...gateway.groups, ...about] })
-  for (const { handler } of own) if (handler !== undefined) app.use(handler)
+  mountGateway(app, { gateway, groups: [...gateway.groups, ...about, ...own] })
   app.use(refuse).use(errors)
   return aheadOfRoutes(app, {
     ...{ handlers: [gates.gateway, ahead], errors, transfers },

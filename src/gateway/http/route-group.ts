@@ -16,6 +16,6 @@ export interface RouteGroup {
   /** None of pages, which `docs/explorer.md` lists. */
   operations: readonly OperationGroup[]
   capability?: Capability
-  /** Missing if they are mounted ahead of all others. */
+  /** Missing if they are mounted by themselves, or by the handler of another group. */
   handler?: RequestHandler
 }
