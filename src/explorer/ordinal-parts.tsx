@@ -21,7 +21,7 @@ export interface StepView extends HistoryStep {
 
 /**
  * The steps of a life, with the MAP of each: at most {@link STEPS} reads. One after the other, as the longest MAP takes some
- * milliseconds each, and the embedded store never waits: others are served in between.
+ * milliseconds each, and the store never waits: others are served in between.
  */
 export async function stepViews(
   { store }: { store: Pick<GraphReader, 'metadata'> },

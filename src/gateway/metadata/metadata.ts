@@ -144,7 +144,7 @@ async function* recordsOf(options: ListOptions, references: ListedReference[]): 
     const found = listedRecord(options, each, Math.min(options.maxMapBytes, mapBytes))
     const record = types.isPromise(found) ? await unlessHidden(found) : found
     if (record !== undefined) mapBytes = Math.max(mapBytes - record.mapLength, 0)
-    // The embedded store never waits: without a yield, other requests would wait for the last record.
+    // The store never waits: without a yield, other requests would wait for the last record.
     if (slice.isOver) await slice.yieldIfOver()
     chunk += `${index === 0 ? '{' : ','}${JSON.stringify(each.text)}:${record?.json ?? 'null'}`
     if (chunk.length < CHARACTERS_PER_CHUNK) continue
