@@ -40,7 +40,7 @@ import { BEEF_OPERATIONS, beefRoutes } from './wallets/beef-routes.js'
 import { TXO_OPERATIONS, txoRoutes } from './wallets/txo-routes.js'
 
 /** What only the server of this package sets, beside the options of every host. */
-export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'serviceHosts' | 'others'>> {
+export interface ServerOptions extends Partial<Pick<ContentHostsOptions, 'others'>> {
   /** See `HostContentOptions`. */
   domains?: CustomDomains | undefined
   /** Reads request bodies; by default no compressed ones, and each up to its own limit. */
@@ -107,7 +107,7 @@ export function openGateway(
 
   const hosts = new ContentHosts({
     ...{ gatewayHost, ownHosts, publicUrl, trustedProxies, path },
-    ...{ serviceHosts: options.serviceHosts ?? [], others: options.others ?? 'service' },
+    others: options.others ?? 'service',
   })
   const hostsOf = (request: Request): string[] => hosts.hostsOf(request).map((host) => host + path)
   const site = siteOf({

@@ -114,7 +114,7 @@ export function createApp(options: AppOptions): App {
         ...(options.ancestors && { ancestors: options.ancestors }),
         chain: () => chainStatus(options.chain ?? {}),
       },
-      serviceHosts,
+      ownHosts: serviceHosts,
       others: customDomains ? 'domains' : serviceHosts.length > 0 ? 'nothing' : 'service',
       ...(customDomains && {
         domains: new DnsDomains({ resolver: dnsResolver(dnsServers), lookupRate, maxLookups }),

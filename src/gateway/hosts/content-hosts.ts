@@ -29,9 +29,7 @@ export interface ContentHostsOptions {
   gatewayHost?: string | undefined
   /** The public URL of the service. */
   publicUrl?: string | undefined
-  /** Further hosts of the service. */
-  serviceHosts: readonly string[]
-  /** Hosts of the service below `gatewayHost`, which show no name. */
+  /** Further hosts of the service: below `gatewayHost`, they show no name. */
   ownHosts: readonly string[]
   /** What any other host is: the service too, a domain that may show something, or nothing. */
   others: 'service' | 'domains' | 'nothing'
@@ -76,8 +74,8 @@ export class ContentHosts {
   private readonly known = new LRUCache<string, ReadAuthority>({ max: REMEMBERED })
 
   constructor(private readonly options: ContentHostsOptions) {
-    const { gatewayHost, publicUrl, serviceHosts, ownHosts } = options
-    const hosts = [...serviceHosts, ...ownHosts.map(plainHost), ...(gatewayHost ? [gatewayHost] : [])]
+    const { gatewayHost, publicUrl, ownHosts } = options
+    const hosts = [...ownHosts.map(plainHost), ...(gatewayHost ? [gatewayHost] : [])]
     if (publicUrl !== undefined) hosts.push(plainHost(new URL(publicUrl).hostname))
     this.own = new Set(hosts)
     this.zone = gatewayHost && `.${gatewayHost}`
