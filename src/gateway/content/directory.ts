@@ -219,19 +219,20 @@ class DirectoryMaps {
     return map
   }
 
-  async readLong(content: ContentSummary): Promise<ReadMapResult> {
+  /** Once for all who ask for it meanwhile. */
+  readLong(content: ContentSummary): Promise<ReadMapResult> {
     const { inProgress } = this
     const { sha256 } = content
-    const parse = () => readMap(completeBody(this.store, content))
-    const reading = inProgress.get(sha256) ?? longDirectories.runExclusive(parse)
-    inProgress.set(sha256, reading)
-    try {
-      const map = await reading
+    const known = inProgress.get(sha256)
+    if (known !== undefined) return known
+    const read = async (): Promise<ReadMapResult> => {
+      const map = await readMap(completeBody(this.store, content))
       this.keep(content, map)
       return map
-    } finally {
-      inProgress.delete(sha256)
     }
+    const reading = longDirectories.runExclusive(read).finally(() => inProgress.delete(sha256))
+    inProgress.set(sha256, reading)
+    return reading
   }
 
   private readShort(content: ContentSummary): ReadMapResult {
