@@ -59,6 +59,11 @@ export interface AncestorTry {
 /** More than one attempt writes, so that the others are deleted faster than new ones come. */
 const LOOKED_AT = 20
 
+/** Deletes all that is pending or held. A `Pending` of the file has to be {@link Pending.restore restored} to count again. */
+export function clearPending(sql: Sql): void {
+  for (const table of ['pending', 'pending_proof', 'pending_spend', 'held']) sql.run(`delete from ${table}`)
+}
+
 /** What a host notes about itself and its work. */
 export class State {
   constructor(private readonly sql: Sql) {}

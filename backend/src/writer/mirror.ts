@@ -18,7 +18,7 @@ import {
   type SharedLog,
   START,
 } from '../facts/shared-log.js'
-import type { Pending, State } from '../facts/state.js'
+import { clearPending, type Pending, type State } from '../facts/state.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import { readTransaction } from '../protocol/transaction.js'
@@ -169,8 +169,8 @@ export class Mirror {
   clear(): void {
     const { logFile, pending } = this.options
     logFile.exec('begin immediate')
-    for (const table of ['log', 'chunk', 'pending', 'pending_spend', 'held'])
-      logFile.run(`delete from ${table}`)
+    for (const table of ['log', 'chunk']) logFile.run(`delete from ${table}`)
+    clearPending(logFile)
     logFile.run("delete from log_meta where name = 'place'")
     logFile.run('delete from captured')
     logFile.exec('commit')

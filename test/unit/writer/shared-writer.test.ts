@@ -158,6 +158,8 @@ test('gateways derive everything again where an earlier backup of the log was re
   await two.writer.follow()
   const backup = [...rows.rows]
   const { admitted: scores } = await one.writer.record([recordOf(lost)])
+  const money = spend([])
+  for (const height of [100, 101]) await one.writer.record([recordOf(money, height)])
   rows.rows = backup
   const other = inscribe([], 'other')
   expect(await submit(two, [other])).toBe(true)
@@ -165,6 +167,7 @@ test('gateways derive everything again where an earlier backup of the log was re
   expect(await submit(one, [inscribe([], 'y')])).toBe(true)
   expect(facts()).not.toContain(lost.txid)
   await expectEqual()
+  expect(read(one.folder, 'select txid from pending union select txid from pending_proof')).toEqual([])
   // What is admitted from now on is offered to peers behind what they may have heard of.
   const { admitted } = await one.writer.record([recordOf(inscribe([], 'z'))])
   expect(admitted[0]?.score).toBeGreaterThan(scores[0]?.score ?? 0)

@@ -22,6 +22,7 @@ import {
   type Place,
   START,
 } from '../../../../backend/src/facts/shared-log.js'
+import { clearPending } from '../../../../backend/src/facts/state.js'
 import { DamagedError } from '../../../../backend/src/graph/errors.js'
 import { equalBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
@@ -99,7 +100,7 @@ async function intoFolder(
     if (makeCopy(sql, copyOf) !== copyOf)
       throw new MaintenanceError('the folder holds part of a copy of another log: empty it')
     // What is pending is written again.
-    for (const table of ['pending', 'pending_spend', 'held']) sql.run(`delete from ${table}`)
+    clearPending(sql)
     const copied = await copy(new FolderLog(sql))
     sql.close()
     await rename(part, target)

@@ -4,7 +4,7 @@ import { LocalLog } from '../../../../../backend/src/facts/local-log.js'
 import { bodyFact, FACT, type NewFact, transactionFact } from '../../../../../backend/src/facts/log.js'
 import { makeLog } from '../../../../../backend/src/facts/log-file.js'
 import { latestOf, register, registerFact } from '../../../../../backend/src/facts/registers.js'
-import { State } from '../../../../../backend/src/facts/state.js'
+import { Pending, State } from '../../../../../backend/src/facts/state.js'
 import { fromHex } from '../../../../../backend/src/protocol/bytes.js'
 import { copyLog } from '../../../../../src/server/store/facts/copy-log.js'
 import { readSettings, writeSetting } from '../../../../../src/server/store/facts/log-settings.js'
@@ -107,6 +107,28 @@ test('a copy that was interrupted is continued, and not by that of another log',
   })
   expect(again).toBeLessThan(facts.length)
   expect(rowsOf(to)).toEqual(rowsOf(from))
+})
+
+test('a copy that was interrupted at its end has what is pending when it is continued', async () => {
+  const [from, to] = [await logFolder(), await servers.folder()]
+  const source = opened(from)
+  const { txid, raw } = chain.mint('x')
+  const pending = new Pending(source.sql)
+  pending.add({ txid, raw }, [], { isWaiting: false })
+  for (const height of [7, 8])
+    pending.prove(txid, { height, root: 'ab'.repeat(32), merklePath: Uint8Array.of(1) })
+  let pages = 0
+  await copy(from, await servers.folder(), { onProgress: () => pages++ })
+  const onProgress = (): void => {
+    if (--pages === 0) throw new Error('stopped')
+  }
+  await expect(copy(from, to, { onProgress })).rejects.toThrow('stopped')
+  pending.delete(txid)
+  source.sql.close()
+  await copy(from, to)
+  const sql = new Sql(join(to, 'log.db'))
+  expect(sql.all('select txid from pending union select txid from pending_proof')).toEqual([])
+  sql.close()
 })
 
 test('a copy overwrites no store, and is made of none', async () => {
