@@ -195,7 +195,7 @@ export class Pending {
         ...outlineOf(row),
         raw: row.raw,
         ...proofOf(row),
-        otherProofs: otherProofs(this.sql, row.txid),
+        otherProofs: otherProofs(this.sql, row),
       }
     )
   }
@@ -250,7 +250,7 @@ export class Pending {
     this.raise(txid)
   }
 
-  /** @param proofs All that it has from now on; the last one came last. */
+  /** @param proofs All that it has from now on, the one that came last at the end. */
   replaceProofs(txid: string, proofs: readonly Proof[]): void {
     this.sql.run('delete from pending_proof where txid = ?', fromHex(txid))
     this.setProof(fromHex(txid), undefined)
@@ -260,13 +260,18 @@ export class Pending {
   /** Deletes the proofs of a block. Returns the transactions that had one. */
   disprove({ height, root }: Block): string[] {
     if (this.isEmpty) return []
-    const block = [height, fromHex(root)]
-    const [rows, others] = ['pending', 'pending_proof'].map((table) =>
-      this.sql.all(`select txid from ${table} where height = ? and root = ?`, ...block),
-    ) as [Row[], Row[]]
-    this.sql.run('delete from pending_proof where height = ? and root = ?', ...block)
-    for (const { txid } of rows) this.replaceProofs(toHex(txid), otherProofs(this.sql, txid))
-    return [...rows, ...others].map(({ txid }) => toHex(txid))
+    const rows = ['pending', 'pending_proof'].flatMap((table) =>
+      this.sql.all(`select txid from ${table} where height = ? and root = ?`, height, fromHex(root)),
+    )
+    const txids = rows.map(({ txid }) => toHex(txid))
+    for (const txid of txids) {
+      const proofs = proofsOf(this.get(txid) ?? {})
+      this.replaceProofs(
+        txid,
+        proofs.filter((each) => each.height !== height || each.root !== root),
+      )
+    }
+    return txids
   }
 
   private setProof(key: Uint8Array, proof: Proof | undefined): void {
@@ -408,10 +413,24 @@ export function proofOf({ height, root, merkle_path }: Row): Pick<TransactionRec
   return height === null ? {} : { proof: { height, root: toHex(root), merklePath: merkle_path } }
 }
 
-/** The proofs of a pending transaction besides the one that came last. */
-export function otherProofs(sql: Sql, txid: Uint8Array): Proof[] {
+/** The proofs of a row of `pending` besides the one that came last: without that, there are none. */
+function otherProofs(sql: Sql, { txid, height }: Row): Proof[] {
+  if (height === null) return []
   const rows = sql.all('select height, root, merkle_path from pending_proof where txid = ?', txid)
   return rows.flatMap((row) => proofOf(row).proof ?? [])
+}
+
+/** All proofs of a row of `pending`, the one that came last at the end. */
+export function storedProofs(sql: Sql, row: Row): Proof[] {
+  return proofsOf({ ...proofOf(row), otherProofs: otherProofs(sql, row) })
+}
+
+/** All proofs of a transaction, the one that came last at the end. */
+export function proofsOf({
+  proof,
+  otherProofs = [],
+}: Pick<TransactionRecord, 'proof'> & Partial<Pick<PendingTransaction, 'otherProofs'>>): Proof[] {
+  return proof === undefined ? [...otherProofs] : [...otherProofs, proof]
 }
 
 function outlineOf({ txid, arrived, waiting, raised, mint, height }: Row): PendingOutline {

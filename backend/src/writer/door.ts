@@ -17,7 +17,7 @@ import {
   type RegisterValue,
   register,
 } from '../facts/registers.js'
-import type { Pending } from '../facts/state.js'
+import { type Pending, proofsOf } from '../facts/state.js'
 import type {
   AdmissionOptions,
   AdmissionRules,
@@ -188,7 +188,8 @@ export class Door {
       } else if (pending.has(txid)) {
         if (proof !== undefined) proven.push({ txid, proof })
         if (proof !== undefined || subjects.includes(txid))
-          again.push(...this.candidates([txid]).map((each) => (proof ? provenBy(each, proof) : each)))
+          for (const each of this.candidates([txid]))
+            again.push(proof === undefined ? each : { ...each, proof, otherProofs: proofsOf(each) })
       } else fresh.set(txid, candidateOf(record))
     }
     const isUnproven = subjects.some((txid) => records.get(txid)?.proof === undefined)
@@ -663,11 +664,6 @@ function byTxid(records: readonly TransactionRecord[]): Map<string, TransactionR
   return found
 }
 
-function provenBy(candidate: Candidate, proof: Proof): Candidate {
-  const { otherProofs = [], proof: last } = candidate
-  return { ...candidate, proof, otherProofs: last === undefined ? otherProofs : [...otherProofs, last] }
-}
-
 /** The facts that a transaction brings: bodies that it does not hold in one part, itself, and its proofs. */
 function factsOf(record: Candidate, rules: AdmissionRules): NewFact[] {
   const view = viewOf(record)
@@ -679,11 +675,9 @@ function factsOf(record: Candidate, rules: AdmissionRules): NewFact[] {
     if (body !== undefined && body.buffer !== view.raw.buffer) bodies.push(bodyFact(body))
   }
   const others = rules.others?.(view) ?? []
-  const { txid, proof, otherProofs = [] } = record
   const own = transactionFact(record, { refused, others })
   shareView(own.body, view)
-  const proofs = proof === undefined ? otherProofs : [...otherProofs, proof]
-  return [...bodies, own, ...proofs.map((each) => proofFact(txid, each))]
+  return [...bodies, own, ...proofsOf(record).map((each) => proofFact(record.txid, each))]
 }
 
 function refusalsOf(subjects: readonly string[], refused: readonly TopicRefusal[]): TopicRefusal[] {

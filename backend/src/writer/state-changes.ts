@@ -2,7 +2,7 @@ import type { Row, Sql } from '../facts/connection.js'
 import { readUint32, uint32 } from '../facts/log.js'
 import { numberedKey, readNumberedKey } from '../facts/registers.js'
 import { CHANGE, type LogRow, type NewRow } from '../facts/shared-log.js'
-import { otherProofs, type Pending, type PendingOutline, proofOf, type State } from '../facts/state.js'
+import { type Pending, type PendingOutline, type State, storedProofs } from '../facts/state.js'
 import { fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
 import { candidateOf } from './pending-graph.js'
 
@@ -14,7 +14,7 @@ import { candidateOf } from './pending-graph.js'
 
 interface PendingHead extends Pick<PendingOutline, 'isWaiting' | 'isRaised' | 'isMint'> {
   client?: string | undefined
-  /** The last one came last. */
+  /** All of them, the one that came last at the end. */
   proofs?: { height: number; root: string; merklePath: string }[]
 }
 
@@ -28,9 +28,8 @@ const LENGTH_BYTES = 4
 
 /** @param row Of the table `pending` of a file. @param raw Empty if it is known. */
 export function pendingChange(logFile: Sql, row: Row, raw: Uint8Array): Uint8Array {
-  const { txid, waiting, raised, mint, client } = row
-  const { proof } = proofOf(row)
-  const proofs = proof === undefined ? [] : [...otherProofs(logFile, txid), proof]
+  const { waiting, raised, mint, client } = row
+  const proofs = storedProofs(logFile, row)
   const head: PendingHead = {
     ...{ isWaiting: waiting === 1, isRaised: raised === 1, isMint: mint === 1 },
     ...(client !== null && { client }),
@@ -97,15 +96,14 @@ function applyPending(pending: Pending, { txid, body }: { txid: string; body: Ui
   const proofs = (head.proofs ?? []).map((each) => ({ ...each, merklePath: fromHex(each.merklePath) }))
   if (raw.length === 0) {
     pending.setWaiting(txid, isWaiting, { isMint })
-    pending.replaceProofs(txid, proofs)
     if (isRaised) pending.raise(txid)
   } else {
     // Its place among the others is this one, also if it was refused here.
     pending.delete(txid)
     const record = { txid, raw }
     pending.add(record, candidateOf(record).spends, { isWaiting, isRaised, isMint, client })
-    pending.replaceProofs(txid, proofs)
   }
+  pending.replaceProofs(txid, proofs)
 }
 
 function writeChange(head: PendingHead | HeldHead, bytes: Uint8Array): Uint8Array {

@@ -99,6 +99,21 @@ test('what was refused at one gateway counts there once another one has recorded
   await expectEqual()
 })
 
+test('gateways forget each proof of something pending whose block is disproved, the last one or not', async () => {
+  const [one, two] = [await open(), await open()]
+  const money = spend([])
+  for (const height of [100, 101, 102]) await one.writer.record([recordOf(money, height)])
+  await expectEqual()
+  for (const height of [101, 102]) {
+    const { proof } = recordOf(money, height)
+    if (proof === undefined) throw new Error('it has a proof')
+    expect(await one.writer.change('disprove', proof)).toMatchObject({ result: 1 })
+    await expectEqual()
+  }
+  expect(read(two.folder, 'select height from pending')).toEqual([{ height: 100 }])
+  expect(read(two.folder, 'select * from pending_proof')).toEqual([])
+})
+
 test('refused submissions leave the log as it was', async () => {
   const [one, two] = [await open(), await open()]
   const coin = inscribe([], 'text')
