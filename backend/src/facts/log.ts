@@ -1,6 +1,7 @@
 import { nativeHash256, sha256 } from '../graph/native-hash.js'
 import type { Proof, TransactionRecord } from '../graph/records.js'
 import { equalBytes, fromHex, joinBytes, readUtf8, toHex, utf8 } from '../protocol/bytes.js'
+import type { Row } from './connection.js'
 
 /**
  * The log of facts: what cannot be computed again, in the order in which they came. Facts are inserted once and never changed (`docs/facts.md`).
@@ -108,6 +109,11 @@ export function readProofFact({ key, body }: Pick<Fact, 'key' | 'body'>): { txid
 /** What the key of a proof says beside the txid. @returns The root in display order. */
 export function proofPlace(key: Uint8Array): { height: number; root: Uint8Array } {
   return { height: readUint32(key, HASH_BYTES), root: key.subarray(HASH_BYTES + LENGTH_BYTES) }
+}
+
+/** The proof in a row that has the columns of one; none if its height is null. */
+export function proofOf({ height, root, merkle_path }: Row): Pick<TransactionRecord, 'proof'> {
+  return height === null ? {} : { proof: { height, root: toHex(root), merklePath: merkle_path } }
 }
 
 /** The root in a column with the key of a proof. */

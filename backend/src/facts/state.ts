@@ -3,6 +3,7 @@ import type { Block, Proof, TransactionRecord } from '../graph/records.js'
 import { fromHex, toHex } from '../protocol/bytes.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import type { Row, Sql } from './connection.js'
+import { proofOf } from './log.js'
 
 /**
  * What is written over and deleted: tables beside the log, in its file. Nothing is derived from them. All but pending and held
@@ -406,11 +407,6 @@ export class Pending {
     total.transactions += change.transactions
     total.bytes += change.bytes
   }
-}
-
-/** The proof of a row of `pending` that came last, if there is one. */
-export function proofOf({ height, root, merkle_path }: Row): Pick<TransactionRecord, 'proof'> {
-  return height === null ? {} : { proof: { height, root: toHex(root), merklePath: merkle_path } }
 }
 
 /** The proofs of a row of `pending` besides the one that came last: without that, there are none. */

@@ -31,17 +31,16 @@ const MINED_SPENDERS = `select spender.mined as height from tx cross join spend 
 const PROVEN_PENDING = `select pending.height from log.pending_spend as spend join log.pending on pending.txid = spend.spender
   where spend.txid = ? and spend.vout = ? and spender <> ? and pending.height is not null`
 
-const BLOCKS = `select distinct height, ${PROOF_ROOT} as root from proof cross join log.log as log on log.seq = proof.seq
-  where height >= ? and height <= ? and ok = 1`
-const [BLOCKS_OF_PENDING = '', OTHER_BLOCKS_OF_PENDING = ''] = ['pending', 'pending_proof'].map(
-  (table) => `select distinct height, root from log.${table} where height >= ? and height <= ?`,
-)
+const BLOCKS = [
+  `select distinct height, ${PROOF_ROOT} as root from proof cross join log.log as log on log.seq = proof.seq
+    where height >= ? and height <= ? and ok = 1`,
+  'select distinct height, root from log.pending where height >= ? and height <= ?',
+  'select distinct height, root from log.pending_proof where height >= ? and height <= ?',
+]
 
 /** Highest first, then by root. */
 function blocksBetween(sql: Sql, from: number, to: number): Block[] {
-  const rows = [BLOCKS, BLOCKS_OF_PENDING, OTHER_BLOCKS_OF_PENDING].flatMap((statement) =>
-    sql.all(statement, from, to),
-  )
+  const rows = BLOCKS.flatMap((statement) => sql.all(statement, from, to))
   const blocks = rows.map(({ height, root }): Block => ({ height, root: hexOf(root) }))
   const distinct = [...new Map(blocks.map((block) => [blockText(block), block])).values()]
   return distinct.sort((one, other) => other.height - one.height || (one.root < other.root ? -1 : 1))

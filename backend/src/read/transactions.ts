@@ -5,11 +5,11 @@ import {
   isTransaction,
   NO_NOTES_BYTES,
   PROOF_ROOT,
+  proofOf,
   readTransactionFact,
   readUint32,
 } from '../facts/log.js'
 import { isPurged } from '../facts/registers.js'
-import { proofOf as pendingProofOf } from '../facts/state.js'
 import { BlockedError } from '../graph/blocklist.js'
 import { type Tier, tierOf } from '../graph/conflict-resolution.js'
 import { DamagedError, type Reason } from '../graph/errors.js'
@@ -86,9 +86,13 @@ function tierIn(sql: Sql, txid: string): Tier | undefined {
 }
 
 /** See `TransactionsReader.get`. What was purged is not here. */
-function transactionRecord(sql: Sql, log: LocalLog, txid: string): TransactionRecord | undefined {
+function transactionRecord(
+  sql: Sql,
+  log: LocalLog,
+  txid: string,
+  proof = indexedProof(sql, blobOf(txid)),
+): TransactionRecord | undefined {
   const key = blobOf(txid)
-  const proof = proofOf(sql, key)
   const fact = log.get(FACT.transaction, key)
   const row = fact === undefined ? sql.get(PENDING, key) : undefined
   const raw = fact === undefined ? row?.raw : readTransactionFact(fact).raw
@@ -102,10 +106,10 @@ function transactionRecord(sql: Sql, log: LocalLog, txid: string): TransactionRe
 function rawTransaction(reader: Reader, txid: string): RawTransaction | undefined {
   const key = Buffer.from(txid, 'hex')
   return reader.answer((sql, log) => {
-    const proof = proofOf(sql, key)
+    const proof = indexedProof(sql, key)
     const stored = log.lengthOf(FACT.transaction, key)
     if (stored === undefined || stored <= CHUNK_BYTES) {
-      const record = transactionRecord(sql, log, txid)
+      const record = transactionRecord(sql, log, txid, proof)
       if (record === undefined)
         return stored === undefined ? undefined : purged(txid, { length: stored, proof })
       const { raw, ...rest } = record
@@ -145,13 +149,12 @@ function purged(
 }
 
 /** The proof of a transaction that counts; of several at one height the last, as the chain had its block last. */
-function proofOf(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
+function indexedProof(sql: Sql, key: Buffer): Pick<TransactionRecord, 'proof'> {
   const row = sql.get(PROOF, key)
-  if (row === undefined) return {}
-  return { proof: { merklePath: row.body, height: row.height, root: hexOf(row.root) } }
+  return row === undefined ? {} : proofOf(row)
 }
 
-const PROOF = `select height, ${PROOF_ROOT} as root, body from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
+const PROOF = `select height, ${PROOF_ROOT} as root, body as merkle_path from tx cross join proof on tid = id cross join log.log as log on log.seq = proof.seq
   where txid = ? and proof.seq = (select max(seq) from proof as counting where counting.tid = id and height = own and ok = 1)`
 
 /** The height of the proof of a pending transaction that counts. */
@@ -161,7 +164,7 @@ export function pendingHeight(sql: Sql, row: Row | undefined): number | undefine
 
 function pendingProof(sql: Sql, row: Row): Pick<TransactionRecord, 'proof'> {
   const counting = countingProof(sql, row)
-  return counting === undefined ? {} : pendingProofOf(counting)
+  return counting === undefined ? {} : proofOf(counting)
 }
 
 /** Of the proofs of a pending transaction, the one that counts: the index judges them only when it enters the log. */
