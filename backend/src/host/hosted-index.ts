@@ -169,7 +169,7 @@ export class HostedIndex implements HostHooks {
 
   /** Whether a job is that of this process. Who asks needs the index: if its thread has ended, it is opened again. */
   isMine(job: string): boolean {
-    if (this.opened !== undefined) return this.files?.jobs.includes(job) === true
+    if (this.openStore !== undefined) return this.files?.jobs.includes(job) === true
     this.open().catch(() => {})
     return false
   }

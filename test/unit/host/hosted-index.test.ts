@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, writeFileSync } from '
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { Spool } from '../../../backend/src/host/spool.js'
 import { concatBytes, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { HostedDatabase, HostedProcess } from '../../support/plugin/hosted.js'
@@ -469,4 +470,27 @@ test('a database user who may not create tables is told which grant is missing',
   await expect(host.found('names', { node: '' })).rejects.toThrow(
     'the database user may not CREATE: grant it SELECT, INSERT, UPDATE, DELETE and CREATE on that database',
   )
+})
+
+test('asking whether a job is its own opens an index again that has ended, and until then it is not', async () => {
+  const database = await openDatabase()
+  const connection = database.connection()
+  const index = hostedIndex(connection)
+  index.users++
+  try {
+    index.seekJobs(['follow'])
+    await index.ready()
+    await until(() => index.isMine('follow'), 'it has the job')
+    database.watch = (sql) => {
+      if (sql.includes('into minetree_log_meta')) throw new Error('away')
+    }
+    // It is opened again to say by what proofs count.
+    hostedIndex(connection, { tracker: 'tracker', onFailure: () => {} })
+    await expect(index.ready()).rejects.toThrow('away')
+    expect(index.isMine('follow')).toBe(false)
+    database.watch = () => {}
+    await until(() => index.isMine('follow'), 'it has the job again')
+  } finally {
+    await index.close()
+  }
 })
