@@ -22,27 +22,35 @@ import type {
   HostTracker,
 } from './follower-options.js'
 import { followerConfig } from './follower-settings.js'
+import { connected } from './stores-of.js'
 
 /** How soon it is tried again to begin, in milliseconds. */
 const AGAIN = 1000
 
-/** See `index.ts`, where its type names nothing of another package. */
+/**
+ * Follows the chain in the host of an engine, as our own server does (`docs/follow.md`): a host with an empty database gets all
+ * names that exist. What it finds enters the index of the plugin like anything else, and the engine of the host admits it. Of several
+ * processes that share the database, one follows.
+ *
+ * Call it once the services of the host and its engine are configured.
+ *
+ * @param database That of the services: the host's `knex` or `mongoDb`.
+ * @throws TypeError without a database, or without `ls_names`; ConfigError for an invalid setting. What goes wrong later is written to the
+ * standard error, or passed to `onFailure` of the services, and is in `status()`.
+ */
 export function attachFollower(
   database: HostDatabase | undefined,
   { settings = process.env, engine, chainTracker, logger = pino({ name: 'minetree' }) }: FollowerOptions = {},
 ): HostFollower {
-  if (database === undefined)
-    throw new TypeError(
-      'attachFollower got no database: call configureKnex or configureMongo of the host first',
-    )
-  const { deployment } = hostRules(hostedIndex(database).store)
+  const connection = connected(database, 'attachFollower')
+  const { deployment } = hostRules(hostedIndex(connection).store)
   if (deployment === undefined)
     throw new TypeError('attachFollower found no tree to follow: configure ls_names over this database first')
   const own = chainTracker === 'scripts only' ? { CHAIN_TRACKER: 'scripts-only' } : {}
   const config = followerConfig({ ...settings, ...own }, deployment)
   const given = typeof chainTracker === 'object' ? chainTracker : undefined
   const tracker = given === undefined ? trackerOf(config) : 'tracker'
-  const index = hostedIndex(database, { tracker })
+  const index = hostedIndex(connection, { tracker })
   index.users++
   const follower = new AttachedFollower({ index, config, engine, given, tracker, logger: logger as never })
   follower.start()

@@ -1,0 +1,30 @@
+import type { AnsweringService } from '../../backend/src/graph/answering-service.js'
+import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
+import type { HostDatabase } from '../../backend/src/graph/host-database.js'
+import type { HostStore } from '../../backend/src/graph/host-store.js'
+import { hostedIndex } from '../../backend/src/host/hosted-index.js'
+import { answeringServices, type NamesOptions } from '../../backend/src/lookup-services/answering-services.js'
+
+export interface HostStores {
+  graph: HostStore
+  /** `ls_names` and `ls_ordinals`, as `attachGateway` answers them from the index. */
+  lookupServices: (options: NamesOptions) => Record<string, AnsweringService>
+}
+
+/**
+ * The stores that `attachGateway` reads, in the database of the host's lookup services. The first use creates their
+ * tables.
+ *
+ * @param database What the host has after `configureKnex` or `configureMongo`: its `knex` or its `mongoDb`.
+ * @throws TypeError if the host has not connected to it yet.
+ */
+export function storesOf(database: HostDatabase | undefined): HostStores {
+  const { store: graph } = hostedIndex(connected(database, 'storesOf'))
+  return { graph, lookupServices: (options) => answeringServices(new BlocklistFilter(graph), options) }
+}
+
+/** A host's database. @throws TypeError if the host has not connected to it yet. */
+export function connected(database: HostDatabase | undefined, caller: string): HostDatabase {
+  if (database !== undefined) return database
+  throw new TypeError(`${caller} got no database: call configureKnex or configureMongo of the host first`)
+}
