@@ -173,7 +173,7 @@ class AttachedFollower implements HostFollower {
     this.reason = undefined
     if (engine !== undefined)
       this.catchUp = new EngineCatchUp({
-        ...{ engine, graph: store, openEngine: index.options.openEngine },
+        ...{ engine, graph: store, tables: () => index.openEngine() },
         isMine: () => isMine(ENGINE),
         onFailure: (error) => index.report(error),
       })

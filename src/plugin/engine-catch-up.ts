@@ -2,7 +2,7 @@ import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promi
 import { BlocklistFilter } from '../../backend/src/graph/blocklist-filter.js'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { assembleBeef } from '../../backend/src/graph/write-beef.js'
-import type { OpenEngine } from '../../backend/src/host/engine-tables.js'
+import type { EngineTables } from '../../backend/src/host/engine-tables.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { TOPICS, topicNames } from '../../backend/src/protocol/profile.js'
 import { type IsMine, untilMine } from '../follow/is-mine.js'
@@ -11,9 +11,9 @@ import type { HostEngine } from './follower-options.js'
 
 export interface EngineCatchUpOptions {
   engine: HostEngine
-  graph: Pick<HostStore, 'admissions' | 'blocklist' | 'transactions'>
+  graph: HostStore
   /** The tables of the engine, if they can be read: what it has is not submitted again. */
-  openEngine: OpenEngine | undefined
+  tables: () => Promise<Pick<EngineTables, 'applied'> | undefined>
   /** Whether this process does it, of those whose engines share tables. */
   isMine: IsMine
   onFailure: (error: unknown) => void
@@ -46,7 +46,7 @@ export class EngineCatchUp {
 
   constructor(private readonly options: EngineCatchUpOptions) {
     const { engine, graph } = options
-    this.guard = new BlocklistFilter(graph as HostStore)
+    this.guard = new BlocklistFilter(graph)
     const names = Object.keys(engine.managers)
     this.topics = Object.values(TOPICS).flatMap((topic) => {
       const name = topicNames(topic).find((each) => names.includes(each))
@@ -102,13 +102,9 @@ export class EngineCatchUp {
 
   /** Those that the engine has not applied to a topic. */
   private async unknownAmong(txids: string[], topic: string): Promise<string[]> {
-    const tables = await this.options.openEngine?.()
-    try {
-      const applied = await tables?.applied(txids, topicNames(topic))
-      return txids.filter((txid) => applied?.has(txid) !== true)
-    } finally {
-      await tables?.close()
-    }
+    const tables = await this.options.tables()
+    const applied = await tables?.applied(txids, topicNames(topic))
+    return txids.filter((txid) => applied?.has(txid) !== true)
   }
 
   /** Submits a transaction to those topics that hold an output of it. What fails is tried again later. */

@@ -188,6 +188,19 @@ export class HostedIndex implements HostHooks {
     await this.answering()
   }
 
+  /** The tables of the engine, once it has made them; opened once. `close` closes them. */
+  async openEngine(): Promise<EngineTables | undefined> {
+    this.engine ??= this.options.openEngine?.()
+    const opening = this.engine
+    const engine = await opening?.catch((error: unknown) => {
+      this.engine = undefined
+      throw error
+    })
+    if (engine === undefined && this.engine === opening) this.engine = undefined
+    this.isEngineKnown = engine !== undefined
+    return engine
+  }
+
   /** Ends what is running, once all services are closed. What is not recorded yet is so after the next start. */
   async close(): Promise<void> {
     this.users--
@@ -246,6 +259,7 @@ export class HostedIndex implements HostHooks {
       throw error
     }
     const seen = this.seenOf(txid)
+    // An equal array is parsed already.
     if (stored !== undefined)
       return await this.bring(seen && equalBytes(stored, seen.bytes) ? seen.bytes : stored)
     // The engine stores elsewhere. Its proofs come by whole transactions from now on.
@@ -384,19 +398,6 @@ export class HostedIndex implements HostHooks {
     } catch (error) {
       if (!this.isClosed) this.report(error)
     }
-  }
-
-  /** The tables of the engine, once it has made them. */
-  private async openEngine(): Promise<EngineTables | undefined> {
-    this.engine ??= this.options.openEngine?.()
-    const opening = this.engine
-    const engine = await opening?.catch((error: unknown) => {
-      this.engine = undefined
-      throw error
-    })
-    if (engine === undefined && this.engine === opening) this.engine = undefined
-    this.isEngineKnown = engine !== undefined
-    return engine
   }
 
   /** Once after each start: the engine may have been killed before it called its hooks. */
