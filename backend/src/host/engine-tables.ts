@@ -91,6 +91,8 @@ function tablesOf(ask: Ask, isOnMysql: boolean): Omit<EngineTables, 'close'> {
       return rows.map(({ id, txid, vout }) => ({ id: Number(id), outpoint: { txid, vout: Number(vout) } }))
     },
     async applied(txids, topics) {
+      // MySQL takes no empty list.
+      if (txids.length === 0) return new Set()
       const rows = await ask(
         `select txid from applied_transactions where txid in (${listOf(txids)}) and topic in (${listOf(topics)})`,
         [...txids, ...topics],
