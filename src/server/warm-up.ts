@@ -5,19 +5,15 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { App } from './http/hot-path.js'
 
 /**
- * Answers a request for a tip that nobody has sent. The first one takes several times as long as those after it: V8 compiles what it
- * meets, and SQLite prepares the statements. Nobody waits for this one.
+ * Has the app answer a made-up request for the newest content. The first request of a process takes several times as long as later
+ * ones, as V8 compiles the code and SQLite prepares the statements; nobody waits for this one.
  */
 export async function warmUp(app: App, { listings }: Pick<GraphReader, 'listings'>): Promise<void> {
   const [newest] = await listings.newestInscriptions({ limit: 1 })
   if (newest === undefined) return
   const socket = Object.defineProperty(new Socket(), 'remoteAddress', { value: '127.0.0.1' })
-  const request = Object.assign(new IncomingMessage(socket), {
-    ...{
-      method: 'GET',
-      url: `/content/${formatOutpoint(newest.outpoint)}:-1`,
-      headers: { host: 'localhost' },
-    },
-  })
+  const url = `/content/${formatOutpoint(newest.outpoint)}:-1`
+  const asked = { method: 'GET', url, headers: { host: 'localhost' } }
+  const request = Object.assign(new IncomingMessage(socket), asked)
   app(request, new ServerResponse(request))
 }
