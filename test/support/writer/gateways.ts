@@ -146,9 +146,12 @@ export function read(folder: string, statement: string): ReturnType<Sql['all']> 
   return rows
 }
 
-function indexIn(folder: string): Record<string, string[]> {
+/** What the index of a gateway holds, with its scores. */
+export function indexIn(folder: string): Record<string, string[]> {
   const sql = new Sql(storeFiles(folder).index)
-  const rows = canonicalRows(sql, { scores: true })
-  sql.close()
-  return rows
+  try {
+    return canonicalRows(sql, { scores: true })
+  } finally {
+    sql.close()
+  }
 }

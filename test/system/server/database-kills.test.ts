@@ -1,9 +1,6 @@
 import { join } from 'node:path'
 import { createConnection } from 'mysql2/promise'
-import { Sql } from '../../../backend/src/facts/connection.js'
-import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import {
   beefOf,
   FakeChain,
@@ -14,6 +11,7 @@ import {
 import { type TestServer, treeOf, untilReady, useServers } from '../../support/server/test-server.js'
 import { eventually, until } from '../../support/server/waiting.js'
 import { MISSING_FOR_MARIADB, startMariadb } from '../../support/services/mariadb.js'
+import { indexIn } from '../../support/writer/gateways.js'
 
 // A database whose process is killed while gateways write, and that is started again with what it has on its disk.
 
@@ -101,7 +99,7 @@ onMariadb('gateways over a MariaDB that syncs each commit, and is killed under l
               )
         }
         await eventually(async () => {
-          const [first, ...others] = folders.map(indexIn)
+          const [first, ...others] = folders.map((each) => indexIn(join(each, 'gateway')))
           for (const other of others) expect(other).toEqual(first)
         })
         for (const each of gateways) await each.stop()
@@ -112,12 +110,3 @@ onMariadb('gateways over a MariaDB that syncs each commit, and is killed under l
     PATIENCE,
   )
 })
-
-function indexIn(folder: string): Record<string, string[]> {
-  const sql = new Sql(storeFiles(join(folder, 'gateway')).index)
-  try {
-    return canonicalRows(sql, { scores: true })
-  } finally {
-    sql.close()
-  }
-}

@@ -1,8 +1,5 @@
 import { join } from 'node:path'
-import { Sql } from '../../../backend/src/facts/connection.js'
-import { canonicalRows } from '../../../backend/src/index/canonical.js'
 import { utf8 } from '../../../backend/src/protocol/bytes.js'
-import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
 import {
   beefOf,
@@ -15,6 +12,7 @@ import { Random } from '../../support/random.js'
 import { ask, type Environment, submission, treeOf, useServers } from '../../support/server/test-server.js'
 import { eventually } from '../../support/server/waiting.js'
 import { onEachSharedEngine } from '../../support/storage/databases.js'
+import { indexIn } from '../../support/writer/gateways.js'
 
 // Gateways as processes of their own over one log, that are stopped in the middle of what they do, or killed.
 
@@ -94,7 +92,7 @@ onEachSharedEngine('gateways that are stopped and killed, over a log in', (datab
       }
       expect(races.filter(({ statuses }) => statuses.includes(200)).length).toBeGreaterThan(races.length / 2)
       await eventually(async () => {
-        const [first, ...others] = gateways.map(({ env }) => indexIn(env.DATA_DIR ?? ''))
+        const [first, ...others] = gateways.map(({ env }) => indexIn(join(env.DATA_DIR ?? '', 'gateway')))
         for (const other of others) expect(other).toEqual(first)
       })
       for (const { running } of gateways) {
@@ -105,12 +103,3 @@ onEachSharedEngine('gateways that are stopped and killed, over a log in', (datab
     PATIENCE,
   )
 })
-
-function indexIn(folder: string): Record<string, string[]> {
-  const sql = new Sql(storeFiles(join(folder, 'gateway')).index)
-  try {
-    return canonicalRows(sql, { scores: true })
-  } finally {
-    sql.close()
-  }
-}
