@@ -48,8 +48,12 @@ export function lookupRoutes(options: LookupRoutesOptions): Router {
   const { bodies, maxQueryBytes, leavesOthers = false } = options
   const read = bodies.json({ limit: maxQueryBytes })
   const answer = lookup(options)
-  /** A query that is longer than ours is for a service of the host. */
-  const isOurs = ({ headers }: Request): boolean => Number(headers['content-length'] ?? 0) <= maxQueryBytes
+  /**
+   * A query that is longer than ours is for a service of the host. One with a topic is that of a peer that syncs: it asks what an output
+   * was submitted with (`Peer.sources`), which only the engine keeps.
+   */
+  const isOurs = ({ headers }: Request): boolean =>
+    headers['x-bsv-topic'] === undefined && Number(headers['content-length'] ?? 0) <= maxQueryBytes
   return Router().post('/lookup', (request, response, next) => {
     if (leavesOthers && !isOurs(request)) {
       next()
@@ -86,8 +90,6 @@ function lookup({
       if (leavesOthers) return false
       throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
     }
-    // Its engine has what the output was submitted with, which its GASP does not give to hosts that need it (`Peer.sources`).
-    if (leavesOthers && service === LOOKUP_SERVICES.ordinals && isOutpointAlone(query)) return false
     if (graph.opened !== undefined) await graph.opened()
     const bounded = isOfSdk(request) ? withPartOf(query) : query
     const formula: AnsweringOutput[] = await provider.lookup({ service, query: bounded })
@@ -108,10 +110,6 @@ function lookup({
 
 /** Four times as much in JSON, of which clients of `@bsv/sdk` 3 take 4 MiB. */
 const HISTORY_BYTES = 1_000_000
-
-function isOutpointAlone(query: unknown): boolean {
-  return typeof query === 'object' && query !== null && Object.keys(query).join() === 'outpoint'
-}
 
 /** Whether it is the client of the SDK that asks: it wants binary, and does not say that it takes that of a history. */
 function isOfSdk(request: Request): boolean {

@@ -185,7 +185,13 @@ export class Peer {
             query: { origins: [formatOutpoint({ txid: outpoint.txid, vout: NAME_OUTPUT })] },
           }
         : { service: LOOKUP_SERVICES.ordinals, query: { outpoint: formatOutpoint(outpoint) } }
-    const answer = await this.ask('/lookup', { body: question, maxBytes: MAX_LOOKUP_BYTES, signal })
+    const answer = await this.ask('/lookup', {
+      body: question,
+      // Has the gateway of a host leave the question to its engine.
+      headers: { 'x-bsv-topic': topic },
+      maxBytes: MAX_LOOKUP_BYTES,
+      signal,
+    })
     if (answer === 'too long' || answer.status !== 200) return new Map()
     const response = parsed(lookupResponse, answer.body)
     if (response === undefined) return new Map()

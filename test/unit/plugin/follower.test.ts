@@ -15,7 +15,7 @@ import type { EngineVersion } from '../../support/plugin/engines.js'
 import { type PluginHost, startPluginHost } from '../../support/plugin/plugin-host.js'
 import type { FakeTransaction } from '../../support/protocol/fake-chain.js'
 import { useHeaderServices } from '../../support/server/header-service.js'
-import { ask, SILENT } from '../../support/server/test-server.js'
+import { ask, posted, SILENT } from '../../support/server/test-server.js'
 import { until } from '../../support/server/waiting.js'
 import { openSqlite } from '../../support/storage/sqlite-database.js'
 
@@ -175,6 +175,11 @@ describe.each([
     }
     const first = await start(world, { folder, version, ...tracker, submit })
     await until(() => !first.follower.progress.isCatchingUp && passed.length > 0, 'the host has caught up')
+    // The gateway answers what the engine cannot.
+    const outpoint = outputOf(tree.mintOf('a'), 2)
+    const question = posted({ service: 'ls_ordinals', query: { outpoint } })
+    const { json } = await ask(first.host.host.url, '/lookup', question)
+    expect(json).toMatchObject({ outputs: [{ outputIndex: 2 }] })
     await first.stop()
     // What is stored is not fetched again.
     const stored = ['a', 'ab', 'abc', 'b', 'c', 'd'].map((name) => tree.mintOf(name).txid)

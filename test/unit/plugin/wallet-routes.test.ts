@@ -91,6 +91,10 @@ describe('a host with the routes of the gateway', () => {
     }
     const wrong = await ask(url, '/lookup', posted({ service: 'ls_names', query: { nothing: 1 } }))
     expect(wrong.json).toMatchObject({ code: 'BAD_BODY', status: 'error', message: expect.any(String) })
+    // A peer that syncs asks for what the engine keeps.
+    const question = posted({ service: 'ls_names', query: { nothing: 1 } })
+    const synced = { ...question, headers: { ...question.headers, 'x-bsv-topic': 'tm_names' } }
+    expect((await ask(url, '/lookup', synced)).json).not.toHaveProperty('code')
   })
 
   test('leaves to the host what else is below that prefix', async () => {
