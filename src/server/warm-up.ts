@@ -5,7 +5,7 @@ import { formatOutpoint } from '../../backend/src/protocol/outpoint.js'
 import type { App } from './http/hot-path.js'
 
 /**
- * Has the app answer a made-up request for the newest content. The first request of a process takes several times as long as later
+ * Has the app answer a request of its own for the newest content. The first request of a process takes several times as long as later
  * ones, as V8 compiles the code and SQLite prepares the statements; nobody waits for this one.
  */
 export async function warmUp(app: App, { listings }: Pick<GraphReader, 'listings'>): Promise<void> {
