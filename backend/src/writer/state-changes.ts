@@ -50,10 +50,17 @@ export function* stateRows(logFile: Sql): Generator<NewRow> {
   const first = 'select * from pending where arrived > ? order by arrived limit 1'
   for (let row = logFile.get(first, 0); row !== undefined; row = logFile.get(first, row.arrived))
     yield changeRow(`pending ${toHex(row.txid)}`, 1, pendingChange(logFile, row, row.raw))
-  for (const { txid } of logFile.all('select txid from held')) {
-    const row = logFile.get('select * from held where txid = ?', txid) as Row
-    yield changeRow(`held ${toHex(txid)}`, 1, heldChange(row))
-  }
+  for (const { txid } of logFile.all('select txid from held'))
+    yield stateRow(logFile, `held ${toHex(txid)}`) as NewRow
+}
+
+/** What is pending or held under a subject in the file of a log, as a change with the number 1; undefined if nothing is. */
+export function stateRow(logFile: Sql, subject: string): NewRow | undefined {
+  const [table, txid = ''] = subject.split(' ')
+  if (table !== 'pending' && table !== 'held') return undefined
+  const row = logFile.get(`select * from ${table} where txid = ?`, fromHex(txid))
+  if (row === undefined) return undefined
+  return changeRow(subject, 1, table === 'held' ? heldChange(row) : pendingChange(logFile, row, row.raw))
 }
 
 /** @param body By default, the subject is no more. */

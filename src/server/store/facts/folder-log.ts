@@ -20,7 +20,7 @@ import { Pending, State } from '../../../../backend/src/facts/state.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { notesIn, writeNote } from '../../../../backend/src/writer/shared-state.js'
-import { applyChange, EMPTY, stateRows } from '../../../../backend/src/writer/state-changes.js'
+import { applyChange, EMPTY, stateRow, stateRows } from '../../../../backend/src/writer/state-changes.js'
 
 /** A log as commands know it, wherever it is. */
 export interface CommandLog
@@ -83,9 +83,8 @@ export class FolderLog implements CommandLog {
     }
     const { subject, n } = readNumberedKey(key)
     if (n > 1) return undefined
-    for (const row of stateRows(this.sql))
-      if (readNumberedKey(row.key).subject === subject) return { ...START, at: 0, ...row }
-    return undefined
+    const row = stateRow(this.sql, subject)
+    return row && { ...START, at: 0, ...row }
   }
 
   async insert({ at, rows }: Batch): Promise<boolean> {
