@@ -213,11 +213,13 @@ class Copy {
     if (row.kind === CHANGE && into.state !== undefined) return [row]
     let own = await this.peek()
     while (own !== undefined && !isSame(own, row) && this.isOwn(own)) own = await this.peek()
-    if (own !== undefined && isSame(own, row)) this.there.shift()
-    else if (isBase(row) && readNumberedKey(row.key).n <= bases.own) return []
-    else if (own !== undefined) throw this.otherError(own)
-    else return [row]
-    return []
+    if (own !== undefined && isSame(own, row)) {
+      this.there.shift()
+      return []
+    }
+    if (isBase(row) && readNumberedKey(row.key).n <= bases.own) return []
+    if (own !== undefined) throw this.otherError(own)
+    return [row]
   }
 
   private async toEnd(): Promise<void> {
