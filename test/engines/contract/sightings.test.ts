@@ -1,8 +1,6 @@
 import { LostConflictError, type Reason } from '../../../backend/src/graph/errors.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
-import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { admissionRules } from '../../../backend/src/graph/topic-rules.js'
-import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { recordOf } from '../../support/protocol/block.js'
 import { FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
@@ -15,7 +13,6 @@ const PENDING = { maxTransactions: 100, maxBytes: 1024 * 1024 }
 
 /** Records a transaction as one that nobody submitted, so that it is stored though it loses. */
 async function know(store: HostStore, transaction: FakeTransaction, height?: number): Promise<void> {
-  const _spends = spendsBy(viewOf(transaction))
   await store.record([recordOf(transaction, height)])
 }
 
@@ -27,7 +24,6 @@ async function submitted(
 ): Promise<Reason | undefined> {
   if (subject === undefined) throw new Error('nothing is submitted')
   const all = [subject, ...along]
-  const _spends = all.flatMap((each) => spendsBy(viewOf(each)))
   const records = all.map((each) => recordOf(each))
   try {
     await store.record(records, { subjects: [subject.txid], ...(keepLost && { keepLost }) })

@@ -1,5 +1,3 @@
-import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
-import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { recordOf } from '../protocol/block.js'
 import type { FakeTransaction } from '../protocol/fake-chain.js'
 import type { DerivingStore } from './engine.js'
@@ -20,7 +18,6 @@ export async function record(
 ): Promise<void> {
   const all = [arrival, ...along]
   const transactions = all.map(({ transaction, height }) => recordOf(transaction, height))
-  const _spends = transactions.flatMap((each) => spendsBy(viewOf(each)))
   await store.record(transactions, { subjects: [arrival.transaction.txid] })
 }
 

@@ -13,6 +13,7 @@ describe('an output of the names topic', () => {
   const chain = new FakeChain({ tld: 'test' })
   const { genesis } = chain.deployment
   const a = chain.mint('a')
+
   test('is a node in places 0 and 1, and of the genesis transaction only where the genesis is', () => {
     const vouts = [0, 1, 2, 3]
     expect(vouts.filter((vout) => isNodeOutpoint({ txid: a.txid, vout }, genesis))).toEqual([0, 1])
