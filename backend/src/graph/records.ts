@@ -51,15 +51,10 @@ export interface OutputRecord {
   parent?: Outpoint
   /** What the envelope names as its parent otherwise, or as long as that is not known. Never beside `parent`. */
   claimedParent?: Outpoint
-  /** The length of its own MAP in its {@link MapRecord}, in bytes. */
+  /** The length of its own MAP, encoded (`map-coder`), in bytes. */
   mapLength?: number
   /** The 1-sat coin that this output received by the ordinal arithmetic (BRC-159), if it is known. */
   previous?: Outpoint
-  /**
-   * Set if the arithmetic lacks the value of a coin whose transaction is not stored yet: then `previous` is unknown. A store
-   * resolves it when it gets that transaction.
-   */
-  unsettled?: true
   /**
    * Set if no topic admitted the output: a 1-sat coin before an ordinal, stored so that the start of the lineage is known. It
    * is in no answer.

@@ -59,24 +59,12 @@ const NONE: Predecessor = { kind: 'none' }
 const UNKNOWN: Predecessor = { kind: 'unknown' }
 
 /**
- * How many leading inputs place an output: those up to the one that holds its first satoshi. Their values tell which
- * coin it continues, or that it continues none (BRC-159, protocol.md 5), and no fewer of them do. All inputs, where they
- * do not reach that far.
+ * Which leading inputs place an output: those up to the one that holds its first satoshi. Their values tell which
+ * coin it continues, or that it continues none (BRC-159, protocol.md 5), and no fewer of them do.
  *
- * A value that is not known counts as 0, so that it never returns too few inputs.
- */
-export function placingInputs({
-  inputValues,
-  ...place
-}: TransactionValues & { /** The index of the output. */ output: number }): number {
-  const isPlaced = placement(place)
-  const last = inputValues.findIndex((satoshis) => isPlaced(satoshis))
-  return last === -1 ? inputValues.length : last + 1
-}
-
-/**
- * The same for callers that learn the values of the inputs one by one: takes them in order, and returns for each whether
- * the output is placed with it.
+ * @param place.output The index of the output.
+ * @returns Takes the values of the inputs in order, and returns for each whether the output is placed with it. A value that
+ * is not known counts as 0, so that there are never too few inputs.
  */
 export function placement(place: {
   outputValues: readonly number[]

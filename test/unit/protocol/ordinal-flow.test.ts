@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import {
   type Predecessor,
-  placingInputs,
+  placement,
   predecessorsOf,
   successorOf,
 } from '../../../backend/src/protocol/ordinal-flow.js'
@@ -66,6 +66,15 @@ describe('the predecessor', () => {
 })
 
 describe('the inputs that place an output', () => {
+  /** How many there are: all, where they do not reach it. */
+  function placingInputs({
+    inputValues,
+    ...place
+  }: Parameters<typeof placement>[0] & { inputValues: readonly (number | undefined)[] }): number {
+    const last = inputValues.findIndex(placement(place))
+    return last === -1 ? inputValues.length : last + 1
+  }
+
   test.each([
     ['its own 1-sat coin', [1, 900], [1, 800], 0, 1],
     ['those before its coin, too', [1000, 1, 900], [1000, 1, 800], 1, 2],

@@ -138,7 +138,7 @@ function plain(answer: unknown): unknown {
   if (typeof answer !== 'object' || answer === null || answer instanceof Map || answer instanceof Set)
     return answer
   if (Array.isArray(answer)) return answer.map(plain)
-  const entries = Object.entries(answer).filter(([key]) => key !== 'previous' && key !== 'unsettled')
+  const entries = Object.entries(answer).filter(([key]) => key !== 'previous')
   return Object.fromEntries(entries.map(([key, value]) => [key, plain(value)]))
 }
 
