@@ -16,7 +16,7 @@ import {
   type TransactionsReader,
 } from './graph-store.js'
 import type { HistoryStep, ListedOrdinal, ListingsReader, TransactionOutput } from './listings.js'
-import { type Awaitable, yieldToEventLoop } from './yield-to-event-loop.js'
+import { type Awaitable, whenReady, yieldToEventLoop } from './yield-to-event-loop.js'
 
 /**
  * A store as the public sees it: what is blocked is neither served nor found (`docs/blocking.md`). A read of a single thing that
@@ -107,12 +107,11 @@ export class BlocklistFilter implements GraphReader {
         return output
       },
       currentOutput: (outpoint) => {
-        const shown = (tip: Outpoint | undefined): Outpoint | undefined => {
+        const current = this.readUnblocked(outpoint, () => ordinals.currentOutput(outpoint))
+        return whenReady(current, (tip) => {
           if (tip !== undefined && !this.isOpen) this.refuse(this.shownAt(tip))
           return tip
-        }
-        const tip = this.readUnblocked(outpoint, () => ordinals.currentOutput(outpoint))
-        return tip instanceof Promise ? tip.then(shown) : shown(tip)
+        })
       },
       at: (outpoint, sequence) =>
         this.readUnblocked(outpoint, () => {

@@ -19,15 +19,11 @@ export function admissionsIn(reader: Reader): AdmissionsReader {
     among: (outpoints) => reader.each(outpoints, of),
     ofTransaction: (txid) => reader.single((sql) => ofTransaction(sql, txid)),
     ofTopic: ({ topic, since, limit }) =>
-      reader.answer((sql) => {
-        const from = since - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
-        return sql.all(OF_TOPIC, encodeTopic(topic), from, limit).map(recordOf)
-      }),
+      reader.answer((sql) => sql.all(OF_TOPIC, encodeTopic(topic), placeIn(sql, since), limit).map(recordOf)),
     unspentOfTopic: ({ topic, since, limit = Number.MAX_SAFE_INTEGER, always = NO_OUTPUT }) =>
-      reader.answer((sql) => {
-        const from = since - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
-        return sql.all(UNSPENT, encodeTopic(topic), from, always, limit).map(recordOf)
-      }),
+      reader.answer((sql) =>
+        sql.all(UNSPENT, encodeTopic(topic), placeIn(sql, since), always, limit).map(recordOf),
+      ),
     isApplied: (topic, txid) =>
       reader.single((sql) => sql.get(IS_APPLIED, blobOf(txid), encodeTopic(topic))) !== undefined,
   }
@@ -47,6 +43,11 @@ const UNSPENT = `select txid, admission.vout, topic, score, ${BASE} from admissi
     select 1 from spend cross join tx as spender on spender.id = sid
     where pid = admission.tid and spend.vout = admission.vout and spender.active = 1))
   order by score limit ?`
+
+/** The place in the index from which admissions have at least a score. */
+function placeIn(sql: Sql, score: number): number {
+  return score - firstScore(Number(sql.get(`select ${BASE}`)?.base ?? 0))
+}
 
 function recordOf(row: Row): AdmissionRecord {
   const score = firstScore(Number(row.base ?? 0)) + row.score

@@ -2,7 +2,7 @@ import type { Sql } from '../facts/connection.js'
 import { PROOF_ROOT } from '../facts/log.js'
 import type { BlocksReader } from '../graph/graph-store.js'
 import { type Block, blockText, type SpendRecord } from '../graph/records.js'
-import type { Awaitable } from '../graph/yield-to-event-loop.js'
+import { type Awaitable, whenReady } from '../graph/yield-to-event-loop.js'
 import { blobOf, hexOf, type Reader } from './reader.js'
 
 /** See {@link BlocksReader}. Only of proofs that count, and of what is pending. */
@@ -18,8 +18,7 @@ export function blocksIn(reader: Reader): BlocksReader {
           .map(({ height }) => Number(height))
       const blocksAt = (heights: number[]): Awaitable<Block[]> =>
         reader.each([...new Set(heights)], (sql, height) => blocksBetween(sql, height, height))
-      const heights = reader.each(spends, heightsOf)
-      return heights instanceof Promise ? heights.then(blocksAt) : blocksAt(heights)
+      return whenReady(reader.each(spends, heightsOf), blocksAt)
     },
   }
 }

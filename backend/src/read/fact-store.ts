@@ -216,7 +216,7 @@ export class FactStore implements HostStore {
     first: { snapshot: Snapshot; answer: Promise<Answer>; cache: CacheOptions<Answer> | undefined },
   ): Promise<Answer> {
     const { reader } = this.options
-    let [snapshot, reading]: [Snapshot, Awaitable<Answer>] = [first.snapshot, first.answer]
+    let { snapshot, answer: reading } = first
     for (let tried = 1; ; tried++) {
       reader.holdWhileReading(snapshot)
       let answer: Answer | undefined
