@@ -106,7 +106,7 @@ export interface Batch {
   after?: Place
 }
 
-/** Whether something stands in the way of a batch. @throws OtherLogError */
+/** Whether rows follow the place that the writer of a batch has read. @throws OtherLogError */
 export async function isBehind(log: Pick<SharedLog, 'after'>, { after }: Batch): Promise<boolean> {
   return after !== undefined && (await log.after(after, { limit: 1, maxBytes: 0 })).length > 0
 }
@@ -151,7 +151,7 @@ export class OtherLogError extends CodedError {
 
 /** Rows up to this many bytes stand in one statement or document with the others of their batch. */
 const MAX_INLINE = 4 * 1024 * 1024
-/** The longest bodies that stand in their row: any, or those of larger and larger batches. A document has 16 MiB at most. */
+/** The longest bodies stored in their row: of any batch, then of larger and larger ones. A document has 16 MiB at most. */
 const INLINE = [CHUNK_BYTES, 1024, 100]
 /** Those of what is to be deleted one day. */
 const CHANGES_INLINE = 100

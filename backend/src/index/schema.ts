@@ -22,7 +22,7 @@ create table spend (pid integer not null, vout integer not null, sid integer not
   primary key (pid, vout, sid)) without rowid;
 create index spend_sid on spend (sid);
 
--- ok: it counts, by the best chain or by a verdict. Its root stands in the key of its fact.
+-- ok: it counts, by the best chain or by a verdict. Its root is in the key of its fact.
 create table proof (tid integer not null, height integer not null, seq integer not null, ok integer not null,
   primary key (tid, height, seq)) without rowid;
 create index proof_height on proof (height);

@@ -324,7 +324,7 @@ export class LocalWriter implements Writer {
     while (applyNext(this.files, index, { onApplied })) this.commits.raise()
   }
 
-  /** Gets the pending transactions that may count or be needed because of facts that the index lacked: whoever wrote these tried them. */
+  /** Gets the pending transactions that may count or be needed because of facts that the index lacked. Their writer has tried these. */
   protected onApplied(_txids: string[]): void {}
 
   /**

@@ -129,7 +129,7 @@ test('without a store, commands say so', async () => {
 
 test('a store is not copied into itself, nor over another one', async () => {
   const { env } = await stored()
-  // Whoever reads a file of SQLite last deletes what is beside it.
+  // The last connection to a file of SQLite deletes the files beside it.
   const names = () => readdirSync(env.DATA_DIR).filter((name) => !/-(shm|wal)$/.test(name))
   const before = names()
   for (const to of [join(env.DATA_DIR, 'sub'), join(env.DATA_DIR, 'sub', 'deeper'), env.DATA_DIR])

@@ -126,7 +126,7 @@ describe('a lineage', () => {
     }
     const purse = chain.spend({ inputs: [], outputs: [{ satoshis: 1, lockingScript: p2pkh(0) }] })
     const first = move([purse], 'first')
-    const branches = [move([first], 'branch'), move([first], 'rival')]
+    const branches = [move([first], 'branch'), move([first], 'other')]
     const all = [first, ...branches, move(branches)]
     for (let step = 4; step < 10; step++) all.push(move(all.slice(-1), step % 2 === 0 ? 'said' : undefined))
     const index = open(chain)

@@ -202,9 +202,12 @@ describe.each([
     service.forget(openMint.txid)
     service.know(tree.record(tree.rival))
     await hasCaughtUp(again, tree)
-    const rival = outputOf(tree.rival, 2)
-    await until(async () => (await placesOf(again, 'oo')).includes(rival), 'the engine has the other mint')
-    expect(await placesOf(again, 'oo')).toEqual([rival, rival])
+    const competing = outputOf(tree.rival, 2)
+    await until(
+      async () => (await placesOf(again, 'oo')).includes(competing),
+      'the engine has the other mint',
+    )
+    expect(await placesOf(again, 'oo')).toEqual([competing, competing])
     expect(fetched()).toEqual(before)
   })
 })

@@ -87,14 +87,14 @@ describe('what becomes a fact', () => {
   test('what spends a coin of something mined and pending is promoted with it, if it is mined too', async () => {
     const store = open()
     const money = spend(store, [])
-    const [paid, rival] = [spend(store, [[money]]), spend(store, [[money]], [one, one])]
+    const [paid, competing] = [spend(store, [[money]]), spend(store, [[money]], [one, one])]
     const ordinal = inscribe(store, [[paid]], 'text')
-    const all = { paid, rival, ordinal }
+    const all = { paid, competing, ordinal }
     await store.know(paid, 100)
-    await store.know(rival, 101)
-    expect(store.pending(all)).toEqual(['paid', 'rival'])
+    await store.know(competing, 101)
+    expect(store.pending(all)).toEqual(['paid', 'competing'])
     await store.know(ordinal)
-    expect([store.facts(all).sort(), store.pending(all)]).toEqual([['ordinal', 'paid', 'rival'], []])
+    expect([store.facts(all).sort(), store.pending(all)]).toEqual([['competing', 'ordinal', 'paid'], []])
   })
 
   test('a proof of something pending stands with it, and is proven with it', async () => {
