@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { deserialize, serialize } from 'node:v8'
 import type { TransactionRecord } from '../backend/src/graph/records.js'
@@ -12,7 +12,7 @@ import {
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
-import { LIVE_CODE_SIZE } from './support.js'
+import { LIVE_CODE_SIZE, linesOf, withFolder } from './support.js'
 
 /** What is read of a network, by outpoint (`<txid>_<vout>`) or name. */
 export interface NetworkIndex {
@@ -32,6 +32,9 @@ export interface NetworkIndex {
   /** A stream of {@link STREAM_CHUNKS} chunks of {@link STREAM_CHUNK} bytes. */
   stream: string
 }
+
+/** The size of a network. `BENCH_NETWORK` names a folder that keeps it, and what is made of it, for the next run. */
+export const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
 
 export const LARGE_BYTES = 10 * 1024 * 1024
 export const STREAM_CHUNKS = 200
@@ -285,6 +288,24 @@ export class MixedNetwork {
   private below(limit: number): number {
     return Math.floor(this.random() * limit)
   }
+}
+
+/** Runs in the folder for networks, or in one that is gone afterwards. */
+export async function* withNetworkFolder(
+  run: (folder: string) => AsyncGenerator<string>,
+): AsyncGenerator<string> {
+  const kept = process.env.BENCH_NETWORK
+  if (kept === undefined) yield* await withFolder((folder) => linesOf(run(folder)))
+  else yield* run(kept)
+}
+
+/** The network in a folder, written if it is not there yet. */
+export function networkIn(folder: string): NetworkIndex {
+  if (!existsSync(join(folder, INDEX))) {
+    mkdirSync(folder, { recursive: true })
+    new MixedNetwork(folder, TRANSACTIONS).write()
+  }
+  return readNetwork(folder)
 }
 
 export function readNetwork(folder: string): NetworkIndex {

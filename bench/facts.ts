@@ -19,20 +19,27 @@ import {
 import { realMint } from './admission.js'
 import {
   LARGE_BYTES,
-  MixedNetwork,
   type NetworkIndex,
-  readNetwork,
+  networkIn,
   STREAM_CHUNK,
   STREAM_CHUNKS,
+  TRANSACTIONS,
+  withNetworkFolder,
 } from './facts-network.js'
 import type { Filled, ReadTimes, Rebuilt, Serving, Task } from './facts-process.js'
 import { compareWithBare } from './gateway.js'
 import { startOf } from './start.js'
 import { sizeOf } from './stored-bytes.js'
-import { configFor, LIVE_CODE_SIZE, median, SILENT, settingsFor, spent, withFolder } from './support.js'
-
-/** The size of the mixed network. `BENCH_NETWORK` names a folder that keeps it, and the store, for the next run. */
-const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
+import {
+  configFor,
+  LIVE_CODE_SIZE,
+  linesOf,
+  median,
+  SILENT,
+  settingsFor,
+  spent,
+  withFolder,
+} from './support.js'
 
 /** How many transactions of each kind are measured, after so many that do not count: until code is compiled. */
 const COUNT = 300
@@ -40,7 +47,7 @@ const WARMING = 500
 const A_TURN = 50
 const ROUNDS = 5
 const BODY = 4096
-/** How long an idle node is watched, and after how long, in milliseconds: eight seconds after a start V8 collects what that left, once. */
+/** How long an idle node is watched, and the delay before that, in milliseconds: V8 collects the garbage of a start once, after eight seconds. */
 const IDLE = 20_000
 const SETTLING = 15_000
 const RANGE = 100 * 1024
@@ -60,24 +67,8 @@ export async function* facts(wanted: readonly string[] = []): AsyncGenerator<str
   for (const [part, run] of Object.entries(PARTS)) if (isWanted(part)) yield* run()
   const parts = Object.entries(NETWORK_PARTS).filter(([part]) => isWanted(part))
   if (parts.length === 0) return
-  const kept = process.env.BENCH_NETWORK
-  if (kept !== undefined) {
-    yield* inNetwork(
-      kept,
-      parts.map(([, run]) => run),
-    )
-    return
-  }
-  const lines = await withFolder(
-    async (folder) =>
-      await linesOf(
-        inNetwork(
-          folder,
-          parts.map(([, run]) => run),
-        ),
-      ),
-  )
-  yield* lines
+  const runs = parts.map(([, run]) => run)
+  yield* withNetworkFolder((folder) => inNetwork(folder, runs))
 }
 
 /** A network on disk, and a store that has it. */
@@ -92,11 +83,7 @@ async function* inNetwork(
   parts: ((world: World) => AsyncGenerator<string>)[],
 ): AsyncGenerator<string> {
   const network = join(folder, `network-${TRANSACTIONS}`)
-  if (!existsSync(join(network, 'network.bin'))) {
-    mkdirSync(network, { recursive: true })
-    new MixedNetwork(network, TRANSACTIONS).write()
-  }
-  const world: World = { network, about: readNetwork(network), store: join(folder, `store-${TRANSACTIONS}`) }
+  const world: World = { network, about: networkIn(network), store: join(folder, `store-${TRANSACTIONS}`) }
   if (!existsSync(world.store)) {
     mkdirSync(world.store)
     const { cpu } = await runTask<Filled>('fill', world).catch((error: unknown) => {
@@ -406,12 +393,6 @@ async function serve<Result>(
   } finally {
     await ended(child)
   }
-}
-
-async function linesOf(generator: AsyncGenerator<string>): Promise<string[]> {
-  const lines: string[] = []
-  for await (const line of generator) lines.push(line)
-  return lines
 }
 
 /** Microseconds of processor time that a process has used. */

@@ -1,5 +1,3 @@
-import { existsSync, mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseOutpoint } from '../backend/src/protocol/outpoint.js'
 import type { EngineVersion } from '../test/support/plugin/engines.js'
@@ -10,13 +8,12 @@ import {
   mapTail,
   p2pkh,
 } from '../test/support/protocol/fake-chain.js'
-import { MixedNetwork, readNetwork } from './facts-network.js'
+import { networkIn, withNetworkFolder } from './facts-network.js'
 import { HostMaterial, OTHER } from './host-material.js'
 import { Host, type Place } from './host-places.js'
 import type { HostSetup } from './host-process.js'
-import { inLineOf, timed, withFolder } from './support.js'
+import { inLineOf, timed } from './support.js'
 
-const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
 const BRANCH = 20_000
 const A_BATCH = 500
 /** How long somebody who submits to another topic waits after an answer, in milliseconds. */
@@ -32,14 +29,7 @@ export async function* waits(
   title: string,
   place: Place & { engine: EngineVersion },
 ): AsyncGenerator<string> {
-  const kept = process.env.BENCH_NETWORK
-  if (kept !== undefined) yield* waitsOver(kept, title, place)
-  else
-    yield* await withFolder(async (folder) => {
-      const lines: string[] = []
-      for await (const line of waitsOver(folder, title, place)) lines.push(line)
-      return lines
-    })
+  yield* withNetworkFolder((network) => waitsOver(network, title, place))
 }
 
 async function* waitsOver(
@@ -47,11 +37,7 @@ async function* waitsOver(
   title: string,
   place: Place & { engine: EngineVersion },
 ): AsyncGenerator<string> {
-  if (!existsSync(join(network, 'network.bin'))) {
-    mkdirSync(network, { recursive: true })
-    new MixedNetwork(network, TRANSACTIONS).write()
-  }
-  const { deployment, count, inscriptions } = readNetwork(network)
+  const { deployment, count, inscriptions } = networkIn(network)
   const setup: HostSetup = { ...place, plugin: 'ours', deployment, admitted: ADMITTED }
   let host = await Host.start(setup)
   try {
@@ -118,10 +104,10 @@ async function during(host: Host, work: () => Promise<unknown>): Promise<string>
   isDone = true
   await submitting
   const loop = await host.ask<{ p99: number; max: number }>({ delays: 'end' })
-  const told = (some: number[]): string => {
+  const summary = (some: number[]): string => {
     some.sort((one, other) => one - other)
     const at = (share: number): string => (some[Math.floor(some.length * share)] ?? Number.NaN).toFixed(1)
     return `${at(0.5)} ms (median), ${at(0.99)} (99 %), ${some.at(-1)?.toFixed(1)} (longest)`
   }
-  return `${(wall / 1000).toFixed(1)} s; ${times.length} submissions to another topic took ${told(own)} (wanted: at most 50) beside what the machine ran otherwise on all cores, ${told(times)} in all; the event loop was late by ${loop.p99.toFixed(1)} ms (99 %), ${loop.max.toFixed(1)} (longest)`
+  return `${(wall / 1000).toFixed(1)} s; ${times.length} submissions to another topic took ${summary(own)} (wanted: at most 50) beside what the machine ran otherwise on all cores, ${summary(times)} in all; the event loop was late by ${loop.p99.toFixed(1)} ms (99 %), ${loop.max.toFixed(1)} (longest)`
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
@@ -10,13 +10,11 @@ import type { WriterPlace } from '../src/server/store/start-writer.js'
 import { MISSING_FOR_MARIADB } from '../test/support/services/mariadb.js'
 import { MISSING_FOR_MONGO } from '../test/support/services/mongo.js'
 import { withMariadb, withMongo } from './databases.js'
-import { MixedNetwork } from './facts-network.js'
+import { networkIn, withNetworkFolder } from './facts-network.js'
 import type { Kind, Order, Setup, Written } from './shared-gateway.js'
 import { sizesOf } from './stored-bytes.js'
-import { median, type Spent, timed, withFolder } from './support.js'
+import { linesOf, median, type Spent, timed, withFolder } from './support.js'
 
-/** The network of the part `from-zero`. `BENCH_NETWORK` names a folder that keeps it for the next run. */
-const TRANSACTIONS = Number(process.env.BENCH_TRANSACTIONS ?? 90_000)
 /** How many write at once, to one gateway or to all together. */
 const CLIENTS = 32
 const GATEWAYS = 3
@@ -131,16 +129,11 @@ async function* lagOf([one, other]: Gateway[]): AsyncGenerator<string> {
 
 /** A gateway that has nothing yet, against one that has the log and derives the index of it again. */
 async function* fromZero(logs: readonly string[]): AsyncGenerator<string> {
-  const kept = process.env.BENCH_NETWORK
-  if (kept === undefined) yield* await withFolder(async (network) => await linesOf(fromZeroIn(network, logs)))
-  else yield* fromZeroIn(kept, logs)
+  yield* withNetworkFolder((network) => fromZeroIn(network, logs))
 }
 
 async function* fromZeroIn(network: string, logs: readonly string[]): AsyncGenerator<string> {
-  if (!existsSync(join(network, 'network.bin'))) {
-    mkdirSync(network, { recursive: true })
-    new MixedNetwork(network, TRANSACTIONS).write()
-  }
+  networkIn(network)
   yield* onEach(logs, async function* (log, folder) {
     const first = await Gateway.start(log, { folder, network })
     const filled = await first.ask<Spent & { count: number }>({ fill: network })
@@ -315,10 +308,4 @@ function sum(values: number[]): number {
 
 function quantile(values: number[], share: number): number {
   return values.sort((one, other) => one - other)[Math.floor(values.length * share)] ?? Number.NaN
-}
-
-async function linesOf(lines: AsyncGenerator<string>): Promise<string[]> {
-  const all: string[] = []
-  for await (const line of lines) all.push(line)
-  return all
 }

@@ -22,6 +22,13 @@ export async function withFolder<Result>(run: (folder: string) => Promise<Result
   }
 }
 
+/** What is yielded, once it all is. */
+export async function linesOf(lines: AsyncGenerator<string>): Promise<string[]> {
+  const found: string[] = []
+  for await (const line of lines) found.push(line)
+  return found
+}
+
 /**
  * The environment of a server that follows the tree of a fake chain; with other settings beside those.
  */
