@@ -12,17 +12,10 @@ import type { Knex } from 'knex'
 import type { Db } from 'mongodb'
 import type { TransactionRecord } from '../backend/src/graph/records.js'
 import type { Deployment } from '../backend/src/protocol/mint.js'
-import {
-  createNamesLookupService,
-  createNamesLookupServiceOnMongo,
-  createOrdinalsLookupService,
-  createOrdinalsLookupServiceOnMongo,
-  NamesTopicManager,
-  OrdinalsTopicManager,
-  storesOf,
-} from '../src/plugin/index.js'
+import { storesOf } from '../src/plugin/index.js'
 import type { EngineVersion } from '../test/support/plugin/engines.js'
 import OverlayExpress from '../test/support/plugin/overlay-express.js'
+import { configurePlugin } from '../test/support/plugin/plugin-host.js'
 import { batchesIn } from './facts-network.js'
 import { OTHER } from './host-material.js'
 
@@ -40,8 +33,8 @@ export interface HostSetup {
 }
 
 export type Order =
-  /** Waits until queries find something, and all is quiet. Answered with {@link Settled}. */
-  | { settle: { service: string; query: object }[] }
+  /** Waits until queries find something, and the host is idle. Answered with {@link CpuUsed}. */
+  | { untilIdle: { service: string; query: object }[] }
   /** Waits until something is found. */
   | { until: { service: string; query: object } }
   /** Submits, and is answered with the time from the engine's answer until it is found, in ms. */
@@ -51,11 +44,11 @@ export type Order =
   | { delays: 'begin' | 'end' }
   | { record: TransactionRecord[] }
 
-export interface Settled {
+export interface CpuUsed {
   /** Processor time of all threads so far, in milliseconds, and when that was. */
   cpu: number
   at: number
-  /** What it takes by itself, in milliseconds a second. */
+  /** What it uses while idle, in milliseconds a second. */
   idle: number
 }
 
@@ -147,7 +140,8 @@ await host.configureKnex(setup.knexUrl ?? '')
 await host.configureMongo(setup.mongoUrl ?? '')
 const { mongoDb } = host
 const knex = host.knex as Knex
-await (setup.plugin === 'ours' ? configureOurs : configureNothing)()
+if (setup.plugin === 'ours') configurePlugin(host, setup.deployment)
+else await configureNothing()
 host.configureTopicManager(OTHER, new ConstantManager(OTHER, setup.admitted))
 await host.configureEngine(false)
 await host.start()
@@ -159,24 +153,6 @@ process.once('disconnect', async () => {
   process.exit()
 })
 process.send?.(host.url)
-
-async function configureOurs(): Promise<void> {
-  const { deployment } = setup
-  host.configureTopicManager('tm_names', new NamesTopicManager({ deployment }))
-  host.configureTopicManager('tm_ordinals', new OrdinalsTopicManager())
-  if (mongoDb === undefined) {
-    host.configureLookupServiceWithKnex('ls_names', (each) => createNamesLookupService(each, { deployment }))
-    host.configureLookupServiceWithKnex('ls_ordinals', createOrdinalsLookupService)
-    return
-  }
-  const engineDatabase = knex
-  host.configureLookupServiceWithMongo('ls_names', (db) =>
-    createNamesLookupServiceOnMongo(db, { deployment, engineDatabase }),
-  )
-  host.configureLookupServiceWithMongo('ls_ordinals', (db) =>
-    createOrdinalsLookupServiceOnMongo(db, { engineDatabase }),
-  )
-}
 
 async function configureNothing(): Promise<void> {
   if (mongoDb === undefined && !(await knex.schema.hasTable('admitted')))
@@ -200,14 +176,14 @@ async function carryOut(order: Order): Promise<unknown> {
     await untilFound(order.until)
     return true
   }
-  if ('settle' in order) {
-    for (const each of order.settle) await untilFound(each)
+  if ('untilIdle' in order) {
+    for (const each of order.untilIdle) await untilFound(each)
     await host.idle()
     await sleep(QUIET)
     const before = { cpu: cpuTime(), at: now() }
     await sleep(QUIET)
     const [cpu, at] = [cpuTime(), now()]
-    return { cpu, at, idle: (1000 * (cpu - before.cpu)) / (at - before.at) } satisfies Settled
+    return { cpu, at, idle: (1000 * (cpu - before.cpu)) / (at - before.at) } satisfies CpuUsed
   }
   if ('beef' in order) return await lagOf(order)
   if ('delays' in order) {
@@ -238,12 +214,10 @@ async function lagOf({ beef, topics, find }: Extract<Order, { beef: Uint8Array }
 }
 
 async function untilFound({ service, query }: { service: string; query: object }): Promise<void> {
-  const { lookup } = host.engine?.lookupServices[service] ?? {}
+  const asked = host.engine?.lookupServices[service]
   for (;;) {
     // An index that is being derived answers nothing.
-    const found = await lookup
-      ?.call(host.engine?.lookupServices[service], { service, query })
-      ?.catch(() => [])
+    const found = await asked?.lookup({ service, query }).catch(() => [])
     if (Array.isArray(found) && found.length > 0) return
     await sleep(LOOK)
   }

@@ -2,12 +2,12 @@ import { loadavg } from 'node:os'
 import { ENGINE_VERSIONS, type EngineVersion } from '../test/support/plugin/engines.js'
 import { HostMaterial, type Kind, type Submission } from './host-material.js'
 import { DATABASES, Host, type Place } from './host-places.js'
-import type { HostSetup, Settled } from './host-process.js'
+import type { CpuUsed, HostSetup } from './host-process.js'
 import { waits } from './host-waits.js'
 import { median } from './support.js'
 
-export const TOPICS = ['tm_names', 'tm_ordinals']
-/** The real one, and what stands in for the newest. */
+const TOPICS = ['tm_names', 'tm_ordinals']
+/** The real one, and the stand-in for the newest. */
 const MEASURED = ['0.4.6', '2.6.3'] as const
 const KINDS = ['inscription', 'mint'] as const
 const SERVICE: Record<Kind, string> = { mint: 'ls_names', inscription: 'ls_ordinals' }
@@ -70,7 +70,7 @@ async function* compared(
       for (const { beef, query } of await made(material, kind, LAGS))
         for (const [at, host] of hosts.entries())
           lags?.[at]?.push(await host.ask({ beef, topics: TOPICS, find: { service: SERVICE[kind], query } }))
-      yield `${title}, ${kind}: ${told(cpu, 'ms of CPU', 2)}; found ${told(lags, 'ms after the answer', 1)}`
+      yield `${title}, ${kind}: ${comparison(cpu, 'ms of CPU', 2)}; found ${comparison(lags, 'ms after the answer', 1)}`
       yield `  idle: ${(idle ?? []).map((each) => median(each).toFixed(1)).join(' and ')} ms of CPU a second`
     }
   } finally {
@@ -79,7 +79,7 @@ async function* compared(
 }
 
 /** Of a plugin that does nothing, and of ours. */
-function told([nothing = [], ours = []]: number[][] = [], unit: string, digits: number): string {
+function comparison([nothing = [], ours = []]: number[][] = [], unit: string, digits: number): string {
   const [base, own] = [median(nothing), median(ours)]
   return `${base.toFixed(digits)} and ${own.toFixed(digits)} ${unit}, ratio ${(own / base).toFixed(2)} (wanted: at most 1.3)`
 }
@@ -91,9 +91,9 @@ async function costOf(
   some: readonly Submission[],
 ): Promise<{ each: number; idle: number }> {
   const found = some.slice(-1).map(({ query }) => ({ service: SERVICE[kind], query }))
-  const before = await host.ask<Settled>({ settle: [] })
+  const before = await host.ask<CpuUsed>({ untilIdle: [] })
   for (const { beef } of some) await host.submit(beef, TOPICS)
-  const after = await host.ask<Settled>({ settle: found })
+  const after = await host.ask<CpuUsed>({ untilIdle: found })
   const idle = Math.min(before.idle, after.idle)
   const cpu = after.cpu - before.cpu - (idle * (after.at - before.at)) / 1000
   return { each: cpu / some.length, idle }

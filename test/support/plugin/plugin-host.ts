@@ -35,7 +35,7 @@ export interface HostOptions {
   attach?: (host: OverlayExpress) => void
 }
 
-/** A host with the plugin, wired as LARS wires it: topic managers without a store, services by their factories. */
+/** A host with the plugin. */
 export async function startPluginHost(options: HostOptions): Promise<PluginHost> {
   const { deployment, engine, database, listens = false, configure, attach } = options
   const host = new OverlayExpress(database.name, '11', 'overlay.test', 'secret')
@@ -44,23 +44,10 @@ export async function startPluginHost(options: HostOptions): Promise<PluginHost>
   host.configureArcApiKey('key')
   await host.configureKnex(database.KNEX_URL)
   await host.configureMongo(database.MONGO_URL)
-  host.configureTopicManager('tm_names', new NamesTopicManager({ deployment }))
-  host.configureTopicManager('tm_ordinals', new OrdinalsTopicManager())
-  const { mongoDb, knex } = host
-  if (mongoDb !== undefined) {
-    const engineDatabase = knex as Knex
-    host.configureLookupServiceWithMongo('ls_names', (db) =>
-      createNamesLookupServiceOnMongo(db, { deployment, engineDatabase }),
-    )
-    host.configureLookupServiceWithMongo('ls_ordinals', (db) =>
-      createOrdinalsLookupServiceOnMongo(db, { engineDatabase }),
-    )
-  } else {
-    host.configureLookupServiceWithKnex('ls_names', (knex) => createNamesLookupService(knex, { deployment }))
-    host.configureLookupServiceWithKnex('ls_ordinals', createOrdinalsLookupService)
-  }
+  configurePlugin(host, deployment)
   configure?.(host)
   await host.configureEngine()
+  const { mongoDb, knex } = host
   if (listens)
     attachHostListener(host.app, storesOf(mongoDb ?? (knex as Knex)), {
       chainTracker: host.chainTracker,
@@ -69,6 +56,24 @@ export async function startPluginHost(options: HostOptions): Promise<PluginHost>
   attach?.(host)
   await host.start()
   return new PluginHost(host)
+}
+
+/** Wires the plugin as LARS does: topic managers without a store, services by their factories. */
+export function configurePlugin(host: OverlayExpress, deployment: Deployment): void {
+  host.configureTopicManager('tm_names', new NamesTopicManager({ deployment }))
+  host.configureTopicManager('tm_ordinals', new OrdinalsTopicManager())
+  if (host.mongoDb === undefined) {
+    host.configureLookupServiceWithKnex('ls_names', (knex) => createNamesLookupService(knex, { deployment }))
+    host.configureLookupServiceWithKnex('ls_ordinals', createOrdinalsLookupService)
+    return
+  }
+  const engineDatabase = host.knex as Knex
+  host.configureLookupServiceWithMongo('ls_names', (db) =>
+    createNamesLookupServiceOnMongo(db, { deployment, engineDatabase }),
+  )
+  host.configureLookupServiceWithMongo('ls_ordinals', (db) =>
+    createOrdinalsLookupServiceOnMongo(db, { engineDatabase }),
+  )
 }
 
 /** What clients and operators do with a host, over HTTP. */
