@@ -90,12 +90,12 @@ async function timesOf({ store }: Node, { long, names, moved }: NetworkIndex): P
     'tip of the long ordinal': () => store.ordinals.at(outpoint, -1),
     'tip of an ordinal': (at) => store.ordinals.at(pick(ordinals, at), -1),
     'name to tip': async (at) => {
-      const origin = await store.names.originOf(pick(names, at))
-      return origin && (await store.ordinals.at(origin, -1))
+      const origin = store.names.originOf(pick(names, at))
+      return origin && store.ordinals.at(origin, -1)
     },
     'merged MAP of the long ordinal': async () => {
-      const tip = await store.ordinals.at(outpoint, -1)
-      return tip && (await store.metadata.merged(tip.output.outpoint))
+      const tip = store.ordinals.at(outpoint, -1)
+      return tip && store.metadata.merged(tip.output.outpoint)
     },
   }
   const times: ReadTimes = {}

@@ -145,7 +145,7 @@ async function withNode(
     return record(...all)
   }
   const took = await spent(await prepare(node))
-  const { length } = await node.graph.admissions.unspentOfTopic({ topic: TOPICS.ordinals, since: 0 })
+  const { length } = node.graph.admissions.unspentOfTopic({ topic: TOPICS.ordinals, since: 0 })
   if (length !== COUNT) throw new Error(`${length} of ${COUNT} inscriptions were admitted`)
   await node.close()
   return { ...took, writes }

@@ -68,8 +68,7 @@ async function reorganised(
       const reading = new Reading(node)
       times.push(await timed(() => submit(winner, --height)))
       gap = Math.max(gap, await reading.end())
-      if ((await node.graph.names.originOf(name)) === undefined)
-        throw new Error('the branch was not reorganised')
+      if (node.graph.names.originOf(name) === undefined) throw new Error('the branch was not reorganised')
     }
   }
   await node.close()
@@ -98,7 +97,7 @@ class Reading {
       let longest = 0
       let since = performance.now()
       while (!this.done) {
-        await graph.names.originOf('a')
+        graph.names.originOf('a')
         await setImmediate()
         const now = performance.now()
         longest = Math.max(longest, now - since)

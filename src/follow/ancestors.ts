@@ -47,7 +47,7 @@ const FEW_PARENTS = 100
 export async function gather(subject: TransactionRecord, options: GatherOptions): Promise<Gathered> {
   const { txid, raw, proof } = subject
   const { inputs, outputs } = readTransaction(raw, { txid })
-  if (proof !== undefined && (await hasAll(parentsOf({ inputs }), options.store)))
+  if (proof !== undefined && hasAll(parentsOf({ inputs }), options.store))
     return { beef: encodeBeef([subject]), fetched: [], unproven: 0, unknown: [] }
   const reader = new GatheringReader(subject, options)
   const placing: string[] = []
@@ -66,10 +66,8 @@ export async function gather(subject: TransactionRecord, options: GatherOptions)
   return { beef, fetched: [...fetched], unproven, unknown: [...unknown] }
 }
 
-async function hasAll(txids: string[], { transactions }: GatherOptions['store']): Promise<boolean> {
-  if (txids.length > FEW_PARENTS) return false
-  for (const txid of txids) if (!(await transactions.has(txid))) return false
-  return true
+function hasAll(txids: string[], { transactions }: GatherOptions['store']): boolean {
+  return txids.length <= FEW_PARENTS && txids.every((txid) => transactions.has(txid))
 }
 
 /** Reads transactions from the store, and others from the source; each once, up to the limits. */
@@ -94,7 +92,7 @@ class GatheringReader implements TransactionSource {
     const about = `the ancestors of ${subject}`
     if (this.found.size >= limits.maxTransactions)
       throw new FollowError('TOO_MANY', `${about} are more than a submission may have`)
-    let record = await store.transactions.get(txid)
+    let record = store.transactions.get(txid)
     if (record === undefined) {
       record = await source.transaction(txid, limits)
       if (record !== undefined) this.fetched.add(txid)

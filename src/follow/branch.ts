@@ -193,7 +193,7 @@ export class BranchFollower {
   private async proveWithin(txid: string, limits: GatherLimits): Promise<Found> {
     const { source, node } = this.options
     const { transactions } = node.store
-    const record = await transactions.get(txid)
+    const record = transactions.get(txid)
     if (record === undefined) return NOTHING
     const proof = await source.proof(txid)
     if (proof !== undefined) {
@@ -203,10 +203,10 @@ export class BranchFollower {
     const spent = await this.followedInputs(record, { all: true })
     for (const coin of spent.slice(0, SPENT_ASKED)) {
       // Of several unproven ones in a row, the first is the one to ask about.
-      if ((await transactions.heightOf(coin.outpoint.txid)) === undefined) continue
+      if (transactions.heightOf(coin.outpoint.txid) === undefined) continue
       const spender = await this.spenderOf(coin.outpoint, limits, txid)
       // What the source has in its mempool ranks before what nobody has seen.
-      if (spender !== undefined && (spender.proof !== undefined || (await this.isUnseen(txid))))
+      if (spender !== undefined && (spender.proof !== undefined || this.isUnseen(txid)))
         return await this.followTo(coin, spender, limits)
     }
     return NOTHING
@@ -223,9 +223,8 @@ export class BranchFollower {
     unproven?: string,
   ): Promise<TransactionRecord | undefined> {
     const { transactions } = this.options.node.store
-    const stored = await transactions.spenderOf(outpoint)
-    if (stored !== undefined && (await transactions.heightOf(stored)) !== undefined)
-      return await transactions.get(stored)
+    const stored = transactions.spenderOf(outpoint)
+    if (stored !== undefined && transactions.heightOf(stored) !== undefined) return transactions.get(stored)
     const txid = await this.askSpender(outpoint, unproven)
     if (txid === undefined || txid === unproven) return undefined
     const record = await this.transaction(txid, limits)
@@ -244,27 +243,27 @@ export class BranchFollower {
     } catch (error) {
       const isUnknown = error instanceof ChainSourceError && error.code === 'NOT_KNOWN'
       // A source need not know what is unmined.
-      if (!isUnknown || (await node.store.transactions.heightOf(outpoint.txid)) !== undefined) throw error
+      if (!isUnknown || node.store.transactions.heightOf(outpoint.txid) !== undefined) throw error
       return undefined
     }
   }
 
-  private async isUnseen(txid: string): Promise<boolean> {
-    return (await this.options.node.store.transactions.tiers([txid])).get(txid) === 'unseen'
+  private isUnseen(txid: string): boolean {
+    return this.options.node.store.transactions.tiers([txid]).get(txid) === 'unseen'
   }
 
   private async isStored({ kind, outpoint }: FrontierCoin): Promise<boolean> {
     const { names, ordinals } = this.options.node.store
     if (kind === 'node') return (await names.genuineNodes([outpoint])).length > 0
-    return (await ordinals.output(outpoint)) !== undefined
+    return ordinals.output(outpoint) !== undefined
   }
 
   /** A transaction from the store if it is proven there, otherwise from the source, otherwise unproven from the store. */
   private async transaction(txid: string, limits: GatherLimits): Promise<TransactionRecord | undefined> {
     const { source, node } = this.options
     const { transactions } = node.store
-    if ((await transactions.heightOf(txid)) !== undefined) return await transactions.get(txid)
-    return (await source.transaction(txid, limits)) ?? (await transactions.get(txid))
+    if (transactions.heightOf(txid) !== undefined) return transactions.get(txid)
+    return (await source.transaction(txid, limits)) ?? transactions.get(txid)
   }
 
   /**
@@ -285,10 +284,7 @@ export class BranchFollower {
     const { node } = this.options
     const { txid, proof } = record
     const { transactions } = node.store
-    const isNews =
-      proof === undefined
-        ? !(await transactions.has(txid))
-        : (await transactions.heightOf(txid)) === undefined
+    const isNews = proof === undefined ? !transactions.has(txid) : transactions.heightOf(txid) === undefined
     if (isNews && proof === undefined) this.requireFewUnproven(txid)
     const { beef, fetched, unknown } = await this.gathered(record, limits)
     for (const each of unknown) if (this.report.unknown.size < MAX_LISTED) this.report.unknown.add(each)
@@ -379,7 +375,7 @@ export class BranchFollower {
     const nodes = await this.nodesOf(txid)
     if (nodes.length === 0) this.report.deadNodes++
     for (const { domain } of nodes) {
-      const live = await store.names.liveNode(domain)
+      const live = store.names.liveNode(domain)
       if (live !== undefined) coins.push({ kind, outpoint: live })
     }
     const tip = nodes.length === 0 || ordinals === 'none' ? undefined : { txid, vout: 2 }
@@ -415,7 +411,7 @@ export class BranchFollower {
     for (const { txid, vout } of transaction.inputs.slice(0, INPUTS_CHECKED)) {
       const outpoint = { txid, vout }
       if (nodes.some((each) => isSameOutpoint(each.outpoint, outpoint))) continue
-      if ((await ordinals.output(outpoint)) === undefined) continue
+      if (ordinals.output(outpoint) === undefined) continue
       if (all || (await isFollowed(outpoint))) coins.push({ kind: 'ordinal', outpoint })
     }
     return coins

@@ -110,16 +110,16 @@ export async function missingAncestors(
   try {
     let coin: Outpoint | undefined = previous
     if (coin === undefined) {
-      const { length = 0 } = (await store.transactions.raw(outpoint.txid)) ?? {}
+      const { length = 0 } = store.transactions.raw(outpoint.txid) ?? {}
       if (length > limits.maxBytes)
         throw new FollowError('TOO_LARGE', `${outpoint.txid} is longer than ${limits.maxBytes} bytes`)
-      const own = await store.transactions.get(outpoint.txid)
+      const own = store.transactions.get(outpoint.txid)
       if (own === undefined) return { ancestors }
       const ancestor = { record: own, sources: [] }
       ancestors.push(ancestor)
       coin = await receivedBy(ancestor, { ...options, vout: outpoint.vout })
     }
-    while (coin !== undefined && !isOver(source.fetched, batch) && !(await isStored(coin.txid, options))) {
+    while (coin !== undefined && !isOver(source.fetched, batch) && !isStored(coin.txid, options)) {
       const record = await source.transaction(coin.txid, limits)
       if (record === undefined) throw notKnown(coin.txid)
       const ancestor = { record, sources: [] }
@@ -137,8 +137,8 @@ function isOver(fetched: BoundedSource['fetched'], { maxTransactions, maxBytes }
   return fetched.transactions >= maxTransactions || fetched.bytes >= maxBytes
 }
 
-async function isStored(txid: string, { store }: MissingOptions): Promise<boolean> {
-  return (await store.transactions.raw(txid)) !== undefined
+function isStored(txid: string, { store }: MissingOptions): boolean {
+  return store.transactions.raw(txid) !== undefined
 }
 
 /**

@@ -74,7 +74,7 @@ export class Sightings {
 
   /** Records that the network has a transaction: a source showed it. */
   async seen(txid: string): Promise<void> {
-    const tiers = await this.options.store.transactions.tiers([txid])
+    const tiers = this.options.store.transactions.tiers([txid])
     if ((tiers.get(txid) ?? 'unseen') === 'unseen') await this.record([{ txid, status: 'seen' }])
   }
 
@@ -88,7 +88,7 @@ export class Sightings {
   private async work(): Promise<void> {
     for (let batch = this.nextBatch(); batch.length > 0; batch = this.nextBatch()) {
       try {
-        await this.askNow(await this.unseen(batch))
+        await this.askNow(this.unseen(batch))
       } catch (error) {
         this.failed(error)
         // Those that are left come again with the next block.
@@ -103,8 +103,8 @@ export class Sightings {
     return batch
   }
 
-  private async unseen(txids: string[]): Promise<string[]> {
-    const tiers = await this.options.store.transactions.tiers(txids)
+  private unseen(txids: string[]): string[] {
+    const tiers = this.options.store.transactions.tiers(txids)
     return txids.filter((txid) => tiers.get(txid) === 'unseen')
   }
 

@@ -66,7 +66,7 @@ export class Sweep {
    * first: what spends one makes a name.
    */
   async *latest(): AsyncGenerator<FrontierCoin> {
-    const coins = await this.store.frontier.latest({ limit: LATEST_TRANSACTIONS })
+    const coins = this.store.frontier.latest({ limit: LATEST_TRANSACTIONS })
     yield* coins.filter(({ kind }) => kind === 'node').slice(0, LATEST_COINS)
     let count = 0
     for (const coin of coins.filter(({ kind }) => kind === 'ordinal')) {
@@ -84,7 +84,7 @@ export class Sweep {
     this.unproven = 0
     for (let rows = 0; rows < UNPROVEN_ROWS; rows += PAGE) {
       const after = this.unprovenAfter
-      const { txids, next } = await frontier.unproven({ ...(after !== undefined && { after }), limit: PAGE })
+      const { txids, next } = frontier.unproven({ ...(after !== undefined && { after }), limit: PAGE })
       for (const txid of txids) {
         if (isBehind && begun !== undefined && txid > begun) return
         this.unprovenAfter = txid
@@ -102,8 +102,8 @@ export class Sweep {
   async isFollowed(outpoint: Outpoint): Promise<boolean> {
     if (this.ordinals !== 'names') return this.ordinals === 'all'
     const { names, ordinals } = this.store
-    const step = await ordinals.at(outpoint, ORIGIN)
-    return step !== undefined && (await names.genuineOrigins([step.origin])).length > 0
+    const step = ordinals.at(outpoint, ORIGIN)
+    return step !== undefined && names.genuineOrigins([step.origin]).length > 0
   }
 
   private async *stretch(from: Position, to: Position | undefined): AsyncGenerator<FrontierCoin> {
@@ -124,8 +124,8 @@ export class Sweep {
       yield* this.tips(from.startsWith(FIRST_TIP) ? from.slice(FIRST_TIP.length) : '', to)
   }
 
-  private async *liveNode(domain: string): AsyncGenerator<FrontierCoin> {
-    const outpoint = await this.store.names.liveNode(domain)
+  private *liveNode(domain: string): Generator<FrontierCoin> {
+    const outpoint = this.store.names.liveNode(domain)
     if (outpoint !== undefined) yield { kind: 'node', outpoint }
   }
 
@@ -137,16 +137,16 @@ export class Sweep {
       return
     }
     // It was burnt, or spent by a transaction that cannot be judged before its parents are known.
-    const last = (await ordinals.at(origin, TIP))?.output.outpoint
-    const spender = last && (await transactions.spenderOf(last))
-    if (spender !== undefined && !(await admissions.isApplied(TOPICS.ordinals, spender)))
+    const last = ordinals.at(origin, TIP)?.output.outpoint
+    const spender = last && transactions.spenderOf(last)
+    if (spender !== undefined && !admissions.isApplied(TOPICS.ordinals, spender))
       yield { kind: 'ordinal', outpoint: last as Outpoint }
   }
 
-  private async *tips(from: string, to: Position | undefined): AsyncGenerator<FrontierCoin> {
+  private *tips(from: string, to: Position | undefined): Generator<FrontierCoin> {
     let after = from === '' ? undefined : parseOutpoint(from)
     do {
-      const { tips, next } = await this.store.frontier.tips({ ...(after && { after }), limit: PAGE })
+      const { tips, next } = this.store.frontier.tips({ ...(after && { after }), limit: PAGE })
       for (const outpoint of tips) {
         this.position = `${FIRST_TIP}${formatOutpoint(outpoint)}`
         if (to !== undefined && this.position > to) return

@@ -138,7 +138,7 @@ export class ReorgMonitor {
     const found = { tip, from: Math.min(asked ?? usual, usual), blocks: 0, disproved: 0 }
     let isConclusive = true
     for (let to = tip; to >= found.from; ) {
-      const blocks = (await graph.blocks.from({ from: found.from })).filter(({ height }) => height <= to)
+      const blocks = graph.blocks.from({ from: found.from }).filter(({ height }) => height <= to)
       to = found.from - 1
       for (const block of blocks) {
         found.blocks++

@@ -167,7 +167,7 @@ class Collector {
 
   /** Follows a transaction for a topic, unless the topic has it. */
   private async want(outpoint: Outpoint, topic: string): Promise<void> {
-    if (await isApplied(this.options.store, { topic, txid: outpoint.txid })) return
+    if (isApplied(this.options.store, { topic, txid: outpoint.txid })) return
     if (!this.graph.want(outpoint.txid, topic)) return
     // Names first: by them it is known which coins are nodes.
     if (topic === TOPICS.names) this.steps.push({ outpoint, topic })
@@ -178,7 +178,7 @@ class Collector {
     const { topics, offered } = this.options
     const node = await this.load({ outpoint, topic })
     if (node === undefined) return
-    let hasSources = topic === TOPICS.names || !(await this.isNode(outpoint))
+    let hasSources = topic === TOPICS.names || !this.isNode(outpoint)
     if (topic === TOPICS.names) {
       const parents = await this.nodesBefore(node, outpoint.txid === offered.txid)
       for (const parent of parents) await this.want(parent, topic)
@@ -206,10 +206,10 @@ class Collector {
   }
 
   /** Whether an output is a node, as far as that is known here by now: no topic but that of names holds it. */
-  private async isNode({ txid, vout }: Outpoint): Promise<boolean> {
+  private isNode({ txid, vout }: Outpoint): boolean {
     if (vout === NAME_OUTPUT) return false
     const { names } = TOPICS
-    return this.graph.isWanted(txid, names) || (await isApplied(this.options.store, { topic: names, txid }))
+    return this.graph.isWanted(txid, names) || isApplied(this.options.store, { topic: names, txid })
   }
 
   /** The nodes that a mint may spend; none if the transaction is no mint. */
@@ -263,7 +263,7 @@ class Collector {
     const { txid } = asked.outpoint
     const known = this.graph.transactions.get(txid)
     if (known !== undefined || this.missing.has(txid)) return known
-    const node = (sourceOf && (await this.stored(txid))) ?? (await this.fetch(asked))
+    const node = (sourceOf && this.stored(txid)) ?? (await this.fetch(asked))
     const found = node ?? (await (sourceOf ?? this.stored.bind(this))(txid))
     if (found === undefined) this.missing.add(txid)
     else this.add(found)
@@ -278,8 +278,8 @@ class Collector {
     return await ask(asked)
   }
 
-  private async stored(txid: string): Promise<PeerTransaction | undefined> {
-    const record = await this.options.store.transactions.get(txid)
+  private stored(txid: string): PeerTransaction | undefined {
+    const record = this.options.store.transactions.get(txid)
     if (record === undefined) return undefined
     const { raw, proof } = record
     return { view: readTransaction(raw, { txid }), ...(proof && { proof }) }
@@ -297,12 +297,6 @@ class Collector {
 export type AppliedReader = Pick<GraphStore, 'transactions' | 'admissions'>
 
 /** Whether a topic has a transaction and it counts: a peer may have the proof of one that has lost a conflict. */
-export async function isApplied(
-  store: AppliedReader,
-  { topic, txid }: { topic: string; txid: string },
-): Promise<boolean> {
-  return (
-    (await store.admissions.isApplied(topic, txid)) &&
-    (await store.transactions.reasonAgainst(txid)) === undefined
-  )
+export function isApplied(store: AppliedReader, { topic, txid }: { topic: string; txid: string }): boolean {
+  return store.admissions.isApplied(topic, txid) && store.transactions.reasonAgainst(txid) === undefined
 }

@@ -181,14 +181,14 @@ export class TopicSync {
   /** One output of each transaction that the topic lacks, by score. */
   private async lacking(page: OfferedOutput[]): Promise<Offer[]> {
     const { topic, graph } = this.options
-    const blocked = await graph.blocklist.list()
+    const blocked = graph.blocklist.list()
     const offers = new Map<string, Offer>()
     const slices = new TimeSlice()
     for (const { txid, outputIndex: vout, score } of page.sort((a, b) => a.score - b.score)) {
       await slices.yieldIfOver()
       const outpoint = { txid, vout }
       if (offers.has(txid) || blocked.has('outpoint', formatOutpoint(outpoint))) continue
-      if (await isApplied(graph, { topic, txid })) this.open.close(txid)
+      if (isApplied(graph, { topic, txid })) this.open.close(txid)
       else offers.set(txid, { outpoint, score })
     }
     return [...offers.values()]
@@ -241,9 +241,9 @@ export class TopicSync {
     const { txid } = outpoint
     try {
       await this.takeCollected({ outpoint, score }, round)
-      if (!(await graph.admissions.isApplied(topic, txid)))
+      if (!graph.admissions.isApplied(topic, txid))
         throw new UnwantedGraphError('its topic admits none of the offered outputs')
-      const reason = await graph.transactions.reasonAgainst(txid)
+      const reason = graph.transactions.reasonAgainst(txid)
       if (reason !== undefined) throw new ConflictError(new LostConflictError(txid, reason))
       this.open.close(txid)
       this.count('taken', tally)
@@ -337,7 +337,7 @@ async function lacking(steps: SyncStep[], { graph }: TakeOptions): Promise<SyncS
   const left: SyncStep[] = []
   for (const step of steps) {
     for (const topic of step.wantedBy) {
-      if (await isApplied(graph, { topic, txid: step.txid })) continue
+      if (isApplied(graph, { topic, txid: step.txid })) continue
       left.push(step)
       break
     }

@@ -28,7 +28,7 @@ class NotedStore {
     }
     return {
       names: {
-        liveNode: async (domain: string) => ({ txid: txidOf('ab', this.names.indexOf(domain) + 1), vout: 0 }),
+        liveNode: (domain: string) => ({ txid: txidOf('ab', this.names.indexOf(domain) + 1), vout: 0 }),
         byPrefix: async ({ after = '', limit }: { after?: string; limit: number }) => {
           this.reads.push(`names after ${after}`)
           const found = this.names.filter((name) => name > after)
@@ -37,14 +37,14 @@ class NotedStore {
             outpoint: { txid: txidOf('cd', this.names.indexOf(name)), vout: 2 },
           }))
         },
-        genuineOrigins: async ([origin]: Outpoint[]) => (origin?.txid.startsWith('cd') ? [{}] : []),
+        genuineOrigins: ([origin]: Outpoint[]) => (origin?.txid.startsWith('cd') ? [{}] : []),
       },
       ordinals: {
         currentOutput: async (origin: Outpoint) => origin,
-        at: async (outpoint: Outpoint) => ({ origin: outpoint }),
+        at: (outpoint: Outpoint) => ({ origin: outpoint }),
       },
       frontier: {
-        tips: async ({ after, limit }: { after?: Outpoint; limit: number }) => {
+        tips: ({ after, limit }: { after?: Outpoint; limit: number }) => {
           this.reads.push('tips')
           const all = this.names.map((_, at) => ({ txid: txidOf('ef', at), vout: 0 }))
           const tips = page(
@@ -54,8 +54,8 @@ class NotedStore {
           const next = tips.length === limit ? tips.at(-1) : undefined
           return { tips, ...(next && { next }) }
         },
-        latest: async () => this.latest,
-        unproven: async ({ after = '', limit }: { after?: string; limit: number }) => {
+        latest: () => this.latest,
+        unproven: ({ after = '', limit }: { after?: string; limit: number }) => {
           const txids = page(
             this.unproven.filter((txid) => txid > after),
             limit,
