@@ -2,9 +2,11 @@ import type { Paced, PacedStore } from './graph-store.js'
 import type { LookupFormula, LookupQuestion } from './overlay-interfaces.js'
 import type { Part } from './provenance.js'
 
-/** Wraps a store, or a role of one, for one answer: the host may yield between reads, or abort them when the client has left. */
+/** The reads for one answer: the host may yield between them, and aborts them when the client has left. */
 export interface Reading {
+  /** Wraps a store for these reads. */
   over<Store extends object>(store: Store): PacedStore<Store>
+  /** Wraps a single role of one. */
   overRole<Role extends object>(role: Role): Paced<Role>
 }
 

@@ -1,6 +1,7 @@
 import { Semaphore } from 'async-mutex'
 import type { RequestHandler, Response } from 'express'
-import type { GraphReader, Paced, PacedStore } from '../../../backend/src/graph/graph-store.js'
+import type { Reading } from '../../../backend/src/graph/answering-service.js'
+import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 
@@ -22,27 +23,17 @@ const LONG_ANSWERS = 2
 
 const longAnswers = new Semaphore(LONG_ANSWERS)
 
-/** The reads for one response that may take any number of them before its first byte. */
-export interface LongRead {
-  /**
-   * Wraps a store for these reads. They end when the client leaves, and yield to the event loop: the store never waits, so a
-   * long row of reads would otherwise block the thread.
-   *
-   * @returns The store, whose methods throw {@link ReaderLeftError} once the response is closed.
-   */
-  over<Store extends object>(store: Store): PacedStore<Store>
-  /** Wraps a single role of one. */
-  overRole<Role extends object>(role: Role): Paced<Role>
-}
-
 /**
  * Prepares a response that may be long. Most are short and do not wait. One that turns out to be long waits until fewer than
  * {@link LONG_ANSWERS} others are being prepared: so other requests wait for at most so many slices, and at most so many
  * histories are in memory.
+ *
+ * @param work Reads through what it is given: these reads yield to the event loop, and throw {@link ReaderLeftError} once the
+ * response is closed. The store never waits, so a long row of reads would otherwise block the thread.
  */
 export async function longRead<Answer>(
   response: Response,
-  work: (read: LongRead) => Promise<Answer>,
+  work: (reading: Reading) => Promise<Answer>,
 ): Promise<Answer> {
   let since = monotonic()
   let reads = 0
@@ -80,7 +71,7 @@ export async function longRead<Answer>(
       },
     })
   try {
-    return await work({ over, overRole: over } as LongRead)
+    return await work({ over, overRole: over } as Reading)
   } finally {
     ;(await waiting)?.()
   }

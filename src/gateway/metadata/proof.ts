@@ -1,5 +1,6 @@
 import { type Request, type RequestHandler, type Response, Router } from 'express'
 import { z } from 'zod'
+import type { Reading } from '../../../backend/src/graph/answering-service.js'
 import { BlockedError, type BlocklistReader } from '../../../backend/src/graph/blocklist.js'
 import { BlocklistFilter } from '../../../backend/src/graph/blocklist-filter.js'
 import { type Dependency, dependency } from '../../../backend/src/graph/dependencies.js'
@@ -19,7 +20,7 @@ import {
 } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, stepCache } from '../http/caching.js'
 import { NotFoundError, OriginUnknownError } from '../http/errors.js'
-import { countTransactions, type LongRead, longRead } from '../http/long-read.js'
+import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, optionalText } from '../http/schemas.js'
 import { securityHeaders } from '../http/security-headers.js'
@@ -55,7 +56,7 @@ export function proofRoutes({ prefixes, ...options }: ProofOptions & { prefixes:
 interface LongProof {
   cache: string
   /** Collects its transactions, and gives its subject. */
-  collect: (read: LongRead, collection: Collection) => Promise<Outpoint>
+  collect: (read: Reading, collection: Collection) => Promise<Outpoint>
   readonly dependsOn: readonly Dependency[]
   readonly weight: 0
 }
