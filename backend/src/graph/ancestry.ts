@@ -4,7 +4,7 @@ import type { Awaitable } from './yield-to-event-loop.js'
 
 /** The result of visiting a transaction. */
 export interface Visit<Item> {
-  /** What to yield for it. */
+  /** What to add for it. */
   item: Item
   /** The transactions to visit before it, if the store has them; the last of these first. */
   before: string[]
@@ -12,7 +12,8 @@ export interface Visit<Item> {
 
 /**
  * Visits a stored transaction and those that come before it, each once, parents before children, the transaction itself last.
- * Depth first without recursion: strangers decide how deep a chain is. What is read at once needs no promise.
+ * Depth first without recursion: strangers decide how deep a chain is. Only promises are awaited, so that a walk over synchronous
+ * reads costs none.
  *
  * @param options.read Reads a transaction, or the part of it that is needed; undefined if the store does not have it.
  * @param options.seen Transactions to skip; visited ones are added. Several complete walks that share a set visit each

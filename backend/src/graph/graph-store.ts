@@ -21,11 +21,11 @@ import type { Awaitable } from './yield-to-event-loop.js'
 
 /**
  * The ports of the admitted graph: what a store does, by role. Storage, lookup services and gateway know each other by
- * these alone. Every read is answered from an index; none follows the chain. Most are answered at once; what may take many
- * rows yields in between, and is a promise then.
+ * these alone. Every read is answered from an index; none follows the chain. Most answer synchronously; one that may take many
+ * rows yields in between, and returns a promise if it does.
  */
 
-/** A role whose answers may have to wait for the turn of their reader. */
+/** A role read through a wrapper that may yield before it answers, so each answer may be a promise. */
 export type Paced<Role> = {
   [Name in keyof Role]: Role[Name] extends (...args: infer Asked) => infer Answer
     ? (

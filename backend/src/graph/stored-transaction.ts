@@ -102,7 +102,7 @@ export function lockingScriptOf(
   return whenReady(storedOutput(outpoint, store, reach), (output) => output?.lockingScript)
 }
 
-/** An output, with the same limits. That of a short transaction is read at once. */
+/** An output, with the same limits. That of a short transaction is read synchronously. */
 export function storedOutput(
   { txid, vout }: Outpoint,
   store: TransactionSource,

@@ -62,7 +62,7 @@ export function yieldBetweenStatements(): Promise<void> {
 
 export type Awaitable<Value> = Value | Promise<Value>
 
-/** Goes on with a value, at once if it is here. */
+/** Applies `use` to a value: synchronously, unless the value is a promise. */
 export function whenReady<Value, Result>(
   value: Awaitable<Value>,
   use: (value: Value) => Awaitable<Result>,

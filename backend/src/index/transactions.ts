@@ -127,8 +127,8 @@ export class Transactions {
   }
 
   /**
-   * Parses a transaction, whatever is in memory by its id: when its fact is applied, that may be of a fact that was rolled back, and
-   * another gateway notes other things.
+   * Parses a transaction, even if one is cached under its id: that may be from a fact that was rolled back, while the fact that is
+   * applied now may carry the notes of another gateway.
    */
   parse(id: number, txid: Uint8Array, body: Uint8Array): ParsedTransaction {
     const { txid: text, raw, notes } = readTransactionFact({ key: txid, body })
@@ -281,7 +281,7 @@ export class Proofs {
     return isChanged
   }
 
-  /** @param rootOf Reads the root, which is mostly not needed. */
+  /** @param rootOf Reads the root, which is rarely needed. */
   private isValid(height: number, rootOf: () => Uint8Array): boolean {
     if (this.tracker !== 'headers') return !this.hasVerdicts || !this.isRefused(height, rootOf())
     const known = rootAt(this.sql, height)

@@ -210,7 +210,7 @@ export class FactStore implements HostStore {
     return answer
   }
 
-  /** Reads once more what had to wait, if a reorganisation came between. */
+  /** Awaits an answer that was not synchronous, and reads it again if a reorganisation happened meanwhile. */
   private async readWaiting<Answer>(
     read: () => Awaitable<Answer>,
     first: { snapshot: Snapshot; answer: Promise<Answer>; cache: CacheOptions<Answer> | undefined },

@@ -117,7 +117,7 @@ export class Reader {
 
   /**
    * Answers a question about each of many items, a page of them from one snapshot, and yields in between: strangers decide how
-   * many there are. Without a promise if a page is enough.
+   * many there are. Synchronous if one page is enough.
    */
   each<Item, Found>(
     items: readonly Item[],
