@@ -7,13 +7,13 @@ import { build } from 'esbuild'
 
 const ROOT = import.meta.dirname
 const ENTRIES = [
-  'src/mine-page/main.ts',
-  'src/mine-page/mining.ts',
+  'src/explorer/mine-page/main.ts',
+  'src/explorer/mine-page/mining.ts',
   'src/mining/search/search-worker.ts',
-  'src/islands/explorer.ts',
-  'src/islands/verify.ts',
-  'src/islands/verified-site.ts',
-  'src/islands/verified-worker.ts',
+  'src/explorer/islands/explorer.ts',
+  'src/explorer/islands/verify.ts',
+  'src/explorer/islands/verified-site.ts',
+  'src/explorer/islands/verified-worker.ts',
   'src/explorer/style.css',
 ]
 

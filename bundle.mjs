@@ -15,7 +15,7 @@ const ROOT = import.meta.dirname
 /** The command line, and what runs in threads and processes of its own: a module beside each finds it as `./<name>.js`. */
 const PROGRAMS = [
   'src/cli/main.ts',
-  'src/server/submission/submission-worker.ts',
+  'src/server/writer/submission-worker.ts',
   'src/server/writer-worker.ts',
   'src/client/check-worker.ts',
 ]

@@ -18,7 +18,7 @@ process.once('SIGTERM', () => process.exit())
 process.once('disconnect', () => process.exit())
 
 const chain = new FakeChain({ codeSize: LIVE_CODE_SIZE })
-const submissionWorker = new URL('../src/server/submission/submission-worker.js', import.meta.url)
+const submissionWorker = new URL('../src/server/writer/submission-worker.js', import.meta.url)
 const config = configFor(chain, folder, JSON.parse(settings) as Record<string, string>)
 const server = await startServer({ config, logger: SILENT, submissionWorker, writerThread: WRITER_THREAD })
 // It listens before the index is there, and answers 503 until then.

@@ -9,7 +9,7 @@ import { HeaderVerifier, shownHash } from '../src/server/chain/header-rules.js'
 import { StoredHeaders } from '../src/server/chain/stored-headers.js'
 import { readConfig } from '../src/server/config/config.js'
 import { openFacts } from '../src/server/store/open-facts.js'
-import { admissionOptions } from '../src/server/submission/admission-options.js'
+import { admissionOptions } from '../src/server/writer/admission-options.js'
 import { HeaderChain } from '../test/support/server/header-chain.js'
 import { median, type Spent, spent } from './support.js'
 

@@ -7,7 +7,7 @@ const [folder = ''] = process.argv.slice(2)
 process.once('SIGTERM', () => process.exit())
 process.once('disconnect', () => process.exit())
 
-const submissionWorker = new URL('../src/server/submission/submission-worker.js', import.meta.url)
+const submissionWorker = new URL('../src/server/writer/submission-worker.js', import.meta.url)
 const server = await startServer({
   config: configFor(new FakeChain(), folder),
   logger: SILENT,

@@ -6,7 +6,7 @@ import { utf8 } from '../backend/src/protocol/bytes.js'
 import { LOOKUP_SERVICES, TOPICS } from '../backend/src/protocol/profile.js'
 import { WRITER_THREAD } from '../src/server/node.js'
 import { startServer } from '../src/server/server.js'
-import { SUBMISSION_WORKER } from '../src/server/submission/large-submissions.js'
+import { SUBMISSION_WORKER } from '../src/server/writer/large-submissions.js'
 import {
   beefOf,
   FakeChain,

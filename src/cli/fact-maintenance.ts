@@ -7,7 +7,7 @@ import { logPlaceIn, logPlaceOf, shownPlace } from '../server/store/facts/log-pl
 import { assertSetting, readSettings, writeSetting } from '../server/store/facts/log-settings.js'
 import { prune } from '../server/store/facts/prune.js'
 import { purge } from '../server/store/facts/purge.js'
-import { admissionOptions } from '../server/submission/admission-options.js'
+import { admissionOptions } from '../server/writer/admission-options.js'
 import { CommandError } from './command.js'
 import { bytesText, type CommandOutput, grouped } from './output.js'
 

@@ -1,6 +1,6 @@
 import { renderPage, type Site } from './page.js'
 
-/** The page that mines names in the browser. `src/mine-page` is its script, which finds these elements by their ids. */
+/** The page that mines names in the browser. `mine-page` beside it is its script, which finds these elements by their ids. */
 export function minePage(site: Site): string {
   return renderPage({
     site,

@@ -11,8 +11,8 @@ import { type Config, ConfigError } from '../server/config/config.js'
 import { FollowedChain } from '../server/followed-chain.js'
 import { FollowedTree } from '../server/followed-tree.js'
 import { requireTracker, trackerOf } from '../server/store/pinned-genesis.js'
-import { createOverlay } from '../server/submission/overlay.js'
 import { chainStatus } from '../server/telemetry/chain-status.js'
+import { createOverlay } from '../server/writer/overlay.js'
 import { EngineCatchUp } from './engine-catch-up.js'
 import type {
   FollowerOptions,

@@ -5,8 +5,8 @@ import { assembleBeef } from '../../backend/src/graph/write-beef.js'
 import type { EngineTables } from '../../backend/src/host/engine-tables.js'
 import { messageOf } from '../../backend/src/protocol/coded-error.js'
 import { TOPICS, topicNames } from '../../backend/src/protocol/profile.js'
-import { type IsMine, untilMine } from '../follow/is-mine.js'
-import { Retries } from '../follow/retries.js'
+import { type IsMine, untilMine } from '../chain/ancestors/is-mine.js'
+import { Retries } from '../chain/sources/retries.js'
 import type { HostEngine } from './follower-options.js'
 
 export interface EngineCatchUpOptions {

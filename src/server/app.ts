@@ -8,7 +8,7 @@ import express, {
 import type { Logger } from 'pino'
 import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import type { Proof } from '../../backend/src/graph/records.js'
-import type { Sightings } from '../follow/sightings.js'
+import type { Sightings } from '../chain/follow/sightings.js'
 import { mountGateway } from '../gateway/attach-gateway.js'
 import { CONTENT_PATH } from '../gateway/content/content.js'
 import { openGateway } from '../gateway/gateway.js'
@@ -40,11 +40,11 @@ import { METRICS_OPERATIONS, metricsRoutes } from './routes/metrics-routes.js'
 import { OVERLAY_OPERATIONS, overlayRoutes } from './routes/overlay-routes.js'
 import { statusRoutes } from './routes/status-routes.js'
 import { type IndexStatus, notReadyReason } from './store/index-status.js'
-import type { Overlay } from './submission/overlay.js'
-import { recordSightings, withSightings } from './submission/sighted-submissions.js'
-import { queueSubmissions, type Submit } from './submission/submission-queue.js'
 import { type ChainParts, chainStatus } from './telemetry/chain-status.js'
 import { Metrics } from './telemetry/metrics.js'
+import type { Overlay } from './writer/overlay.js'
+import { recordSightings, withSightings } from './writer/sighted-submissions.js'
+import { queueSubmissions, type Submit } from './writer/submission-queue.js'
 
 export interface AppOptions {
   config: Config

@@ -4,9 +4,9 @@ import { FollowedTree } from './followed-tree.js'
 import { type Following, type FollowingNode, openFollowing } from './following.js'
 import type { Job } from './store/open-facts.js'
 import { isDeployedHere } from './store/pinned-genesis.js'
-import type { Submit } from './submission/submission-queue.js'
 import { CatchUpLog } from './telemetry/catch-up-log.js'
 import { type ChainParts, catchUpProgress } from './telemetry/chain-status.js'
+import type { Submit } from './writer/submission-queue.js'
 
 export interface FollowedChainOptions {
   node: FollowingNode

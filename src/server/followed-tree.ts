@@ -2,7 +2,7 @@ import type { Logger } from 'pino'
 import { z } from 'zod'
 import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { monotonic } from '../../backend/src/protocol/monotonic.js'
-import type { IsMine } from '../follow/is-mine.js'
+import type { IsMine } from '../chain/ancestors/is-mine.js'
 import type { AsOf, CatchUpProgress, TreeProgress } from '../gateway/http/as-of.js'
 import { asOf, catchUpProgress } from '../gateway/http/schemas.js'
 

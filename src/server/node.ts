@@ -14,8 +14,8 @@ import { assertComplete, type NodeIndex } from './store/index-status.js'
 import type { Jobs, NodeStore, Stores } from './store/open-facts.js'
 import { openFacts } from './store/open-facts.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
-import { admissionOptions } from './submission/admission-options.js'
-import { createOverlay, type Overlay } from './submission/overlay.js'
+import { admissionOptions } from './writer/admission-options.js'
+import { createOverlay, type Overlay } from './writer/overlay.js'
 
 /** A node without its HTTP side: the store, and the overlay over it. */
 export interface Node extends Pick<NodeStore, 'graph' | 'caches'> {

@@ -19,13 +19,13 @@ import { startingApp } from './starting-app.js'
 import type { NodeIndex } from './store/index-status.js'
 import type { Deploy } from './store/pinned-genesis.js'
 import { StoreSpace } from './store/store-space.js'
-import { LargeSubmissions } from './submission/large-submissions.js'
-import { NonFinalPoller } from './submission/non-final-submissions.js'
-import { mayWin } from './submission/sighted-submissions.js'
 import type { ChainParts } from './telemetry/chain-status.js'
 import { Metrics, routePrefixes } from './telemetry/metrics.js'
 import type { EndedRequest } from './telemetry/request-metrics.js'
 import { warmUp } from './warm-up.js'
+import { LargeSubmissions } from './writer/large-submissions.js'
+import { NonFinalPoller } from './writer/non-final-submissions.js'
+import { mayWin } from './writer/sighted-submissions.js'
 
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */

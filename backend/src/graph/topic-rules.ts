@@ -28,7 +28,7 @@ export function admissionRules({
   const refusalOf = policyCheck(policy)
   return {
     genesis: deployment?.genesis,
-    // A spend of a node that is neither strict nor proven is never stored (`src/server/submission/submission-rules.ts`). So
+    // A spend of a node that is neither strict nor proven is never stored (`src/server/writer/submission-rules.ts`). So
     // these rules need not know what is proven, and admission depends on nothing but bytes.
     names: (transaction, nodeInputs) =>
       admittedNames({ transaction, nodeInputs, isProven: true, deployment, onRefusal }),

@@ -7,7 +7,7 @@ import { EVIDENCE_BYTES, type KnownNodes, type MineIndex, type Shown } from '../
 import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
 import type { LiveNode } from '../../mining/server-answers.js'
 import type { Node } from '../../server/node.js'
-import { ConflictError } from '../../server/submission/errors.js'
+import { ConflictError } from '../../server/writer/errors.js'
 
 /** The tree that this process follows, for mining in it without HTTP. */
 export class OwnIndex implements MineIndex {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { txid } from '../../gateway/http/schemas.js'
+import { txid } from '../http/schemas.js'
 
 /** The messages between peers (GASP, as in `@bsv/gasp`), validated where they arrive. */
 

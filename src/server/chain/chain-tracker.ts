@@ -6,11 +6,11 @@ import {
   type SpendRecord,
   type TransactionRecord,
 } from '../../../backend/src/graph/records.js'
-import type { ChainTip } from '../../follow/chain-source.js'
-import type { LastError } from '../../follow/errors.js'
-import type { RateLimit } from '../../follow/rate-limit.js'
-import type { SourceAddress } from '../../follow/source-address.js'
-import type { SourceStatus } from '../../follow/source-client.js'
+import type { ChainTip } from '../../chain/sources/chain-source.js'
+import type { LastError } from '../../chain/sources/errors.js'
+import type { RateLimit } from '../../chain/sources/rate-limit.js'
+import type { SourceAddress } from '../../chain/sources/source-address.js'
+import type { SourceStatus } from '../../chain/sources/source-client.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 
 /** What a chain tracker says of a block: its chain has it, has another at that height, or does not know of one there yet. */

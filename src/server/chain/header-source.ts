@@ -1,15 +1,15 @@
 import type { Logger } from 'pino'
 import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
-import { Pace } from '../../follow/pace.js'
-import { RateLimit } from '../../follow/rate-limit.js'
+import { Pace } from '../../chain/sources/pace.js'
+import { RateLimit } from '../../chain/sources/rate-limit.js'
 import {
   type HeaderSourceKind,
   rateOf,
   type SourceAddress,
   sourceName,
   whatsOnChainUrl,
-} from '../../follow/source-address.js'
-import { SourceClient } from '../../follow/source-client.js'
+} from '../../chain/sources/source-address.js'
+import { SourceClient } from '../../chain/sources/source-client.js'
 import { ChaintracksStreams } from './chaintracks-streams.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
 

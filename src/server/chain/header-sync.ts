@@ -7,7 +7,7 @@ import {
   totalWork,
 } from '../../../backend/src/protocol/header-rules.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import { ChainSourceError } from '../../follow/errors.js'
+import { ChainSourceError } from '../../chain/sources/errors.js'
 import { type HeaderFetcher, lastHash, type SourceTip } from './header-fetcher.js'
 import { firstUnlinked, HeaderVerifier, hashOf, shownHash } from './header-rules.js'
 import type { StoredHeaders } from './stored-headers.js'

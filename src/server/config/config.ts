@@ -21,7 +21,7 @@ import {
   parseSources,
   SOURCE_KINDS,
   type SourceAddress,
-} from '../../follow/source-address.js'
+} from '../../chain/sources/source-address.js'
 import { ConfigError } from './errors.js'
 import { chainTracker, headersCheckpoint, headersSourcesOf, sourceList } from './header-settings.js'
 import { LIMITS, type Limits, readLimits } from './limits.js'

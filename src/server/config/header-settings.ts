@@ -3,14 +3,14 @@ import {
   HEADER_CHECKPOINTS,
   type HeaderCheckpoint,
 } from '../../../backend/src/protocol/header-checkpoints.js'
-import { SourceAddressError } from '../../follow/errors.js'
+import { SourceAddressError } from '../../chain/sources/errors.js'
 import {
   HEADER_SOURCE_KINDS,
   type HeaderSourceKind,
   PUBLIC_SOURCES,
   parseSources,
   type SourceAddress,
-} from '../../follow/source-address.js'
+} from '../../chain/sources/source-address.js'
 
 type HeaderSourceAddress = SourceAddress<HeaderSourceKind>
 

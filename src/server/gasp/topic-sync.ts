@@ -11,10 +11,10 @@ import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import type { OfferedOutput } from '../../gateway/sync/sync-messages.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
-import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../submission/errors.js'
-import { admittedCount, type OverlayEvent, withOrdinals } from '../submission/overlay.js'
-import type { OverlayEngine } from '../submission/overlay-engine.js'
-import { SubmissionTracker } from '../submission/verify-submission.js'
+import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../writer/errors.js'
+import { admittedCount, type OverlayEvent, withOrdinals } from '../writer/overlay.js'
+import type { OverlayEngine } from '../writer/overlay-engine.js'
+import { SubmissionTracker } from '../writer/verify-submission.js'
 import {
   type AskedNode,
   BadGraphError,

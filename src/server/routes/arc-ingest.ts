@@ -7,7 +7,7 @@ import { spendsBy } from '../../../backend/src/graph/transaction-records.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
 import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
-import { sightingOfStatus } from '../../follow/arc.js'
+import { sightingOfStatus } from '../../chain/sources/arc.js'
 import { AnswerError, BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
@@ -15,7 +15,7 @@ import { count, validate } from '../../gateway/http/schemas.js'
 import type { ProofVerifier } from '../chain/chain-tracker.js'
 import { ChainTrackerError } from '../chain/chain-tracker.js'
 import { requireBearer } from '../http/admin-guard.js'
-import type { OverlayEngine } from '../submission/overlay-engine.js'
+import type { OverlayEngine } from '../writer/overlay-engine.js'
 
 /** A batch of ARC has up to 500 callbacks, each of some hundred bytes, with a path if the transaction is mined. */
 const MAX_BODY_BYTES = 1024 * 1024

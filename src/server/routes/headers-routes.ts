@@ -6,7 +6,7 @@ import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validate } from '../../gateway/http/schemas.js'
 import type { ReorgMonitor } from '../chain/reorg-monitor.js'
 import { OPERATOR_ERRORS } from '../http/admin-guard.js'
-import type { OverlayEngine } from '../submission/overlay-engine.js'
+import type { OverlayEngine } from '../writer/overlay-engine.js'
 
 const MAX_BODY_BYTES = 1024
 

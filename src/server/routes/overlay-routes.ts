@@ -19,9 +19,9 @@ import type { Limits } from '../config/limits.js'
 import { APPROVAL_HEADER } from '../discovery/advertisement.js'
 import type { Discovery } from '../discovery/discovery.js'
 import { clientKey, isLocal } from '../http/gates.js'
-import { withOrdinals } from '../submission/overlay.js'
-import type { OverlayEngine } from '../submission/overlay-engine.js'
-import type { Submit } from '../submission/submission-queue.js'
+import { withOrdinals } from '../writer/overlay.js'
+import type { OverlayEngine } from '../writer/overlay-engine.js'
+import type { Submit } from '../writer/submission-queue.js'
 
 export interface OverlayRoutesOptions
   extends Pick<Config, 'profile' | 'maxBodyBytes'>,

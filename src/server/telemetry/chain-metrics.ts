@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from 'prom-client'
-import type { SourceStatus } from '../../follow/chain-sources.js'
+import type { SourceStatus } from '../../chain/sources/chain-sources.js'
 import { type ChainParts, type ChainStatus, chainStatus } from './chain-status.js'
 
 type Row = [name: string, help: string, value: (status: ChainStatus) => number | undefined]

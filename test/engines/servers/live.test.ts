@@ -3,7 +3,7 @@ import { builtPackage } from '../../support/cli/built-package.js'
 import { expectLiveRuns } from '../../support/follow/live-runs.js'
 import { onEachSharedEngine } from '../../support/storage/databases.js'
 
-// As test/unit/follow/live.test.ts, with processes on the databases that are killed in between.
+// As test/unit/chain/follow/live.test.ts, with processes on the databases that are killed in between.
 
 onEachSharedEngine('a service that follows the chain on', (databases) => {
   test('equals the model at rest, though it is killed in between', async () => {

@@ -4,7 +4,7 @@ import { expectLoneRun, loneServer } from '../../support/follow/lone-run.js'
 import { useServers } from '../../support/server/test-server.js'
 import { onEachSharedEngine } from '../../support/storage/databases.js'
 
-// As test/unit/follow/lone-transactions.test.ts, on the databases.
+// As test/unit/chain/ancestors/lone-transactions.test.ts, on the databases.
 
 const { RUNS = '2', SEED = '1' } = process.env
 const servers = useServers()

@@ -1,7 +1,10 @@
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
-import { AncestorsWorker, type AncestorsWorkerOptions } from '../../../src/follow/ancestors-worker.js'
-import { ChainSourceError } from '../../../src/follow/errors.js'
-import { admitBeef } from '../../../src/server/submission/admit.js'
+import {
+  AncestorsWorker,
+  type AncestorsWorkerOptions,
+} from '../../../src/chain/ancestors/ancestors-worker.js'
+import { ChainSourceError } from '../../../src/chain/sources/errors.js'
+import { admitBeef } from '../../../src/server/writer/admit.js'
 import { recordOf } from '../protocol/block.js'
 import type { FakeTransaction } from '../protocol/fake-chain.js'
 import { SILENT, type TestServer } from '../server/test-server.js'

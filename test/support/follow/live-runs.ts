@@ -8,7 +8,7 @@ import { livePlan, type PlanSize } from './live-plan.js'
 import { LiveRun, NotAtRest } from './live-run.js'
 import { WorldSources } from './world-sources.js'
 
-/** `RUNS=200 SEED=7 npm test -- test/unit/follow/live.test.ts` does more runs than the tests, and other ones; `ONLY=3` one of them. */
+/** `RUNS=200 SEED=7 npm test -- test/unit/chain/follow/live.test.ts` does more runs than the tests, and other ones; `ONLY=3` one of them. */
 const { RUNS, SEED = '1', ONLY } = process.env
 
 /** How many failures are shown of many runs. */

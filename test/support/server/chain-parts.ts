@@ -1,6 +1,6 @@
-import type { AncestorsStatus } from '../../../src/follow/ancestors-worker.js'
-import type { SourceStatus } from '../../../src/follow/chain-sources.js'
-import type { FollowStatus } from '../../../src/follow/follower.js'
+import type { AncestorsStatus } from '../../../src/chain/ancestors/ancestors-worker.js'
+import type { FollowStatus } from '../../../src/chain/follow/follower.js'
+import type { SourceStatus } from '../../../src/chain/sources/chain-sources.js'
 import type { HeadersStatus } from '../../../src/server/chain/chain-tracker.js'
 import type { ChainParts } from '../../../src/server/telemetry/chain-status.js'
 

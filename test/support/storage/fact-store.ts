@@ -6,7 +6,7 @@ import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import type { FactDamage } from '../../../src/server/store/facts/check-facts.js'
 import { checkFacts } from '../../../src/server/store/facts/check-facts.js'
-import { admissionOptions } from '../../../src/server/submission/admission-options.js'
+import { admissionOptions } from '../../../src/server/writer/admission-options.js'
 
 /** What the commands on a store of facts take, for one whose service was started with these settings. */
 export function commandOptions(env: Record<string, string>) {

@@ -15,7 +15,7 @@ const PATIENCE = 900_000
 
 /** What submits, looks up, mints, proves and serves. */
 const SUITES = [
-  'test/unit/server/submission/unsound.test.ts',
+  'test/unit/server/writer/unsound.test.ts',
   'test/unit/server/routes/names-history.test.ts',
   'test/unit/server/routes/sdk-clients.test.ts',
   'test/unit/plugin/overlay-express.test.ts',

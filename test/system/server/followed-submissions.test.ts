@@ -9,7 +9,7 @@ import { until } from '../../support/server/waiting.js'
 const { world, servers } = useFollowWorlds()
 
 test('what is followed is verified and written in the worker, and readers see it at once', async () => {
-  const worker = join(await builtPackage(), 'dist/src/server/submission/submission-worker.js')
+  const worker = join(await builtPackage(), 'dist/src/server/writer/submission-worker.js')
   const { tree, service, env, url } = await world()
   const follows = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '100', HEADERS_POLL_MS: '20' }
   const submissionWorker = pathToFileURL(worker)
@@ -36,7 +36,7 @@ test('what is followed is verified and written in the worker, and readers see it
 }, 300_000)
 
 test('before a large submission loses to what nobody has seen, the network is asked', async () => {
-  const worker = join(await builtPackage(), 'dist/src/server/submission/submission-worker.js')
+  const worker = join(await builtPackage(), 'dist/src/server/writer/submission-worker.js')
   const { tree, service, env, url } = await world()
   const follows = { CHAIN_SOURCE_RATE: '10000', FOLLOW_POLL_MS: '600000', HEADERS_POLL_MS: '20' }
   const submissionWorker = pathToFileURL(worker)

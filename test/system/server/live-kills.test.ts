@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { builtPackage } from '../../support/cli/built-package.js'
 import { expectLiveRuns } from '../../support/follow/live-runs.js'
 
-// As test/unit/follow/live.test.ts, with processes that are killed in between.
+// As test/unit/chain/follow/live.test.ts, with processes that are killed in between.
 
 test('a process that is killed while it follows the chain equals the model at rest', async () => {
   const main = join(await builtPackage(), 'dist/cli/main.js')

@@ -5,7 +5,7 @@ import { lonePlan } from '../../support/follow/lone-chain.js'
 import { expectLoneRun, loneProcess } from '../../support/follow/lone-run.js'
 import { useServers } from '../../support/server/test-server.js'
 
-// As test/unit/follow/lone-transactions.test.ts, with a process that is killed after every third submission.
+// As test/unit/chain/ancestors/lone-transactions.test.ts, with a process that is killed after every third submission.
 
 const servers = useServers()
 const { RUNS = '2', SEED = '1' } = process.env

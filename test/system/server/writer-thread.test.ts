@@ -15,7 +15,7 @@ import { connectWriter } from '../../../backend/src/writer/client.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../src/server/config/config.js'
 import { type StartedWriter, startWriter } from '../../../src/server/store/start-writer.js'
-import { admissionOptions } from '../../../src/server/submission/admission-options.js'
+import { admissionOptions } from '../../../src/server/writer/admission-options.js'
 import { builtPackage } from '../../support/cli/built-package.js'
 import { recordOf } from '../../support/protocol/block.js'
 import {

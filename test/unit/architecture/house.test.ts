@@ -47,6 +47,8 @@ const target = ({ file, from }: Import): string => relative(root, resolve(root, 
 /** The room that a file stands in: `backend/src/protocol/mint.ts` in `protocol`, `src/cli/main.ts` in `cli`. */
 function roomOf(path: string): string {
   const parts = path.split('/')
+  if (path.startsWith('src/explorer/islands/') || path.startsWith('src/explorer/mine-page/'))
+    return parts[2] ?? ''
   return (parts[0] === 'backend' ? parts[2] : parts[1]) ?? ''
 }
 
@@ -78,11 +80,11 @@ const ARROWS: Record<string, string[]> = {
     'gateway',
     'explorer',
     'client',
-    'follow',
+    'chain',
   ],
   // For anyone who wires a host of an engine: what it configures there, in one place.
   // Its follower is that of our server.
-  plugin: ['protocol', 'graph', 'host', 'topic-managers', 'lookup-services', 'gateway', 'server', 'follow'],
+  plugin: ['protocol', 'graph', 'host', 'topic-managers', 'lookup-services', 'gateway', 'server', 'chain'],
   // A miner verifies the node that an index shows before anything is signed.
   mining: ['protocol', 'client'],
   // Names are moved with the coins, wallets and checks that mints have.
@@ -92,8 +94,8 @@ const ARROWS: Record<string, string[]> = {
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining'],
   islands: ['protocol', 'mining', 'client', 'mine-page'],
-  follow: ['protocol', 'graph', 'client'],
-  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'identity', 'client', 'follow'],
+  chain: ['protocol', 'graph', 'client'],
+  cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'identity', 'client', 'chain'],
 }
 
 /** What each room inside a wing may import of that wing, beside itself; `wiring` are the files that stand in no room. */
@@ -128,6 +130,11 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
       'openapi',
     ],
   },
+  'src/chain': {
+    sources: [],
+    ancestors: ['sources'],
+    follow: ['sources', 'ancestors'],
+  },
   'src/server': {
     config: [],
     chain: ['config'],
@@ -135,13 +142,13 @@ const INNER_ARROWS: Record<string, Record<string, string[]>> = {
     store: ['config', 'cache'],
     discovery: ['config'],
     hosts: ['config'],
-    submission: ['config', 'chain', 'store', 'discovery'],
-    telemetry: ['config', 'chain', 'submission'],
+    writer: ['config', 'chain', 'store', 'discovery'],
+    telemetry: ['config', 'chain', 'writer'],
     http: ['config', 'store', 'telemetry'],
-    gasp: ['config', 'chain', 'submission'],
-    routes: ['config', 'chain', 'store', 'discovery', 'submission', 'telemetry', 'http', 'gasp'],
+    gasp: ['config', 'chain', 'writer'],
+    routes: ['config', 'chain', 'store', 'discovery', 'writer', 'telemetry', 'http', 'gasp'],
     wiring: [
-      ...['config', 'chain', 'store', 'discovery', 'submission', 'telemetry'],
+      ...['config', 'chain', 'store', 'discovery', 'writer', 'telemetry'],
       ...['http', 'hosts', 'gasp', 'routes'],
     ],
   },

@@ -17,7 +17,7 @@ function filesOfSection(title: string): string[] {
 }
 
 /** Where submissions of 64 KiB and more take another thread. */
-const LARGE_ONLY = ['src/server/submission/submission-worker.ts']
+const LARGE_ONLY = ['src/server/writer/submission-worker.ts']
 
 /**
  * No walk may get longer than it is; what shortens one lowers its numbers. Functions and promises vary by a few with what of the

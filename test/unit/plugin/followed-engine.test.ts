@@ -1,7 +1,7 @@
 import { expectLiveRuns } from '../../support/follow/live-runs.js'
 import { useServers } from '../../support/server/test-server.js'
 
-// Hosts of the engine 0.4.6 follow generated chains, as services do in test/unit/follow/live.test.ts.
+// Hosts of the engine 0.4.6 follow generated chains, as services do in test/unit/chain/follow/live.test.ts.
 
 const { folder } = useServers()
 

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { ChainTip } from '../../../../src/follow/chain-source.js'
+import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
 import { ChaintracksStreams } from '../../../../src/server/chain/chaintracks-streams.js'
 import { listening } from '../../../support/server/connections.js'
 import { until } from '../../../support/server/waiting.js'

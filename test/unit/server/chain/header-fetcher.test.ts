@@ -1,5 +1,5 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
-import { SourceClient } from '../../../../src/follow/source-client.js'
+import { SourceClient } from '../../../../src/chain/sources/source-client.js'
 import { openFetcher } from '../../../../src/server/chain/header-fetcher.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
 import { useHeaderServices } from '../../../support/server/header-service.js'

@@ -1,5 +1,5 @@
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
-import type { ChainTip } from '../../../../src/follow/chain-source.js'
+import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
 import {
   type BlockHeaders,
   ChainTrackerError,

@@ -4,7 +4,7 @@ import { storeFiles } from '../../../../../backend/src/writer/local-writer.js'
 import { readConfig } from '../../../../../src/server/config/config.js'
 import { buildIndex } from '../../../../../src/server/store/facts/build-index.js'
 import { checkFacts, type FactDamage } from '../../../../../src/server/store/facts/check-facts.js'
-import { admissionOptions } from '../../../../../src/server/submission/admission-options.js'
+import { admissionOptions } from '../../../../../src/server/writer/admission-options.js'
 import { beefOf, FakeChain } from '../../../../support/protocol/fake-chain.js'
 import { type Environment, treeOf, useServers } from '../../../../support/server/test-server.js'
 

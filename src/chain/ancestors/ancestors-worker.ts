@@ -1,0 +1,249 @@
+import pLimit from 'p-limit'
+import type { Logger } from 'pino'
+import type {
+  AncestorCounts,
+  AncestorEntry,
+  AncestorQueue,
+} from '../../../backend/src/graph/ancestor-queue.js'
+import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
+import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
+import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
+import type { ChainSource } from '../sources/chain-source.js'
+import { FollowError, isOfBranch, isTooLarge, type LastError } from '../sources/errors.js'
+import type { Admission } from './admission.js'
+import { type GatherLimits, gather } from './ancestors.js'
+import { type IsMine, untilMine } from './is-mine.js'
+import { BoundedSource, type MissingAncestor, missingAncestors, SharedSource } from './missing-ancestors.js'
+
+export interface AncestorsWorkerOptions {
+  queue: AncestorQueue
+  store: Pick<GraphStore, 'transactions'>
+  source: Pick<ChainSource, 'transaction'>
+  /** Verifies a BEEF and passes it to the topics. */
+  admit(submitted: { txid: string; beef: Uint8Array }): Promise<Admission>
+  /** What may be fetched for one ordinal, in total. */
+  perOrdinal: GatherLimits
+  /** The limits of a submission. */
+  limits: GatherLimits
+  logger: Logger
+  /** Whether it is this process that fetches them; by default, it always is. */
+  isMine?: IsMine | undefined
+  /** The longest transaction that is fetched beside others, in bytes; 16 MiB by default. A longer one is fetched alone. */
+  small?: number
+  /** The least time between two looks at a queue in which nothing is due, in milliseconds; 1000 by default. */
+  pause?: number
+  /** How long the worker rests when a source does not answer, in milliseconds; 30,000 by default. */
+  rest?: number
+  /** As `steadyTime` by default: what is due is stored. */
+  now?: () => number
+}
+
+export interface AncestorsStatus {
+  /** Ordinals whose missing ancestors are on the way. */
+  waiting: number
+  /** Transactions fetched since the start. */
+  fetched: number
+  /** Ordinals for which no source has what is missing, or that exceed the limits. */
+  holes: number
+  lastError?: LastError
+}
+
+/** How many ordinals are worked on at once, and how many entries are read at once of each kind. */
+const PARALLEL = 4
+const PAGE = 8
+/** What is fetched for an ordinal before it is admitted and others have their turn. */
+const BATCH = { maxTransactions: 100, maxBytes: 16 * 1024 * 1024 }
+/** The longest transaction that is fetched while others are, in bytes. */
+const SMALL = 16 * 1024 * 1024
+/** When nothing was found: the first delay, the factor of each further one, and the longest; in milliseconds. */
+const FIRST_DELAY = 5000
+const DELAY_FACTOR = 4
+const MAX_DELAY = 24 * 3_600_000
+/** The longest delay if a source did not answer: it may be that it never does for this transaction. */
+const MAX_OUTAGE_DELAY = 600_000
+/** The longest time between two looks at the queue, which other processes may fill, in milliseconds. */
+const MAX_IDLE = 5000
+/** Entries are counted up to here. */
+const MAX_COUNTED = 10_000
+
+/**
+ * Fetches what is missing between stored ordinals and their origins, and admits it, oldest first. All state is in the store:
+ * an ordinal is worked on in batches, each of which makes its lineage longer, and whatever was stored is not fetched again.
+ */
+export class AncestorsWorker {
+  private readonly stopping = new AbortController()
+  private readonly branches = pLimit(PARALLEL)
+  private running: Promise<void> | undefined
+  private wake: () => void = () => {}
+  private isNotified = false
+  private counts: AncestorCounts = { waiting: 0, holes: 0 }
+  private fetched = 0
+  private lastError: AncestorsStatus['lastError']
+
+  private readonly source: SharedSource
+  private readonly large = pLimit(1)
+
+  constructor(private readonly options: AncestorsWorkerOptions) {
+    this.source = new SharedSource(options.source, { forget: FIRST_DELAY, now: () => this.now })
+  }
+
+  start(): void {
+    this.running ??= this.run()
+  }
+
+  /** Resolves when it no longer uses the store. Requests to sources that are under way have to end. */
+  async stop(): Promise<void> {
+    this.stopping.abort()
+    this.wake()
+    await this.running
+  }
+
+  /** Something was written: it looks at the queue. */
+  notify(): void {
+    this.isNotified = true
+    this.wake()
+  }
+
+  status(): AncestorsStatus {
+    const { counts, fetched, lastError } = this
+    return { ...counts, fetched, ...(lastError && { lastError }) }
+  }
+
+  private get now(): number {
+    return (this.options.now ?? steadyTime)()
+  }
+
+  private async run(): Promise<void> {
+    const { queue, logger, rest = 30_000, pause = 1000 } = this.options
+    const { signal } = this.stopping
+    while (!signal.aborted) {
+      await untilMine(this.options.isMine, signal)
+      this.isNotified = false
+      let idle = rest
+      try {
+        const entries = await queue.due({ now: this.now, limit: PAGE })
+        const ends = await Promise.allSettled(entries.map((entry) => this.branches(() => this.work(entry))))
+        this.counts = await queue.count(MAX_COUNTED)
+        const failed = ends.find((end) => end.status === 'rejected')
+        // A source may answer for other ordinals.
+        if (failed !== undefined && ends.every((end) => end.status === 'rejected')) throw failed.reason
+        if (failed !== undefined) this.note(failed.reason)
+        if (entries.length > 0) continue
+        const due = await queue.nextDue()
+        idle = Math.max(pause, Math.min((due ?? Number.POSITIVE_INFINITY) - this.now, MAX_IDLE))
+        await this.wait(idle, { wakes: true, least: pause })
+      } catch (err) {
+        if (signal.aborted) return
+        this.note(err)
+        logger.warn({ err }, 'missing ancestors cannot be fetched; retrying later')
+        await this.wait(idle, { wakes: false, least: 0 })
+      }
+    }
+  }
+
+  /** @param options.wakes Whether {@link notify} ends it, once the least time is over. */
+  private async wait(time: number, { wakes, least }: { wakes: boolean; least: number }): Promise<void> {
+    const { signal } = this.stopping
+    const sleep = (ms: number, isOver: () => boolean): Promise<void> =>
+      new Promise((resolve) => {
+        const timer = setTimeout(() => resolve(), ms).unref()
+        this.wake = () => {
+          if (!isOver()) return
+          clearTimeout(timer)
+          resolve()
+        }
+        this.wake()
+      })
+    await sleep(Math.min(least, time), () => signal.aborted)
+    await sleep(time - Math.min(least, time), () => signal.aborted || (wakes && this.isNotified))
+  }
+
+  /** Works on an ordinal beside others, or alone if that takes a long transaction. */
+  private async work(entry: AncestorEntry): Promise<void> {
+    const { limits, small = SMALL } = this.options
+    const within = { ...limits, maxBytes: Math.min(limits.maxBytes, small) }
+    if ((await this.advance(entry, within)) === 'too large')
+      await this.large(() => this.advance(entry, limits))
+  }
+
+  /**
+   * Fetches and admits one batch.
+   *
+   * @returns 'too large' if nothing can be done within `limits`, but may be within those of a submission.
+   * @throws errors that are not the fault of the ordinal.
+   */
+  private async advance(entry: AncestorEntry, limits: GatherLimits): Promise<'done' | 'too large'> {
+    if (this.stopping.signal.aborted) return 'done'
+    const { store, perOrdinal } = this.options
+    const source = new BoundedSource(this.source, {
+      maxTransactions: perOrdinal.maxTransactions - entry.fetched.transactions,
+      maxBytes: perOrdinal.maxBytes - entry.fetched.bytes,
+    })
+    const missing = await missingAncestors(entry, { store, source, batch: BATCH, limits })
+    const { transactions, bytes } = source.fetched
+    const mayBeLarger = limits.maxBytes < this.options.limits.maxBytes
+    if (transactions === 0 && mayBeLarger && isTooLarge(missing.failure)) return 'too large'
+    this.fetched += transactions
+    let failure: unknown = missing.failure
+    try {
+      // Oldest first: each is admitted after what it received.
+      for (const ancestor of missing.ancestors.toReversed()) {
+        if (this.stopping.signal.aborted) return 'done'
+        await this.admit(ancestor, source)
+      }
+    } catch (error) {
+      failure = error
+    }
+    // What was fetched counts, whatever became of it: otherwise an ordinal that fails each time has no limit.
+    const fetched = {
+      transactions: entry.fetched.transactions + transactions,
+      bytes: entry.fetched.bytes + bytes,
+    }
+    const isFound = transactions > 0 && failure === missing.failure
+    await this.postpone({ ...entry, fetched }, { isFound, failure })
+    return 'done'
+  }
+
+  /**
+   * Decides when to go on.
+   *
+   * @param attempt.isFound Whether something was fetched and admitted.
+   * @throws the failure if it is not the fault of the ordinal.
+   */
+  private async postpone(
+    entry: AncestorEntry,
+    { isFound, failure }: { isFound: boolean; failure: unknown },
+  ): Promise<void> {
+    const { queue } = this.options
+    const isOutage = failure !== undefined && !isOfBranch(failure)
+    if (failure !== undefined && !isOutage) this.note(failure)
+    const { now } = this
+    if (isFound) await queue.postpone({ ...entry, hole: false, tries: 0 }, { due: now })
+    else {
+      const delay = Math.min(
+        FIRST_DELAY * DELAY_FACTOR ** entry.tries,
+        isOutage ? MAX_OUTAGE_DELAY : MAX_DELAY,
+      )
+      const tries = entry.tries + 1
+      await queue.postpone({ ...entry, hole: entry.hole || !isOutage, tries }, { due: now + delay })
+    }
+    if (isOutage) throw failure
+  }
+
+  /** @throws FollowError if the node refuses it. */
+  private async admit({ record, sources }: MissingAncestor, source: BoundedSource): Promise<void> {
+    const { store, admit, limits } = this.options
+    const beef =
+      record.proof === undefined
+        ? (await gather(record, { store, source, limits })).beef
+        : encodeBeef([...sources, record])
+    const admission = await admit({ txid: record.txid, beef })
+    if (admission.kind === 'refused')
+      throw new FollowError('REFUSED', `${record.txid} was refused: ${admission.why}`)
+  }
+
+  private note(error: unknown): void {
+    this.lastError = { at: this.now, message: messageOf(error) }
+  }
+}

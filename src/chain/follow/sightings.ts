@@ -1,0 +1,132 @@
+import { setTimeout as after } from 'node:timers/promises'
+import pLimit from 'p-limit'
+import type { Logger } from 'pino'
+import type { GraphStore, SightingRecord } from '../../../backend/src/graph/graph-store.js'
+import type { ChainSources } from '../sources/chain-sources.js'
+import { ChainSourceError } from '../sources/errors.js'
+import { Retries } from '../sources/retries.js'
+
+export interface SightingsOptions {
+  store: { transactions: Pick<GraphStore['transactions'], 'tiers'> }
+  source: Pick<ChainSources, 'sightings' | 'canSight'>
+  /** Records what the network said; resolves to whether that changed anything. */
+  record(records: SightingRecord[]): Promise<boolean>
+  logger: Pick<Logger, 'warn'>
+}
+
+/** How many transactions are asked about at once: WhatsOnChain takes as many in one question. */
+const BATCH = 20
+/** How many wait to be asked about. What does not fit is found by the sweep, which lists what is unproven with each block. */
+const MAX_WAITING = 1000
+/** The pause before one that no source knew is asked about again, in milliseconds; it doubles each time. */
+const FIRST_PAUSE = 60_000
+/** How many conflicts are asked about at once, and how long each may take, in milliseconds. */
+const CONFLICTS = 2
+const CONFLICT_TIME = 5000
+
+/**
+ * Asks the chain sources whether the network has seen unproven transactions, or rejected them, and records what they say
+ * (`docs/conflicts.md`, Sightings).
+ *
+ * All questions are patient ones of the same clients that follow the chain, and those in the background come one at a time:
+ * whatever strangers submit, most of what a source may be asked is left to the follower. What is proven or seen is not asked about.
+ */
+export class Sightings {
+  private readonly waiting = new Set<string>()
+  private readonly retries = new Retries<string>(FIRST_PAUSE)
+  private readonly conflicts = pLimit(CONFLICTS)
+  private working: Promise<void> | undefined
+  private isStopped = false
+
+  constructor(private readonly options: SightingsOptions) {}
+
+  /** Has transactions asked about in the background, unless one is known or was asked about a short while ago. */
+  notice(txids: Iterable<string>): void {
+    if (this.isStopped || !this.options.source.canSight) return
+    for (const txid of txids)
+      if (this.waiting.size < MAX_WAITING && !this.retries.isWaiting(txid)) this.waiting.add(txid)
+    if (this.waiting.size === 0) return
+    this.working ??= this.work().finally(() => {
+      this.working = undefined
+    })
+  }
+
+  /**
+   * Asks about transactions that somebody waits for.
+   *
+   * @returns Whether something changed. False if nobody can say so, or nobody does in a few seconds: then what is said later is
+   * recorded all the same.
+   */
+  async ask(txids: readonly string[]): Promise<boolean> {
+    const { conflicts } = this
+    if (this.isStopped || !this.options.source.canSight) return false
+    // Others ask already, and will know soon; what is waiting is asked about in the background.
+    if (conflicts.activeCount + conflicts.pendingCount >= 2 * CONFLICTS) return false
+    const late = new AbortController()
+    const asked = conflicts(() => this.askNow(txids)).catch((error: unknown) => this.failed(error))
+    const isLate = after(CONFLICT_TIME, false, { signal: late.signal, ref: false }).catch(() => false)
+    try {
+      return await Promise.race([asked, isLate])
+    } finally {
+      late.abort()
+    }
+  }
+
+  /** Records that the network has a transaction: a source showed it. */
+  async seen(txid: string): Promise<void> {
+    const tiers = this.options.store.transactions.tiers([txid])
+    if ((tiers.get(txid) ?? 'unseen') === 'unseen') await this.record([{ txid, status: 'seen' }])
+  }
+
+  /** Resolves when it no longer uses the store. Questions that are under way have to end. */
+  async stop(): Promise<void> {
+    this.isStopped = true
+    this.waiting.clear()
+    await this.working
+  }
+
+  private async work(): Promise<void> {
+    for (let batch = this.nextBatch(); batch.length > 0; batch = this.nextBatch()) {
+      try {
+        await this.askNow(this.unseen(batch))
+      } catch (error) {
+        this.failed(error)
+        // Those that are left come again with the next block.
+        this.waiting.clear()
+      }
+    }
+  }
+
+  private nextBatch(): string[] {
+    const batch = [...this.waiting].slice(0, BATCH)
+    for (const txid of batch) this.waiting.delete(txid)
+    return batch
+  }
+
+  private unseen(txids: string[]): string[] {
+    const tiers = this.options.store.transactions.tiers(txids)
+    return txids.filter((txid) => tiers.get(txid) === 'unseen')
+  }
+
+  /** @returns Whether something changed. @throws ChainSourceError, errors of the store */
+  private async askNow(txids: readonly string[]): Promise<boolean> {
+    if (txids.length === 0) return false
+    const said = await this.options.source.sightings(txids)
+    for (const txid of txids) {
+      if (said.get(txid) === 'seen') this.retries.succeeded(txid)
+      else this.retries.failed(txid, { task: txid, why: undefined, isPaused: true })
+    }
+    return await this.record([...said].map(([txid, status]) => ({ txid, status })))
+  }
+
+  private async record(records: SightingRecord[]): Promise<boolean> {
+    if (records.length === 0 || this.isStopped) return false
+    return await this.options.record(records)
+  }
+
+  private failed(error: unknown): false {
+    if (!(error instanceof ChainSourceError) && !this.isStopped)
+      this.options.logger.warn({ err: error }, 'what the network said of transactions could not be recorded')
+    return false
+  }
+}

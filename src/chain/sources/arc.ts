@@ -1,0 +1,72 @@
+import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js'
+import type { Proof } from '../../../backend/src/graph/records.js'
+import { fromHex } from '../../../backend/src/protocol/bytes.js'
+import { field, readJson } from '../../client/bounded-fetch.js'
+import { MAX_PROOF_BYTES, parseSourcedProof, type SingleSource, sightingsOneByOne } from './chain-source.js'
+import { ChainSourceError } from './errors.js'
+import { SourceClient, type SourceClientOptions } from './source-client.js'
+
+/**
+ * What a status of ARC says of a transaction (https://bitcoin-sv.github.io/arc, Transaction statuses); undefined if it says
+ * neither. `STORED`, `SENT_TO_NETWORK` and the like are what ARC did, and not what a node answered. While there are double
+ * spends, or a parent is missing, nothing is decided. `INVALID`, `MALFORMED` and `IMMUTABLE` are of Arcade, which has its protocol.
+ */
+export function sightingOfStatus(status: unknown): Sighting | undefined {
+  switch (status) {
+    case 'ACCEPTED_BY_NETWORK':
+    case 'SEEN_ON_NETWORK':
+    case 'MINED':
+    case 'IMMUTABLE':
+      return 'seen'
+    case 'REJECTED':
+    case 'INVALID':
+    case 'MALFORMED':
+      return 'rejected'
+    default:
+      return undefined
+  }
+}
+
+/**
+ * A transaction processor: `GET /v1/tx/<txid>` has the status of a transaction that was sent through it, and its merkle path once
+ * it is mined; 404 for any other. It has no transactions and no spenders.
+ */
+export class ArcSource implements SingleSource {
+  readonly client: SourceClient
+  readonly knowsUnspent = false
+  readonly knowsNodes = false
+
+  constructor(options: SourceClientOptions) {
+    this.client = new SourceClient(options)
+  }
+
+  async transaction(): Promise<undefined> {}
+
+  async spenderOf(): Promise<undefined> {}
+
+  async proof(txid: string): Promise<Proof | undefined> {
+    return (await this.status(txid))?.proof
+  }
+
+  async sightings(txids: readonly string[]): Promise<Map<string, Sighting>> {
+    return await sightingsOneByOne(txids, async (txid) => (await this.status(txid))?.sighting)
+  }
+
+  private async status(txid: string): Promise<{ sighting: Sighting | undefined; proof?: Proof } | undefined> {
+    return await this.client.ask(`/v1/tx/${txid}`, {
+      maxBytes: 2 * MAX_PROOF_BYTES,
+      isPatient: true,
+      read: (body) => {
+        const answer = readJson(body)
+        if (field(answer, 'txid') !== txid)
+          throw new ChainSourceError('BAD_ANSWER', `${this.client.name} returned no status of ${txid}`)
+        const path = field(answer, 'merklePath')
+        const isPath = typeof path === 'string' && /^(?:[0-9a-f]{2})+$/i.test(path)
+        return {
+          sighting: sightingOfStatus(field(answer, 'txStatus')),
+          ...(isPath && { proof: parseSourcedProof(txid, fromHex(path)) }),
+        }
+      },
+    })
+  }
+}

@@ -1,0 +1,121 @@
+import { Transaction, WalletClient } from '@bsv/sdk'
+import { FAKE_FUNDING_PAYER } from '../../mining/fake-funding.js'
+import { payWithWallet, sendWithWallet } from '../../mining/fund-with-wallet.js'
+import { ownersMint } from '../../mining/live-node.js'
+import { HttpMineIndex } from '../../mining/mine-index.js'
+import { type MiningEvent, mineName, solveNext } from '../../mining/mine-name.js'
+import { MiningError, NodeMovedError } from '../../mining/mining-error.js'
+import {
+  type MintDraft,
+  type MintPayer,
+  type PaidMint,
+  type SignedMint,
+  unpaidMint,
+} from '../../mining/mint-transaction.js'
+import type { ServerDeployment } from '../../mining/server-deployment.js'
+import type { MiningOrder, Payer } from './mining-order.js'
+import { saveMint } from './saved-mints.js'
+
+/** A mint to show; `beef` is present if it was paid for. */
+export interface ShownMint
+  extends Pick<MintDraft, 'plan' | 'source'>,
+    SignedMint,
+    Partial<Pick<PaidMint, 'beef'>> {}
+
+export interface MiningRun {
+  order: MiningOrder
+  server: ServerDeployment
+  /** Where the server listens, without a slash at the end. */
+  url: string
+  workerUrl: URL
+  signal: AbortSignal
+  onEvent(event: MiningEvent): void
+  /** Called when a mint was made. A paid one is submitted next. */
+  onMint(mint: ShownMint): void
+}
+
+/**
+ * Mines all missing characters of the name if somebody pays, and only the next one if nobody does.
+ *
+ * @throws MiningError; SearchError; MintError; what the wallet throws; the reason of the signal.
+ */
+export async function runOrder(run: MiningRun): Promise<void> {
+  const { order, server, signal, onMint } = run
+  const { name, workers } = order
+  const payer = await payerOf(order.payer)
+  const ownerLock = async (each: string): Promise<Uint8Array> =>
+    order.ownerLock ?? (await (payer ?? FAKE_FUNDING_PAYER).ownerLock(each))
+  const { url, workerUrl, onEvent } = run
+  const index = new HttpMineIndex(url)
+  const { deployment } = server
+  // The server provides this page, so it is trusted about blocks as well.
+  const chainTracker = 'scripts only' as const
+  const options = { name, deployment, index, ownerLock, workers, workerUrl, signal, onEvent, chainTracker }
+  if (payer === undefined) {
+    const draft = await solveNext(options)
+    onMint({ ...draft, ...(await unpaidMint(draft)) })
+    return
+  }
+  await mineName({
+    ...options,
+    async pay(draft) {
+      const paid = await payer.pay(draft)
+      onMint({ ...draft, ...paid })
+      return paid
+    },
+  })
+}
+
+async function payerOf(payer: Payer): Promise<MintPayer | undefined> {
+  if (payer === 'nobody') return undefined
+  if (payer === 'fake') return FAKE_FUNDING_PAYER
+  return payWithWallet(await findWallet(), {
+    keep: async ({ mint, transaction, beef }) =>
+      saveMint({ name: mint.name, txid: transaction.id('hex'), beef }),
+  })
+}
+
+/**
+ * Sends a paid mint again: first to the network, if there is a wallet to do so, then to the server.
+ *
+ * @returns Its state.
+ * @throws MiningError, as {@link HttpMineIndex.submit}.
+ */
+export async function resend(
+  { url, server }: Pick<MiningRun, 'url' | 'server'>,
+  mint: { beef: Uint8Array; txid: string; name: string },
+): Promise<{ kind: 'known' } | { kind: 'by-other'; by: string } | { kind: 'lost' }> {
+  const index = new HttpMineIndex(url)
+  const wallet = await findWallet().catch(() => undefined)
+  // A wallet that has sent it before refuses; even if it refuses for good, the server decides.
+  if (wallet !== undefined) await sendWithWallet(wallet, mint).catch(() => {})
+  try {
+    await index.submit(mint)
+    return { kind: 'known' }
+  } catch (error) {
+    if (!(error instanceof NodeMovedError)) throw error
+    const { name, txid, beef } = mint
+    const script = Transaction.fromBEEF(Array.from(beef), txid).outputs[2]?.lockingScript
+    const nameScript = Uint8Array.from(script?.toUint8Array() ?? [])
+    const { deployment } = server
+    const found = await ownersMint({ index, deployment, name, nameScript, chainTracker: 'scripts only' })
+    if (found === undefined) return { kind: 'lost' }
+    return found.txid === txid ? { kind: 'known' } : { kind: 'by-other', by: found.txid }
+  }
+}
+
+/** @throws MiningError `BAD_WALLET`, before anything is mined. */
+async function findWallet(): Promise<WalletClient> {
+  // A wallet in the browser itself needs no search on the machine.
+  const wallet = new WalletClient('CWI' in window ? 'window.CWI' : 'auto', location.hostname)
+  try {
+    await wallet.connectToSubstrate()
+  } catch (cause) {
+    throw new MiningError(
+      'BAD_WALLET',
+      'no wallet answers in this browser or on this machine: start one and try again',
+      { cause },
+    )
+  }
+  return wallet
+}

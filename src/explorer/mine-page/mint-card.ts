@@ -1,0 +1,155 @@
+import { encodeAddress, type Network, p2pkhOwner } from '../../../backend/src/protocol/address.js'
+import { toHex } from '../../../backend/src/protocol/bytes.js'
+import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
+import { make } from './elements.js'
+import type { ShownMint } from './mining-run.js'
+
+/** The state of a paid mint. */
+export type CardState =
+  | { kind: 'sending' }
+  /** The server has it: the name is minted. */
+  | { kind: 'known' }
+  /** Another transaction, `by`, gives the name to the same owner, so this one will never count. */
+  | { kind: 'by-other'; by: string }
+  /** Another mint has spent the node. */
+  | { kind: 'lost' }
+  /** The server does not have it; `again` submits it once more. */
+  | { kind: 'unsent'; reason: string; again: () => void }
+
+const UNPAID =
+  'The node is unlocked, but nobody pays yet. The node supplies 1 satoshi and the outputs need 3: add inputs with 2 more satoshis and the fee, and sign them. You can add inputs (the signature is ANYONECANPAY) but no outputs: the node’s signature covers them all, so there is no change, and everything beyond the outputs is fee. Send it while the node is live: as soon as somebody mines any character from it, this solution is worthless.'
+const BOUND =
+  'Only the owner below can use this solution: no matter who pays, the name is locked to that address.'
+const UNBOUND =
+  'Show it to nobody before it is sent: in this tree, anyone who sees the solution can mint the name for another owner.'
+
+/** The content of a mint's card. */
+export interface CardContent {
+  name: string
+  txid: string
+  /** The solution, as terms with their values. */
+  solution?: readonly (readonly [term: string, text: string])[]
+  /** As hex. */
+  transaction?: string
+  /** Present if it was paid for. */
+  beef?: Uint8Array
+  /** Whether only the owner can use the solution. */
+  isBound?: boolean
+}
+
+/** The card of a mint that was just made. */
+export function cardOf(
+  { mint, plan, transaction, beef }: ShownMint,
+  { network }: { network: Network },
+): CardContent {
+  return {
+    name: mint.name,
+    isBound: plan.deployment.covenantVersion !== 1,
+    txid: transaction.id('hex'),
+    solution: [
+      ['Node', formatOutpoint(plan.node.outpoint)],
+      ['Domain', mint.domain === '' ? 'the root (empty)' : mint.domain],
+      ['Character', mint.character],
+      ['Owner', ownerText(mint.ownerLock, network)],
+      ['Nonce', toHex(mint.nonce)],
+      ['New seed', toHex(mint.seed)],
+    ],
+    transaction: transaction.toHex(),
+    ...(beef && { beef }),
+  }
+}
+
+/** The address that a lock pays to; any other lock as hex. */
+function ownerText(lock: Uint8Array, network: Network): string {
+  const owner = p2pkhOwner(lock)
+  return owner === undefined ? toHex(lock) : encodeAddress(owner, network)
+}
+
+/** Shows a mint: its solution, its transaction, and its state. */
+export class MintCard {
+  readonly root: HTMLElement
+  readonly name: string
+  readonly txid: string
+  readonly #badge = make('p', { class: 'badge' })
+
+  constructor({ name, txid, solution = [], transaction, beef, isBound = false }: CardContent) {
+    this.name = name
+    this.txid = txid
+    const title = `mint-${txid}`
+    const details = make(
+      'details',
+      {},
+      make('summary', {}, 'Its solution and its transaction'),
+      make('dl', {}, ...solution.flatMap(([term, text]) => field(term, text))),
+    )
+    this.root = make(
+      'article',
+      { class: 'card mint-card', 'aria-labelledby': title },
+      make('h2', { id: title }, `The mint of ${name}`),
+      this.#badge,
+      details,
+    )
+    if (transaction !== undefined)
+      details.append(rawField('Transaction', { id: `transaction-${txid}`, hex: transaction }))
+    if (beef === undefined) {
+      // Somebody is to pay for it: it is what the page was used for.
+      details.open = true
+      this.#badge.dataset.kind = 'unpaid'
+      this.#badge.textContent = `${isBound ? BOUND : UNBOUND} ${UNPAID}`
+      return
+    }
+    details.append(
+      make('dl', {}, ...field('Transaction id', txid), ...field('Origin of the name', `${txid}_2`)),
+      rawField('BEEF', { id: `beef-${txid}`, hex: toHex(beef) }),
+    )
+    this.show({ kind: 'sending' })
+  }
+
+  show(state: CardState): void {
+    this.#badge.dataset.kind = state.kind
+    if (state.kind === 'sending') this.#badge.replaceChildren('Paid for. Submitting it to this server…')
+    else if (state.kind === 'known') {
+      const link = make('a', { href: `/name/${this.name}` }, this.name)
+      this.#badge.replaceChildren('This server has it: ', link, ' is minted.')
+    } else if (state.kind === 'by-other') {
+      const link = make('a', { href: `/name/${this.name}` }, this.name)
+      this.#badge.replaceChildren(
+        'Lost, but ',
+        link,
+        ` is minted for the same owner by another transaction, in ${formatOutpoint({ txid: state.by, vout: 2 })}. A wallet does not know that output.`,
+      )
+    } else if (state.kind === 'lost')
+      this.#badge.replaceChildren('Lost: another mint has spent the node. No name comes of this one.')
+    else {
+      const button = make('button', { type: 'button', class: 'btn ghost' }, 'Submit again')
+      button.addEventListener('click', state.again)
+      this.#badge.replaceChildren(`Paid for, and this server does not have it: ${state.reason} `, button)
+    }
+  }
+}
+
+function field(term: string, text: string): HTMLElement[] {
+  return [make('dt', {}, term), make('dd', { 'data-field': term }, text)]
+}
+
+/** Hex with a copy button; without access to the clipboard, the text is selected instead. */
+function rawField(label: string, { id, hex }: { id: string; hex: string }): HTMLElement {
+  const text = make('textarea', { id, readonly: '', spellcheck: 'false' }, hex)
+  const button = make(
+    'button',
+    { type: 'button', class: 'btn ghost' },
+    `Copy ${label === 'BEEF' ? label : label.toLowerCase()}`,
+  )
+  const said = make('span', { role: 'status', class: 'hint' })
+  button.addEventListener('click', async () => {
+    text.select()
+    try {
+      await navigator.clipboard.writeText(hex)
+      said.textContent = ' Copied.'
+    } catch {
+      // Pages without TLS have no clipboard, and the user may have denied access.
+      said.textContent = ' Selected: copy it with the keyboard.'
+    }
+  })
+  return make('div', { class: 'raw' }, make('label', { for: id }, `${label}, hex`), text, button, said)
+}

@@ -1,0 +1,250 @@
+import { encodeBeef } from '../../../../backend/src/graph/write-beef.js'
+import { utf8 } from '../../../../backend/src/protocol/bytes.js'
+import type { AncestorsWorkerOptions } from '../../../../src/chain/ancestors/ancestors-worker.js'
+import { ChainSourceError } from '../../../../src/chain/sources/errors.js'
+import { HEIGHT, proven, workerOver } from '../../../support/follow/ancestors-world.js'
+import { useJungleBuses } from '../../../support/follow/junglebus.js'
+import {
+  beefOf,
+  FakeChain,
+  type FakeTransaction,
+  inscriptionScript,
+  p2pkh,
+} from '../../../support/protocol/fake-chain.js'
+import { type Environment, type TestServer, treeOf, useServers } from '../../../support/server/test-server.js'
+import { until } from '../../../support/server/waiting.js'
+
+const servers = useServers()
+const junglebuses = useJungleBuses()
+
+const TOPICS = ['tm_ordinals']
+
+/** An ordinal: the coin that pays for it, its inscription, and its transfers; `inscribed` ones are inscribed again. */
+function ordinal(chain: FakeChain, steps: number, inscribed: (step: number) => boolean = () => false) {
+  const coin = chain.spend({
+    inputs: [chain.madeUpCoin()],
+    outputs: [{ satoshis: 9, lockingScript: p2pkh(1) }],
+  })
+  const transactions: FakeTransaction[] = []
+  for (let step = 0; step < steps; step++) {
+    const lockingScript =
+      step === 0 || inscribed(step)
+        ? inscriptionScript({ contentType: 'text/plain', body: utf8(`step ${step}`) })
+        : p2pkh(step % 200)
+    const inputs = [{ transaction: transactions[step - 1] ?? coin, vout: 0 }]
+    transactions.push(chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript }] }))
+  }
+  return { coin, transactions }
+}
+
+const SETTINGS = { CHAIN_TRACKER: 'scripts-only', FOLLOW_ORDINALS: 'none', CHAIN_SOURCE_RATE: '10000' }
+
+async function follow(chain: FakeChain, env: Environment = {}) {
+  const { url, service } = await junglebuses.start()
+  const server = await servers.start({
+    ...treeOf(chain.deployment),
+    ...{ ...SETTINGS, CHAIN_SOURCES: `junglebus=${url}` },
+    ...env,
+  })
+  return { server, service }
+}
+
+const sequenceOf = async (server: TestServer, transaction: FakeTransaction, sequence: number) =>
+  await server.ask(`/content/${transaction.outpoint(0)}:${sequence}`)
+
+test('an ordinal whose transactions came without parents is placed once the parent is fetched', async () => {
+  const chain = new FakeChain()
+  const { server, service } = await follow(chain)
+  const { coin, transactions } = ordinal(chain, 4)
+  service.know(proven(coin))
+  for (const transaction of transactions)
+    expect((await server.submit(beefOf(transaction, { height: HEIGHT }), TOPICS)).status).toBe(200)
+  const [origin, last] = [transactions[0], transactions[3]]
+  if (origin === undefined || last === undefined) throw new Error('no ordinal')
+  await until(async () => (await sequenceOf(server, last, -1)).status === 200)
+  for (const [step, transaction] of transactions.entries()) {
+    const answer = await sequenceOf(server, transaction, step)
+    expect(answer.headers['x-origin']).toBe(origin.outpoint(0))
+    expect(answer.headers['x-outpoint']).toBe(transaction.outpoint(0))
+    const record = await server.ask(`/svc/gateway/metadata/${transaction.outpoint(0)}:${step}`)
+    expect(record.json).toMatchObject({ origin: origin.outpoint(0), sequence: step, tip: step === 3 })
+  }
+  expect((await server.ask(`/svc/gateway/provenance/${last.outpoint(0)}`)).status).toBe(200)
+})
+
+test.each([
+  ['transfers', () => false],
+  ['inscriptions', () => true],
+  ['both', (step: number) => step % 7 === 0],
+])('a tip brings its whole history of %s, in batches', async (_, inscribed) => {
+  const chain = new FakeChain()
+  const { server, service } = await follow(chain)
+  const { coin, transactions } = ordinal(chain, 130, (step) => step === 129 || inscribed(step))
+  const last = transactions[129]
+  if (last === undefined) throw new Error('no ordinal')
+  service.know(...[coin, ...transactions.slice(0, -1)].map(proven))
+  await server.submit(beefOf(last, { height: HEIGHT }), TOPICS)
+  const answer = await until(async () => {
+    const found = await sequenceOf(server, last, -1)
+    return found.status === 200 ? found : undefined
+  })
+  expect(answer.headers['x-ord-seq']).toBe('129')
+  const own = new Set([coin, ...transactions].map(({ txid }) => txid))
+  const asked = service.asked.filter(
+    (path) => path.startsWith('/v1/transaction/get/') && own.has(path.split('/')[4] ?? ''),
+  )
+  expect(new Set(asked).size).toBe(asked.length)
+  expect(asked.length).toBe(130)
+})
+
+test('meanwhile sequences are pending, and not found once no source knows what is missing', async () => {
+  const chain = new FakeChain()
+  const { server, service } = await follow(chain)
+  const { coin, transactions } = ordinal(chain, 2)
+  const [origin, last] = transactions
+  if (origin === undefined || last === undefined) throw new Error('no ordinal')
+  let open: () => void = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  let isAsked = false
+  service.know(proven(transactions[0] ?? coin))
+  service.onQuestion = async (path) => {
+    if (!path.includes(coin.txid)) return
+    isAsked = true
+    await opened
+  }
+  for (const transaction of transactions) await server.submit(beefOf(transaction, { height: HEIGHT }), TOPICS)
+  await until(() => isAsked)
+  for (const path of [
+    `/content/${origin.outpoint(0)}:0`,
+    `/content/${last.outpoint(0)}:-1`,
+    `/svc/gateway/metadata/${last.outpoint(0)}:-1`,
+    `/svc/gateway/provenance/${last.outpoint(0)}`,
+    `/svc/gateway/stream/${last.outpoint(0)}`,
+  ]) {
+    const answer = await server.ask(path)
+    expect([path, answer.status, answer.json]).toMatchObject([path, 404, { code: 'ORIGIN_PENDING' }])
+    expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
+  }
+  const elsewhere = await server.ask(`/content/${'12'.repeat(32)}_0:0`)
+  expect(elsewhere.json).toMatchObject({ code: 'NOT_FOUND' })
+  open()
+  await until(async () => {
+    const { json } = await sequenceOf(server, last, -1)
+    return (json as { code?: string }).code === 'NOT_FOUND'
+  })
+})
+
+test('without a source, what cannot be placed is not found', async () => {
+  const chain = new FakeChain()
+  const { server } = await follow(chain, { CHAIN_SOURCES: 'none' })
+  const [origin] = ordinal(chain, 1).transactions
+  if (origin === undefined) throw new Error('no ordinal')
+  await server.submit(beefOf(origin, { height: HEIGHT }), TOPICS)
+  const answer = await sequenceOf(server, origin, 0)
+  expect(answer.json).toMatchObject({ code: 'NOT_FOUND' })
+  expect(answer.headers['retry-after']).toBeUndefined()
+})
+
+/** A node that holds the tip of an ordinal, inscribed again, and nothing before it. */
+async function withTip(steps: number, options: Partial<AncestorsWorkerOptions> = {}) {
+  const chain = new FakeChain()
+  const server = await servers.start({ ...treeOf(chain.deployment), ...SETTINGS, CHAIN_SOURCES: 'none' })
+  const { coin, transactions } = ordinal(chain, steps, (step) => step === steps - 1)
+  const last = transactions.at(-1)
+  if (last === undefined) throw new Error('no ordinal')
+  const world = await workerOver(server, options)
+  const { graph } = server.node
+  const submit = async (transaction: FakeTransaction) =>
+    await server.submit(encodeBeef([proven(transaction)]), TOPICS)
+  await submit(last)
+  const isPlaced = async () => (await graph.ordinals.at({ txid: last.txid, vout: 0 }, -1)) !== undefined
+  return { ...world, server, coin, transactions, last, submit, isPlaced }
+}
+
+test('a hole is asked about again after growing delays, and at once when something new is known', async () => {
+  const { create, asked, clock, submit, know, coin, transactions, isPlaced } = await withTip(3)
+  const [origin, second] = transactions
+  if (origin === undefined || second === undefined) throw new Error('no ordinal')
+  const worker = create()
+  worker.start()
+  await until(() => asked.length === 1 && worker.status().holes === 1)
+  expect(asked).toEqual([second.txid])
+  expect(worker.status()).toMatchObject({ waiting: 0, holes: 1, fetched: 0 })
+  for (const [delay, times] of [
+    [59_000, 1],
+    [1000, 2],
+    [239_000, 2],
+    [1000, 3],
+  ] as const) {
+    const isAsked = times > asked.length
+    clock.now += delay
+    worker.notify()
+    await until(() => asked.length === times)
+    // The next delay begins when the answer is judged.
+    if (isAsked) await until(() => worker.status().lastError?.at === clock.now)
+  }
+  know(origin, coin)
+  await submit(second)
+  worker.notify()
+  await until(isPlaced)
+  await until(() => worker.status().holes === 0)
+  await worker.stop()
+})
+
+test('a worker that is stopped anywhere goes on where it was', async () => {
+  const { create, asked, know, coin, transactions, isPlaced } = await withTip(230)
+  know(coin, ...transactions.slice(0, -1))
+  for (let stopAt = 150; !(await isPlaced()); stopAt = asked.length + 150) {
+    const worker = create()
+    worker.start()
+    await until(async () => asked.length >= stopAt || (await isPlaced()))
+    await worker.stop()
+  }
+  // What was fetched and not yet stored is fetched again: at most a batch each time.
+  expect(asked.length).toBeLessThan(230 + 100 * 3)
+})
+
+test('an ordinal with more ancestors than the limit is given up', async () => {
+  const { create, asked, know, coin, transactions, isPlaced } = await withTip(180, {
+    perOrdinal: { maxTransactions: 150, maxBytes: 1_000_000 },
+  })
+  know(coin, ...transactions.slice(0, -1))
+  const worker = create()
+  worker.start()
+  await until(() => worker.status().holes === 1)
+  expect(asked.length).toBe(150)
+  expect(await isPlaced()).toBe(false)
+  expect(worker.status().lastError?.message).toContain('MAX_ANCESTORS')
+  await worker.stop()
+})
+
+test('a source that does not answer makes no hole', async () => {
+  let isDown = true
+  const { create, clock, hooks, know, coin, transactions, isPlaced } = await withTip(2)
+  const [origin] = transactions
+  if (origin === undefined) throw new Error('no ordinal')
+  know(coin, origin)
+  const worker = create()
+  let refused = 0
+  hooks.onQuestion = async () => {
+    if (!isDown) return
+    refused++
+    throw new ChainSourceError('NO_ANSWER', 'the source is down')
+  }
+  worker.start()
+  const later = (): void => {
+    clock.now += 600_000
+    worker.notify()
+  }
+  for (let times = 1; times <= 3; times++) {
+    await until(() => refused === times && worker.status().lastError?.at === clock.now)
+    later()
+  }
+  expect(worker.status()).toMatchObject({ holes: 0, lastError: { message: 'the source is down' } })
+  isDown = false
+  later()
+  await until(isPlaced)
+  await worker.stop()
+})
