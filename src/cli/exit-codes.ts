@@ -32,7 +32,7 @@ const OF_MINING: Record<MiningErrorCode, ExitCode> = {
   NO_FUNDS: 'failure',
   OVER_BUDGET: 'refused',
   BAD_PROOF: 'failure',
-  NO_RIVAL: 'failure',
+  NOT_SHOWN: 'failure',
   UNDECIDED: 'unavailable',
   BAD_WALLET: 'failure',
   BAD_INDEX: 'failure',

@@ -101,7 +101,7 @@ const PAUSE = 1_000
  * @param moved.cause Why the node is said to be spent.
  * @param moved.mayBeLive Whether the index may take that back.
  * @param moved.pause Milliseconds between attempts, if less than the default.
- * @throws MiningError `NO_RIVAL` if the index shows no mint that spends the node.
+ * @throws MiningError `NOT_SHOWN` if the index shows no mint that spends the node.
  */
 export async function successorNode(
   question: NodeQuestion,
@@ -117,7 +117,7 @@ export async function successorNode(
       if (mayBeLive && (await isLive(question.index, { name, node }))) return node
       if (attempt === ATTEMPTS)
         throw new MiningError(
-          'NO_RIVAL',
+          'NOT_SHOWN',
           `the index says that ${formatOutpoint(outpoint)} is spent (${messageOf(cause)}), but shows no mint that spends it: ${error.message}`,
           { cause: error },
         )

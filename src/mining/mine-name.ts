@@ -68,7 +68,7 @@ export interface Solved extends Omit<MintDraft, 'maxFee'> {
  * the name to the same owner, so it counts. To resume a stopped search, mine the same name again; existing mints remain.
  *
  * @returns The paid mints that count, in order. Names that count by another transaction occur in `minted` events only.
- * @throws MiningError `BAD_NAME`; `TAKEN` if somebody else has the name, before or meanwhile; `BAD_PROOF`, `NO_RIVAL` and
+ * @throws MiningError `BAD_NAME`; `TAKEN` if somebody else has the name, before or meanwhile; `BAD_PROOF`, `NOT_SHOWN` and
  * `BAD_INDEX` if the index shows nothing that holds; `OVER_BUDGET`; errors of the index and the payer; HeadersError; the
  * reason of the signal.
  */

@@ -17,7 +17,7 @@ export type MiningErrorCode =
   /** The server shows a node whose proof does not hold; `cause` is the ProofError. */
   | 'BAD_PROOF'
   /** The server rejects a mint because of a conflicting one, and does not show that one. */
-  | 'NO_RIVAL'
+  | 'NOT_SHOWN'
   /** The network has accepted a mint, and the server shows a conflicting one: a block decides. */
   | 'UNDECIDED'
   | 'NO_ANSWER'

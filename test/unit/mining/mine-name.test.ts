@@ -591,7 +591,7 @@ describe('a server that lies while mining goes on', () => {
       submit: () => Promise.reject(new NodeMovedError('another mint has spent the node')),
     }))
     const mined = mining('alice')
-    await expect(mined).rejects.toMatchObject({ code: 'NO_RIVAL' })
+    await expect(mined).rejects.toMatchObject({ code: 'NOT_SHOWN' })
     await expect(mined).rejects.toThrow('another mint has spent the node')
     expect(asked).toMatchObject({ paid: 1, submitted: 1 })
     expect(happened()).toEqual(['started a'])
@@ -605,7 +605,7 @@ describe('a server that lies while mining goes on', () => {
           ? await honest.liveNode(name)
           : { domain: '', outpoint: parseOutpoint(`${looks.toString(16).padStart(64, '0')}_0`) },
     }))
-    await expect(mining('alice')).rejects.toMatchObject({ code: 'NO_RIVAL' })
+    await expect(mining('alice')).rejects.toMatchObject({ code: 'NOT_SHOWN' })
     expect(asked.paid).toBe(0)
   })
 
@@ -615,7 +615,7 @@ describe('a server that lies while mining goes on', () => {
       showNode: async () => shown([chain.genesis], 0),
     }))
     // The child of the own mint is mined from next, and the server denies it before anything is paid for it.
-    await expect(mining('alice')).rejects.toMatchObject({ code: 'NO_RIVAL' })
+    await expect(mining('alice')).rejects.toMatchObject({ code: 'NOT_SHOWN' })
     expect(asked.paid).toBe(1)
     expect(await namesOf(server)).toEqual(['a'])
   })
