@@ -2,7 +2,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 
 const root = resolve(import.meta.dirname, '../../..')
-const pages = ['README.md', 'CHANGELOG.md', ...readdirSync(join(root, 'docs')).map((name) => `docs/${name}`)]
+const docs = readdirSync(join(root, 'docs'), { recursive: true }).map(String)
+const pages = [
+  ...['README.md', 'CHANGELOG.md'],
+  ...docs.filter((name) => name.endsWith('.md')).map((name) => `docs/${name}`),
+]
 const read = (path: string): string => readFileSync(path, 'utf8')
 
 /** What a page shows as text: code and diagrams link nowhere. */
@@ -38,7 +42,7 @@ test.each(pages)('every relative link in %s resolves', (page) => {
 
 test('docs/README.md lists every page, and each of them once', () => {
   const listed = relativeLinks('docs/README.md').filter((target) => target !== '../README.md')
-  const others = readdirSync(join(root, 'docs')).filter((name) => name !== 'README.md')
+  const others = docs.filter((name) => name.endsWith('.md') && name !== 'README.md')
   expect(listed.toSorted()).toEqual(others.toSorted())
 })
 
