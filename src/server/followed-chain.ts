@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import { ReorgMonitor } from './chain/reorg-monitor.js'
+import { ReorgMonitor } from '../chain/tracker/reorg-monitor.js'
 import { FollowedTree } from './followed-tree.js'
 import { type Following, type FollowingNode, openFollowing } from './following.js'
 import type { Job } from './store/open-facts.js'

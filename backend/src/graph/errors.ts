@@ -44,6 +44,13 @@ export class StoreUnavailableError extends CodedError {
   }
 }
 
+/** The source of block headers did not answer, so nothing is known about a proof: the caller may try again. */
+export class ChainTrackerError extends CodedError {
+  override readonly name = 'ChainTrackerError'
+  readonly code = 'NOT_READY'
+  readonly headers = { 'Retry-After': '5' }
+}
+
 /** A stored blob whose bytes are not those that were stored: its hash says so. A restart does not mend it. */
 export class DamagedError extends CodedError {
   override readonly name = 'DamagedError'

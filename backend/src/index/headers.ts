@@ -9,7 +9,7 @@ import { totalWork } from '../protocol/header-rules.js'
 
 /*
  * The best chain of block headers, derived from header facts. A host knows a part of the chain, from some headers below its
- * checkpoint up, so a fact says the height of its first header. The host verifies it before it inserts it (`src/server/chain`).
+ * checkpoint up, so a fact says the height of its first header. The host verifies it before it inserts it (`src/chain/headers`).
  *
  * The chain with the most work counts, from the lowest header that is linked to it; of equal ones that whose tip came first. The
  * setting `anchor` names a block that the chain must contain; if it is empty, no header counts.

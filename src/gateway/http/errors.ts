@@ -1,5 +1,6 @@
 import { BlockedError } from '../../../backend/src/graph/blocklist.js'
 import {
+  ChainTrackerError,
   isDamage,
   isStoreFull,
   QueryError,
@@ -162,7 +163,8 @@ export class NotReadyError extends AnswerError {
 /** The one table from errors to answers. Undefined for any other error: our fault, logged in full and reported as INTERNAL. */
 export function answerFor(error: unknown): Answer | undefined {
   if (error instanceof AnswerError) return error
-  if (error instanceof PointerError || error instanceof BlockedError) return error
+  if (error instanceof PointerError || error instanceof BlockedError || error instanceof ChainTrackerError)
+    return error
   if (isStoreFull(error)) {
     const message = 'the store is full; nothing can be written until the operator frees space'
     return { code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }

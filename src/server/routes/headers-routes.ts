@@ -1,10 +1,10 @@
 import { Router } from 'express'
 import { z } from 'zod'
+import type { ReorgMonitor } from '../../chain/tracker/reorg-monitor.js'
 import { NotFoundError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validate } from '../../gateway/http/schemas.js'
-import type { ReorgMonitor } from '../chain/reorg-monitor.js'
 import { OPERATOR_ERRORS } from '../http/admin-guard.js'
 import type { OverlayEngine } from '../writer/overlay-engine.js'
 

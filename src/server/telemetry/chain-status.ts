@@ -1,8 +1,8 @@
 import type { AncestorsStatus } from '../../chain/ancestors/ancestors-worker.js'
 import type { FollowStatus } from '../../chain/follow/follower.js'
 import type { SourceStatus } from '../../chain/sources/chain-sources.js'
+import type { HeadersStatus } from '../../chain/tracker/chain-tracker.js'
 import type { CatchUpProgress } from '../../gateway/http/as-of.js'
-import type { HeadersStatus } from '../chain/chain-tracker.js'
 import { publicText } from './public-text.js'
 
 interface Reporting<Status> {

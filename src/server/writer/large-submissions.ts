@@ -3,11 +3,11 @@ import type { STEAK } from '@bsv/sdk'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
 import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/errors.js'
-import { shareHeaders } from '../chain/shared-headers.js'
 import type { Config } from '../config/config.js'
 import { ConflictError, WorkerEndedError } from './errors.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
+import { shareHeaders } from './shared-headers.js'
 import type { Submission, Submit } from './submission-queue.js'
 import type {
   LogRecord,

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
+import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import type { BeefContents } from '../../../backend/src/graph/read-beef.js'
@@ -7,7 +8,7 @@ import { knownTransactions, lockOf } from '../../../backend/src/graph/transactio
 import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
-import { type BlockHeaders, ChainTrackerError } from '../chain/chain-tracker.js'
+import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
 import type { Writes } from '../store/index-status.js'
 import { InvalidSubmissionError, SubmissionError } from './errors.js'
 

@@ -24,8 +24,8 @@ import {
 } from '../../../backend/src/protocol/transaction.js'
 import { submissionPlace } from '../../../backend/src/writer/queue.js'
 import { WriterBusyError } from '../../../backend/src/writer/writer.js'
+import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import { AnswerError } from '../../gateway/http/errors.js'
-import type { ProofVerifier } from '../chain/chain-tracker.js'
 import type { Limits } from '../config/limits.js'
 import { Writes } from '../store/index-status.js'
 import {

@@ -9,11 +9,11 @@ import { answeringServices } from '../../../backend/src/lookup-services/answerin
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import NamesTopicManager from '../../../backend/src/topic-managers/NamesTopicManager.js'
 import OrdinalsTopicManager from '../../../backend/src/topic-managers/OrdinalsTopicManager.js'
-import { type BlockHeaders, ProofVerifier } from '../chain/chain-tracker.js'
-import { openBlockHeaders } from '../chain/open-headers.js'
+import { type BlockHeaders, ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import type { Config } from '../config/config.js'
 import { type Discovery, openDiscovery } from '../discovery/discovery.js'
 import { admissionOptions, policyOf } from './admission-options.js'
+import { openBlockHeaders } from './open-headers.js'
 import { OverlayEngine } from './overlay-engine.js'
 
 /** What most transactions are refused for: they are neither a mint nor an ordinal. */

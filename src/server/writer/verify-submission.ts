@@ -1,4 +1,5 @@
 import type { ChainTracker } from '@bsv/sdk'
+import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import { type BeefContents, pathOf } from '../../../backend/src/graph/read-beef.js'
 import { blockText, type Proof, type TransactionRecord } from '../../../backend/src/graph/records.js'
 import { admittedTransactions, knownTransactions } from '../../../backend/src/graph/transaction-records.js'
@@ -14,7 +15,6 @@ import {
   type SpentOutput,
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
-import { ChainTrackerError } from '../chain/chain-tracker.js'
 import { SubmissionTooLargeError } from './errors.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import { notStrictError, spendsNodeNonStrictly } from './submission-rules.js'

@@ -9,8 +9,8 @@ const root = resolve(import.meta.dirname, '../../..')
 /** The only sources that read the time of day, and why. */
 const WALL_CLOCK: Record<string, string> = {
   'backend/src/protocol/block-rules.ts': 'compares lock times with the median time of blocks',
-  'src/server/chain/header-rules.ts': 'compares the times of blocks',
-  'src/server/chain/own-headers.ts': 'compares the times of blocks, and shows when sources responded',
+  'src/chain/headers/header-rules.ts': 'compares the times of blocks',
+  'src/chain/tracker/own-headers.ts': 'compares the times of blocks, and shows when sources responded',
   'src/client/own-headers.ts': 'compares the times of blocks',
   'backend/src/facts/log-file.ts': 'what scores count from, once in the life of a log',
   'backend/src/facts/local-log.ts': 'says when a fact came',
@@ -21,7 +21,7 @@ const WALL_CLOCK: Record<string, string> = {
   'src/server/store/facts/purge.ts': 'when content was blocked',
   'src/server/routes/blocking-routes.ts': 'says since when something is blocked',
   'src/server/telemetry/logger.ts': 'the time of a log line',
-  'src/server/chain/headers-source.ts': 'says since when a source does not respond',
+  'src/chain/tracker/headers-source.ts': 'says since when a source does not respond',
   'src/chain/sources/source-client.ts': 'says when a source failed; `Retry-After` may be a date',
   'src/chain/follow/feed.ts': 'says when it failed',
   'src/chain/follow/follower.ts': 'says when it failed',

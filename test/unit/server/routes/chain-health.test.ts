@@ -1,6 +1,6 @@
+import type { HeadersStatus } from '../../../../src/chain/tracker/chain-tracker.js'
 import type { OpenapiDocument } from '../../../../src/gateway/openapi/document.js'
 import { createApp } from '../../../../src/server/app.js'
-import type { HeadersStatus } from '../../../../src/server/chain/chain-tracker.js'
 import { packageVersion } from '../../../../src/server/config/package-info.js'
 import { Readiness } from '../../../../src/server/http/readiness.js'
 import type { ChainParts, ChainStatus } from '../../../../src/server/telemetry/chain-status.js'

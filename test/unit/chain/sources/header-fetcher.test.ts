@@ -1,6 +1,6 @@
 import { setImmediate as nextLoop } from 'node:timers/promises'
+import { openFetcher } from '../../../../src/chain/sources/header-fetcher.js'
 import { SourceClient } from '../../../../src/chain/sources/source-client.js'
-import { openFetcher } from '../../../../src/server/chain/header-fetcher.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
 import { useHeaderServices } from '../../../support/server/header-service.js'
 

@@ -9,7 +9,7 @@ import {
 } from '../../../../backend/src/protocol/block-header.js'
 import { joinBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { CONTEXT, nextBits, totalWork } from '../../../../backend/src/protocol/header-rules.js'
-import { HeaderVerifier, shownHash } from '../../../../src/server/chain/header-rules.js'
+import { HeaderVerifier, shownHash } from '../../../../src/chain/headers/header-rules.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
 
 // The rules of consensus for headers. The headers of mainnet from 900,000 to 916,817 keep all of them, as far as they are

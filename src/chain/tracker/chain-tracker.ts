@@ -6,22 +6,14 @@ import {
   type SpendRecord,
   type TransactionRecord,
 } from '../../../backend/src/graph/records.js'
-import type { ChainTip } from '../../chain/sources/chain-source.js'
-import type { LastError } from '../../chain/sources/errors.js'
-import type { RateLimit } from '../../chain/sources/rate-limit.js'
-import type { SourceAddress } from '../../chain/sources/source-address.js'
-import type { SourceStatus } from '../../chain/sources/source-client.js'
-import { AnswerError } from '../../gateway/http/errors.js'
+import type { ChainTip } from '../sources/chain-source.js'
+import type { LastError } from '../sources/errors.js'
+import type { RateLimit } from '../sources/rate-limit.js'
+import type { SourceAddress } from '../sources/source-address.js'
+import type { SourceStatus } from '../sources/source-client.js'
 
 /** What a chain tracker says of a block: its chain has it, has another at that height, or does not know of one there yet. */
 export type Verdict = 'yes' | 'no' | 'unknown'
-
-/** The source of block headers did not answer, so nothing is known about a proof: the caller may try again. */
-export class ChainTrackerError extends AnswerError {
-  override readonly name = 'ChainTrackerError'
-  readonly code = 'NOT_READY'
-  override readonly headers = { 'Retry-After': '5' }
-}
 
 export interface HeadersStatus {
   /** The tip, as far as it is known. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
-import { ChaintracksStreams } from '../../../../src/server/chain/chaintracks-streams.js'
+import { ChaintracksStreams } from '../../../../src/chain/sources/chaintracks-streams.js'
 import { listening } from '../../../support/server/connections.js'
 import { until } from '../../../support/server/waiting.js'
 

@@ -7,9 +7,9 @@ import {
   totalWork,
 } from '../../../backend/src/protocol/header-rules.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import { ChainSourceError } from '../../chain/sources/errors.js'
-import { type HeaderFetcher, lastHash, type SourceTip } from './header-fetcher.js'
-import { firstUnlinked, HeaderVerifier, hashOf, shownHash } from './header-rules.js'
+import { firstUnlinked, HeaderVerifier, hashOf, shownHash } from '../headers/header-rules.js'
+import { ChainSourceError } from '../sources/errors.js'
+import { type HeaderFetcher, lastHash, type SourceTip } from '../sources/header-fetcher.js'
 import type { StoredHeaders } from './stored-headers.js'
 
 /** How many headers are fetched at once, where the service gives as many. */

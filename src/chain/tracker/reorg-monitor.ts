@@ -1,13 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
-import type { OWN_STATE } from '../../../backend/src/facts/state.js'
+import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { HostStore } from '../../../backend/src/graph/host-store.js'
 import type { Block } from '../../../backend/src/graph/records.js'
-import { type BlockHeaders, ChainTrackerError, type ProofVerifier } from './chain-tracker.js'
+import type { BlockHeaders, ProofVerifier } from './chain-tracker.js'
 
-/** The setting in the store that says up to which tip its proofs were checked. */
-const CHECKED_TIP: (typeof OWN_STATE)[number] = 'checked_tip'
+/** The setting in the store that says up to which tip its proofs were checked; each gateway has its own (`OWN_STATE`). */
+const CHECKED_TIP = 'checked_tip'
 
 /** How soon a failed first round is retried if there is no polling, in milliseconds: later rounds start from its tip. */
 const RETRY_DELAY = 60_000

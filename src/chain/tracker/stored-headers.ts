@@ -17,8 +17,8 @@ import {
   targetRuleOf,
   totalWork,
 } from '../../../backend/src/protocol/header-rules.js'
+import { firstUnlinked, hashOf, hasProofOfWork, shownHash } from '../headers/header-rules.js'
 import type { Verdict } from './chain-tracker.js'
-import { firstUnlinked, hashOf, hasProofOfWork, shownHash } from './header-rules.js'
 
 /** How many headers are read at once where all are. */
 const PAGE = 10_000

@@ -1,11 +1,8 @@
+import { ChainTrackerError } from '../../../../backend/src/graph/errors.js'
 import { utf8 } from '../../../../backend/src/protocol/bytes.js'
 import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
-import {
-  type BlockHeaders,
-  ChainTrackerError,
-  type ProofVerifier,
-} from '../../../../src/server/chain/chain-tracker.js'
-import { ReorgMonitor, type ReorgMonitorOptions } from '../../../../src/server/chain/reorg-monitor.js'
+import type { BlockHeaders, ProofVerifier } from '../../../../src/chain/tracker/chain-tracker.js'
+import { ReorgMonitor, type ReorgMonitorOptions } from '../../../../src/chain/tracker/reorg-monitor.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import {
   type FakeTransaction,

@@ -1,10 +1,10 @@
 import type { Logger } from 'pino'
 import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
+import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
+import { openHeadersSource } from '../../chain/tracker/headers-source.js'
+import { OwnHeaders } from '../../chain/tracker/own-headers.js'
 import type { Config } from '../config/config.js'
 import { checkpointOf } from '../config/header-settings.js'
-import type { BlockHeaders } from './chain-tracker.js'
-import { openHeadersSource } from './headers-source.js'
-import { OwnHeaders } from './own-headers.js'
 
 /** The source of block headers in the settings; undefined if proofs are not checked. */
 export function openBlockHeaders(options: {

@@ -8,11 +8,11 @@ import {
   previousOf,
 } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes, fromHex, joinBytes, readUtf8, reversed } from '../../../backend/src/protocol/bytes.js'
-import { ChainSourceError } from '../../chain/sources/errors.js'
-import type { HeaderSourceKind } from '../../chain/sources/source-address.js'
-import type { Query, SourceClient } from '../../chain/sources/source-client.js'
 import { readJson } from '../../client/bounded-fetch.js'
-import { hashOf, shownHash } from './header-rules.js'
+import { hashOf, shownHash } from '../headers/header-rules.js'
+import { ChainSourceError } from './errors.js'
+import type { HeaderSourceKind } from './source-address.js'
+import type { Query, SourceClient } from './source-client.js'
 
 /** The tip of a source's chain. `hash` is hex in display order. */
 export interface SourceTip {

@@ -1,17 +1,17 @@
 import type { Logger } from 'pino'
 import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
-import { Pace } from '../../chain/sources/pace.js'
-import { RateLimit } from '../../chain/sources/rate-limit.js'
+import { ChaintracksStreams } from './chaintracks-streams.js'
+import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
+import { Pace } from './pace.js'
+import { RateLimit } from './rate-limit.js'
 import {
   type HeaderSourceKind,
   rateOf,
   type SourceAddress,
   sourceName,
   whatsOnChainUrl,
-} from '../../chain/sources/source-address.js'
-import { SourceClient } from '../../chain/sources/source-client.js'
-import { ChaintracksStreams } from './chaintracks-streams.js'
-import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
+} from './source-address.js'
+import { SourceClient } from './source-client.js'
 
 /** The longest rest of a source that does not answer, in milliseconds: the host may be waiting for it. */
 const LONGEST_REST = 60_000

@@ -9,22 +9,15 @@ import {
 import pLimit, { type LimitFunction } from 'p-limit'
 import { z } from 'zod'
 import { answeredWithin } from '../../../backend/src/graph/answered-within.js'
+import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { Block } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import type { ChainTip } from '../../chain/sources/chain-source.js'
-import type { LastError } from '../../chain/sources/errors.js'
 import { boundedHttpClient } from '../../client/bounded-fetch.js'
-import type { Config } from '../config/config.js'
-import { LIMITS, type Limits } from '../config/limits.js'
-import {
-  type BlockHeaders,
-  ChainTrackerError,
-  type HeadersStatus,
-  trackerName,
-  type Verdict,
-} from './chain-tracker.js'
-import { ChaintracksStreams } from './chaintracks-streams.js'
+import type { ChainTip } from '../sources/chain-source.js'
+import { ChaintracksStreams } from '../sources/chaintracks-streams.js'
+import type { LastError } from '../sources/errors.js'
+import { type BlockHeaders, type HeadersStatus, trackerName, type Verdict } from './chain-tracker.js'
 
 /** How a service is asked, and what its answers mean. The SDK takes anything but a yes for a no, even a greeting. */
 interface Dialect {
@@ -64,7 +57,7 @@ function headersService(url: string): Dialect {
   }
 }
 
-function whatsOnChain(network: Config['network']): Dialect {
+function whatsOnChain(network: 'main' | 'test'): Dialect {
   const header = z.object({ height, merkleroot: hash })
   return {
     open: (httpClient) => new WhatsOnChain(network, { httpClient }),
@@ -144,10 +137,15 @@ export interface GivenTracker {
   currentHeight(): Promise<number>
 }
 
-export type HeadersSettings = Pick<Config, 'chainTrackerTimeoutMs' | 'network'> & {
+export interface HeadersSettings {
   chainTracker: string | GivenTracker
-  limits?: Pick<Limits, 'maxTrackerRequests'>
+  chainTrackerTimeoutMs: number
+  network: 'main' | 'test'
+  limits?: { maxTrackerRequests: number }
 }
+
+/** How many requests are in progress at once. */
+const REQUESTS = 8
 
 /**
  * A chain tracker whose failures are its own errors, not those of the transaction. It limits how many requests are in
@@ -179,7 +177,7 @@ export class HeadersSource implements ChainTracker, BlockHeaders {
       this.streams = new ChaintracksStreams({ url: server, onTip: (tip) => this.found(tip) })
     } else
       this.dialect = chainTracker === 'whatsonchain' ? whatsOnChain(network) : headersService(chainTracker)
-    this.queue = pLimit(limits?.maxTrackerRequests ?? LIMITS.maxTrackerRequests.usual)
+    this.queue = pLimit(limits?.maxTrackerRequests ?? REQUESTS)
   }
 
   /**

@@ -1,8 +1,8 @@
 import { jest } from '@jest/globals'
 import { OP } from '../../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
-import type { Verdict } from '../../../../src/server/chain/chain-tracker.js'
-import { openHeadersSource } from '../../../../src/server/chain/headers-source.js'
+import type { Verdict } from '../../../../src/chain/tracker/chain-tracker.js'
+import { openHeadersSource } from '../../../../src/chain/tracker/headers-source.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import {
   beefOf,

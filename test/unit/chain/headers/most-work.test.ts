@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { jest } from '@jest/globals'
 import { encodeHeader, HEADER_BYTES, workOf } from '../../../../backend/src/protocol/block-header.js'
 import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
-import type { HeaderFetcher, SourceTip } from '../../../../src/server/chain/header-fetcher.js'
+import type { HeaderFetcher, SourceTip } from '../../../../src/chain/sources/header-fetcher.js'
 
 // Branches under the difficulty adjustment of mainnet, where the longer one may have less work. Nobody could mine them for a
 // test: here, every hash meets a target of that kind.
@@ -15,9 +15,9 @@ jest.unstable_mockModule('../../../../backend/src/graph/native-hash.js', () => (
   nativeHash256: easyHash,
 }))
 const { CONTEXT, nextBits } = await import('../../../../backend/src/protocol/header-rules.js')
-const { shownHash } = await import('../../../../src/server/chain/header-rules.js')
-const { HeaderSync } = await import('../../../../src/server/chain/header-sync.js')
-const { StoredHeaders } = await import('../../../../src/server/chain/stored-headers.js')
+const { shownHash } = await import('../../../../src/chain/headers/header-rules.js')
+const { HeaderSync } = await import('../../../../src/chain/tracker/header-sync.js')
+const { StoredHeaders } = await import('../../../../src/chain/tracker/stored-headers.js')
 const { closeStores, openStore } = await import('../../../support/storage/stores.js')
 
 const BITS = 0x1800b31d

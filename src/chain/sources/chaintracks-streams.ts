@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { z } from 'zod'
-import type { ChainTip } from '../../chain/sources/chain-source.js'
+import type { ChainTip } from './chain-source.js'
 
 /** How much of a stream is read before it is opened again, in bytes: with its comments, a server sends some 8 KB an hour. */
 const MAX_STREAM_BYTES = 1024 * 1024
