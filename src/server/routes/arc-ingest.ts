@@ -115,7 +115,8 @@ async function ingest(proven: Notice[], options: ArcIngestOptions): Promise<Erro
     try {
       await ingestOne(each, { ...options, blocks })
     } catch (error) {
-      if (!(error instanceof AnswerError || error instanceof BeefError)) throw error
+      const isAnswer = error instanceof AnswerError || error instanceof ChainTrackerError
+      if (!(isAnswer || error instanceof BeefError)) throw error
       failures.push(error)
     }
   }

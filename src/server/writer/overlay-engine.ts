@@ -1,6 +1,6 @@
 import type { STEAK } from '@bsv/sdk'
 import type { TopicRefusal } from '../../../backend/src/graph/admission-rules.js'
-import { LostConflictError } from '../../../backend/src/graph/errors.js'
+import { ChainTrackerError, LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore, RecordOptions } from '../../../backend/src/graph/graph-store.js'
 import type { HeldSubmissions } from '../../../backend/src/graph/host-store.js'
 import { sha256 } from '../../../backend/src/graph/native-hash.js'
@@ -143,7 +143,7 @@ export class OverlayEngine {
         isProven: (txid) => graph.transactions.heightOf(txid) !== undefined,
       })
     } catch (cause) {
-      if (cause instanceof AnswerError) throw cause
+      if (cause instanceof AnswerError || cause instanceof ChainTrackerError) throw cause
       const reason = `the transaction could not be verified: ${verdictOf(cause)}`
       throw new InvalidSubmissionError(reason, { cause })
     }
