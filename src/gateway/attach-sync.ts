@@ -5,7 +5,7 @@ import type { GraphStore } from '../../backend/src/graph/graph-store.js'
 import { meansTopic, TOPICS } from '../../backend/src/protocol/profile.js'
 import type { GatewayApp } from './gateway-options.js'
 import { errorResponse } from './http/error-response.js'
-import { BadRequestError, type ErrorLogger, NotFoundError } from './http/errors.js'
+import { AnswerError, ERROR_STATUSES, type ErrorLogger } from './http/errors.js'
 import { RequestBodies } from './http/request-body.js'
 import { syncRoutes } from './sync/sync-routes.js'
 
@@ -35,7 +35,7 @@ export function attachSync(
 
 /** What is not of these topics may be of the engine's others. */
 const toEngine: ErrorRequestHandler = (error, request, _response, next) => {
-  if (error instanceof NotFoundError || error instanceof BadRequestError) {
+  if (error instanceof AnswerError && [400, 404].includes(ERROR_STATUSES[error.code])) {
     // The mark by which the host's own parsers know that the body was read.
     if (request.readableEnded) Object.assign(request, { _body: true })
     next()

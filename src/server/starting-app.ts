@@ -1,7 +1,7 @@
 import express, { type ErrorRequestHandler } from 'express'
 import type { Logger } from 'pino'
 import { errorResponse } from '../gateway/http/error-response.js'
-import { NotReadyError } from '../gateway/http/errors.js'
+import { AnswerError } from '../gateway/http/errors.js'
 import { crossOrigin } from '../gateway/http/security-headers.js'
 import type { Config } from './config/config.js'
 import { isOverlayPath } from './http/gates.js'
@@ -43,7 +43,7 @@ export function startingApp({
     .disable('x-powered-by')
     .disable('etag')
     .use(crossOrigin(), healthRoutes(health), (_request, _response, next) =>
-      next(new NotReadyError(reason())),
+      next(new AnswerError('NOT_READY', reason())),
     )
     .use(errors)
   const answer: (...given: Parameters<App>) => void = (request, response) => app(request, response)

@@ -15,7 +15,7 @@ import {
   type Pointer,
 } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, stepCache } from '../http/caching.js'
-import { NotFoundError, OriginUnknownError } from '../http/errors.js'
+import { AnswerError, OriginUnknownError } from '../http/errors.js'
 
 /** An output that shows content. */
 export interface ContentOutput extends OutputRecord {
@@ -58,12 +58,12 @@ export interface ContentRoot {
   dependsOn: Dependency[]
 }
 
-/** @throws NotFoundError if the store has no content there, or the ordinal no such step. */
+/** @throws AnswerError if the store has no content there, or the ordinal no such step. */
 export function contentRoot(store: GraphReader, reference: ContentReference): ContentRoot {
   const { pointer, sequence } = reference
   if (sequence === undefined) {
     const output = contentAt(store, pointer)
-    if (output === undefined) throw new NotFoundError('this store has no content at this outpoint')
+    if (output === undefined) throw new AnswerError('NOT_FOUND', 'this store has no content at this outpoint')
     return {
       output,
       outpoint: output.outpoint,
@@ -77,7 +77,9 @@ export function contentRoot(store: GraphReader, reference: ContentReference): Co
   const step = outpoint && store.ordinals.at(outpoint, sequence)
   if (step === undefined || !hasContent(step.content)) {
     const message = 'the ordinal has no such step here, or its origin is unknown here'
-    throw outpoint === undefined ? new NotFoundError(message) : new OriginUnknownError(message, outpoint)
+    throw outpoint === undefined
+      ? new AnswerError('NOT_FOUND', message)
+      : new OriginUnknownError(message, outpoint)
   }
   return {
     output: step.content,

@@ -17,7 +17,7 @@ import {
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
-import { BadRequestError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import {
   CONTENT_HEADERS,
   DAMAGED,
@@ -245,12 +245,12 @@ function splitPath(path: string): { reference: string; segments: string[] } {
   return { reference: decodedPointer(reference), segments: decodedSegments(segments) }
 }
 
-/** @throws BadRequestError if an escape is broken. */
+/** @throws AnswerError if an escape is broken. */
 export function decodedSegments(segments: readonly string[]): string[] {
   return segments.map((segment) => {
     const name = percentDecoded(segment)
     if (name !== undefined) return name
-    throw new BadRequestError('BAD_OUTPOINT', 'the path after the outpoint has an invalid percent-escape')
+    throw new AnswerError('BAD_OUTPOINT', 'the path after the outpoint has an invalid percent-escape')
   })
 }
 

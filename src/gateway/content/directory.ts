@@ -6,7 +6,7 @@ import { type Awaitable, TimeSlice } from '../../../backend/src/graph/yield-to-e
 import { joinBytes } from '../../../backend/src/protocol/bytes.js'
 import { DirectoryError, directoryEntries } from '../../../backend/src/protocol/directory.js'
 import { type Outpoint, PointerError, parsePointer } from '../../../backend/src/protocol/outpoint.js'
-import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import { shortOf } from '../http/send-body.js'
 import { type ContentOutput, contentAt } from './content-root.js'
 
@@ -41,8 +41,8 @@ export interface PathQuestion {
 }
 
 /**
- * Returns a function that finds files by their paths in directories (`service.md` 4.2). It throws NotFoundError if a path leads
- * nowhere, and BadRequestError (`NESTING_TOO_DEEP`) if it leads through more than 8 directories.
+ * Returns a function that finds files by their paths in directories (`service.md` 4.2). It throws AnswerError `NOT_FOUND` if a path
+ * leads nowhere, and `NESTING_TOO_DEEP` if it leads through more than 8 directories.
  */
 export function fileFinder({
   store,
@@ -103,7 +103,7 @@ class Walk {
     const pointer = map.get(DEFAULT)
     if (pointer !== undefined) return { kind: 'file', file: this.defaultOf(directory, pointer) }
     if (map.has(INDEX)) return { kind: 'index' }
-    throw new NotFoundError('this directory has no default entry')
+    throw new AnswerError('NOT_FOUND', 'this directory has no default entry')
   }
 
   /** The file at the end of a path of at least one segment. */
@@ -111,10 +111,11 @@ class Walk {
     let directory = root
     for (const segment of segments.slice(0, -1)) {
       const pointer = entry(this.open(directory), segment)
-      if (pointer === undefined) throw new NotFoundError('a directory on this path does not have this entry')
+      if (pointer === undefined)
+        throw new AnswerError('NOT_FOUND', 'a directory on this path does not have this entry')
       directory = this.load(directory, pointer)
       if (!this.options.isDirectory(directory)) {
-        throw new NotFoundError('an entry in the middle of this path is not a directory')
+        throw new AnswerError('NOT_FOUND', 'an entry in the middle of this path is not a directory')
       }
     }
     const last = segments.at(-1) ?? ''
@@ -122,7 +123,8 @@ class Walk {
     const pointer = entry(map, last)
     if (last === DEFAULT && pointer !== undefined) return this.defaultOf(directory, pointer)
     const found = pointer ?? map.get(INDEX)
-    if (found === undefined) throw new NotFoundError('this directory has neither this entry nor an index')
+    if (found === undefined)
+      throw new AnswerError('NOT_FOUND', 'this directory has neither this entry nor an index')
     return this.load(directory, found)
   }
 
@@ -138,25 +140,28 @@ class Walk {
     if (next !== undefined) return this.defaultOf(target, next)
     const index = map.get(INDEX)
     if (index === undefined)
-      throw new NotFoundError('the default entry is a directory without a default or index')
+      throw new AnswerError('NOT_FOUND', 'the default entry is a directory without a default or index')
     return this.load(target, index)
   }
 
   private open(directory: ContentOutput): ReadonlyMap<string, string> {
     this.levels++
-    if (this.levels > MAX_LEVELS) throw new BadRequestError('NESTING_TOO_DEEP', 'directory nesting too deep')
+    if (this.levels > MAX_LEVELS) throw new AnswerError('NESTING_TOO_DEEP', 'directory nesting too deep')
     const { readMap, maxPathBytes } = this.options
     this.bytes += directory.content.length
     // Before anything of it is read; a single one has a limit of its own.
     if (this.levels > 1 && this.bytes > maxPathBytes)
-      throw new NotFoundError(`the directories on this path have more than ${maxPathBytes} bytes in total`)
+      throw new AnswerError(
+        'NOT_FOUND',
+        `the directories on this path have more than ${maxPathBytes} bytes in total`,
+      )
     return readMap(directory.content)
   }
 
   private load(directory: ContentOutput, pointer: string): ContentOutput {
     const target = contentAt(this.options.store, absolute(pointer, directory.outpoint))
     if (target === undefined) {
-      throw new NotFoundError('this store does not have the content that the directory points to')
+      throw new AnswerError('NOT_FOUND', 'this store does not have the content that the directory points to')
     }
     return target
   }
@@ -175,7 +180,7 @@ function absolute(text: string, { txid }: Outpoint): Parameters<typeof contentAt
   } catch (error) {
     if (!(error instanceof PointerError)) throw error
     // Unlike one in the path, it is not the client's error.
-    throw new NotFoundError('this entry of the directory is not a valid pointer')
+    throw new AnswerError('NOT_FOUND', 'this entry of the directory is not a valid pointer')
   }
 }
 
@@ -202,19 +207,20 @@ class DirectoryMaps {
 
   /**
    * @param known Those that were read for the same question.
-   * @throws LongDirectory; NotFoundError if it is served as inscribed alone.
+   * @throws LongDirectory; AnswerError if it is served as inscribed alone.
    */
   read(content: ContentSummary, known?: ReadonlyMap<string, ReadMapResult>): ReadonlyMap<string, string> {
     const { maxDirectoryBytes } = this
     if (content.length > maxDirectoryBytes) {
-      throw new NotFoundError(
+      throw new AnswerError(
+        'NOT_FOUND',
         `a directory of more than ${maxDirectoryBytes} bytes is served raw only, without paths`,
       )
     }
     const { sha256 } = content
     const map = this.cached.get(sha256) ?? known?.get(sha256) ?? this.readShort(content)
     if (map instanceof DirectoryError) {
-      throw new NotFoundError(`this directory is served raw only, without paths: ${map.message}`)
+      throw new AnswerError('NOT_FOUND', `this directory is served raw only, without paths: ${map.message}`)
     }
     return map
   }

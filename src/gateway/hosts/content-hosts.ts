@@ -3,7 +3,7 @@ import type { Request } from 'express'
 import { LRUCache } from 'lru-cache'
 import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import { outpointLabel, outpointOfLabel } from './outpoint-label.js'
 
 /** The label of the zone below which outpoints have their hosts. Alone it is the host of the name `c`. */
@@ -168,7 +168,7 @@ export class ContentHosts {
       return undefined
     return others === 'domains'
       ? { kind: 'domain', host }
-      : { kind: 'nothing', error: new NotFoundError('this service has no such host') }
+      : { kind: 'nothing', error: new AnswerError('NOT_FOUND', 'this service has no such host') }
   }
 }
 
@@ -187,11 +187,11 @@ function targetBelow(labels: string): HostTarget {
     const decoded = outpointOfLabel(outpoint)
     if (decoded !== undefined) return { kind: 'outpoint', outpoint: decoded }
     const message = 'the host is no outpoint: its 36 bytes in base 36 have 56 characters'
-    return { kind: 'nothing', error: new BadRequestError('BAD_OUTPOINT', message) }
+    return { kind: 'nothing', error: new AnswerError('BAD_OUTPOINT', message) }
   }
   if (NAME_PATTERN.test(labels)) return { kind: 'name', name: labels }
   const message = 'the host is no name: a name has 1 to 255 characters of a-z 0-9 -'
-  return { kind: 'nothing', error: new BadRequestError('BAD_NAME', message) }
+  return { kind: 'nothing', error: new AnswerError('BAD_NAME', message) }
 }
 
 /** In lower case, and without the dot of a fully qualified name. */
@@ -200,7 +200,7 @@ function plainHost(host: string): string {
 }
 
 function malformed(message: string): HostedRequest {
-  return { target: { kind: 'nothing', error: new BadRequestError('BAD_BODY', message) }, host: '' }
+  return { target: { kind: 'nothing', error: new AnswerError('BAD_BODY', message) }, host: '' }
 }
 
 /** RFC 9112 3.2: a proxy may read the second one, where Node reads the first. */

@@ -19,17 +19,17 @@ import {
 import { type ContentRoot, contentRoot } from '../content/content-root.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
-import { AnswerError, MethodNotAllowedError, NotFoundError } from '../http/errors.js'
+import { AnswerError, methodNotAllowed } from '../http/errors.js'
 import type { Header } from '../http/send-body.js'
 import { passingErrors, type ResponseCache, StoredResponse, sendStored } from '../http/stored-response.js'
-import { NotCaughtUpError, namesHeaders } from '../http/tree-progress.js'
+import { namesHeaders, notCaughtUp } from '../http/tree-progress.js'
 import { type ContentHosts, type HostedRequest, type HostTarget, isHostLabel } from './content-hosts.js'
 
 /** Finds what a domain of somebody else's shows, by its DNS records. */
 export interface CustomDomains {
   /**
    * The content that a domain shows; undefined if it shows none.
-   * @throws NotReadyError if that cannot be found out now.
+   * @throws AnswerError if that cannot be found out now.
    */
   referenceOf(host: string): Promise<ContentReference | undefined> | ContentReference | undefined
 }
@@ -80,29 +80,25 @@ const ROUTES = Object.fromEntries(
 const REFERENCE = /^\/content\/[0-9a-f]{64}(?:[_.:%/?]|$)/i
 
 /** Nobody has mined the name. */
-class UnclaimedNameError extends NotFoundError {
+class UnclaimedNameError extends AnswerError {
   constructor(readonly unclaimed: string) {
-    super(`${unclaimed} is not claimed`)
+    super('NOT_FOUND', `${unclaimed} is not claimed`)
   }
 }
 
-/** It, and how to mine it. */
-class MineNameError extends AnswerError {
-  override readonly name = 'MineNameError'
-  readonly code = 'NOT_FOUND'
-  override readonly headers: Record<string, string>
-
-  constructor(
-    name: string,
-    { service, progress, hasPages }: { service: string } & Pick<HostContentOptions, 'progress' | 'hasPages'>,
-  ) {
-    const { asOf } = progress
-    const mine = hasPages ? `${service}/mine?name=${name}` : undefined
-    const command = `npx minetree mine ${name} --url ${service}`
-    const message = `${name} is not claimed. ${mine === undefined ? 'To mine it, run' : `Mine it at ${mine}, or run`}: ${command}`
-    super(message, { data: { name, ...(mine && { mine }), ...(asOf && { asOf }) } })
-    this.headers = Object.fromEntries(namesHeaders(progress))
-  }
+/** The answer to that, with how to mine the name. */
+function unclaimed(
+  name: string,
+  { service, progress, hasPages }: { service: string } & Pick<HostContentOptions, 'progress' | 'hasPages'>,
+): AnswerError {
+  const { asOf } = progress
+  const mine = hasPages ? `${service}/mine?name=${name}` : undefined
+  const command = `npx minetree mine ${name} --url ${service}`
+  const message = `${name} is not claimed. ${mine === undefined ? 'To mine it, run' : `Mine it at ${mine}, or run`}: ${command}`
+  return new AnswerError('NOT_FOUND', message, {
+    data: { name, ...(mine && { mine }), ...(asOf && { asOf }) },
+    headers: Object.fromEntries(namesHeaders(progress)),
+  })
 }
 
 /** The page about a name whose ordinal still shows nothing but that it was mined. */
@@ -214,7 +210,7 @@ export function hostContent(options: HostContentOptions): HostHandler {
         return whenReady(domains?.referenceOf(target.host), (reference) => {
           if (reference === undefined) {
             const message = `this service has no such host, and no TXT record of _ordfs.${target.host} names an outpoint`
-            throw new NotFoundError(message)
+            throw new AnswerError('NOT_FOUND', message)
           }
           const key = `${formatReference(reference)}.d`
           return responses.cachedOn(key, request, () => ofDomain(reference, request), hostedKey)
@@ -247,14 +243,15 @@ export function hostContent(options: HostContentOptions): HostHandler {
     request.route = ROUTES[target.kind]
     const fail = (error: unknown): void => {
       if (!(error instanceof UnclaimedNameError)) next(error)
-      else if (progress.isCatchingUp) next(new NotCaughtUpError(progress.progress()))
-      else next(new MineNameError(error.unclaimed, { service: hosts.serviceOf(request), progress, hasPages }))
+      else if (progress.isCatchingUp) next(notCaughtUp(progress.progress()))
+      else next(unclaimed(error.unclaimed, { service: hosts.serviceOf(request), progress, hasPages }))
     }
     passingErrors(() => {
       if (target.kind === 'nothing') throw target.error
       const { method, url } = request
-      if (method !== 'GET' && method !== 'HEAD') throw new MethodNotAllowedError(method, ['GET', 'HEAD'])
-      if (!url.startsWith('/')) throw new NotFoundError('a host that shows content has no such path')
+      if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method, ['GET', 'HEAD'])
+      if (!url.startsWith('/'))
+        throw new AnswerError('NOT_FOUND', 'a host that shows content has no such path')
       if (REFERENCE.test(url)) {
         content(request, response, next)
         return

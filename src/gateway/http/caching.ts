@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Request, Response } from 'express'
 import type { GraphReader, OrdinalStep } from '../../../backend/src/graph/graph-store.js'
-import { PreconditionFailedError } from './errors.js'
+import { AnswerError } from './errors.js'
 
 /** `Cache-Control` values (`spec/http.md`). */
 export const CACHE = {
@@ -35,7 +35,7 @@ export function entityTag(sha256: string, contentType: string): string {
  * dates, as no response has one. `If-Range` belongs to the range.
  *
  * @returns Whether the response has ended.
- * @throws PreconditionFailedError if `If-Match` does not name the tag.
+ * @throws AnswerError if `If-Match` does not name the tag.
  */
 export function endedByPrecondition({
   request,
@@ -48,7 +48,8 @@ export function endedByPrecondition({
 }): boolean {
   const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = request.headers
   // Strong comparison (13.1.1): a weak tag never matches.
-  if (ifMatch !== undefined && !matches(ifMatch, (each) => each === tag)) throw new PreconditionFailedError()
+  if (ifMatch !== undefined && !matches(ifMatch, (each) => each === tag))
+    throw new AnswerError('PRECONDITION_FAILED', 'the entity tag does not match If-Match')
   // Weak comparison (13.1.2).
   if (ifNoneMatch === undefined || !matches(ifNoneMatch, (each) => each === tag || each === `W/${tag}`))
     return false

@@ -8,8 +8,8 @@ import {
   ERROR_STATUSES,
   type ErrorCode,
   type ErrorLogger,
-  OriginPendingError,
   OriginUnknownError,
+  originPending,
 } from './errors.js'
 import { ReaderLeftError } from './long-read.js'
 import type { PendingOrigins } from './pending-origins.js'
@@ -53,7 +53,7 @@ export function errorResponse({
 }: ErrorResponseOptions): ErrorRequestHandler {
   const specific = async (error: unknown): Promise<unknown> => {
     if (!(error instanceof OriginUnknownError)) return error
-    return (await pending?.isPending(error.outpoint)) ? new OriginPendingError() : error
+    return (await pending?.isPending(error.outpoint)) ? originPending() : error
   }
   return async (thrown: unknown, request, response: Response, _next) => {
     const error = await specific(thrown).catch((failure: unknown) => failure)

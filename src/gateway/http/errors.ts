@@ -8,7 +8,7 @@ import {
   UnstableReadError,
 } from '../../../backend/src/graph/errors.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
-import { CodedError, type ErrorDetails } from '../../../backend/src/protocol/coded-error.js'
+import { type ErrorDetails, MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
 import { type Outpoint, PointerError } from '../../../backend/src/protocol/outpoint.js'
 
 /** Every `code` of an error body (`spec/http.md`, Errors), with the status that routes answer it with. */
@@ -55,109 +55,61 @@ export interface Answer {
   headers?: Record<string, string>
 }
 
+/** When to try again after an error, in seconds. */
+const RETRY_AFTER: Partial<Record<ErrorCode, number>> = {
+  // Catching up takes minutes, a source some seconds for each missing ancestor.
+  NOT_CAUGHT_UP: 30,
+  ORIGIN_PENDING: 10,
+  NOT_READY: 5,
+  STORE_FULL: 60,
+}
+
+interface AnswerDetails extends ErrorDetails {
+  /** Those of the code are added: `Retry-After`. */
+  headers?: Record<string, string>
+}
+
 /** An error that the client gets as the answer, with its message. */
-export abstract class AnswerError extends CodedError<ErrorCode> implements Answer {
-  readonly headers?: Record<string, string>
-}
+export class AnswerError extends MultiCodeError<ErrorCode> implements Answer {
+  override readonly name: string = 'AnswerError'
+  readonly headers: Record<string, string>
 
-/** There is no such thing here. */
-export class NotFoundError extends AnswerError {
-  override readonly name = 'NotFoundError'
-
-  constructor(
-    message: string,
-    readonly code: 'NOT_FOUND' | 'TAKEN' = 'NOT_FOUND',
-    details?: ErrorDetails,
-  ) {
-    super(message, details)
+  constructor(code: ErrorCode, message: string, { headers, ...details }: AnswerDetails = {}) {
+    super(code, message, details)
+    this.headers = { ...retryAfter(code), ...headers }
   }
 }
 
-/** The path is known, and has no such method. */
-export class MethodNotAllowedError extends AnswerError {
-  override readonly name = 'MethodNotAllowedError'
-  readonly code = 'METHOD_NOT_ALLOWED'
-  override readonly headers: Record<string, string>
+/** The header that says when to try again, for codes that pass. */
+export function retryAfter(code: ErrorCode): { 'Retry-After'?: string } {
+  const seconds = RETRY_AFTER[code]
+  return seconds === undefined ? {} : { 'Retry-After': String(seconds) }
+}
 
-  /** @param allowed The methods that it has. */
-  constructor(method: string, allowed: readonly string[]) {
-    const allow = allowed.join(', ')
-    super(`this path has no ${method}, but ${allow}`)
-    this.headers = { Allow: allow }
-  }
+/** The path is known, and has no such method but those. */
+export function methodNotAllowed(method: string, allowed: readonly string[]): AnswerError {
+  const allow = allowed.join(', ')
+  return new AnswerError('METHOD_NOT_ALLOWED', `this path has no ${method}, but ${allow}`, {
+    headers: { Allow: allow },
+  })
 }
 
 /** What was asked for follows from the origin of an ordinal, which is not known here. */
-export class OriginUnknownError extends NotFoundError {
+export class OriginUnknownError extends AnswerError {
   constructor(
     message: string,
     readonly outpoint: Outpoint,
   ) {
-    super(message)
+    super('NOT_FOUND', message)
   }
 }
-
-/** When to ask again for an ordinal whose missing ancestors are on the way, in seconds: a source takes some for each. */
-const ORIGIN_RETRY = 10
 
 /** Where an ordinal came from, or where it went, follows from transactions that are being fetched. */
-export class OriginPendingError extends AnswerError {
-  override readonly name = 'OriginPendingError'
-  readonly code = 'ORIGIN_PENDING'
-  override readonly headers = { 'Retry-After': String(ORIGIN_RETRY) }
-
-  constructor() {
-    super(
-      'where this ordinal came from or went is not known here yet: what is missing is being fetched; try again',
-    )
-  }
-}
-
-/** The request is malformed. */
-export class BadRequestError extends AnswerError {
-  override readonly name = 'BadRequestError'
-
-  constructor(
-    readonly code: 'BAD_OUTPOINT' | 'BAD_NAME' | 'BAD_BODY' | 'BAD_SEQUENCE' | 'NESTING_TOO_DEEP',
-    message: string,
-  ) {
-    super(message)
-  }
-}
-
-/** A body or a list over its limit. */
-export class TooLargeError extends AnswerError {
-  override readonly name = 'TooLargeError'
-  readonly code = 'TOO_LARGE'
-}
-
-/** A range that covers no byte of the content. `length` is that of the content, in bytes. */
-export class RangeNotSatisfiableError extends AnswerError {
-  override readonly name = 'RangeNotSatisfiableError'
-  readonly code = 'RANGE_NOT_SATISFIABLE'
-  override readonly headers: Record<string, string>
-
-  constructor(length: number) {
-    super(`the range is beyond the ${length} bytes of the content`)
-    this.headers = { 'Content-Range': `bytes */${length}` }
-  }
-}
-
-/** `If-Match` names another entity tag. */
-export class PreconditionFailedError extends AnswerError {
-  override readonly name = 'PreconditionFailedError'
-  readonly code = 'PRECONDITION_FAILED'
-
-  constructor() {
-    super('the entity tag does not match If-Match')
-  }
-}
-
-/** No answer is possible now; it may be later. */
-export class NotReadyError extends AnswerError {
-  override readonly name = 'NotReadyError'
-  readonly code = 'NOT_READY'
-  override readonly headers: Record<string, string> = { 'Retry-After': '5' }
+export function originPending(): AnswerError {
+  return new AnswerError(
+    'ORIGIN_PENDING',
+    'where this ordinal came from or went is not known here yet: what is missing is being fetched; try again',
+  )
 }
 
 /** The one table from errors to answers. Undefined for any other error: our fault, logged in full and reported as INTERNAL. */
@@ -167,7 +119,7 @@ export function answerFor(error: unknown): Answer | undefined {
     return error
   if (isStoreFull(error)) {
     const message = 'the store is full; nothing can be written until the operator frees space'
-    return { code: 'STORE_FULL', message, headers: { 'Retry-After': '60' } }
+    return { code: 'STORE_FULL', message, headers: retryAfter('STORE_FULL') }
   }
   if (error instanceof UnstableReadError || error instanceof StoreUnavailableError)
     return { code: 'NOT_READY', message: error.message, headers: { 'Retry-After': '1' } }

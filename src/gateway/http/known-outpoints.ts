@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { OUTPOINT_PATTERNS, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { BadRequestError } from './errors.js'
+import { AnswerError } from './errors.js'
 import { validate } from './schemas.js'
 
 /** The most outpoints that a caller may list; each is compared with every transaction on the way. */
@@ -34,11 +34,11 @@ export const BAD_PART = `\`known\` is not a list of at most ${MAX_KNOWN} outpoin
 /**
  * The outpoints that a request says its sender knows, and how much of what follows is enough.
  *
- * @throws BadRequestError or PointerError, both `BAD_OUTPOINT`.
+ * @throws AnswerError or PointerError, both `BAD_OUTPOINT`.
  */
 export function partOf(query: unknown): { known: Outpoint[]; maxBytes: number | undefined } {
   const refused = (): Error =>
-    new BadRequestError(
+    new AnswerError(
       'BAD_OUTPOINT',
       `known must be at most ${MAX_KNOWN} outpoints with commas between, and maxBytes a positive number`,
     )

@@ -2,7 +2,7 @@ import type { AncestorQueue } from '../../../backend/src/graph/ancestor-queue.js
 import { type GraphReader, type OrdinalStep, TIP } from '../../../backend/src/graph/graph-store.js'
 import { storedOutput } from '../../../backend/src/graph/stored-transaction.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { OriginPendingError } from './errors.js'
+import { originPending } from './errors.js'
 
 /** What is known of the transactions that are being fetched to place ordinals. */
 export type MissingAncestors = Pick<AncestorQueue, 'isWaiting' | 'isUnplaced'>
@@ -45,7 +45,7 @@ export class PendingOrigins {
         summary: async (query) => {
           const summary = await streams.summary(query)
           const tip = summary && this.store.ordinals.at(query.outpoint, TIP)
-          if (tip?.output.content !== undefined && this.isMoving(tip)) throw new OriginPendingError()
+          if (tip?.output.content !== undefined && this.isMoving(tip)) throw originPending()
           return summary
         },
       },
@@ -56,7 +56,7 @@ export class PendingOrigins {
         lineage: (outpoint) => ordinals.lineage(outpoint),
         at: (outpoint, sequence) => {
           const step = ordinals.at(outpoint, sequence)
-          if (sequence === TIP && this.isMoving(step)) throw new OriginPendingError()
+          if (sequence === TIP && this.isMoving(step)) throw originPending()
           return step
         },
       },

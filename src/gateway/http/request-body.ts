@@ -4,19 +4,12 @@ import { createGunzip, createInflate } from 'node:zlib'
 import type { Request, RequestHandler, Response } from 'express'
 import pLimit from 'p-limit'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
-import { AnswerError, BadRequestError, TooLargeError } from './errors.js'
+import { AnswerError } from './errors.js'
 
-/** A request body has a `Content-Encoding` that this host does not accept. */
-export class UnsupportedEncodingError extends AnswerError {
-  override readonly name = 'UnsupportedEncodingError'
-  readonly code = 'UNSUPPORTED_ENCODING'
-  override readonly headers: Record<string, string>
-
-  /** @param accepted The codings that are accepted (RFC 9110 12.5.3), as `identity`. */
-  constructor(accepted: string) {
-    super(`the Content-Encoding of the body is not accepted here; send it as ${accepted}`)
-    this.headers = { 'Accept-Encoding': accepted }
-  }
+/** @param accepted The codings that are accepted (RFC 9110 12.5.3), as `identity`. */
+function unsupportedEncoding(accepted: string): AnswerError {
+  const message = `the Content-Encoding of the body is not accepted here; send it as ${accepted}`
+  return new AnswerError('UNSUPPORTED_ENCODING', message, { headers: { 'Accept-Encoding': accepted } })
 }
 
 /** A body that is being received, as seen by the code that bounds their memory. */
@@ -126,12 +119,12 @@ export class RequestBodies {
     }
   }
 
-  /** @throws UnsupportedEncodingError */
+  /** @throws AnswerError */
   private codingOf({ headers }: IncomingMessage): Coding | 'identity' {
     const coding = headers['content-encoding']?.trim().toLowerCase() || 'identity'
     if (coding === 'identity') return coding
-    if (!this.options.inflate) throw new UnsupportedEncodingError('identity')
-    if (!Object.hasOwn(INFLATERS, coding)) throw new UnsupportedEncodingError('gzip, deflate, identity')
+    if (!this.options.inflate) throw unsupportedEncoding('identity')
+    if (!Object.hasOwn(INFLATERS, coding)) throw unsupportedEncoding('gzip, deflate, identity')
     return coding as Coding
   }
 }
@@ -172,8 +165,8 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined
 }
 
-function overLimit(limit: number): TooLargeError {
-  return new TooLargeError(`the body exceeds the limit of ${limit} bytes`)
+function overLimit(limit: number): AnswerError {
+  return new AnswerError('TOO_LARGE', `the body exceeds the limit of ${limit} bytes`)
 }
 
 function parseJson(bytes: Buffer): unknown {
@@ -182,11 +175,11 @@ function parseJson(bytes: Buffer): unknown {
     return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
   } catch {
     // The parser's own message would quote the input.
-    throw new BadRequestError('BAD_BODY', 'the body must be JSON in UTF-8')
+    throw new AnswerError('BAD_BODY', 'the body must be JSON in UTF-8')
   }
 }
 
-/** @throws BadRequestError if the bytes do not have that coding; errors of {@link gather}. */
+/** @throws AnswerError if the bytes do not have that coding; errors of {@link gather}. */
 async function inflate(bytes: Buffer, coding: Coding, bounds: Bounds): Promise<Buffer> {
   bounds.upload.signal.throwIfAborted()
   const stream = INFLATERS[coding]({ chunkSize: INFLATED_CHUNK })
@@ -195,7 +188,7 @@ async function inflate(bytes: Buffer, coding: Coding, bounds: Bounds): Promise<B
     return await gather(stream, bounds)
   } catch (error) {
     if (error instanceof AnswerError) throw error
-    throw new BadRequestError('BAD_BODY', `the body is not valid ${coding}`)
+    throw new AnswerError('BAD_BODY', `the body is not valid ${coding}`)
   } finally {
     stream.destroy()
   }
@@ -210,7 +203,7 @@ interface Bounds {
 /**
  * All bytes of a stream.
  *
- * @throws TooLargeError if there are more than the limit; BadRequestError if the stream ends early; the reason of the
+ * @throws AnswerError if there are more than the limit, or the stream ends early; the reason of the
  * upload's signal; errors of the stream.
  */
 function gather(stream: Readable, { limit, upload, announced }: Bounds): Promise<Buffer> {
@@ -253,12 +246,12 @@ function gather(stream: Readable, { limit, upload, announced }: Bounds): Promise
   })
 }
 
-function tooManyTinyChunks(): BadRequestError {
-  return new BadRequestError('BAD_BODY', 'the body arrives in thousands of tiny chunks')
+function tooManyTinyChunks(): AnswerError {
+  return new AnswerError('BAD_BODY', 'the body arrives in thousands of tiny chunks')
 }
 
-function endedEarly(): BadRequestError {
-  return new BadRequestError('BAD_BODY', 'the connection closed before the body was complete')
+function endedEarly(): AnswerError {
+  return new AnswerError('BAD_BODY', 'the connection closed before the body was complete')
 }
 
 const FIRST_PAGE = 4 * 1024

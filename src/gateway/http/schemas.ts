@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import { OUTPOINT_PATTERNS } from '../../../backend/src/protocol/outpoint.js'
-import { BadRequestError } from './errors.js'
+import { AnswerError } from './errors.js'
 
 // The shapes that several routes share. One with an id is a component of the OpenAPI document.
 
@@ -123,7 +123,7 @@ export const position = z
  * Reads a value of a request.
  *
  * @param refusal The message of the error, or what makes the error of what is wrong.
- * @throws BadRequestError (`BAD_BODY`) where the schema does not match, or the error that `refusal` makes.
+ * @throws AnswerError (`BAD_BODY`) where the schema does not match, or the error that `refusal` makes.
  */
 export function validate<Schema extends z.ZodType>(
   schema: Schema,
@@ -132,5 +132,5 @@ export function validate<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
-  throw typeof refusal === 'string' ? new BadRequestError('BAD_BODY', refusal) : refusal(result.error.issues)
+  throw typeof refusal === 'string' ? new AnswerError('BAD_BODY', refusal) : refusal(result.error.issues)
 }

@@ -8,7 +8,7 @@ import {
   typeField,
   UNTYPED,
 } from '../../../backend/src/protocol/media-type.js'
-import { BadRequestError } from './errors.js'
+import { AnswerError } from './errors.js'
 
 const SANDBOX = 'sandbox allow-scripts allow-forms allow-modals allow-popups allow-downloads'
 
@@ -38,11 +38,11 @@ export function setSecurityHeaders(response: Response, type: Parameters<typeof s
 
 /**
  * Refuses to serve a service worker: one from a stranger would intercept every request to the origin.
- * @throws BadRequestError
+ * @throws AnswerError
  */
 export function refuseServiceWorker({ headers }: Request): void {
   if (headers['service-worker'] === 'script')
-    throw new BadRequestError('BAD_BODY', 'content must not be used as a service worker')
+    throw new AnswerError('BAD_BODY', 'content must not be used as a service worker')
 }
 
 export const refuseServiceWorkers: RequestHandler = (request, _response, next) => {

@@ -11,7 +11,7 @@ import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, endedByPrecondition, entityTag } from './caching.js'
-import { NotFoundError } from './errors.js'
+import { AnswerError } from './errors.js'
 import { setSecurityHeaders } from './security-headers.js'
 import { sendChunks } from './send-body.js'
 
@@ -75,6 +75,6 @@ async function tagOf({ head }: ListedBeef, transactions: { txid: string }[]): Pr
 }
 
 /** A partial proof would prove nothing. */
-export function incompleteProof({ txid }: { txid: string }): NotFoundError {
-  return new NotFoundError(`the proof is incomplete: this store cannot continue it from ${txid}`)
+export function incompleteProof({ txid }: { txid: string }): AnswerError {
+  return new AnswerError('NOT_FOUND', `the proof is incomplete: this store cannot continue it from ${txid}`)
 }

@@ -4,7 +4,7 @@ import type { ByteRange } from '../../../backend/src/graph/graph-store.js'
 import type { ContentSummary } from '../../../backend/src/graph/records.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { endedByPrecondition, entityTag } from './caching.js'
-import { RangeNotSatisfiableError } from './errors.js'
+import { AnswerError } from './errors.js'
 import { contentRange, requestedRange } from './range.js'
 import { securityHeaders, servedType } from './security-headers.js'
 
@@ -51,8 +51,7 @@ export function contentRepresentation(
  * Sets the status and the headers of a response.
  *
  * @returns The bytes to send; undefined if the response has ended, as for HEAD or a client that has the content already.
- * @throws RangeNotSatisfiableError if the requested range has none of the bytes; PreconditionFailedError if `If-Match` names
- * other bytes.
+ * @throws AnswerError if the requested range has none of the bytes, or `If-Match` names other bytes.
  */
 export function sendHead({
   request,
@@ -66,7 +65,10 @@ export function sendHead({
   setHeaders({ request, response, headers })
   if (tag !== undefined && endedByPrecondition({ request, response, tag })) return undefined
   const requested = tag !== undefined && hasRanges ? requestedRange(request, { tag, length }) : undefined
-  if (requested === 'unsatisfiable') throw new RangeNotSatisfiableError(length)
+  if (requested === 'unsatisfiable')
+    throw new AnswerError('RANGE_NOT_SATISFIABLE', `the range is beyond the ${length} bytes of the content`, {
+      headers: { 'Content-Range': `bytes */${length}` },
+    })
   if (requested !== undefined)
     response.status(206).setHeader('Content-Range', contentRange(requested, length))
   const range = requested ?? { from: 0, length }

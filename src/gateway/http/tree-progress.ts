@@ -1,7 +1,7 @@
 import type { Response } from 'express'
 import { z } from 'zod'
 import type { AsOf, CatchUpProgress, TreeProgress } from './as-of.js'
-import { AnswerError, NotFoundError } from './errors.js'
+import { AnswerError } from './errors.js'
 import { asOf } from './schemas.js'
 
 /** A host that follows nothing: what is not in its store does not exist for it. */
@@ -12,44 +12,45 @@ export const NOTHING_FOLLOWED: TreeProgress = {
   progress: () => ({}),
 }
 
-/** When to ask again, in seconds: catching up takes minutes. */
-export const RETRY = 30
-
-/** What was asked for is not here, which means nothing until the host has caught up. */
-export class NotCaughtUpError extends AnswerError {
-  override readonly name = 'NotCaughtUpError'
-  readonly code = 'NOT_CAUGHT_UP'
-  override readonly headers = { 'Retry-After': String(RETRY) }
-
-  /** @param found Fields of the body with what is known in spite of that. */
-  constructor(progress: CatchUpProgress, found: Readonly<Record<string, unknown>> = {}) {
-    const { height, chainHeight } = progress
-    const reached = height === undefined ? '' : ` Names were found up to block ${height}`
-    const of =
-      chainHeight === undefined ? '' : `${reached === '' ? ' The chain is at' : ' of'} ${chainHeight}`
-    super(
-      `this host has not followed the tree of names to its end yet, so it cannot say what is free or does not exist.${reached}${of}${reached + of === '' ? '' : '.'} Try again later, or ask another host`,
-      { data: { ...found, progress } },
-    )
-  }
+/**
+ * What was asked for is not here, which means nothing until the host has caught up.
+ *
+ * @param found Fields of the body with what is known in spite of that.
+ */
+export function notCaughtUp(
+  progress: CatchUpProgress,
+  found: Readonly<Record<string, unknown>> = {},
+): AnswerError {
+  const { height, chainHeight } = progress
+  const reached = height === undefined ? '' : ` Names were found up to block ${height}`
+  const of = chainHeight === undefined ? '' : `${reached === '' ? ' The chain is at' : ' of'} ${chainHeight}`
+  return new AnswerError(
+    'NOT_CAUGHT_UP',
+    `this host has not followed the tree of names to its end yet, so it cannot say what is free or does not exist.${reached}${of}${reached + of === '' ? '' : '.'} Try again later, or ask another host`,
+    { data: { ...found, progress } },
+  )
 }
 
-/** There is no such name, node or proof, as of a block. */
-export class NoNameError extends NotFoundError {
-  override readonly headers: Record<string, string>
-
-  /** @throws NotCaughtUpError while the host catches up, unless it is because the name exists. */
-  constructor(message: string, { progress, isTaken = false }: { progress: TreeProgress; isTaken?: boolean }) {
-    if (!isTaken) requireCaughtUp(progress)
-    const { asOf } = progress
-    super(message, isTaken ? 'TAKEN' : 'NOT_FOUND', asOf && { data: { asOf } })
-    this.headers = Object.fromEntries(namesHeaders(progress))
-  }
+/**
+ * There is no such name, node or proof, as of a block.
+ *
+ * @throws AnswerError while the host catches up, unless it is because the name exists.
+ */
+export function noName(
+  message: string,
+  { progress, isTaken = false }: { progress: TreeProgress; isTaken?: boolean },
+): AnswerError {
+  if (!isTaken) requireCaughtUp(progress)
+  const { asOf } = progress
+  return new AnswerError(isTaken ? 'TAKEN' : 'NOT_FOUND', message, {
+    ...(asOf && { data: { asOf } }),
+    headers: Object.fromEntries(namesHeaders(progress)),
+  })
 }
 
-/** @throws NotCaughtUpError while the host catches up. */
+/** @throws AnswerError while the host catches up. */
 export function requireCaughtUp(progress: TreeProgress, found?: Readonly<Record<string, unknown>>): void {
-  if (progress.isCatchingUp) throw new NotCaughtUpError(progress.progress(), found)
+  if (progress.isCatchingUp) throw notCaughtUp(progress.progress(), found)
 }
 
 /** The fields of every JSON object about names. */

@@ -7,7 +7,7 @@ import type { ListPlace, NewestQuery } from '../../../backend/src/graph/listings
 import { decodeAddress } from '../../../backend/src/protocol/address.js'
 import { formatOutpoint, PointerError, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
-import { BadRequestError, NotFoundError, OriginUnknownError } from '../http/errors.js'
+import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import { NOT_CAUGHT_UP, type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import {
   askedOutpoint,
@@ -21,7 +21,7 @@ import {
   wholeNumber,
 } from '../http/schemas.js'
 import { jsonResponse, namesJsonResponse, type ResponseCache, unlessAsked } from '../http/stored-response.js'
-import { incomplete, NAMES_FIELDS, NoNameError, requireCaughtUp } from '../http/tree-progress.js'
+import { incomplete, NAMES_FIELDS, noName, requireCaughtUp } from '../http/tree-progress.js'
 import {
   countsShape,
   formatPlace,
@@ -211,7 +211,7 @@ async function tree({ store, progress }: ListOptions, asked = ''): Promise<ListA
     store.names.liveNode(prefix),
   ])
   if (node === undefined && children.length === 0)
-    throw new NoNameError(`this host has no node for ${JSON.stringify(prefix)}`, { progress })
+    throw noName(`this host has no node for ${JSON.stringify(prefix)}`, { progress })
   // What is free, and that nothing spends a node, is not known before.
   const isKnown = !progress.isCatchingUp
   const free = node && isKnown && (await freeCharacters(store.transactions, node))
@@ -231,8 +231,8 @@ async function tree({ store, progress }: ListOptions, asked = ''): Promise<ListA
   }
 }
 
-function badDomain(): BadRequestError {
-  return new BadRequestError('BAD_NAME', 'a prefix must be up to 255 characters of a-z 0-9 -')
+function badDomain(): AnswerError {
+  return new AnswerError('BAD_NAME', 'a prefix must be up to 255 characters of a-z 0-9 -')
 }
 
 async function history({ store, network }: ListOptions, asked: string, query: unknown): Promise<ListAnswer> {
@@ -267,7 +267,7 @@ async function ordinals({ store, network }: ListOptions, query: unknown): Promis
   )
   const attributes = attributesOf(asked)
   if (attributes.length === 0)
-    throw new BadRequestError('BAD_BODY', 'name owner, contentType, parent, or key and value')
+    throw new AnswerError('BAD_BODY', 'name owner, contentType, parent, or key and value')
   const after = asked.after === undefined ? undefined : parseOutpoint(asked.after)
   const found = await store.listings.ordinalsWith({
     attributes,
@@ -296,9 +296,9 @@ function attributesOf({
 }: z.output<typeof ordinalsQuery>): Attribute[] {
   const holder = owner === undefined ? undefined : decodeAddress(owner)
   if (owner !== undefined && holder === undefined)
-    throw new BadRequestError('BAD_BODY', 'owner must be a P2PKH address of main or test')
+    throw new AnswerError('BAD_BODY', 'owner must be a P2PKH address of main or test')
   if ((key === undefined) !== (value === undefined))
-    throw new BadRequestError('BAD_BODY', 'key and value go together')
+    throw new AnswerError('BAD_BODY', 'key and value go together')
   return [
     ...(parent === undefined ? [] : [attribute.parent(parseOutpoint(parent))]),
     ...(holder === undefined ? [] : [attribute.owner(holder)]),
@@ -315,7 +315,7 @@ async function transaction(
   const id = validate(
     txid,
     asked,
-    () => new BadRequestError('BAD_OUTPOINT', 'a txid has 64 digits of lower-case hex'),
+    () => new AnswerError('BAD_OUTPOINT', 'a txid has 64 digits of lower-case hex'),
   )
   const { after, limit } = validate(
     transactionQuery,
@@ -327,7 +327,7 @@ async function transaction(
     limit,
     ...(after !== undefined && { after }),
   })
-  if (found === undefined) throw new NotFoundError('this store does not have this transaction')
+  if (found === undefined) throw new AnswerError('NOT_FOUND', 'this store does not have this transaction')
   const [timed] = await withTimes(store, [transactionJson(found, network)])
   return { value: { ...timed, ...(found.next !== undefined && { next: found.next }) } }
 }

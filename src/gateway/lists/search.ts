@@ -44,7 +44,7 @@ const NAMES = 10
  * and spaces around it do not matter where they cannot. What this store does not have is no result, and neither is what is
  * blocked.
  *
- * @throws NotCaughtUpError while the host catches up, if nothing is found and the text may be a name.
+ * @throws AnswerError while the host catches up, if nothing is found and the text may be a name.
  */
 export async function searchFor(
   { store, progress }: Pick<ListOptions, 'store' | 'progress'>,

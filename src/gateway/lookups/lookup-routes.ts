@@ -5,11 +5,11 @@ import type { GraphReader } from '../../../backend/src/graph/graph-store.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { LOOKUP_SERVICES } from '../../../backend/src/protocol/profile.js'
 import type { TreeProgress } from '../http/as-of.js'
-import { BadRequestError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { asOf, optionalText, validate } from '../http/schemas.js'
-import { NotCaughtUpError, setNamesHeaders } from '../http/tree-progress.js'
+import { notCaughtUp, setNamesHeaders } from '../http/tree-progress.js'
 import { outputIndex } from '../sync/sync-messages.js'
 import { sendLookupAnswer } from './lookup-answer.js'
 
@@ -88,7 +88,7 @@ function lookup({
     const provider = Object.hasOwn(services, service) ? services[service] : undefined
     if (provider === undefined) {
       if (leavesOthers) return false
-      throw new BadRequestError('BAD_BODY', 'this host does not have this lookup service')
+      throw new AnswerError('BAD_BODY', 'this host does not have this lookup service')
     }
     if (graph.opened !== undefined) await graph.opened()
     const bounded = isOfSdk(request) ? withPartOf(query) : query
@@ -97,7 +97,7 @@ function lookup({
     const isAboutNames = service === LOOKUP_SERVICES.names
     if (isAboutNames) {
       if (progress.isCatchingUp && (await provider.saysAbsence?.(query, formula.length)))
-        throw new NotCaughtUpError(progress.progress())
+        throw notCaughtUp(progress.progress())
       setNamesHeaders(response, progress)
     }
     await sendLookupAnswer({

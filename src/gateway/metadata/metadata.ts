@@ -10,7 +10,7 @@ import {
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE } from '../http/caching.js'
-import { NotFoundError, OriginPendingError, OriginUnknownError, TooLargeError } from '../http/errors.js'
+import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedReference, validate } from '../http/schemas.js'
@@ -58,7 +58,9 @@ function single(options: MetadataOptions & { responses: ResponseCache }): Reques
         })
       const message = 'this store has no such output or step, or the origin is unknown here'
       const outpoint = await outpointOf(store, reference)
-      throw outpoint === undefined ? new NotFoundError(message) : new OriginUnknownError(message, outpoint)
+      throw outpoint === undefined
+        ? new AnswerError('NOT_FOUND', message)
+        : new OriginUnknownError(message, outpoint)
     }
     await responses.respond(request, response, read)
   }
@@ -78,7 +80,7 @@ function bulk(options: ListOptions & { maxPointers: number }): RequestHandler {
     )
     const texts = 'outpoints' in asked ? asked.outpoints : asked
     if (texts.length > maxPointers)
-      throw new TooLargeError(`a request may list at most ${maxPointers} outpoints`)
+      throw new AnswerError('TOO_LARGE', `a request may list at most ${maxPointers} outpoints`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)
     await sendChunks(response, { chunks: recordsOf(options, references) })
@@ -124,7 +126,8 @@ async function unlessHidden<Found>(found: Promise<Found>): Promise<Found | undef
   try {
     return await found
   } catch (error) {
-    if (error instanceof BlockedError || error instanceof OriginPendingError) return undefined
+    if (error instanceof BlockedError || (error instanceof AnswerError && error.code === 'ORIGIN_PENDING'))
+      return undefined
     throw error
   }
 }

@@ -19,7 +19,7 @@ import {
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
 import { CACHE, stepCache } from '../http/caching.js'
-import { NotFoundError, OriginUnknownError } from '../http/errors.js'
+import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { type OperationGroup, ORIGIN_PENDING, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
 import { askedReference, optionalText } from '../http/schemas.js'
@@ -107,7 +107,7 @@ function proofFinder({ store, evidence }: ProofOptions) {
       pointer.kind === 'outpoint'
         ? await store.ordinals.output(pointer.outpoint)
         : await store.ordinals.firstContentOutput(pointer.txid)
-    if (output === undefined) throw new NotFoundError('this store does not have this output')
+    if (output === undefined) throw new AnswerError('NOT_FOUND', 'this store does not have this output')
     const { outpoint: subject } = output
     const { txid } = subject
     const { length, proof } = await outlineOf(txid, evidence)
@@ -140,7 +140,9 @@ function proofFinder({ store, evidence }: ProofOptions) {
     const step = asked && (await store.ordinals.at(asked, sequence))
     if (asked === undefined || step === undefined) {
       const message = 'the ordinal has no such step here, or its origin is unknown here'
-      throw asked === undefined ? new NotFoundError(message) : new OriginUnknownError(message, asked)
+      throw asked === undefined
+        ? new AnswerError('NOT_FOUND', message)
+        : new OriginUnknownError(message, asked)
     }
     const subject = step.output.outpoint
     const collect: LongProof['collect'] = async (read, collection) => {
@@ -165,12 +167,12 @@ function proofFinder({ store, evidence }: ProofOptions) {
   /** What moves an ordinal on from an output: for streams, which have a step for each chunk. */
   const ofNext = async ({ pointer, sequence }: ContentReference): Promise<LongProof> => {
     if (pointer.kind !== 'outpoint' || sequence !== undefined)
-      throw new NotFoundError('only an outpoint has a next step')
+      throw new AnswerError('NOT_FOUND', 'only an outpoint has a next step')
     const { outpoint } = pointer
     const output = await store.ordinals.output(outpoint)
     const txid = output?.satoshis === 1 ? await store.transactions.spenderOf(outpoint) : undefined
     if (txid === undefined)
-      throw new NotFoundError('nothing that is known here moves an ordinal on from there')
+      throw new AnswerError('NOT_FOUND', 'nothing that is known here moves an ordinal on from there')
     const outline = await outlineOf(txid, evidence)
     return {
       ...{ dependsOn: [dependency.all], weight: 0 },
@@ -219,7 +221,7 @@ async function outlineOf(txid: string, { transactions }: GraphReader): Promise<T
   return outline
 }
 
-/** Where a transaction moves the ordinal that it spends. @throws NotFoundError if it burns it, or that is not known. */
+/** Where a transaction moves the ordinal that it spends. @throws AnswerError if it burns it, or that is not known. */
 async function movedTo(
   from: Outpoint,
   { txid, inputs, outputValues }: TransactionOutline,
@@ -233,7 +235,10 @@ async function movedTo(
   }
   const next = successorOf({ inputValues, outputValues, input })
   if (next.kind === 'output') return { txid, vout: next.vout }
-  throw new NotFoundError('what spends this output moves the ordinal to no output that is known here')
+  throw new AnswerError(
+    'NOT_FOUND',
+    'what spends this output moves the ordinal to no output that is known here',
+  )
 }
 
 const OUTPUTS_PER_PAGE = 100

@@ -6,7 +6,7 @@ import { type Awaitable, whenReady } from '../../../backend/src/graph/yield-to-e
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
-import { BadRequestError, TooLargeError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import { BAD_PART, partOf, partQuery } from '../http/known-outpoints.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { NOT_CAUGHT_UP, type OperationGroup, PROOF_ANSWER, STORE_ERRORS } from '../http/operation.js'
@@ -25,8 +25,8 @@ import { namesJsonResponse, type ResponseCache, unlessAsked } from '../http/stor
 import {
   incomplete,
   NAMES_FIELDS,
-  NoNameError,
   namesFields,
+  noName,
   requireCaughtUp,
   setNamesHeaders,
 } from '../http/tree-progress.js'
@@ -89,8 +89,8 @@ function list({ store, progress }: NamesRoutesOptions): RequestHandler {
   return async ({ query }, response) => {
     const { prefix, after, limit } = validate(listQuery, query, (issues) =>
       issues.some(({ path }) => path[0] === 'limit')
-        ? new BadRequestError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
-        : new BadRequestError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
+        ? new AnswerError('BAD_BODY', `limit must be a whole number from 1 to ${MAX_LISTED}`)
+        : new AnswerError('BAD_NAME', 'prefix and after must be up to 255 characters of a-z 0-9 -'),
     )
     // One more than is shown, to know whether there is a next page.
     const found = await store.names.byPrefix({ prefix, after, limit: limit + 1 })
@@ -161,7 +161,7 @@ function proof({ store, genesis, progress }: NamesRoutesOptions): RequestHandler
       const found =
         genesis && (await store.consistent(() => nameProof(name, { store: reading, genesis, ...part })))
       if (found === undefined || found.kind === 'unclaimed') throw notClaimed(name, { progress })
-      if (found.kind === 'incomplete') throw new NoNameError(incompleteProof(found).message, { progress })
+      if (found.kind === 'incomplete') throw noName(incompleteProof(found).message, { progress })
       const { origin: subject, transactions } = found
       countTransactions(response, transactions.length)
       return await outpointBeefAnswer({ subject, transactions, store: store.transactions })
@@ -171,9 +171,9 @@ function proof({ store, genesis, progress }: NamesRoutesOptions): RequestHandler
   }
 }
 
-/** @throws NotCaughtUpError while the host catches up. */
-function notClaimed(name: string, { progress }: Pick<NamesRoutesOptions, 'progress'>): NoNameError {
-  return new NoNameError(`${name} is not claimed`, { progress })
+/** @throws AnswerError while the host catches up. */
+function notClaimed(name: string, { progress }: Pick<NamesRoutesOptions, 'progress'>): AnswerError {
+  return noName(`${name} is not claimed`, { progress })
 }
 
 function mine(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
@@ -184,10 +184,10 @@ function mine(options: NamesRoutesOptions): RequestHandler<{ name: string }> {
     // A mint that nobody has seen may never be: what it leaves is no place to go on from, where it is known what is seen.
     const seen = asksNetwork && unseen === 'false' ? names.longestNode(name, { seen: true }) : undefined
     const node = seen ?? names.longestNode(name)
-    if (node?.domain === name) throw new NoNameError(`${name} is taken`, { progress, isTaken: true })
+    if (node?.domain === name) throw noName(`${name} is taken`, { progress, isTaken: true })
     // A longer prefix may be mined, and this node be spent.
     requireCaughtUp(progress)
-    if (node === undefined) throw new NoNameError('this host has no genesis to mine from', { progress })
+    if (node === undefined) throw noName('this host has no genesis to mine from', { progress })
     const { domain, outpoint } = node
     const spender = transactions.spenderOf(outpoint)
     return {
@@ -218,7 +218,7 @@ function origins({ store, maxOrigins, progress }: NamesRoutesOptions): RequestHa
   return async ({ body }, response) => {
     const asked = validate(originsBody, body, 'the body must be a JSON array of outpoints')
     if (asked.length > maxOrigins)
-      throw new TooLargeError(`a request may list at most ${maxOrigins} outpoints`)
+      throw new AnswerError('TOO_LARGE', `a request may list at most ${maxOrigins} outpoints`)
     const outpoints = asked.map(parseOutpoint)
     // A long list takes several reads: a reorganisation between them must not make two conflicting names genuine.
     const found = await store.consistent(() => store.names.genuineOrigins(outpoints))
@@ -243,8 +243,8 @@ function nameOf(text: string): string {
   return validate(nameSchema, text, badName)
 }
 
-function badName(): BadRequestError {
-  return new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
+function badName(): AnswerError {
+  return new AnswerError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
 }
 
 const claimedShape = z.strictObject({ name: nameSchema, outpoint })

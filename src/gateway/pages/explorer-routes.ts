@@ -6,12 +6,12 @@ import { parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { ChainView, Explorer, MadePage } from '../../explorer/index.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
-import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { AnswerError, retryAfter } from '../http/errors.js'
 import type { HeaderName } from '../http/operation.js'
 import { domain, name as nameSchema, txid, validate } from '../http/schemas.js'
 import { HTML_TYPE } from '../http/send-body.js'
 import { type ResponseCache, sendStored, textResponse, unlessAsked } from '../http/stored-response.js'
-import { NoNameError, RETRY, setNamesHeaders } from '../http/tree-progress.js'
+import { noName, setNamesHeaders } from '../http/tree-progress.js'
 import { type PageFiles, sendFile } from './page-files.js'
 import { type PageHosts, pageHeaders } from './page-headers.js'
 import { loadExplorer, sendPage } from './send-page.js'
@@ -61,7 +61,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
     cachedPage({ load, responses, make, queries, headers })
   const found = (page: MadePage | undefined, message: string): MadePage => {
     if (page !== undefined) return page
-    throw new NoNameError(message, { progress })
+    throw noName(message, { progress })
   }
   const feed = (
     make: (pages: Pages, base: string) => Promise<string>,
@@ -130,7 +130,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       page(async (pages, { params, query }) => {
         const address = String(params.address)
         const owner = decodeAddress(address)
-        if (owner === undefined) throw new BadRequestError('BAD_BODY', 'this is no P2PKH address')
+        if (owner === undefined) throw new AnswerError('BAD_BODY', 'this is no P2PKH address')
         return pages.ordinalsPage(explorer, { kind: 'address', address, owner }, outpointAfter(query))
       }, afterQuery),
     )
@@ -168,7 +168,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
       page(async (pages, { params, query }) => {
         const id = String(params.txid).toLowerCase()
         if (!txid.safeParse(id).success)
-          throw new BadRequestError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
+          throw new AnswerError('BAD_OUTPOINT', 'a transaction id is 64 characters of hex')
         const { after } = validate(outputQuery, query, badQuery)
         return held(
           await pages.transactionPage(explorer, id, after),
@@ -184,7 +184,7 @@ export function explorerRoutes(options: ExplorerRoutesOptions): Router {
         response.set('Cache-Control', CACHE.none).redirect(303, explorer.site.path + result.path)
         return
       }
-      if (result.status === 503) response.setHeader('Retry-After', RETRY)
+      if (result.status === 503) response.set(retryAfter('NOT_CAUGHT_UP'))
       setNamesHeaders(response, progress)
       const html = pages.withAsOf(result.html, progress.asOf)
       sendPage({ request, response: response.status(result.status), html, headers })
@@ -220,7 +220,8 @@ export function explorerFileRoutes(files: PageFiles | undefined, hostsOf: PageHo
   const ofStyle = { ...headers, 'Cross-Origin-Resource-Policy': 'cross-origin' }
   return Router().get('/explorer/:file', (request, response) => {
     const name = EXPLORER_FILES.find((each) => each === request.params.file)
-    if (files === undefined || name === undefined) throw new NotFoundError('the explorer has no such file')
+    if (files === undefined || name === undefined)
+      throw new AnswerError('NOT_FOUND', 'the explorer has no such file')
     sendFile({
       request,
       response,
@@ -262,7 +263,7 @@ function weighed(page: MadePage): MadePage & { weight: number } {
 
 /** What is no name is here or not, however far the host is. */
 function held(page: MadePage | undefined, message: string): MadePage {
-  if (page === undefined) throw new NotFoundError(message)
+  if (page === undefined) throw new AnswerError('NOT_FOUND', message)
   return page
 }
 
@@ -294,12 +295,12 @@ const searchQuery = z.object({
   q: z.string().max(1000).default('').describe('A name, outpoint, txid or address.'),
 })
 
-function badQuery(): BadRequestError {
-  return new BadRequestError('BAD_BODY', 'a parameter of this address is not what it should be')
+function badQuery(): AnswerError {
+  return new AnswerError('BAD_BODY', 'a parameter of this address is not what it should be')
 }
 
-function badName(): BadRequestError {
-  return new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
+function badName(): AnswerError {
+  return new AnswerError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
 }
 
 function placeOf(pages: Pages, after: string | undefined) {

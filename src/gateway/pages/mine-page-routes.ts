@@ -1,6 +1,6 @@
 import { Router } from 'express'
 import { z } from 'zod'
-import { NotFoundError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import type { HeaderName, OperationGroup } from '../http/operation.js'
 import { optionalText } from '../http/schemas.js'
 import { type PageFiles, sendFile } from './page-files.js'
@@ -22,7 +22,7 @@ export function minePageRoutes(
   const headers = pageHeaders(hostsOf, { wasm: true, connect: WALLETS })
   return Router()
     .get('/mine', async (request, response) => {
-      if (files === undefined) throw new NotFoundError('the mine page is not part of this build')
+      if (files === undefined) throw new AnswerError('NOT_FOUND', 'the mine page is not part of this build')
       await sendPage({
         request,
         response,
@@ -32,7 +32,8 @@ export function minePageRoutes(
     })
     .get('/mine/:file', (request, response) => {
       const name = MINE_PAGE_FILES.find((each) => each === request.params.file)
-      if (files === undefined || name === undefined) throw new NotFoundError('the mine page has no such file')
+      if (files === undefined || name === undefined)
+        throw new AnswerError('NOT_FOUND', 'the mine page has no such file')
       sendFile({ request, response, file: files[name], headers })
     })
 }

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { percentDecoded } from '../../../backend/src/protocol/bytes.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { CACHE } from '../http/caching.js'
-import { BadRequestError, TooLargeError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import { CONTENT_HEADERS, type OperationGroup, SERVICE_WORKER } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { refuseServiceWorkers, servedType, setSecurityHeaders } from '../http/security-headers.js'
@@ -57,7 +57,7 @@ function sendPreview(
   { contentType, body, policy }: { contentType: string; body: Uint8Array; policy: string },
 ): void {
   if (body.length === 0) throw nothingToShow()
-  if (body.length > MAX_PREVIEW_BYTES) throw new TooLargeError('a preview may have at most 1 MiB')
+  if (body.length > MAX_PREVIEW_BYTES) throw new AnswerError('TOO_LARGE', 'a preview may have at most 1 MiB')
   const type = servedType(contentType)
   setSecurityHeaders(response, { active: type.active, policy })
   response.setHeader('Cache-Control', CACHE.none)
@@ -74,18 +74,18 @@ const BASE64 = /^(?:[A-Za-z0-9+/]*|[A-Za-z0-9_-]*)(={0,2})$/
 function decodeBase64(escaped: string): Uint8Array {
   const text = percentDecoded(escaped)
   if (text === undefined)
-    throw new BadRequestError('BAD_BODY', 'the path after /preview/ has an invalid percent-escape')
+    throw new AnswerError('BAD_BODY', 'the path after /preview/ has an invalid percent-escape')
   const padding = BASE64.exec(text)?.[1]
   const left = (text.length - (padding?.length ?? 0)) % 4
   // One letter is six bits, not a byte; and padding, if there is any, completes the last four.
   const complete = left !== 1 && (padding === '' || text.length % 4 === 0)
   if (padding === undefined || !complete)
-    throw new BadRequestError('BAD_BODY', 'the path after /preview/ must be base64 or base64url')
+    throw new AnswerError('BAD_BODY', 'the path after /preview/ must be base64 or base64url')
   return Buffer.from(text, 'base64')
 }
 
-function nothingToShow(): BadRequestError {
-  return new BadRequestError('BAD_BODY', 'there is nothing to preview')
+function nothingToShow(): AnswerError {
+  return new AnswerError('BAD_BODY', 'there is nothing to preview')
 }
 
 export const PREVIEW_OPERATIONS: OperationGroup = {

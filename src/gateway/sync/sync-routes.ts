@@ -7,7 +7,7 @@ import { toHex } from '../../../backend/src/protocol/bytes.js'
 import type { Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import type { TreeProgress } from '../http/as-of.js'
-import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import { whenOpened } from '../http/long-read.js'
 import { type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
@@ -42,7 +42,7 @@ export function syncRoutes(options: SyncRoutesOptions): Router {
     .post('/requestSyncResponse', ...opened, json, async (request, response) => {
       const topic = topicOf(request.get('x-bsv-topic') ?? '')
       if (topic === undefined)
-        throw new BadRequestError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
+        throw new AnswerError('BAD_BODY', 'the header x-bsv-topic must name a topic of this host')
       const message = 'the body must be {"version": 1, "since": <score>, "limit": <number>}'
       const { since, limit } = validate(syncRequest, request.body, message)
       // A peer that follows the tree only here knows no more of it than this host.
@@ -69,8 +69,8 @@ export function syncRoutes(options: SyncRoutesOptions): Router {
     })
 }
 
-function notOffered(): NotFoundError {
-  return new NotFoundError('this host has no such output in any graph that it offers')
+function notOffered(): AnswerError {
+  return new AnswerError('NOT_FOUND', 'this host has no such output in any graph that it offers')
 }
 
 /** Whether a topic has admitted an output, and its transaction is active. */

@@ -8,7 +8,7 @@ import { Collection } from '../../../backend/src/graph/provenance.js'
 import type { AdmissionRecord } from '../../../backend/src/graph/records.js'
 import { UNTYPED } from '../../../backend/src/protocol/media-type.js'
 import { CACHE, endedByPrecondition, entityTag } from '../http/caching.js'
-import { BadRequestError, NotFoundError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import { countTransactions, longRead } from '../http/long-read.js'
 import { BYTES_HEADERS, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import { validate } from '../http/schemas.js'
@@ -76,7 +76,8 @@ function* bytesOf(chunks: ReturnType<RawTransaction['chunks']>): Generator<Uint8
 function sendProof(graph: WalletGraph): RequestHandler {
   return async (request, response) => {
     const { proof } = await askedTransaction(request.params, { graph, response })
-    if (proof === undefined) throw new NotFoundError('this host has no proof that the transaction is mined')
+    if (proof === undefined)
+      throw new AnswerError('NOT_FOUND', 'this host has no proof that the transaction is mined')
     const body = Buffer.from(proof.merklePath)
     const tag = entityTag(sha256(body).toString('hex'), UNTYPED)
     setSecurityHeaders(response, { active: false })
@@ -95,7 +96,7 @@ interface Asked {
 /**
  * The transaction of a path.
  *
- * @throws BadRequestError if the path has no txid; NotFoundError if no topic holds an output of it, or if it lost;
+ * @throws AnswerError if the path has no txid, if no topic holds an output of it, or if it lost;
  * BlockedError if one of its outputs is blocked.
  */
 async function askedTransaction(params: unknown, asked: Asked): Promise<RawTransaction> {
@@ -103,14 +104,14 @@ async function askedTransaction(params: unknown, asked: Asked): Promise<RawTrans
   const { txid: written } = validate(
     pathParams,
     params,
-    () => new BadRequestError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
+    () => new AnswerError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
   )
   const txid = written.toLowerCase()
   // What no topic holds is a stranger's to store, and not for this host to publish.
   const held = await graph.admissions.ofTransaction(txid)
   const transaction = held.length === 0 ? undefined : await graph.transactions.raw(txid)
   if (transaction === undefined || (await graph.transactions.reasonAgainst(txid)) !== undefined)
-    throw new NotFoundError('this host does not have this transaction')
+    throw new AnswerError('NOT_FOUND', 'this host does not have this transaction')
   await refuseBlocked(txid, { ...asked, held })
   return transaction
 }

@@ -10,13 +10,13 @@ import { readBump } from '../../../backend/src/protocol/merkle-path.js'
 import { formatOutpoint, type Outpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import type { TreeProgress } from '../http/as-of.js'
 import { CACHE } from '../http/caching.js'
-import { BadRequestError, NotFoundError, TooLargeError } from '../http/errors.js'
+import { AnswerError } from '../http/errors.js'
 import { countTransactions } from '../http/long-read.js'
 import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
 import { askedOutpoint, blockHeight, count, outpoint, txid, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks, sendJson } from '../http/send-body.js'
-import { NotCaughtUpError } from '../http/tree-progress.js'
+import { notCaughtUp } from '../http/tree-progress.js'
 import type { WalletGraph } from './beef-routes.js'
 
 const flag = z.enum(['true', 'false']).default('false')
@@ -100,7 +100,7 @@ function sendSpend({ graph, progress }: TxoRoutesOptions): Handler {
       progress.isCatchingUp &&
       (await graph.names.genuineNodes([outpoint])).length > 0
     )
-      throw new NotCaughtUpError(progress.progress())
+      throw notCaughtUp(progress.progress())
     response.set('Cache-Control', CACHE.revalidate)
     sendJson(response, { spendTxid } satisfies z.output<typeof spendShape>)
   }
@@ -132,7 +132,7 @@ function sendOutputsOf(graph: WalletGraph): RequestHandler<{ txid: string }> {
     const { txid } = validate(
       transactionParams,
       { txid: params.txid.toLowerCase() },
-      () => new BadRequestError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
+      () => new AnswerError('BAD_OUTPOINT', 'the path must have a txid, 64 characters of hex'),
     )
     const asked = askedFields(query)
     const held = await graph.admissions.ofTransaction(txid)
@@ -148,10 +148,10 @@ function sendOutputsOf(graph: WalletGraph): RequestHandler<{ txid: string }> {
   }
 }
 
-/** @throws BadRequestError, TooLargeError, PointerError */
+/** @throws AnswerError, PointerError */
 function listed(body: unknown, most: number): Outpoint[] {
   const asked = validate(outpointsBody(most), body, 'the body must be a JSON array of outpoints')
-  if (asked.length > most) throw new TooLargeError(`a request may list at most ${most} outpoints`)
+  if (asked.length > most) throw new AnswerError('TOO_LARGE', `a request may list at most ${most} outpoints`)
   return asked.map(parseOutpoint)
 }
 
@@ -229,8 +229,8 @@ async function spendOfHeld(outpoint: Outpoint, graph: WalletGraph): Promise<stri
     return (await graph.transactions.spenderOf(outpoint)) ?? null
   })
 }
-function notHeld(): NotFoundError {
-  return new NotFoundError('no topic of this host holds this output')
+function notHeld(): AnswerError {
+  return new AnswerError('NOT_FOUND', 'no topic of this host holds this output')
 }
 
 /** The first admission of an output; undefined if no topic holds it, or its transaction does not count. */

@@ -4,14 +4,11 @@ import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { type IsMine, untilMine } from '../../chain/ancestors/is-mine.js'
-import { NotReadyError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import type { Overlay } from '../writer/overlay.js'
 import { Peer, PeerAwayError } from './peer.js'
 import { type SyncResult, TopicSync } from './topic-sync.js'
-
-/** Errors that end a round and may be gone by the next one. */
-const TRANSIENT = [PeerAwayError, ChainTrackerError, NotReadyError]
 
 export interface PeersSyncOptions {
   /** By the URL of a peer: its topics in the order in which they are synced. */
@@ -52,7 +49,11 @@ export class PeersSync {
           await onRound(topic.topic, await topic.round(signal))
         } catch (err) {
           if (signal.aborted) return
-          const isTransient = TRANSIENT.some((kind) => err instanceof kind)
+          // It ends a round, and may be gone by the next one.
+          const isTransient =
+            err instanceof PeerAwayError ||
+            err instanceof ChainTrackerError ||
+            (err instanceof AnswerError && err.code === 'NOT_READY')
           logger[isTransient ? 'warn' : 'error'](
             { err, peer },
             'a sync was interrupted; the next one continues there',

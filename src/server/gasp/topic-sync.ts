@@ -11,7 +11,7 @@ import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
 import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import type { OfferedOutput } from '../../gateway/sync/sync-messages.js'
-import { ConflictError, InvalidSubmissionError, SubmissionTooLargeError } from '../writer/errors.js'
+import { ConflictError, SubmissionError } from '../writer/errors.js'
 import { admittedCount, type OverlayEvent, withOrdinals } from '../writer/overlay.js'
 import type { OverlayEngine } from '../writer/overlay-engine.js'
 import { SubmissionTracker } from '../writer/verify-submission.js'
@@ -253,7 +253,7 @@ export class TopicSync {
       const isOpen =
         error instanceof BadGraphError ||
         error instanceof IncompleteGraphError ||
-        error instanceof InvalidSubmissionError ||
+        (error instanceof SubmissionError && error.code === 'BAD_BODY') ||
         error instanceof ConflictError
       if (!isUnwanted && !isOpen) throw error
       if (isOpen) this.open.leave(txid, score)
@@ -297,8 +297,10 @@ export class TopicSync {
   }
 }
 
-function isTooMuch(error: unknown): error is UnwantedGraphError | SubmissionTooLargeError {
-  return error instanceof UnwantedGraphError || error instanceof SubmissionTooLargeError
+function isTooMuch(error: unknown): error is UnwantedGraphError | SubmissionError {
+  return (
+    error instanceof UnwantedGraphError || (error instanceof SubmissionError && error.code === 'TOO_LARGE')
+  )
 }
 
 export interface TakeOptions {

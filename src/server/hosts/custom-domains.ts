@@ -7,7 +7,7 @@ import {
   parseContentReference,
 } from '../../../backend/src/protocol/outpoint.js'
 import type { CustomDomains } from '../../gateway/hosts/host-content.js'
-import { NotReadyError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 
 /** The part of Node's resolver that is used. */
 export interface TxtResolver {
@@ -34,7 +34,7 @@ const REMEMBERED = 10_000
 /** How long one lookup may take, in milliseconds. */
 const PATIENCE = 5 * SECOND
 /** When to try again after a lookup that failed, in seconds. */
-const RETRY_AFTER = '10'
+const RETRY = { 'Retry-After': '10' }
 
 const PREFIX = '_ordfs.'
 /** RFC 1035 2.3.4. */
@@ -47,11 +47,6 @@ const PRIVATE = /\.(?:localhost|local|internal|arpa|onion|invalid)$/
 const MAX_RECORDS = 100
 const MAX_RECORD = 120
 const TAGGED = /^ordfs=/i
-
-/** A domain's servers did not say what it shows. */
-class DnsError extends NotReadyError {
-  override readonly headers = { 'Retry-After': RETRY_AFTER }
-}
 
 interface Known {
   reference: ContentReference | undefined
@@ -90,7 +85,9 @@ export class DnsDomains implements CustomDomains {
     const hasFailed = (this.failed.get(host) ?? 0) > now
     if (hasFailed || !this.hasRoom(now)) {
       if (stale !== undefined) return stale
-      throw hasFailed ? unanswered() : new DnsError('too many domains are being looked up; try again')
+      throw hasFailed
+        ? unanswered()
+        : new AnswerError('NOT_READY', 'too many domains are being looked up; try again', { headers: RETRY })
     }
     const lookup = this.lookUp(host, stale).finally(() => this.lookups.delete(host))
     this.lookups.set(host, lookup)
@@ -148,8 +145,9 @@ export class DnsDomains implements CustomDomains {
 }
 
 /** Without the domain: it would be another reason in the log each time. */
-function unanswered(cause?: unknown): DnsError {
-  return new DnsError('the DNS servers of this domain do not say what it shows; try again', { cause })
+function unanswered(cause?: unknown): AnswerError {
+  const message = 'the DNS servers of this domain do not say what it shows; try again'
+  return new AnswerError('NOT_READY', message, { cause, headers: RETRY })
 }
 
 /** A resolver of the servers in the settings, or else those of the system. */

@@ -1,20 +1,8 @@
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RequestHandler } from 'express'
 import { CACHE } from '../../gateway/http/caching.js'
-import { AnswerError, NotFoundError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import { STORE_ERRORS } from '../../gateway/http/operation.js'
-
-/** The request lacks the required token. */
-export class UnauthorizedError extends AnswerError {
-  override readonly name = 'UnauthorizedError'
-  readonly code = 'UNAUTHORIZED'
-  override readonly headers = { 'WWW-Authenticate': 'Bearer realm="minetree"' }
-
-  /** @param what The required token, for the message. */
-  constructor(what: string) {
-    super(`this route requires ${what}, sent as Authorization: Bearer <token>`)
-  }
-}
 
 /** Errors of every operation behind {@link requireAdmin}. */
 export const OPERATOR_ERRORS = {
@@ -28,12 +16,13 @@ export const OPERATOR_ERRORS = {
  * preflight has no token, so no page of another origin can use these routes.
  *
  * @param token If undefined, this host has no such routes.
- * @throws UnauthorizedError if the token is wrong or missing; NotFoundError if the host has none.
+ * @throws AnswerError if the token is wrong or missing, or the host has none.
  */
 export function requireAdmin(token: string | undefined): RequestHandler {
   const guard = token === undefined ? undefined : requireBearer(token, "the operator's token")
   return function adminGuard(request, response, next) {
-    if (guard === undefined) throw new NotFoundError('this route is disabled: ADMIN_TOKEN is not set')
+    if (guard === undefined)
+      throw new AnswerError('NOT_FOUND', 'this route is disabled: ADMIN_TOKEN is not set')
     response.set('Cache-Control', CACHE.none)
     guard(request, response, next)
   }
@@ -44,15 +33,25 @@ export function requireAdmin(token: string | undefined): RequestHandler {
  * on the length of the one that was sent.
  *
  * @param what The required token, for messages.
- * @throws UnauthorizedError if the token is wrong or missing.
+ * @throws AnswerError if the token is wrong or missing.
  */
 export function requireBearer(token: string, what: string): RequestHandler {
   const expected = digest(token)
   return function bearerGuard(request, _response, next) {
     const [, shown] = /^Bearer +(\S+) *$/i.exec(request.get('Authorization') ?? '') ?? []
-    if (shown === undefined || !timingSafeEqual(digest(shown), expected)) throw new UnauthorizedError(what)
+    if (shown === undefined || !timingSafeEqual(digest(shown), expected)) throw unauthorized(what)
     next()
   }
+}
+
+function unauthorized(what: string): AnswerError {
+  return new AnswerError(
+    'UNAUTHORIZED',
+    `this route requires ${what}, sent as Authorization: Bearer <token>`,
+    {
+      headers: { 'WWW-Authenticate': 'Bearer realm="minetree"' },
+    },
+  )
 }
 
 function digest(token: string): Buffer {

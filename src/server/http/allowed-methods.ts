@@ -1,5 +1,5 @@
 import type { Express, Request } from 'express'
-import { MethodNotAllowedError, NotFoundError } from '../../gateway/http/errors.js'
+import { AnswerError, methodNotAllowed } from '../../gateway/http/errors.js'
 
 /** The part of an Express 5 router's layer that is read here. Router 2.2 leaves the matched part of a path in `path`. */
 interface Layer {
@@ -10,13 +10,14 @@ interface Layer {
 }
 
 /** The error for a request that no route has answered: its path has routes for other methods, or none at all. */
-export function refusalOf(app: Express, request: Request): MethodNotAllowedError | NotFoundError {
+export function refusalOf(app: Express, request: Request): AnswerError {
   const { method, baseUrl, path } = request
   const { stack } = app.router as unknown as { stack: Layer[] }
   const allowed = allowedMethods(stack, baseUrl + path)
   if (allowed.has('GET')) allowed.add('HEAD')
-  if (allowed.size === 0 || allowed.has(method)) return new NotFoundError('there is no route for this path')
-  return new MethodNotAllowedError(method, [...allowed].sort())
+  if (allowed.size === 0 || allowed.has(method))
+    return new AnswerError('NOT_FOUND', 'there is no route for this path')
+  return methodNotAllowed(method, [...allowed].sort())
 }
 
 function allowedMethods(stack: Layer[], path: string): Set<string> {

@@ -13,17 +13,6 @@ import { logPosition } from './log-position.js'
 import { setRateHeaders } from './rate-headers.js'
 import { RequestCounts } from './request-counts.js'
 
-/** The client is over its limit. Headers say when to retry. */
-export class RateLimitedError extends AnswerError {
-  override readonly name = 'RateLimitedError'
-  readonly code = 'RATE_LIMITED'
-}
-
-/** Over the rate: the connection ends, as the next request on it would cost as much. */
-class OverRateError extends RateLimitedError {
-  override readonly headers: Record<string, string> = { Connection: 'close' }
-}
-
 const MINUTE = 60_000
 
 const ADMIN = /^\/admin(?:\/|$)/i
@@ -167,7 +156,9 @@ function limiter({
     keyGenerator: clientKey,
     handler: (request, response, next) => {
       response.setHeader('Retry-After', setRateHeaders(request, response, identifier))
-      next(new OverRateError(`more than ${rate} ${identifier} a minute; Retry-After says when to try again`))
+      const message = `more than ${rate} ${identifier} a minute; Retry-After says when to try again`
+      // The next request on the connection would cost as much.
+      next(new AnswerError('RATE_LIMITED', message, { headers: { Connection: 'close' } }))
     },
     // It warns of a header that any stranger can send.
     validate: { xForwardedForHeader: false, forwardedHeader: false },

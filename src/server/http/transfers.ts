@@ -1,14 +1,7 @@
 import type { Request } from 'express'
-import { NotReadyError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import type { Upload } from '../../gateway/http/request-body.js'
 import type { Limits } from '../config/limits.js'
-
-/** A body was abandoned halfway, because bodies of all clients, or of its own, take too much memory together. */
-class UploadsFullError extends NotReadyError {
-  constructor() {
-    super('too many bytes are being uploaded; try again')
-  }
-}
 
 /** The bytes that one transfer keeps in memory. */
 class Transfer implements Upload {
@@ -31,7 +24,7 @@ class Transfer implements Upload {
 
   giveUp(): void {
     this.transfers.remove(this)
-    this.leaving.abort(new UploadsFullError())
+    this.leaving.abort(new AnswerError('NOT_READY', 'too many bytes are being uploaded; try again'))
   }
 }
 

@@ -10,7 +10,7 @@ import { fromHex } from '../../../backend/src/protocol/bytes.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { sightingOfStatus } from '../../chain/sources/arc.js'
 import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
-import { AnswerError, BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validate } from '../../gateway/http/schemas.js'
@@ -89,12 +89,12 @@ function sightingIn(notice: Notice): SightingRecord[] {
   return status === undefined ? [] : [{ txid: notice.txid, status }]
 }
 
-/** @throws BadRequestError, TooLargeError */
+/** @throws AnswerError */
 function noticesIn(body: unknown): Notice[] {
   const listed: unknown =
     typeof body === 'object' && body !== null && 'callbacks' in body ? body.callbacks : body
   if (Array.isArray(listed) && listed.length > MAX_BATCH)
-    throw new TooLargeError(`a batch may have at most ${MAX_BATCH} callbacks`)
+    throw new AnswerError('TOO_LARGE', `a batch may have at most ${MAX_BATCH} callbacks`)
   const read = validate(
     noticesBody,
     body,
@@ -123,16 +123,16 @@ async function ingest(proven: Notice[], options: ArcIngestOptions): Promise<Erro
   return failures
 }
 
-/** @throws BadRequestError, TooLargeError, NotFoundError, BeefError, ChainTrackerError */
+/** @throws AnswerError, BeefError, ChainTrackerError */
 async function ingestOne(
   { txid, merklePath, blockHeight }: Notice,
   { engine, graph, proofs, maxTrackerBlocks, blocks, passOn }: ArcIngestOptions & { blocks: Set<string> },
 ): Promise<void> {
   if ((merklePath ?? '').length > MAX_PATH_LENGTH)
-    throw new TooLargeError(`a merkle path may have at most ${MAX_PATH_LENGTH} characters`)
+    throw new AnswerError('TOO_LARGE', `a merkle path may have at most ${MAX_PATH_LENGTH} characters`)
   const proof = readProof({ txid, bump: fromHex(merklePath ?? '') })
   if (blockHeight !== undefined && blockHeight !== null && blockHeight !== proof.height)
-    throw new BadRequestError(
+    throw new AnswerError(
       'BAD_BODY',
       `blockHeight is ${blockHeight}, but the merkle path is of a block at ${proof.height}`,
     )
@@ -159,15 +159,15 @@ async function ingestOne(
   })
 }
 
-function unknownTransaction(): NotFoundError {
-  return new NotFoundError('this store does not have the transaction')
+function unknownTransaction(): AnswerError {
+  return new AnswerError('NOT_FOUND', 'this store does not have the transaction')
 }
 
 /** Before the write, as the chain tracker may be slow. The reorg monitor finds any change since then. */
 async function requireHeld(proof: Proof, proofs: ProofVerifier): Promise<void> {
   const verdict = await proofs.verdict(proof)
   if (verdict === 'no')
-    throw new BadRequestError(
+    throw new AnswerError(
       'BAD_BODY',
       `the merkle path leads to a root that the block at ${proof.height} does not have`,
     )

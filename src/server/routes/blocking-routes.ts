@@ -10,7 +10,7 @@ import {
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import { isName, NAME_PATTERN } from '../../../backend/src/protocol/mine-node.js'
 import { formatOutpoint, parseOutpoint } from '../../../backend/src/protocol/outpoint.js'
-import { BadRequestError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { askedOutpoint, text, validate, wholeNumber } from '../../gateway/http/schemas.js'
@@ -126,20 +126,19 @@ function shown({ kind, value, reason, since }: BlockedRecord): Record<string, st
   return { kind, [FIELDS[kind]]: value, reason, since: new Date(since).toISOString() }
 }
 
-/** @throws BadRequestError unless there is exactly one valid field; PointerError for an invalid outpoint. */
+/** @throws AnswerError unless there is exactly one valid field; PointerError for an invalid outpoint. */
 function subjectOf({ outpoint, sha256, name }: z.output<typeof unblockBody>): BlockedSubject {
   const given = [outpoint, sha256, name].filter((value) => value !== undefined)
   if (given.length !== 1)
-    throw new BadRequestError('BAD_BODY', 'exactly one of outpoint, sha256 and name is required')
+    throw new AnswerError('BAD_BODY', 'exactly one of outpoint, sha256 and name is required')
   if (outpoint !== undefined) return { kind: 'outpoint', value: formatOutpoint(parseOutpoint(outpoint)) }
   if (name !== undefined) {
-    if (!isName(name))
-      throw new BadRequestError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
+    if (!isName(name)) throw new AnswerError('BAD_NAME', 'a name must be 1 to 255 characters of a-z 0-9 -')
     return { kind: 'name', value: name }
   }
   const hash = sha256 ?? ''
   if (!SHA256.test(hash))
-    throw new BadRequestError('BAD_BODY', 'sha256 must be 64 characters of hex: the hash of the whole body')
+    throw new AnswerError('BAD_BODY', 'sha256 must be 64 characters of hex: the hash of the whole body')
   return { kind: 'content', value: hash.toLowerCase() }
 }
 

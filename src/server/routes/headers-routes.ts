@@ -1,7 +1,7 @@
 import { Router } from 'express'
 import { z } from 'zod'
 import type { ReorgMonitor } from '../../chain/tracker/reorg-monitor.js'
-import { NotFoundError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { count, validate } from '../../gateway/http/schemas.js'
@@ -32,7 +32,7 @@ export function headersRoutes(
     const body: unknown = request.body ?? {}
     const { height } = validate(headersBody, body, 'the body must be {"height": <number>} or empty')
     if (watch === undefined)
-      throw new NotFoundError('this host does not check proofs: CHAIN_TRACKER is scripts-only')
+      throw new AnswerError('NOT_FOUND', 'this host does not check proofs: CHAIN_TRACKER is scripts-only')
     const round = await watch.round(height)
     // On a longer chain, transactions that were not final may be now.
     while ((await engine.releaseNonFinal()) > 0);

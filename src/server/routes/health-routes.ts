@@ -2,7 +2,7 @@ import { Router } from 'express'
 import { z } from 'zod'
 import { damagedBlobs } from '../../../backend/src/graph/errors.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import { NotReadyError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import type { OperationGroup } from '../../gateway/http/operation.js'
 import { count } from '../../gateway/http/schemas.js'
 import { packageVersion } from '../config/package-info.js'
@@ -145,7 +145,7 @@ export function healthRoutes(health: Health): Router {
     })
     .get('/health/ready', async (_request, response) => {
       const [reason] = Object.values(await health.notReady())
-      if (reason !== undefined) throw new NotReadyError(reason)
+      if (reason !== undefined) throw new AnswerError('NOT_READY', reason)
       response.set('Cache-Control', 'no-store').json({ status: 'ok' })
     })
     .get('/health', async (_request, response) => {

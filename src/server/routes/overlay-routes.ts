@@ -7,7 +7,7 @@ import type { ServiceMetadata, TopicManager } from '../../../backend/src/graph/o
 import { ByteCursor } from '../../../backend/src/protocol/byte-cursor.js'
 import { asUint8Array } from '../../../backend/src/protocol/bytes.js'
 import type { TreeProgress } from '../../gateway/http/as-of.js'
-import { BadRequestError, NotFoundError, TooLargeError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import { type OperationGroup, STORE_ERRORS } from '../../gateway/http/operation.js'
 import type { RequestBodies } from '../../gateway/http/request-body.js'
 import { optionalText, validate } from '../../gateway/http/schemas.js'
@@ -82,14 +82,14 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
       const missing = 'the query must name a topic, such as manager=tm_names'
       const topic = topics(validate(topicDocumentationQuery, query, missing).manager)
       if (!Object.hasOwn(engine.managers, topic))
-        throw new NotFoundError('this host does not have this topic manager')
+        throw new AnswerError('NOT_FOUND', 'this host does not have this topic manager')
       response.type('text/markdown').send(await engine.managers[topic]?.getDocumentation())
     })
     .get('/getDocumentationForLookupServiceProvider', async ({ query }, response) => {
       const missing = 'the query must name a lookup service, such as lookupService=ls_names'
       const service = services(validate(lookupDocumentationQuery, query, missing).lookupService)
       if (!Object.hasOwn(engine.lookupServices, service))
-        throw new NotFoundError('this host does not have this lookup service')
+        throw new AnswerError('NOT_FOUND', 'this host does not have this lookup service')
       response.type('text/markdown').send(await engine.lookupServices[service]?.getDocumentation())
     })
     .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
@@ -143,7 +143,7 @@ function submit(
     const approved = approvedBy(request.get(APPROVAL_HEADER), discovery)
     const received: unknown = request.body
     if (!(received instanceof Uint8Array) || received.length === 0) {
-      throw new BadRequestError('BAD_BODY', 'the body must be a BEEF, sent as application/octet-stream')
+      throw new AnswerError('BAD_BODY', 'the body must be a BEEF, sent as application/octet-stream')
     }
     const body = asUint8Array(received)
     const offChain = request.get('x-includes-off-chain-values') === 'true'
@@ -163,15 +163,15 @@ function submit(
 /**
  * The txid that the header says this host advertises with.
  *
- * @throws BadRequestError if the header has another form, or somebody else signed it.
+ * @throws AnswerError if the header has another form, or somebody else signed it.
  */
 function approvedBy(header: string | undefined, discovery: Discovery | undefined): string | undefined {
   if (header === undefined) return undefined
   const [, txid, signature] = /^([0-9a-f]{64})\.((?:[0-9a-f]{2}){8,80})$/.exec(header) ?? []
   if (txid === undefined || signature === undefined)
-    throw new BadRequestError('BAD_BODY', `${APPROVAL_HEADER} must be <txid>.<signature>, both in hex`)
+    throw new AnswerError('BAD_BODY', `${APPROVAL_HEADER} must be <txid>.<signature>, both in hex`)
   if (discovery?.reader.isApproved({ txid, signature }) !== true)
-    throw new BadRequestError('BAD_BODY', `${APPROVAL_HEADER} must be signed by the key of this host`)
+    throw new AnswerError('BAD_BODY', `${APPROVAL_HEADER} must be signed by the key of this host`)
   return txid
 }
 
@@ -189,7 +189,7 @@ function withAsked(steak: STEAK, asked: string[], topics: (name: string) => stri
  * The topics of a submission: a JSON array, as overlay clients send it, or names with commas between, as `OverlayClient` of
  * `@1sat/client` does.
  *
- * @throws BadRequestError
+ * @throws AnswerError
  */
 function readTopics(header: string | undefined, { takesNames }: { takesNames: boolean }): string[] {
   const isNames = takesNames && header !== undefined && !header.trimStart().startsWith('[')
@@ -222,13 +222,13 @@ function parseJson(text: string | undefined): unknown {
  * The BEEF of a body that consists of a length, a BEEF of that length, and off-chain values. No topic of this host reads such
  * values, so they are dropped: the BEEF is copied, so that the body can be freed.
  *
- * @throws TooLargeError if the values exceed the limit; BadRequestError if the length is invalid.
+ * @throws AnswerError if the values exceed the limit, or the length is invalid.
  */
 function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
-  const cursor = new ByteCursor(body, (message) => new BadRequestError('BAD_BODY', message))
+  const cursor = new ByteCursor(body, (message) => new AnswerError('BAD_BODY', message))
   const beef = cursor.take(cursor.varint())
   if (body.length - cursor.at > limit)
-    throw new TooLargeError(`the off-chain values exceed the limit of ${limit} bytes`)
+    throw new AnswerError('TOO_LARGE', `the off-chain values exceed the limit of ${limit} bytes`)
   return beef.slice()
 }
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from 'pino'
 import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
 import type { Writer } from '../../../backend/src/writer/writer.js'
-import { NotReadyError } from '../../gateway/http/errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 
 /** How much of the log the index has. */
 export interface IndexStatus {
@@ -15,18 +15,18 @@ export interface IndexStatus {
   done: number
 }
 
-/** @throws NotReadyError if nothing can be written: during a rebuild, or until the thread that writes was started again. */
+/** @throws AnswerError if nothing can be written: during a rebuild, or until the thread that writes was started again. */
 export function assertComplete(status: IndexStatus): void {
   const reason = status.state === 'resuming' ? notReadyReason(status) : undefined
-  const error = reason === undefined ? incompleteError(status) : new NotReadyError(reason)
+  const error = reason === undefined ? incompleteError(status) : new AnswerError('NOT_READY', reason)
   if (error !== undefined) throw error
 }
 
 /** The answer while the index is rebuilt, or may lack what others have written; undefined at any other time. */
-export function incompleteError(status: IndexStatus): NotReadyError | undefined {
+export function incompleteError(status: IndexStatus): AnswerError | undefined {
   const reason = notReadyReason(status)
   const isWrong = status.state === 'rebuilding' || status.state === 'stale'
-  return isWrong && reason !== undefined ? new NotReadyError(reason) : undefined
+  return isWrong && reason !== undefined ? new AnswerError('NOT_READY', reason) : undefined
 }
 
 /** Why a host is not ready, if its index may lack facts. */

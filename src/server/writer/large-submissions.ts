@@ -2,9 +2,9 @@ import { type MessagePort, Worker } from 'node:worker_threads'
 import type { STEAK } from '@bsv/sdk'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
-import { type Answer, AnswerError, type ErrorCode } from '../../gateway/http/errors.js'
+import { type Answer, AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
-import { ConflictError, WorkerEndedError } from './errors.js'
+import { ConflictError, workerEnded } from './errors.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import { shareHeaders } from './shared-headers.js'
@@ -125,16 +125,9 @@ export class LargeSubmissions {
   }
 }
 
-class RelayedError extends AnswerError {
-  override readonly name = 'RelayedError'
-  readonly code: ErrorCode
-  override readonly headers: Record<string, string>
-
-  constructor({ code, message, data, headers = {} }: Answer) {
-    super(message, { ...(data && { data }) })
-    this.code = code
-    this.headers = headers
-  }
+/** An answer that was given in the thread. */
+function relayed({ code, message, ...details }: Answer): AnswerError {
+  return new AnswerError(code, message, details)
 }
 
 class WorkerThread {
@@ -168,7 +161,7 @@ class WorkerThread {
       this.calls.delete(report.id)
       if ('done' in report) call?.resolve(report.done)
       else if ('lost' in report) call?.reject(new ConflictError(report.lost))
-      else call?.reject('answer' in report ? new RelayedError(report.answer) : report.fault)
+      else call?.reject('answer' in report ? relayed(report.answer) : report.fault)
     })
     let cause: unknown
     this.worker.on('error', (error) => {
@@ -177,7 +170,7 @@ class WorkerThread {
     this.worker.on('exit', (code) => {
       this.hasEnded = true
       onEnd()
-      for (const { reject } of this.calls.values()) reject(new WorkerEndedError(code, cause))
+      for (const { reject } of this.calls.values()) reject(workerEnded(code, cause))
     })
   }
 
@@ -206,7 +199,7 @@ class WorkerThread {
   async ask(task: SubmissionTask, transfer: ArrayBuffer[] = []): Promise<STEAK | undefined> {
     const id = this.nextId++
     return await new Promise((resolve, reject) => {
-      if (this.hasEnded) throw new WorkerEndedError()
+      if (this.hasEnded) throw workerEnded()
       this.calls.set(id, { resolve, reject })
       this.worker.postMessage({ ...task, id } satisfies WorkerRequest, transfer)
     })

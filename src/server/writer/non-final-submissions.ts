@@ -10,7 +10,7 @@ import type { Awaitable } from '../../../backend/src/graph/yield-to-event-loop.j
 import { type ChainPosition, isOver, positionAt } from '../../../backend/src/protocol/block-rules.js'
 import type { BlockHeaders } from '../../chain/tracker/chain-tracker.js'
 import type { Writes } from '../store/index-status.js'
-import { InvalidSubmissionError, SubmissionError } from './errors.js'
+import { SubmissionError } from './errors.js'
 
 /** How many submissions are held at most, the longest in bytes, and how many are released at once. */
 const MAX_HELD = 1000
@@ -37,7 +37,7 @@ export class NonFinalSubmissions {
     return lock && this.position().then((position) => (isOver(lock, position) ? undefined : lock))
   }
 
-  /** @throws InvalidSubmissionError if it is too long to be held. */
+  /** @throws SubmissionError if it is too long to be held. */
   async hold(contents: BeefContents, lock: ChainPosition): Promise<void> {
     const { store, writes } = this.options
     const { txid } = contents.subject
@@ -45,7 +45,10 @@ export class NonFinalSubmissions {
     // In the order of the BEEF that came, which has parents first: what two of them are built on may be found late.
     const beef = encodeBeef(contents.txids.flatMap((each) => known.get(each) ?? []))
     if (store === undefined || beef.length > MAX_HELD_BYTES)
-      throw new InvalidSubmissionError(`${txid} is not final yet: submit it once its lock time is reached`)
+      throw new SubmissionError(
+        'BAD_BODY',
+        `${txid} is not final yet: submit it once its lock time is reached`,
+      )
     await writes.run(() => store.hold({ txid, lock, beef }, { maxCount: MAX_HELD }))
   }
 

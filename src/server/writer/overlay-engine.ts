@@ -28,14 +28,7 @@ import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
 import { Writes } from '../store/index-status.js'
-import {
-  ConflictError,
-  InvalidSubmissionError,
-  UnknownTopicError,
-  UnprovenLineError,
-  verdictOf,
-  WriteInProgressError,
-} from './errors.js'
+import { ConflictError, SubmissionError, verdictOf } from './errors.js'
 import { NonFinalSubmissions } from './non-final-submissions.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import { contentsOf, type Submission, type Submit } from './submission-queue.js'
@@ -110,7 +103,7 @@ export class OverlayEngine {
    * Verifies a transaction and stores it.
    *
    * @returns What its topics hold of it by then, by this submission or an earlier one.
-   * @throws UnknownTopicError, InvalidSubmissionError, SubmissionTooLargeError, BeefError: nothing is stored, and the same
+   * @throws SubmissionError, BeefError: nothing is stored, and the same
    * bytes will fail again.
    * @throws ConflictError: an admitted transaction already spends one of its inputs.
    * @throws ChainTrackerError: block headers are unavailable; try again.
@@ -145,7 +138,7 @@ export class OverlayEngine {
     } catch (cause) {
       if (cause instanceof AnswerError || cause instanceof ChainTrackerError) throw cause
       const reason = `the transaction could not be verified: ${verdictOf(cause)}`
-      throw new InvalidSubmissionError(reason, { cause })
+      throw new SubmissionError('BAD_BODY', reason, { cause })
     }
   }
 
@@ -193,7 +186,9 @@ export class OverlayEngine {
   }
 
   private assertTopics(topics: string[]): void {
-    for (const topic of topics) if (!Object.hasOwn(this.managers, topic)) throw new UnknownTopicError(topic)
+    for (const topic of topics)
+      if (!Object.hasOwn(this.managers, topic))
+        throw new SubmissionError('BAD_BODY', `this host has no topic ${JSON.stringify(topic)}`)
   }
 
   /**
@@ -232,9 +227,9 @@ export class OverlayEngine {
       await this.record(brought, { subjects: [subject], keepLost: waitingFor(brought), place, onRefusal })
     } catch (cause) {
       if (cause instanceof LostConflictError) throw new ConflictError(cause)
-      if (cause instanceof WriterBusyError) throw new WriteInProgressError(cause.message, { cause })
+      if (cause instanceof WriterBusyError) throw new AnswerError('NOT_READY', cause.message, { cause })
       if ((cause as { code?: unknown }).code === 'TOO_MANY_DESCENDANTS')
-        throw new UnprovenLineError(verdictOf(cause), { cause })
+        throw new AnswerError('NOT_READY', verdictOf(cause), { cause, headers: { 'Retry-After': '600' } })
       throw cause
     }
     for (const refusal of refusals.values())

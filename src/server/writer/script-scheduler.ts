@@ -6,7 +6,7 @@ import {
   type StepDemand,
   TooCostlyError,
 } from '../../../backend/src/protocol/run-scripts.js'
-import { VerificationTimeoutError } from './errors.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 
 /** How long scripts run before they yield to the event loop, in milliseconds. */
 const SLICE = 5
@@ -63,7 +63,7 @@ export class ScriptScheduler {
    * @param limits.likelyWork What they are likely to cost, in the units of the steps. It is not enforced: a run that has had
    * more comes after those that look like as much.
    * @param limits.timeout In milliseconds.
-   * @throws What a step throws; VerificationTimeoutError.
+   * @throws What a step throws; AnswerError after the timeout.
    */
   run(open: () => Steps, limits: { likelyWork: number; timeout: number }): Promise<void> {
     const { likelyWork, timeout } = limits
@@ -149,7 +149,15 @@ export class ScriptScheduler {
     for (const run of this.runs) {
       if (now < run.deadline) continue
       this.end(run)
-      run.reject(new VerificationTimeoutError(run.timeout))
+      run.reject(
+        new AnswerError(
+          'NOT_READY',
+          `the submission could not be verified within ${run.timeout} ms; try again later`,
+          {
+            headers: { 'Retry-After': '30' },
+          },
+        ),
+      )
     }
   }
 }
@@ -168,7 +176,7 @@ export interface ScriptJob {
 /**
  * Runs the scripts of a submission.
  *
- * @throws TooCostlyError; VerificationTimeoutError; Error if a script fails, with a message that may quote a stranger.
+ * @throws TooCostlyError; AnswerError after the timeout; Error if a script fails, with a message that may quote a stranger.
  */
 export type ScriptRunner = (job: ScriptJob) => Promise<void>
 

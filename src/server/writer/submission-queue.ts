@@ -2,8 +2,8 @@ import type { STEAK } from '@bsv/sdk'
 import { memoizeByObject } from '../../../backend/src/graph/memoize-by-object.js'
 import { readBeef } from '../../../backend/src/graph/read-beef.js'
 import { yieldToEventLoop } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { AnswerError, retryAfter } from '../../gateway/http/errors.js'
 import type { Limits } from '../config/limits.js'
-import { ClientQueueFullError, QueueFullError } from './errors.js'
 
 /** A submitted transaction. Can be posted to another thread as it is. */
 export interface Submission {
@@ -46,9 +46,15 @@ export function queueSubmissions(
     const { client } = submission
     const { length } = submission.beef
     const ahead = client === undefined ? 0 : (countByClient.get(client) ?? 0)
-    if (ahead >= maxClientSubmissions) throw new ClientQueueFullError(ahead)
+    if (ahead >= maxClientSubmissions)
+      throw new AnswerError(
+        'RATE_LIMITED',
+        `${ahead} of your submissions are already waiting; send more once they are answered`,
+        { headers: retryAfter('NOT_READY') },
+      )
     if (count >= maxSubmissions || (count > 0 && bytes + length > maxSubmissionBytes))
-      throw new QueueFullError(count)
+      // The host is busy, the client has not asked too much: so 503, not 429.
+      throw new AnswerError('NOT_READY', `${count} submissions are already waiting; try again`)
     count++
     bytes += length
     if (client !== undefined) countByClient.set(client, ahead + 1)

@@ -19,7 +19,7 @@ import {
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
 import type { Limits } from '../config/limits.js'
-import { InvalidSubmissionError, SubmissionTooLargeError } from './errors.js'
+import { SubmissionError } from './errors.js'
 
 /**
  * Checks a submission against the limits and the rules of any block, cheapest first; everything that its bytes alone show.
@@ -30,7 +30,7 @@ import { InvalidSubmissionError, SubmissionTooLargeError } from './errors.js'
  *
  * @param options.checksPaths Whether merkle paths are checked. If not, anybody can make up a path, and all limits apply to
  * every transaction.
- * @throws SubmissionTooLargeError for the first limit that is exceeded; InvalidSubmissionError for a transaction that no
+ * @throws SubmissionError for the first limit that is exceeded, and for a transaction that no
  * block can hold, or that may be an inner node of a merkle tree.
  */
 export function assertSubmittable(
@@ -39,7 +39,7 @@ export function assertSubmittable(
 ): void {
   const { maxBeefTransactions, maxBeefDepth } = limits
   if (beef.txids.length > maxBeefTransactions)
-    throw new SubmissionTooLargeError(`a BEEF may have at most ${maxBeefTransactions} transactions`)
+    throw new SubmissionError('TOO_LARGE', `a BEEF may have at most ${maxBeefTransactions} transactions`)
   for (const txid of beef.txids) assertNoInnerNode(beef.transaction(txid))
   const unproven: TransactionView[] = []
   for (const txid of beef.txids) {
@@ -51,9 +51,12 @@ export function assertSubmittable(
   assertParts(unproven, limits)
   for (const transaction of unproven) assertScripts(transaction, limits)
   if (unprovenDepth(beef, admittedTransactions(beef)) > maxBeefDepth)
-    throw new SubmissionTooLargeError(`a chain of unproven transactions may have at most ${maxBeefDepth}`)
+    throw new SubmissionError(
+      'TOO_LARGE',
+      `a chain of unproven transactions may have at most ${maxBeefDepth}`,
+    )
   const unsound = unsoundness(beef)
-  if (unsound !== undefined) throw new InvalidSubmissionError(`the transaction is invalid: ${unsound}`)
+  if (unsound !== undefined) throw new SubmissionError('BAD_BODY', `the transaction is invalid: ${unsound}`)
 }
 
 /** Tokens in a BEEF. A host has five; each takes a quarter of a millisecond under the write lock. */
@@ -63,7 +66,7 @@ const MAX_CLAIMS = 200
  * Limits how many outputs of a BEEF claim to advertise this host: each costs the check of a signature, and anyone can write
  * one.
  *
- * @throws SubmissionTooLargeError
+ * @throws SubmissionError
  */
 export function assertFewAdvertisements(
   beef: BeefContents,
@@ -75,12 +78,16 @@ export function assertFewAdvertisements(
     if (transaction !== undefined) claims += claimsIn(transaction)
   }
   if (claims > MAX_CLAIMS)
-    throw new SubmissionTooLargeError(`a BEEF may have at most ${MAX_CLAIMS} advertisements of this host`)
+    throw new SubmissionError(
+      'TOO_LARGE',
+      `a BEEF may have at most ${MAX_CLAIMS} advertisements of this host`,
+    )
 }
 
 function assertNoInnerNode(transaction: TransactionView | undefined): void {
   if (transaction !== undefined && isInnerNode(transaction))
-    throw new InvalidSubmissionError(
+    throw new SubmissionError(
+      'BAD_BODY',
       `${transaction.txid} has 64 bytes, so it could be an inner node of a merkle tree`,
     )
 }
@@ -89,7 +96,8 @@ function assertNoInnerNode(transaction: TransactionView | undefined): void {
 function assertInputs(transaction: TransactionView, { maxProvenInputs }: Limits): void {
   const { inputs } = countParts(transaction)
   if (inputs > maxProvenInputs)
-    throw new SubmissionTooLargeError(
+    throw new SubmissionError(
+      'TOO_LARGE',
       `${transaction.txid} has ${inputs} inputs; this host accepts at most ${maxProvenInputs} (MAX_PROVEN_INPUTS)`,
     )
 }
@@ -100,11 +108,12 @@ function assertParts(unproven: readonly TransactionView[], limits: Limits): void
   const inputs = counts.reduce((sum, each) => sum + each.inputs, 0)
   const outputs = counts.reduce((sum, each) => sum + each.outputs, 0)
   if (inputs + outputs > maxBeefParts)
-    throw new SubmissionTooLargeError(`a BEEF may have at most ${maxBeefParts} inputs and outputs`)
+    throw new SubmissionError('TOO_LARGE', `a BEEF may have at most ${maxBeefParts} inputs and outputs`)
   // Each takes about 0.1 ms to write, while other submissions wait.
   const ordinals = unproven.reduce((sum, each) => sum + each.outputs.filter(holdsOrdinal).length, 0)
   if (inputs + ordinals > maxUnprovenParts)
-    throw new SubmissionTooLargeError(
+    throw new SubmissionError(
+      'TOO_LARGE',
       `unproven transactions may have at most ${maxUnprovenParts} inputs and outputs with ordinals (MAX_UNPROVEN_PARTS)`,
     )
 }
@@ -115,7 +124,7 @@ function assertScripts({ txid, inputs, outputs }: TransactionView, { maxScriptBy
     inputs.some(({ unlockingScript }) => isLong(unlockingScript)) ||
     outputs.some(({ lockingScript }) => isLong(lockingScript))
   )
-    throw new SubmissionTooLargeError(`${txid} has a script of more than ${maxScriptBytes} bytes`)
+    throw new SubmissionError('TOO_LARGE', `${txid} has a script of more than ${maxScriptBytes} bytes`)
 }
 
 /**
@@ -205,8 +214,8 @@ export function spendsNodeNonStrictly(
 }
 
 /** For an unproven transaction that {@link spendsNodeNonStrictly}. */
-export function notStrictError(txid: string): InvalidSubmissionError {
-  return new InvalidSubmissionError(`${txid} spends a node: ${NOT_STRICT} (NOT_STRICT)`)
+export function notStrictError(txid: string): SubmissionError {
+  return new SubmissionError('BAD_BODY', `${txid} spends a node: ${NOT_STRICT} (NOT_STRICT)`)
 }
 
 function isNodeOf(spent: { output: TransactionOutput; outpoint: string; deployment: Deployment }): boolean {

@@ -15,7 +15,7 @@ import {
   type SpentOutput,
   type TransactionView,
 } from '../../../backend/src/protocol/transaction.js'
-import { SubmissionTooLargeError } from './errors.js'
+import { SubmissionError } from './errors.js'
 import { runScriptsHere, type ScriptRunner } from './script-scheduler.js'
 import { notStrictError, spendsNodeNonStrictly } from './submission-rules.js'
 
@@ -268,14 +268,17 @@ export class SubmissionTracker implements ChainTracker {
     this.end = monotonic() + timeout
   }
 
-  /** @throws SubmissionTooLargeError if it will not answer about so many blocks. */
+  /** @throws SubmissionError if it will not answer about so many blocks. */
   assertBlocks(count: number): void {
     const { maxBlocks } = this
     if (count > maxBlocks)
-      throw new SubmissionTooLargeError(`the proofs of a submission may lead to at most ${maxBlocks} blocks`)
+      throw new SubmissionError(
+        'TOO_LARGE',
+        `the proofs of a submission may lead to at most ${maxBlocks} blocks`,
+      )
   }
 
-  /** @throws SubmissionTooLargeError for one block too many; ChainTrackerError after the timeout, and as the tracker. */
+  /** @throws SubmissionError for one block too many; ChainTrackerError after the timeout, and as the tracker. */
   async isValidRootForHeight(root: string, height: number): Promise<boolean> {
     const key = blockText({ height, root })
     let answer = this.answers.get(key)
