@@ -94,8 +94,8 @@ describe.each(FAILURES)('beside a server that %s', (_, answer, timeout = 20_000)
   })
 
   test.each(CALLS)('%s is what the others say', async (_, resource, init, expected) => {
-    for (const order of ['in order', 'in parallel'] as const) {
-      for (const position of [0, 1, 2]) {
+    const outcomes = (['in order', 'in parallel'] as const).flatMap((order) =>
+      [0, 1, 2].map(async (position) => {
         const fetch = createVerifiedFetch({
           ...{ gateways: placed(bad, server.url, position), order, chainTracker, timeout },
           ...{ profile: 'local', deployment: chain.deployment, tipPolicy: 'majority' },
@@ -104,13 +104,15 @@ describe.each(FAILURES)('beside a server that %s', (_, answer, timeout = 20_000)
           async (response) => ({ body: await response.text(), end: await response.verification.end }),
           (error: unknown) => error,
         )
-        expect([order, position, outcome]).toMatchObject([order, position, expected])
-      }
-    }
+        return [order, position, outcome]
+      }),
+    )
+    for (const [order, position, outcome] of await Promise.all(outcomes))
+      expect([order, position, outcome]).toMatchObject([order, position, expected])
   })
 
   test('a name resolves to what the others prove, or is what they deny', async () => {
-    for (const position of [0, 1, 2]) {
+    const resolutions = [0, 1, 2].map(async (position) => {
       const sources = placed(bad, server.url, position)
       const { deployment } = chain
       const resolve = async (name: string) =>
@@ -120,6 +122,7 @@ describe.each(FAILURES)('beside a server that %s', (_, answer, timeout = 20_000)
       expect(spendStatus).toBe('unspent')
       expect(reports.filter(({ verdict }) => verdict === 'agrees')).toHaveLength(2)
       await expect(resolve('albert')).rejects.toMatchObject({ code: 'NOT_CLAIMED' })
-    }
+    })
+    await Promise.all(resolutions)
   })
 })

@@ -93,121 +93,107 @@ const resolve = async (
   more: Partial<Parameters<typeof resolveName>[0]> = {},
 ) => await resolveName({ name: 'abc', deployment, chainTracker: headers, sources, ...more })
 
-describe.each([
-  ['before', 0],
-  ['behind', 1],
-])('an honest index is heard %s one', (_, place) => {
-  const beside = async (hostile: NameSource | string, more: Parameters<typeof resolve>[1] = {}) => {
-    const honest = await start()
-    const sources = place === 0 ? [honest.url, hostile] : [hostile, honest.url]
-    const resolved = await resolve(sources, more)
-    expect(resolved.tip.tip).toEqual(tip)
-    expect(resolved.reports[place]).toMatchObject({ verdict: 'agrees' })
-    return resolved.reports[1 - place]
+/** A block over which the chain tracker hangs. */
+const FAR = 2_000_000_000
+
+interface Hostile {
+  source: NameSource
+  report: object
+  /** How many bytes of its answers may be read, where that matters. */
+  read?: [least: number, most: number]
+  count?: () => number
+}
+
+const served = async (changed: Record<string, RouteAnswer>, report: object, read?: Hostile['read']) => {
+  const { fetch, count } = countingFetch()
+  const { url } = await start(changed)
+  return { source: new HttpNameSource({ url, fetch }), report, count, ...(read && { read }) }
+}
+const failed = (code: string) => ({ verdict: 'failed', error: { name: 'SourceError', code } })
+
+/** What a source may read of all its answers together. */
+const SHARE = 2 * MiB
+/** One of each kind. */
+const hostileOnes = async (): Promise<Record<string, Hostile>> => {
+  const long = { body: Buffer.alloc(0.7 * SHARE) }
+  const far = { ...mints.abc, height: FAR }
+  const share: Hostile['read'] = [SHARE / 2, SHARE + 2 * CHUNK_BYTES]
+  return {
+    'drips its record': await served({ [RECORD]: { does: drip } }, failed('TIMEOUT')),
+    'drips its proof': await served({ [PROOF]: { does: drip } }, failed('TIMEOUT')),
+    'drips its provenance': await served({ [PROVENANCE]: { does: drip } }, failed('TIMEOUT')),
+    'says nothing at all': {
+      source: { index: 'nobody', ask: async () => await new Promise(() => {}) },
+      report: { index: 'nobody', ...failed('TIMEOUT') },
+    },
+    'answers without end': await served({ [PROOF]: { does: endless } }, failed('TOO_LARGE'), share),
+    'packs a large answer small': await served({ [PROOF]: { does: bomb } }, failed('TOO_LARGE'), share),
+    'has a record without end, of which less is read than of a proof': await served(
+      { [RECORD]: { does: endless } },
+      failed('TOO_LARGE'),
+      [0, MiB + 2 * CHUNK_BYTES],
+    ),
+    'has answers that are within bounds each, and together are not': await served(
+      { [PROOF]: long, [PROVENANCE]: long },
+      failed('TOO_LARGE'),
+    ),
+    'shows a block over which the chain tracker hangs': await served(
+      { [PROOF]: { body: proofOf([...line.slice(0, -1), far]) } },
+      {
+        verdict: 'unchecked',
+        error: { name: 'HeadersError', message: expect.stringContaining('did not answer in time') },
+      },
+    ),
   }
+}
 
-  test.each([
-    ['its record', RECORD],
-    ['its proof', PROOF],
-    ['its provenance', PROVENANCE],
-  ])('that drips %s', async (_, path) => {
-    const { url } = await start({ [path]: { does: drip } })
-    expect(await beside(url, { timeout: SHORT })).toMatchObject({
-      verdict: 'failed',
-      error: { name: 'SourceError', code: 'TIMEOUT' },
-    })
+test.each(['before', 'behind'])('an honest index is heard %s all that mean harm', async (place) => {
+  const hostile = Object.entries(await hostileOnes())
+  const sources: (NameSource | string)[] = hostile.map(([, { source }]) => source)
+  const { url } = await start()
+  const all = place === 'before' ? [url, ...sources] : [...sources, url]
+  const chainTracker = {
+    isValidRootForHeight: async (root: string, height: number): Promise<boolean> =>
+      height === FAR ? await new Promise(() => {}) : await headers.isValidRootForHeight(root, height),
+  }
+  const maxTotalBytes = all.length * SHARE
+  const { tip: resolved, reports } = await resolve(all, { chainTracker, timeout: SHORT, maxTotalBytes })
+  expect(resolved.tip).toEqual(tip)
+  expect(place === 'before' ? reports.shift() : reports.pop()).toMatchObject({ verdict: 'agrees' })
+  for (const [at, [what, { report, read, count }]] of hostile.entries()) {
+    expect([what, reports[at]]).toMatchObject([what, report])
+    if (read === undefined) continue
+    expect([what, count?.()]).toEqual([what, expect.any(Number)])
+    expect(count?.()).toBeGreaterThanOrEqual(read[0])
+    expect(count?.()).toBeLessThanOrEqual(read[1])
+  }
+})
+
+test.each([
+  ['behind', 'honest', 'hostile'],
+  ['before', 'hostile', 'honest'],
+])('a proof that costs too much to check refutes the index %s an honest one', async (_, ...order) => {
+  const chain = new FakeChain()
+  // OP_DUP, OP_CAT: twice as long each time.
+  const growing = [OP.ONE, ...new Array(40).fill([0x76, 0x7e]).flat()]
+  const coin = chain.spend({
+    inputs: [],
+    outputs: [{ satoshis: 1000, lockingScript: Uint8Array.from(growing) }],
   })
-
-  test('that says nothing at all', async () => {
-    const unresponsive: NameSource = { index: 'nobody', ask: async () => await new Promise(() => {}) }
-    expect(await beside(unresponsive, { timeout: SHORT })).toMatchObject({
-      index: 'nobody',
-      verdict: 'failed',
-      error: { code: 'TIMEOUT' },
-    })
-  })
-
-  test.each([
-    ['answers without end', endless],
-    ['packs a large answer small', bomb],
-  ])('that %s, of which its share is read', async (_, does) => {
-    const { fetch, count } = countingFetch()
-    const { url } = await start({ [PROOF]: { does } })
-    const hostile = new HttpNameSource({ url, fetch })
-    expect(await beside(hostile, { maxTotalBytes: 2 * MiB })).toMatchObject({
-      verdict: 'failed',
-      error: { code: 'TOO_LARGE' },
-    })
-    expect(count()).toBeGreaterThan(MiB / 2)
-    expect(count()).toBeLessThanOrEqual(MiB + 2 * CHUNK_BYTES)
-  })
-
-  test('whose record has no end, of which less is read than of a proof', async () => {
-    const { fetch, count } = countingFetch()
-    const { url } = await start({ [RECORD]: { does: endless } })
-    const hostile = new HttpNameSource({ url, fetch })
-    expect(await beside(hostile)).toMatchObject({ verdict: 'failed', error: { code: 'TOO_LARGE' } })
-    expect(count()).toBeLessThanOrEqual(MiB + 2 * CHUNK_BYTES)
-  })
-
-  test('whose answers are each within bounds, and together are not', async () => {
-    const proof = { body: Buffer.alloc(700_000) }
-    const { url } = await start({ [PROOF]: proof, [PROVENANCE]: proof })
-    expect(await beside(url, { maxTotalBytes: 2_000_000 })).toMatchObject({
-      verdict: 'failed',
-      error: { code: 'TOO_LARGE' },
-    })
-  })
-
-  test('whose proof costs too much to check', async () => {
-    const chain = new FakeChain()
-    // OP_DUP, OP_CAT: twice as long each time.
-    const growing = [OP.ONE, ...new Array(40).fill([0x76, 0x7e]).flat()]
-    const coin = chain.spend({
-      inputs: [],
-      outputs: [{ satoshis: 1000, lockingScript: Uint8Array.from(growing) }],
-    })
-    const mint = chain.mint('a', { funding: [at(coin, 0)] })
-    const all = [chain.genesis, coin, mint]
-    const claims = (index: string, unproven: typeof all): NameSource => ({
-      ask: async () => [
-        {
-          index,
-          kind: 'claimed',
-          evidence: {
-            form: 'history',
-            beef: outpointBeef(at(mint, 2), recordsOf(all, unproven)).subarray(40),
-            tip: at(mint, 2),
-          },
-        },
-      ],
-    })
-    const sources = [claims('honest', []), claims('hostile', [mint])]
-    const { reports } = await resolve(place === 0 ? sources : sources.toReversed(), {
-      name: 'a',
-      deployment: chain.deployment,
-      chainTracker: new FakeHeaders(all),
-    })
-    expect(reports.find(({ index }) => index === 'honest')).toMatchObject({ verdict: 'agrees' })
-    expect(reports.find(({ index }) => index === 'hostile')).toMatchObject({
-      verdict: 'refuted',
-      error: { name: 'ProofError', code: 'TOO_COSTLY' },
-    })
-  })
-
-  test('that shows a block over which the chain tracker hangs', async () => {
-    const far = { ...mints.abc, height: 2_000_000_000 }
-    const { url } = await start({ [PROOF]: { body: proofOf([...line.slice(0, -1), far]) } })
-    const chainTracker = {
-      isValidRootForHeight: async (root: string, height: number): Promise<boolean> =>
-        height === far.height
-          ? await new Promise(() => {})
-          : await headers.isValidRootForHeight(root, height),
+  const mint = chain.mint('a', { funding: [at(coin, 0)] })
+  const all = [chain.genesis, coin, mint]
+  const sources = order.map((index): NameSource => {
+    const beef = outpointBeef(at(mint, 2), recordsOf(all, index === 'honest' ? [] : [mint])).subarray(40)
+    return {
+      ask: async () => [{ index, kind: 'claimed', evidence: { form: 'history', beef, tip: at(mint, 2) } }],
     }
-    expect(await beside(url, { chainTracker, timeout: SHORT })).toMatchObject({
-      verdict: 'unchecked',
-      error: { name: 'HeadersError', message: expect.stringContaining('did not answer in time') },
-    })
+  })
+  const { deployment } = chain
+  const { reports } = await resolve(sources, { name: 'a', deployment, chainTracker: new FakeHeaders(all) })
+  expect(reports.find(({ index }) => index === 'honest')).toMatchObject({ verdict: 'agrees' })
+  expect(reports.find(({ index }) => index === 'hostile')).toMatchObject({
+    verdict: 'refuted',
+    error: { name: 'ProofError', code: 'TOO_COSTLY' },
   })
 })
 
