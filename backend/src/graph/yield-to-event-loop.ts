@@ -1,10 +1,7 @@
-import { setImmediate as nextLoop } from 'node:timers/promises'
 import { monotonic } from '../protocol/monotonic.js'
 
 /** How long one piece of work may hold the thread before it yields, in milliseconds. */
-const READ_SLICE_MS = 10
-/** Less for writes: the statements of the embedded store block the thread. */
-const WRITE_SLICE_MS = 5
+const SLICE_MS = 10
 
 type Queue = 'reading' | 'submitting'
 
@@ -35,29 +32,16 @@ function resumeNext(waiting: (() => void)[]): void {
 export class TimeSlice {
   private startedAt = monotonic()
 
-  constructor(
-    private readonly milliseconds = READ_SLICE_MS,
-    private readonly pause: () => Promise<void> = yieldToEventLoop,
-  ) {}
-
   get isOver(): boolean {
-    return monotonic() - this.startedAt >= this.milliseconds
+    return monotonic() - this.startedAt >= SLICE_MS
   }
 
   /** Yields to the event loop if the slice is over. */
   async yieldIfOver(): Promise<void> {
     if (!this.isOver) return
-    await this.pause()
+    await yieldToEventLoop()
     this.startedAt = monotonic()
   }
-}
-
-/** One for all writes: they share the thread. */
-const writeSlice = new TimeSlice(WRITE_SLICE_MS, () => nextLoop())
-
-/** Yields between two statements of a long write, if writes have held the thread for a while. */
-export function yieldBetweenStatements(): Promise<void> {
-  return writeSlice.yieldIfOver()
 }
 
 export type Awaitable<Value> = Value | Promise<Value>
