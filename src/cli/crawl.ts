@@ -81,9 +81,9 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
     stopped ??= why
     void follower.stop()
     // Aborts the requests that it waits for.
-    void source.close()
+    source.close()
   }
-  const source = openSources({ addresses, rate: config.chainSourceRate, parallel, logger })
+  const source = openSources({ addresses, rate: config.chainSourceRate, logger })
   const follower = new Follower({
     node: {
       genesis: deployment.genesis,
@@ -105,9 +105,8 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
   const progress = output.progress()
   const ticking = setInterval(() => {
     const { mints, transfers } = follower.report
-    const { requests, again } = source.asked
     progress.update(() => ({
-      text: `${mints} mints, ${transfers} transfers; ${requests} requests, ${again} retries`,
+      text: `${mints} mints, ${transfers} transfers; ${requestsTo(source)} requests`,
     }))
   }, TICK)
   try {
@@ -123,7 +122,7 @@ async function crawlInto(node: Node, addresses: SourceAddress[], command: CrawlC
     clearInterval(ticking)
     clearTimeout(timer)
     signal.removeEventListener('abort', onSignal)
-    await source.close()
+    source.close()
     progress.end()
     const result = { ...resultOf(follower, source), ...(stopped && { stopped }) }
     output.result(result, ...summary(result))
@@ -146,15 +145,19 @@ function sourcesOf({ source, config }: CrawlCommand): SourceAddress[] {
 
 type Result = ReturnType<typeof resultOf>
 
-function resultOf(follower: Follower, { asked }: ChainSources) {
+function requestsTo(source: ChainSources): number {
+  return source.status().reduce((sum, { requests }) => sum + requests, 0)
+}
+
+function resultOf(follower: Follower, source: ChainSources) {
   const { mints, transfers, outputs, known, deadNodes, lost, unknown } = follower.report
   const { failures } = follower
   return {
     ...{ mints, transfers, outputs, known, deadNodes, lost, failures },
     unproven: follower.status().unproven,
     unknown: [...unknown],
-    requests: asked.requests,
-    retried: asked.again,
+    requests: requestsTo(source),
+    failedRequests: source.status().reduce((sum, { failures }) => sum + failures, 0),
   }
 }
 
@@ -162,7 +165,7 @@ function summary(result: Result): string[] {
   const { mints, transfers, outputs, known, deadNodes, lost, unproven, unknown, failures } = result
   return [
     `admitted ${mints} mints and ${transfers} transfers (${outputs} outputs), ${known} already known`,
-    `requests: ${result.requests}, ${result.retried} of them retries`,
+    `requests: ${result.requests}, ${result.failedRequests} of them without a usable answer`,
     `nodes spent by other transactions than mints: ${deadNodes}; ordinals burnt, or moved to outputs that are not admitted: ${lost}`,
     `unconfirmed: ${unproven}`,
     `transactions that are needed to place ordinals, and that the source does not know: ${unknown.length}`,

@@ -14,6 +14,8 @@ export interface FetchOptions {
   signal?: AbortSignal
   /** Replaces the platform's `fetch`. */
   fetch?: typeof globalThis.fetch
+  /** The URL for messages, if that of the request may contain a key. */
+  shown?: string
 }
 
 /** The default time for one index, in milliseconds. */
@@ -41,8 +43,8 @@ export async function fetchBounded(
   init: RequestInit,
   options: FetchOptions,
 ): Promise<FetchedAnswer> {
-  const { maxBytes = DEFAULT_MAX_BYTES, fetch = globalThis.fetch } = options
-  return await withinTime(url, options, async (signal) => {
+  const { maxBytes = DEFAULT_MAX_BYTES, fetch = globalThis.fetch, shown = url } = options
+  return await withinTime(shown, options, async (signal) => {
     const response = await fetch(url, { ...init, redirect: 'error', signal })
     const { status, statusText, headers, body } = response
     const [contentType = ''] = (headers.get('content-type') ?? '').split(';')
@@ -52,7 +54,7 @@ export async function fetchBounded(
       statusText,
       contentType: contentType.trim().toLowerCase(),
       headers,
-      body: await readBounded(chunksOf(body, signal), { url, maxBytes, length }),
+      body: await readBounded(chunksOf(body, signal), { url: shown, maxBytes, length }),
     }
   })
 }
@@ -60,7 +62,7 @@ export async function fetchBounded(
 /** The stricter of two sets of limits; either signal cancels. */
 export function withBounds(
   options: FetchOptions,
-  bounds: Omit<FetchOptions, 'fetch'>,
+  bounds: Omit<FetchOptions, 'fetch' | 'shown'>,
 ): FetchOptions & { timeout: number; maxBytes: number } {
   const { timeout = DEFAULT_TIMEOUT, maxBytes = DEFAULT_MAX_BYTES, fetch } = options
   const signals = [options.signal, bounds.signal].filter((signal) => signal !== undefined)

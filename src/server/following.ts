@@ -69,11 +69,8 @@ export class Following {
     const { headers } = overlay.proofs
     const limits = { maxTransactions, maxBytes }
     this.sources = openSources({
-      ...{ addresses, rate, parallel: PARALLEL, logger },
-      ...(headers && {
-        verdict: (block) => headers.verdict(block),
-        limitOf: (address) => headers.limitOf?.(address),
-      }),
+      ...{ addresses, rate, logger },
+      ...(headers && { verdict: (block) => headers.verdict(block) }),
     })
     this.sightings = new Sightings({
       ...{ store: node.store, source: this.sources, logger },
@@ -119,7 +116,7 @@ export class Following {
   async stop(): Promise<void> {
     const stopped = [this.follower.stop(), this.ancestors.stop(), this.sightings.stop(), this.feed?.stop()]
     // Aborts the requests that they wait for.
-    await this.sources.close()
+    this.sources.close()
     await Promise.all(stopped)
   }
 

@@ -55,7 +55,6 @@ export class ArcSource implements SingleSource {
   private async status(txid: string): Promise<{ sighting: Sighting | undefined; proof?: Proof } | undefined> {
     return await this.client.ask(`/v1/tx/${txid}`, {
       maxBytes: 2 * MAX_PROOF_BYTES,
-      isPatient: true,
       read: (body) => {
         const answer = readJson(body)
         if (field(answer, 'txid') !== txid)

@@ -17,6 +17,13 @@ export interface ChainTip {
   forkedAt?: number
 }
 
+export interface TransactionOptions {
+  /** The longest transaction to accept. */
+  maxBytes: number
+  /** As in `Query`. */
+  isUrgent?: boolean
+}
+
 /**
  * A service that knows the chain, with the questions of a crawl. It is not trusted: a transaction must hash to its txid, a
  * spender must spend, and the chain tracker decides whether a block has a merkle root. Only that an output is unspent cannot
@@ -27,10 +34,9 @@ export interface ChainSource {
    * A transaction as {@link parseSourced} returns it, with its proof, as {@link parseSourcedProof} returns it, if the source
    * knows its block. Undefined if the source does not know the transaction.
    *
-   * @param options.maxBytes The longest transaction to accept.
    * @throws ChainSourceError
    */
-  transaction(txid: string, options: { maxBytes: number }): Promise<TransactionRecord | undefined>
+  transaction(txid: string, options: TransactionOptions): Promise<TransactionRecord | undefined>
   /**
    * The proof of a transaction that is mined; undefined if the source has none.
    *

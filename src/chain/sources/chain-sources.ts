@@ -4,7 +4,7 @@ import type { Sighting } from '../../../backend/src/graph/conflict-resolution.js
 import type { Block, Proof, TransactionRecord } from '../../../backend/src/graph/records.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
-import { type ChainSource, type SingleSource, spends } from './chain-source.js'
+import { type ChainSource, type SingleSource, spends, type TransactionOptions } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
 import { JungleBusSource } from './junglebus.js'
 import type { SourceStatus } from './source-client.js'
@@ -84,22 +84,13 @@ export class ChainSources implements ChainSource {
     return this.contradicted
   }
 
-  /** Requests to all sources since the start, and how many of them were retries. */
-  get asked(): { requests: number; again: number } {
-    const asked = this.sources.map(({ client }) => client.asked)
-    return {
-      requests: asked.reduce((sum, { requests }) => sum + requests, 0),
-      again: asked.reduce((sum, { again }) => sum + again, 0),
-    }
-  }
-
   /**
    * A transaction from the first source that knows it. If that one has no proof, or one of a block that is not in the chain,
    * the others are asked for theirs.
    *
    * @throws ChainSourceError `NO_ANSWER` if the sources that may know it do not answer; what they have instead of an answer.
    */
-  async transaction(txid: string, options: { maxBytes: number }): Promise<TransactionRecord | undefined> {
+  async transaction(txid: string, options: TransactionOptions): Promise<TransactionRecord | undefined> {
     const checked = this.checked.get(txid)
     this.checked.delete(txid)
     if (checked !== undefined && checked.raw.length <= options.maxBytes) return checked
@@ -162,7 +153,7 @@ export class ChainSources implements ChainSource {
       const open = txids.filter((txid) => found.get(txid) !== 'seen')
       if (source.sightings === undefined || open.length === 0) continue
       try {
-        await source.client.rested(0)
+        source.client.requireAwake()
         for (const [txid, sighting] of await source.sightings(open)) found.set(txid, sighting)
         isAnswered = true
       } catch (error) {
@@ -179,8 +170,8 @@ export class ChainSources implements ChainSource {
     return this.sources.find((source) => source instanceof JungleBusSource)
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.sources.map(({ client }) => client.close()))
+  close(): void {
+    for (const { client } of this.sources) client.close()
   }
 
   /**
@@ -199,7 +190,7 @@ export class ChainSources implements ChainSource {
       let isKnown = false
       for (const source of this.sources) {
         try {
-          await source.client.rested(0)
+          source.client.requireAwake()
           const answer = await ask(source)
           if (answer !== undefined) return answer
           isKnown ||= source.knowsUnspent
@@ -222,7 +213,7 @@ export class ChainSources implements ChainSource {
     const open = this.sources.map(({ client }) => client).filter(({ isClosed }) => !isClosed)
     const [soonest] = open.sort((one, other) => one.rest - other.rest)
     if (soonest === undefined || patience <= 0 || soonest.rest > patience) throw error
-    await soonest.rested(patience)
+    await soonest.rested()
   }
 
   /** The spender that a source names, once it was seen to spend. */
@@ -239,7 +230,7 @@ export class ChainSources implements ChainSource {
     if (this.checked.peek(txid)?.proof === undefined) this.checked.delete(txid)
     const claim = `${source.client.name} says that ${shown} is spent by ${txid}`
     try {
-      const record = await this.transaction(txid, { maxBytes: MAX_CHECKED_BYTES })
+      const record = await this.transaction(txid, { maxBytes: MAX_CHECKED_BYTES, isUrgent: true })
       if (record === undefined)
         throw source.client.disbelieve(new ChainSourceError('BAD_ANSWER', `${claim}, which no source knows`))
       if (!spends(record, outpoint))

@@ -2,8 +2,6 @@ import type { Logger } from 'pino'
 import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
 import { ChaintracksStreams } from './chaintracks-streams.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
-import { Pace } from './pace.js'
-import { RateLimit } from './rate-limit.js'
 import {
   type HeaderSourceKind,
   rateOf,
@@ -15,16 +13,11 @@ import { SourceClient } from './source-client.js'
 
 /** The longest rest of a source that does not answer, in milliseconds: the host may be waiting for it. */
 const LONGEST_REST = 60_000
-/** Requests follow each other, except that a round may ask for the tip meanwhile. */
-const PARALLEL = 2
 
 /** A source of block headers: one that fails, or whose headers are invalid, rests. */
 export class HeaderSource {
   readonly client: SourceClient
   readonly fetcher: HeaderFetcher
-  /** Of requests to it. */
-  readonly limit: RateLimit
-  readonly origin: string
   private readonly streams: ChaintracksStreams | undefined
 
   constructor(options: {
@@ -42,16 +35,11 @@ export class HeaderSource {
   }) {
     const { address, rate, timeout, network, signal, logger, now, onTip } = options
     const { kind, url } = address
-    this.limit = new RateLimit(rateOf(address, rate))
-    this.origin = new URL(url).origin
     this.client = new SourceClient({
-      ...{ name: sourceName(address), limit: this.limit, parallel: PARALLEL },
+      ...{ name: sourceName(address), rate: rateOf(address, rate) },
       url: kind === 'whatsonchain' ? whatsOnChainUrl(url, network) : url,
       ...{ timeout, signal, logger, ...(now && { now }) },
-      // The next round asks again, and others are asked meanwhile.
-      ...{ tries: 1, patience: 0, longestRest: LONGEST_REST },
-      // Each request has its own time.
-      pace: new Pace({ within: Infinity, answers: 1 }),
+      longestRest: LONGEST_REST,
     })
     this.fetcher = openFetcher(kind, this.client, { pageTimeout: PAGE_TIMES * timeout })
     if (kind === 'chaintracks') this.streams = new ChaintracksStreams({ url, onTip })
@@ -82,6 +70,7 @@ export class HeaderSource {
   }
 
   async close(): Promise<void> {
-    await Promise.all([this.client.close(), this.streams?.close()])
+    this.client.close()
+    await this.streams?.close()
   }
 }

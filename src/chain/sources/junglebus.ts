@@ -9,6 +9,7 @@ import {
   parseSourcedProof,
   type SingleSource,
   sightingsOneByOne,
+  type TransactionOptions,
   withProof,
 } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
@@ -68,11 +69,11 @@ export class JungleBusSource implements SingleSource {
 
   async transaction(
     txid: string,
-    { maxBytes }: { maxBytes: number },
+    { maxBytes, isUrgent }: TransactionOptions,
   ): Promise<TransactionRecord | undefined> {
-    const proving = this.proof(txid)
+    const proving = this.proof(txid, { isUrgent })
     const asking = this.client.ask(`/v1/transaction/get/${txid}/bin`, {
-      maxBytes,
+      ...{ maxBytes, isUrgent },
       tooLarge: 'TOO_LARGE',
       read: (raw) => parseSourced(txid, raw),
     })
@@ -86,7 +87,6 @@ export class JungleBusSource implements SingleSource {
         return await this.client.ask(`/v1/transaction/get/${txid}/bin`, {
           maxBytes: MAX_SIGHTED_BYTES,
           tooLarge: 'TOO_LARGE',
-          isPatient: true,
           read: (raw): Sighting | undefined => parseSourced(txid, raw) && 'seen',
         })
       } catch (error) {
@@ -97,9 +97,12 @@ export class JungleBusSource implements SingleSource {
     })
   }
 
-  async proof(txid: string): Promise<Proof | undefined> {
+  async proof(
+    txid: string,
+    { isUrgent }: { isUrgent?: boolean | undefined } = {},
+  ): Promise<Proof | undefined> {
     return await this.client.ask(`/v1/transaction/proof/${txid}/bin`, {
-      maxBytes: MAX_PROOF_BYTES,
+      ...{ maxBytes: MAX_PROOF_BYTES, isUrgent },
       read: (bump) => parseSourcedProof(txid, bump),
     })
   }
@@ -109,7 +112,6 @@ export class JungleBusSource implements SingleSource {
     const { name } = this.client
     const answer = await this.client.ask(`/v1/txo/spend/${shown}`, {
       maxBytes: MAX_SPEND_BYTES,
-      isPatient: true,
       read: (bytes) => {
         if (bytes.length !== 0 && bytes.length !== 32)
           throw new ChainSourceError('BAD_ANSWER', `${name} returned no txid for the spend of ${shown}`)

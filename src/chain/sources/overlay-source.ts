@@ -82,7 +82,6 @@ export class OverlaySource implements SingleSource {
     const of = `the spend of ${formatOutpoint(outpoint)}`
     return await this.client.ask(`/svc/txo/${formatOutpoint(outpoint)}/spend`, {
       maxBytes: MAX_SHORT_BYTES,
-      isPatient: true,
       read: (body) => {
         const answer = readJson(body)
         if (typeof answer !== 'object' || answer === null)

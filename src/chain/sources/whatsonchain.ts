@@ -11,6 +11,7 @@ import {
   parseSourcedProof,
   parseSourcedTxid,
   type SingleSource,
+  type TransactionOptions,
   withProof,
 } from './chain-source.js'
 import { ChainSourceError } from './errors.js'
@@ -60,20 +61,23 @@ export class WhatsOnChainSource implements SingleSource {
 
   async transaction(
     txid: string,
-    { maxBytes }: { maxBytes: number },
+    { maxBytes, isUrgent }: TransactionOptions,
   ): Promise<TransactionRecord | undefined> {
-    const proving = this.proof(txid)
+    const proving = this.proof(txid, { isUrgent })
     const asking = this.client.ask(`/tx/${txid}/hex`, {
-      maxBytes: 2 * maxBytes + QUOTES,
+      ...{ maxBytes: 2 * maxBytes + QUOTES, isUrgent },
       tooLarge: 'TOO_LARGE',
       read: (body) => parseSourced(txid, this.bytesOf(body, { of: txid })),
     })
     return await withProof(asking, proving)
   }
 
-  async proof(txid: string): Promise<Proof | undefined> {
+  async proof(
+    txid: string,
+    { isUrgent }: { isUrgent?: boolean | undefined } = {},
+  ): Promise<Proof | undefined> {
     return await this.client.ask(`/tx/${txid}/proof/bump`, {
-      maxBytes: 2 * MAX_PROOF_BYTES + QUOTES,
+      ...{ maxBytes: 2 * MAX_PROOF_BYTES + QUOTES, isUrgent },
       read: (body) => {
         const bump = this.bytesOf(body, { of: `the proof of ${txid}` })
         return bump.length === 0 ? undefined : parseSourcedProof(txid, bump)
@@ -88,7 +92,6 @@ export class WhatsOnChainSource implements SingleSource {
       const known = await this.client.ask('/txs/status', {
         json: { txids: batch },
         maxBytes: MAX_STATUS_BYTES * batch.length,
-        isPatient: true,
         read: (body) => {
           const answers = readJson(body)
           if (Array.isArray(answers)) return answers.filter((each) => field(each, 'error') === undefined)
@@ -126,7 +129,6 @@ export class WhatsOnChainSource implements SingleSource {
   private async spends(outpoints: Outpoint[]): Promise<Spends> {
     const spends = await this.client.ask('/utxos/spent', {
       maxBytes: BATCH * MAX_SPEND_BYTES,
-      isPatient: true,
       json: { utxos: outpoints.map(({ txid, vout }) => ({ txid, vout })) },
       read: readSpends,
       statuses: { 400: new Map(), 405: undefined },
@@ -156,7 +158,6 @@ export class WhatsOnChainSource implements SingleSource {
       `/tx/${txid}/${vout}/${index}/spent`,
       {
         maxBytes: MAX_SPEND_BYTES,
-        isPatient: true,
         read: (body) => ({
           spender: parseSourcedTxid(field(readJson(body), 'txid'), {
             name,

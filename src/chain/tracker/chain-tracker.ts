@@ -8,8 +8,6 @@ import {
 } from '../../../backend/src/graph/records.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import type { LastError } from '../sources/errors.js'
-import type { RateLimit } from '../sources/rate-limit.js'
-import type { SourceAddress } from '../sources/source-address.js'
 import type { SourceStatus } from '../sources/source-client.js'
 
 /** What a chain tracker says of a block: its chain has it, has another at that height, or does not know of one there yet. */
@@ -44,8 +42,6 @@ export interface BlockHeaders {
   status(): HeadersStatus
   /** Finds out now whether there is a new tip; missing if every question does. */
   refresh?(): Promise<void>
-  /** The limit of requests to a service that headers are fetched from; undefined for any other. */
-  limitOf?(address: SourceAddress<string>): RateLimit | undefined
   /** Calls a listener for every new tip. */
   onTip(listener: (tip: ChainTip) => void): void
   close(): Promise<void>

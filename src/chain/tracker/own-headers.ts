@@ -13,7 +13,6 @@ import { shownHash } from '../headers/header-rules.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import type { SourceTip } from '../sources/header-fetcher.js'
 import { HeaderSource } from '../sources/header-source.js'
-import type { RateLimit } from '../sources/rate-limit.js'
 import type { HeaderSourceKind, SourceAddress } from '../sources/source-address.js'
 import type { BlockHeaders, HeadersStatus, Verdict } from './chain-tracker.js'
 import { HeaderSync } from './header-sync.js'
@@ -207,11 +206,6 @@ export class OwnHeaders implements BlockHeaders {
       ...(this.lastError && { lastError: this.lastError }),
       sources: this.sources.map(({ client }) => client.status),
     }
-  }
-
-  limitOf({ url }: SourceAddress<string>): RateLimit | undefined {
-    const { origin } = new URL(url)
-    return this.sources.find((source) => source.origin === origin)?.limit
   }
 
   onTip(listener: (tip: ChainTip) => void): void {

@@ -82,12 +82,12 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
     node,
     { most = 1000, timeout = 30_000, onLimit, onAdmitted, ...options } = {},
   ) => {
-    const client = { url, parallel: 4, timeout, firstPause: 1, tries: 3, firstRest: 50, patience: 0 }
+    const client = { url, timeout, firstRest: 50 }
     const source = new ChainSources({ sources: [new JungleBusSource(client)], patience: 400 })
     let left = most
     const stop = async (): Promise<void> => {
       const stopped = follower.stop()
-      await source.close()
+      source.close()
       await stopped
     }
     const follower = new Follower({

@@ -39,7 +39,7 @@ async function setUp(kind: ServiceKind): Promise<{
   chain.mine([coin])
   const server = await listening(services.listener(kind))
   servers.push(server)
-  const source = new CLIENTS[kind]({ url: server.url, parallel: 2, firstPause: 1, tries: 2 })
+  const source = new CLIENTS[kind]({ url: server.url })
   return { chain, services, service: services[kind], source, coin, pay }
 }
 

@@ -14,7 +14,7 @@ import { listening } from '../../../support/server/connections.js'
 import { HeaderChain } from '../../../support/server/header-chain.js'
 
 const LIMIT = { maxBytes: 100_000 }
-const closing: (() => Promise<void>)[] = []
+const closing: (() => unknown)[] = []
 afterAll(() => Promise.all(closing.map((close) => close())))
 
 interface World {

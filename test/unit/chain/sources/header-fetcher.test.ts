@@ -10,7 +10,7 @@ test('readers do not wait while thousands of headers are read from JSON', async 
   const chain = new HeaderChain()
   chain.grow(5000)
   const { url } = await services.start(chain)
-  const client = new SourceClient({ url, parallel: 1 })
+  const client = new SourceClient({ url })
   let isReading = false
   let turns = 0
   const { ask } = client

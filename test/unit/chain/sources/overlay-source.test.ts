@@ -8,7 +8,7 @@ import { treeOf, useServers } from '../../../support/server/test-server.js'
 
 const LIMIT = { maxBytes: 100_000 }
 const UNKNOWN = '12'.repeat(32)
-const closing: (() => Promise<void>)[] = []
+const closing: (() => unknown)[] = []
 afterAll(() => Promise.all(closing.map((close) => close())))
 const servers = useServers()
 const chain = new FakeChain()
@@ -55,7 +55,7 @@ const hosts = (async () => {
 })()
 
 async function sourceOf(host: 'wallets' | 'lookup'): Promise<OverlaySource> {
-  const source = new OverlaySource({ url: (await hosts)[host], parallel: 2, firstPause: 1, tries: 2 })
+  const source = new OverlaySource({ url: (await hosts)[host] })
   closing.push(() => source.client.close())
   return source
 }
@@ -95,7 +95,7 @@ test.each<[string, string]>([
   const { url, close } = await listening((incoming, response) => {
     response.writeHead(incoming.url === '/lookup' ? 200 : 404).end(answer)
   })
-  const source = new OverlaySource({ url, parallel: 1, tries: 1 })
+  const source = new OverlaySource({ url })
   closing.push(() => source.client.close(), close)
   await expect(source.spenderOf({ txid: UNKNOWN, vout: 0 })).rejects.toMatchObject({ code: 'BAD_ANSWER' })
 })

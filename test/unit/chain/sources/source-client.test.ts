@@ -1,10 +1,9 @@
 import { gzipSync } from 'node:zlib'
 import { ChainSourceError } from '../../../../src/chain/sources/errors.js'
-import { Pace } from '../../../../src/chain/sources/pace.js'
 import { SourceClient, type SourceClientOptions } from '../../../../src/chain/sources/source-client.js'
 import { listening } from '../../../support/server/connections.js'
 
-const closing: (() => Promise<void>)[] = []
+const closing: (() => unknown)[] = []
 afterAll(() => Promise.all(closing.map((close) => close())))
 
 /** An answer: a status, and what else is said. */
@@ -24,7 +23,7 @@ async function setUp(
   const lines: string[] = []
   const log = (line: unknown): void => void lines.push(String(line))
   const client = new SourceClient({
-    ...{ url: `${url}/base/`, name: 'the source', parallel: 4, tries: 1, firstPause: 1, patience: 0 },
+    ...{ url: `${url}/base/`, name: 'the source' },
     logger: { info: log, warn: log },
     ...options,
   })
@@ -53,15 +52,17 @@ test('a status means what the question says it means, and 404 otherwise that the
   expect(client.status).toMatchObject({ state: 'ok', failures: 0 })
 })
 
-test.each<[string, Answer]>([
-  ['a redirect', [302, '', { Location: '/elsewhere' }]],
-  ['a refusal', [403, '']],
-])('%s is no answer, and the source rests', async (_, answer) => {
+test.each<[string, Answer, string]>([
+  ['a redirect', [302, '', { Location: '/elsewhere' }], 'does not answer: .*'],
+  ['a refusal', [403, ''], 'answered 403'],
+])('%s is no answer, and the source rests', async (_, answer, why) => {
   const { client, asked } = await setUp([answer], { now: () => 1_000_000 })
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({
     code: 'NO_ANSWER',
-    message: expect.stringMatching(/^the source rests for 1 seconds: .* answered (302|403)$/),
+    message: expect.stringMatching(
+      new RegExp(`^the source rests for 1 seconds: http://127.0.0.1:\\d+/a ${why}$`),
+    ),
   })
   expect(asked).toEqual(['/base/a'])
   expect(client.status.state).toBe('resting')
@@ -77,7 +78,7 @@ async function setUpStalled(options: Partial<SourceClientOptions>, part?: string
     if (part !== undefined) response.writeHead(200).write(part)
     onAsked()
   })
-  const client = new SourceClient({ ...{ url, parallel: 4, tries: 1, patience: 0 }, ...options })
+  const client = new SourceClient({ ...{ url }, ...options })
   closing.push(async () => {
     await client.close()
     await close()
@@ -109,7 +110,7 @@ test('what is asked fails once the client is closed, or its signal is aborted', 
 test('a source that cannot be reached is named without its path', async () => {
   const { url, close } = await listening(() => {})
   await close()
-  const client = new SourceClient({ url: `${url}/key`, parallel: 1, tries: 1, patience: 0 })
+  const client = new SourceClient({ url: `${url}/key` })
   await expect(client.ask('/a', TEXT)).rejects.toMatchObject({
     code: 'NO_ANSWER',
     message: expect.stringMatching(/\d\/a does not answer: .+/),
@@ -117,10 +118,29 @@ test('a source that cannot be reached is named without its path', async () => {
   await client.close()
 })
 
-test('nothing is inflated', async () => {
+test('no more is inflated than is asked for', async () => {
   const bomb = gzipSync('a'.repeat(10_000))
+  expect(bomb.length).toBeLessThan(100)
   const { client } = await setUp([[200, bomb, { 'Content-Encoding': 'gzip' }]])
-  expect(await client.ask('/a', { maxBytes: 100, read: ({ length }) => length })).toBe(bomb.length)
+  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'BAD_ANSWER' })
+})
+
+test('clients of one service share its rate, and what is urgent goes first', async () => {
+  const asked: { path: string; at: number }[] = []
+  const { url, close } = await listening(({ url: path = '' }, response) => {
+    asked.push({ path, at: performance.now() })
+    response.end('yes')
+  })
+  const clients = ['/one', '/two'].map((base) => new SourceClient({ url: url + base, rate: 2 }))
+  closing.push(() => Promise.all([...clients.map((client) => client.close()), close()]))
+  const questions = ['/a', '/b', '/c'].flatMap((path) => clients.map((client) => client.ask(path, TEXT)))
+  const urgent = clients[0]?.ask('/urgent', { ...TEXT, isUrgent: true })
+  await Promise.all([...questions, urgent])
+  expect(asked.slice(0, 3).map(({ path }) => path)).toEqual(['/one/a', '/two/a', '/one/urgent'])
+  for (const [index, { at }] of asked.entries()) {
+    const later = asked[index + 2]
+    if (later !== undefined) expect(later.at - at).toBeGreaterThan(900)
+  }
 })
 
 test('rests twice as long each time up to ten minutes, and starts over once it answers', async () => {
@@ -202,15 +222,6 @@ test('rests after five invalid answers in a row, and not for one', async () => {
   for (let times = 0; times < 5; times++) await expect(ask()).rejects.toMatchObject({ code: 'BAD_ANSWER' })
   await expect(ask()).rejects.toMatchObject({ code: 'NO_ANSWER' })
   expect(client.status).toMatchObject({ state: 'resting', failures: 9 })
-})
-
-test('rests if it is too slow, but its answer counts', async () => {
-  const clock = { now: 0 }
-  const pace = new Pace({ within: 1000, answers: 2 }, () => (clock.now += 600))
-  const { client, lines } = await setUp([[200, 'late']], { pace })
-  expect(await client.ask('/a', TEXT)).toBe('late')
-  await expect(client.ask('/a', TEXT)).rejects.toMatchObject({ code: 'NO_ANSWER' })
-  expect(lines[0]).toContain('is too slow: fewer than 2 answers in 1 seconds')
 })
 
 test('rests longer after each attempt that fails as a whole, although it answers', async () => {

@@ -1,9 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { jest } from '@jest/globals'
 import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
-import { openSources } from '../../../../src/chain/sources/open-sources.js'
-import { RateLimit } from '../../../../src/chain/sources/rate-limit.js'
 import type { HeaderSourceKind, SourceAddress } from '../../../../src/chain/sources/source-address.js'
 import { OwnHeaders, type OwnHeadersOptions } from '../../../../src/chain/tracker/own-headers.js'
 import { SharedHeaders, shareHeaders } from '../../../../src/server/writer/shared-headers.js'
@@ -314,28 +311,6 @@ test('a stream says when there is a block', async () => {
   chain.grow(1)
   source.service.send('/v2/tip/stream', { height: chain.bestTip.height, hash: chain.bestTip.hash })
   await until(() => tips.some(({ height }) => height === chain.bestTip.height))
-})
-
-test('what follows the chain by the same source can share the limit of its requests', async () => {
-  const chain = new HeaderChain()
-  chain.grow(3)
-  const source = await sourceOf(chain)
-  const { address } = source
-  const { headers } = await openHeaders(chain, [source])
-  expect(headers.limitOf({ kind: 'junglebus', url: 'http://127.0.0.1:1' })).toBeUndefined()
-  const ofHeaders = jest.spyOn(headers.limitOf(address) as RateLimit, 'permit')
-  await headers.refresh()
-  expect(ofHeaders).toHaveBeenCalled()
-  // Not that of the headers, which are asked for in the background as well.
-  const limit = new RateLimit(10)
-  const permits = jest.spyOn(limit, 'permit')
-  const sources = openSources({
-    ...{ addresses: [{ kind: 'junglebus', url: address.url }], rate: 10 },
-    limitOf: () => limit,
-  })
-  opened.push(sources)
-  expect(await sources.proof('ab'.repeat(32))).toBeUndefined()
-  expect(permits).toHaveBeenCalledTimes(1)
 })
 
 test('a source is asked by polling', async () => {
