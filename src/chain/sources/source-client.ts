@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { setTimeout } from 'node:timers/promises'
 import PQueue from 'p-queue'
 import type { Logger } from 'pino'
@@ -115,6 +116,8 @@ export class SourceClient {
     this.now = now ?? Date.now
     this.clock = now ?? monotonic
     this.signal = signal === undefined ? this.stop.signal : AbortSignal.any([signal, this.stop.signal])
+    // Each question listens, while it waits and while it is asked.
+    setMaxListeners(0, this.signal)
   }
 
   get status(): SourceStatus {
