@@ -59,7 +59,7 @@ test('the tree is followed to its end, and the result is reported', async () => 
   expect(first).toMatch(/^admitted \d+ mints and \d+ transfers \(\d+ outputs\), 0 already known$/)
   expect(others.join('\n')).toBe(
     [
-      `requests: ${service.asked.length}, 0 of them retries`,
+      `requests: ${service.asked.length}, 0 of them without a usable answer`,
       'nodes spent by other transactions than mints: 1; ordinals burnt, or moved to outputs that are not admitted: 1',
       'unconfirmed: 3',
       'transactions that are needed to place ordinals, and that the source does not know: 0',
