@@ -1,12 +1,13 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import pLimit from 'p-limit'
 import type { Logger } from 'pino'
-import type {
-  AncestorCounts,
-  AncestorEntry,
-  AncestorQueue,
+import {
+  type AncestorCounts,
+  type AncestorEntry,
+  type AncestorQueue,
+  WHOLE_TRANSACTION,
 } from '../../../backend/src/graph/ancestor-queue.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
-import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { steadyTime } from '../../../backend/src/protocol/monotonic.js'
 import type { ChainSource } from '../sources/chain-source.js'
@@ -14,7 +15,7 @@ import { FollowError, isOfBranch, isTooLarge, type LastError } from '../sources/
 import type { Admission } from './admission.js'
 import { type GatherLimits, gather } from './ancestors.js'
 import { type IsMine, untilMine } from './is-mine.js'
-import { BoundedSource, type MissingAncestor, missingAncestors, SharedSource } from './missing-ancestors.js'
+import { BoundedSource, SharedSource } from './missing-ancestors.js'
 
 export interface AncestorsWorkerOptions {
   queue: AncestorQueue
@@ -52,10 +53,10 @@ export interface AncestorsStatus {
 /** How many ordinals are worked on at once, and how many entries are read at once of each kind. */
 const PARALLEL = 4
 const PAGE = 8
-/** What is fetched for an ordinal before it is admitted and others have their turn. */
-const BATCH = { maxTransactions: 100, maxBytes: 16 * 1024 * 1024 }
 /** The longest transaction that is fetched while others are, in bytes. */
 const SMALL = 16 * 1024 * 1024
+/** Of how many transactions at most an ordinal is placed at once, before others have their turn. */
+const BATCH = 100
 /** When nothing was found: the first delay, the factor of each further one, and the longest; in milliseconds. */
 const FIRST_DELAY = 5000
 const DELAY_FACTOR = 4
@@ -68,15 +69,14 @@ const MAX_IDLE = 5000
 const MAX_COUNTED = 10_000
 
 /**
- * Fetches what is missing between stored ordinals and their origins, and admits it, oldest first. All state is in the store:
- * an ordinal is worked on in batches, each of which makes its lineage longer, and whatever was stored is not fetched again.
+ * Fetches what is missing between stored ordinals and their origins, and admits it, one transaction of an ordinal at a time, back
+ * from what is stored. All state is in the store, which says what comes next once a transaction is admitted.
  */
 export class AncestorsWorker {
   private readonly stopping = new AbortController()
   private readonly branches = pLimit(PARALLEL)
   private running: Promise<void> | undefined
-  private wake: () => void = () => {}
-  private isNotified = false
+  private noticed = new AbortController()
   private counts: AncestorCounts = { waiting: 0, holes: 0 }
   private fetched = 0
   private lastError: AncestorsStatus['lastError']
@@ -95,14 +95,12 @@ export class AncestorsWorker {
   /** Resolves when it no longer uses the store. Requests to sources that are under way have to end. */
   async stop(): Promise<void> {
     this.stopping.abort()
-    this.wake()
     await this.running
   }
 
   /** Something was written: it looks at the queue. */
   notify(): void {
-    this.isNotified = true
-    this.wake()
+    this.noticed.abort()
   }
 
   status(): AncestorsStatus {
@@ -119,8 +117,7 @@ export class AncestorsWorker {
     const { signal } = this.stopping
     while (!signal.aborted) {
       await untilMine(this.options.isMine, signal)
-      this.isNotified = false
-      let idle = rest
+      this.noticed = new AbortController()
       try {
         const entries = await queue.due({ now: this.now, limit: PAGE })
         const ends = await Promise.allSettled(entries.map((entry) => this.branches(() => this.work(entry))))
@@ -131,32 +128,16 @@ export class AncestorsWorker {
         if (failed !== undefined) this.note(failed.reason)
         if (entries.length > 0) continue
         const due = await queue.nextDue()
-        idle = Math.max(pause, Math.min((due ?? Number.POSITIVE_INFINITY) - this.now, MAX_IDLE))
-        await this.wait(idle, { wakes: true, least: pause })
+        await unlessStopped(pause, signal)
+        const idle = Math.min((due ?? Number.POSITIVE_INFINITY) - this.now, MAX_IDLE) - pause
+        await unlessStopped(Math.max(0, idle), AbortSignal.any([signal, this.noticed.signal]))
       } catch (err) {
         if (signal.aborted) return
         this.note(err)
         logger.warn({ err }, 'missing ancestors cannot be fetched; retrying later')
-        await this.wait(idle, { wakes: false, least: 0 })
+        await unlessStopped(rest, signal)
       }
     }
-  }
-
-  /** @param options.wakes Whether {@link notify} ends it, once the least time is over. */
-  private async wait(time: number, { wakes, least }: { wakes: boolean; least: number }): Promise<void> {
-    const { signal } = this.stopping
-    const sleep = (ms: number, isOver: () => boolean): Promise<void> =>
-      new Promise((resolve) => {
-        const timer = setTimeout(() => resolve(), ms).unref()
-        this.wake = () => {
-          if (!isOver()) return
-          clearTimeout(timer)
-          resolve()
-        }
-        this.wake()
-      })
-    await sleep(Math.min(least, time), () => signal.aborted)
-    await sleep(time - Math.min(least, time), () => signal.aborted || (wakes && this.isNotified))
   }
 
   /** Works on an ordinal beside others, or alone if that takes a long transaction. */
@@ -168,41 +149,72 @@ export class AncestorsWorker {
   }
 
   /**
-   * Fetches and admits one batch.
+   * Fetches and admits the next transaction of an ordinal.
    *
-   * @returns 'too large' if nothing can be done within `limits`, but may be within those of a submission.
+   * @returns 'too large' if that cannot be done within `limits`, but may be within those of a submission.
    * @throws errors that are not the fault of the ordinal.
    */
   private async advance(entry: AncestorEntry, limits: GatherLimits): Promise<'done' | 'too large'> {
     if (this.stopping.signal.aborted) return 'done'
-    const { store, perOrdinal } = this.options
+    const { perOrdinal } = this.options
     const source = new BoundedSource(this.source, {
       maxTransactions: perOrdinal.maxTransactions - entry.fetched.transactions,
       maxBytes: perOrdinal.maxBytes - entry.fetched.bytes,
     })
-    const missing = await missingAncestors(entry, { store, source, batch: BATCH, limits })
-    const { transactions, bytes } = source.fetched
-    const mayBeLarger = limits.maxBytes < this.options.limits.maxBytes
-    if (transactions === 0 && mayBeLarger && isTooLarge(missing.failure)) return 'too large'
-    this.fetched += transactions
-    let failure: unknown = missing.failure
+    let failure: unknown
+    let isAdmitted = false
     try {
-      // Oldest first: each is admitted after what it received.
-      for (const ancestor of missing.ancestors.toReversed()) {
-        if (this.stopping.signal.aborted) return 'done'
-        await this.admit(ancestor, source)
-      }
+      failure = await this.admitNext(entry, { source, limits })
+      isAdmitted = true
     } catch (error) {
       failure = error
     }
+    const mayBeLarger = limits.maxBytes < this.options.limits.maxBytes
+    if (source.fetched.transactions === 0 && mayBeLarger && isTooLarge(failure)) return 'too large'
+    const { transactions, bytes } = source.fetched
+    this.fetched += transactions
     // What was fetched counts, whatever became of it: otherwise an ordinal that fails each time has no limit.
     const fetched = {
       transactions: entry.fetched.transactions + transactions,
       bytes: entry.fetched.bytes + bytes,
     }
-    const isFound = transactions > 0 && failure === missing.failure
-    await this.postpone({ ...entry, fetched }, { isFound, failure })
+    await this.postpone({ ...entry, fetched }, { isFound: transactions > 0 && isAdmitted, failure })
     return 'done'
+  }
+
+  /**
+   * Admits the transaction that an ordinal came from, with those that place it there; or its own again, with those that say where
+   * it came from.
+   *
+   * @returns Why some of those are missing, if that is not because they are more than a batch.
+   * @throws FollowError `NOT_KNOWN` if no source knows it, `REFUSED` if the node refuses it; errors of the source.
+   */
+  private async admitNext(
+    { outpoint, previous }: AncestorEntry,
+    { source, limits }: { source: BoundedSource; limits: GatherLimits },
+  ): Promise<Error | undefined> {
+    const { store, admit } = this.options
+    const { txid, vout } = previous ?? outpoint
+    const { length = 0 } = store.transactions.raw(txid) ?? {}
+    if (previous !== undefined && length > 0) return undefined
+    if (length > limits.maxBytes)
+      throw new FollowError('TOO_LARGE', `${txid} is longer than ${limits.maxBytes} bytes`)
+    const record =
+      previous === undefined ? store.transactions.get(txid) : await source.transaction(txid, limits)
+    // Its own transaction may not count any more.
+    if (record === undefined && previous === undefined) return undefined
+    if (record === undefined) throw notKnown(txid)
+    const { beef, fetched, unknown, failure } = await gather(record, {
+      ...{ store, source, limits: { ...limits, maxTransactions: Math.min(limits.maxTransactions, BATCH) } },
+      placed: vout === WHOLE_TRANSACTION ? undefined : vout,
+    })
+    if (previous !== undefined || fetched.length > 0) {
+      const admission = await admit({ txid, beef })
+      if (admission.kind === 'refused')
+        throw new FollowError('REFUSED', `${txid} was refused: ${admission.why}`)
+    }
+    if (unknown !== undefined) return notKnown(unknown)
+    return failure?.code === 'TOO_MANY' ? undefined : failure
   }
 
   /**
@@ -231,19 +243,15 @@ export class AncestorsWorker {
     if (isOutage) throw failure
   }
 
-  /** @throws FollowError if the node refuses it. */
-  private async admit({ record, sources }: MissingAncestor, source: BoundedSource): Promise<void> {
-    const { store, admit, limits } = this.options
-    const beef =
-      record.proof === undefined
-        ? (await gather(record, { store, source, limits })).beef
-        : encodeBeef([...sources, record])
-    const admission = await admit({ txid: record.txid, beef })
-    if (admission.kind === 'refused')
-      throw new FollowError('REFUSED', `${record.txid} was refused: ${admission.why}`)
-  }
-
   private note(error: unknown): void {
     this.lastError = { at: this.now, message: messageOf(error) }
   }
+}
+
+function notKnown(txid: string): FollowError {
+  return new FollowError('NOT_KNOWN', `no chain source knows ${txid}, which places an ordinal`)
+}
+
+async function unlessStopped(milliseconds: number, signal: AbortSignal): Promise<void> {
+  await sleep(milliseconds, undefined, { signal, ref: false }).catch(() => {})
 }

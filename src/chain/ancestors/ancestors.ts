@@ -1,11 +1,12 @@
 import { parentsOf } from '../../../backend/src/graph/ancestry.js'
 import type { GraphStore, TransactionSource } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
+import { readOutline } from '../../../backend/src/graph/stored-transaction.js'
 import { assembleBeef, encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { placement } from '../../../backend/src/protocol/ordinal-flow.js'
 import { readTransaction } from '../../../backend/src/protocol/transaction.js'
 import type { ChainSource } from '../sources/chain-source.js'
-import { FollowError } from '../sources/errors.js'
+import { ChainSourceError, FollowError } from '../sources/errors.js'
 
 /** The limits of a submission. */
 export interface GatherLimits {
@@ -19,6 +20,8 @@ interface GatherOptions {
   limits: GatherLimits
   /** How many unproven transactions the source may be asked for; by default, any number within the limits. */
   maxUnproven?: number
+  /** The output that is to be placed; by default, the last one that may be an ordinal. */
+  placed?: number | undefined
 }
 
 /** A transaction with everything that is needed to admit it. */
@@ -29,41 +32,60 @@ export interface Gathered {
   fetched: string[]
   /** How many of those are unproven. */
   unproven: number
-  /** Parents that place its ordinals, and that neither the store nor the source knows. */
-  unknown: string[]
+  /** A parent that places its ordinals, and that neither the store nor the source knows. */
+  unknown?: string
+  /** Why not all parents of a proven transaction are there: it can be admitted without, and what is there is not fetched again. */
+  failure?: FollowError | ChainSourceError
 }
 
 /** Of how many parents it is looked up first whether the store has all of them. */
 const FEW_PARENTS = 100
 
 /**
- * Gathers the ancestors that a topic needs to admit a transaction: of the inputs, as many as place the last output that may be
- * an ordinal (BRC-159). The source is asked only for what the store lacks, and a proven transaction comes with nothing else:
+ * Gathers the ancestors that a topic needs to admit a transaction: of the inputs, as many as place an output (BRC-159). The source is asked only for what the store lacks, and a proven transaction comes with nothing else:
  * an admission finds the rest in the store.
  *
- * @throws FollowError `TOO_LARGE` or `TOO_MANY` if they exceed the limits of a submission, `UNPROVEN` if too many are
- * unproven; errors of the source.
+ * @throws FollowError `TOO_LARGE` or `TOO_MANY` if the ancestors of an unproven transaction exceed the limits of a submission,
+ * `UNPROVEN` if too many are unproven; errors of the source. A proven one comes with its `failure` instead.
  */
 export async function gather(subject: TransactionRecord, options: GatherOptions): Promise<Gathered> {
   const { txid, raw, proof } = subject
   const { inputs, outputs } = readTransaction(raw, { txid })
   if (proof !== undefined && hasAll(parentsOf({ inputs }), options.store))
-    return { beef: encodeBeef([subject]), fetched: [], unproven: 0, unknown: [] }
+    return { beef: encodeBeef([subject]), fetched: [], unproven: 0 }
+  const { transactions } = options.store
   const reader = new GatheringReader(subject, options)
   const placing: string[] = []
-  const unknown = new Set<string>()
-  const last = outputs.findLastIndex(({ satoshis }) => satoshis === 1)
-  const isPlaced = placement({ outputValues: outputs.map(({ satoshis }) => satoshis), output: last })
-  for (const { txid, vout } of last === -1 ? [] : inputs) {
-    const record = await reader.get(txid)
-    if (record === undefined) unknown.add(txid)
-    else if (proof === undefined || reader.fetched.has(txid)) placing.push(txid)
-    if (isPlaced(record && readTransaction(record.raw, { txid }).outputs[vout]?.satoshis)) break
+  let unknown: string | undefined
+  const output = options.placed ?? outputs.findLastIndex(({ satoshis }) => satoshis === 1)
+  const isPlaced = placement({ outputValues: outputs.map(({ satoshis }) => satoshis), output })
+  // A transaction may spend thousands of outputs of another.
+  const read = new Map<string, readonly number[] | undefined>()
+  const valuesOf = async (parent: string): Promise<readonly number[] | undefined> => {
+    const stored = proof === undefined ? undefined : await readOutline(parent, transactions)
+    if (stored !== undefined) return stored.outputValues
+    const record = await reader.get(parent)
+    if (record === undefined) unknown = parent
+    else placing.push(parent)
+    return record && readTransaction(record.raw, { txid: parent }).outputs.map(({ satoshis }) => satoshis)
+  }
+  let failure: Gathered['failure']
+  try {
+    for (const { txid: parent, vout } of output === -1 ? [] : inputs) {
+      if (!read.has(parent)) read.set(parent, await valuesOf(parent))
+      const satoshis = read.get(parent)?.[vout]
+      // After an unknown value, nothing can be placed.
+      if (satoshis === undefined || isPlaced(satoshis)) break
+    }
+  } catch (error) {
+    const isOfSource = error instanceof FollowError || error instanceof ChainSourceError
+    if (proof === undefined || !isOfSource) throw error
+    failure = error
   }
   const beef = await assembleBeef([...placing, txid], reader)
   if (beef === undefined) throw new RangeError(`${txid} is missing from its own BEEF`)
   const { fetched, unproven } = reader
-  return { beef, fetched: [...fetched], unproven, unknown: [...unknown] }
+  return { beef, fetched: [...fetched], unproven, ...(unknown && { unknown }), ...(failure && { failure }) }
 }
 
 function hasAll(txids: string[], { transactions }: GatherOptions['store']): boolean {

@@ -2,7 +2,6 @@ import { LRUCache } from 'lru-cache'
 import pLimit from 'p-limit'
 import type { FrontierCoin } from '../../../backend/src/graph/graph-store.js'
 import type { NodeRecord, TransactionRecord } from '../../../backend/src/graph/records.js'
-import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, isSameOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
@@ -287,8 +286,8 @@ export class BranchFollower {
     const isNews = proof === undefined ? !transactions.has(txid) : transactions.heightOf(txid) === undefined
     if (isNews && proof === undefined) this.requireFewUnproven(txid)
     const { beef, fetched, unknown } = await this.gathered(record, limits)
-    for (const each of unknown) if (this.report.unknown.size < MAX_LISTED) this.report.unknown.add(each)
-    const isComplete = unknown.length === 0
+    if (unknown !== undefined && this.report.unknown.size < MAX_LISTED) this.report.unknown.add(unknown)
+    const isComplete = unknown === undefined
     // Before it is admitted: one that nobody has seen may have spent the same coin.
     if (proof === undefined) await this.options.onSeen?.(txid)
     if (!isNews && fetched.length === 0) return { admission: { kind: 'known' }, isComplete }
@@ -320,21 +319,20 @@ export class BranchFollower {
   }
 
   /**
-   * A mint needs nothing that places its ordinals. If that is too much for a submission, the mint comes alone, as otherwise all
-   * names below it would be lost.
+   * A mint needs nothing that places its ordinals. If that is too much for a submission, the mint comes with a part of it, as
+   * otherwise all names below it would be lost.
    */
   private async gatheredProven(
     record: TransactionRecord,
     options: Parameters<typeof gather>[1],
   ): Promise<Gathered> {
-    try {
-      return await gather(record, options)
-    } catch (error) {
-      const isSmall = options.limits.maxBytes < this.options.limits.maxBytes
-      if (!(isTooMany(error) || (isTooLarge(error) && !isSmall))) throw error
-      if ((await this.nodesSpent(readTransaction(record.raw, record))).length === 0) throw error
-      return { beef: encodeBeef([record]), fetched: [], unproven: 0, unknown: [] }
-    }
+    const found = await gather(record, options)
+    const { failure } = found
+    if (failure === undefined) return found
+    const isSmall = options.limits.maxBytes < this.options.limits.maxBytes
+    if (!(isTooMany(failure) || (isTooLarge(failure) && !isSmall))) throw failure
+    if ((await this.nodesSpent(readTransaction(record.raw, record))).length === 0) throw failure
+    return found
   }
 
   /** Counts a transaction, and the mints among its ancestors: one may place an ordinal before its own branch comes to it. */
