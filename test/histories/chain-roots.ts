@@ -1,7 +1,7 @@
 import type { ChainTracker } from '@bsv/sdk'
 import type { Block } from '../../backend/src/graph/records.js'
 import { PROFILES } from '../../backend/src/protocol/profile.js'
-import type { Verdict } from '../../src/chain/tracker/chain-tracker.js'
+import type { Verdict } from '../../src/chain/headers/header-chain.js'
 import { HeadersSource } from '../../src/chain/tracker/headers-source.js'
 import { type Config, readConfig } from '../../src/server/config/config.js'
 import { CONTENT_TYPES } from '../support/graph/said-outputs.js'

@@ -1,6 +1,6 @@
 import type { ChainPosition } from '../protocol/block-rules.js'
+import type { HeaderStore } from '../protocol/header-store.js'
 import type { GraphStore } from './graph-store.js'
-import type { HeaderChain } from './header-chain.js'
 
 /** Facts about the store itself, such as the tree that it holds. */
 export interface Settings {
@@ -18,7 +18,7 @@ export interface Settings {
 export interface HostStore extends GraphStore {
   readonly settings: Settings
   /** Block headers, if the host keeps its own. */
-  readonly headers: HeaderChain
+  readonly headers: HeaderStore
   /** Whether the database answers. @throws what the driver throws if it does not. */
   ping(): Promise<void>
   /** Whether it holds no transaction. */

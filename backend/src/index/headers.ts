@@ -1,11 +1,11 @@
 import type { Sql } from '../facts/connection.js'
 import { FACT, type Fact, type NewFact } from '../facts/log.js'
-import type { HeaderRange } from '../graph/header-chain.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { HEADER_BYTES, headerAt, headerCount, previousOf } from '../protocol/block-header.js'
 import { concatBytes, equalBytes, fromHex, joinBytes, reversed, toHex } from '../protocol/bytes.js'
 import { CodedError } from '../protocol/coded-error.js'
 import { totalWork } from '../protocol/header-rules.js'
+import type { HeaderRange } from '../protocol/header-store.js'
 
 /*
  * The best chain of block headers, derived from header facts. A host knows a part of the chain, from some headers below its
@@ -76,7 +76,7 @@ export function headerRange(sql: Sql): HeaderRange | undefined {
   return first && last && { from: first.height, to: last.height + last.bytes / RECORD_BYTES - 1 }
 }
 
-/** Consecutive headers of the best chain, as `HeaderChain.read`. */
+/** Consecutive headers of the best chain, as `HeaderStore.read`. */
 export function readHeaders(sql: Sql, { from, count }: { from: number; count: number }): Uint8Array {
   const rows = count < 1 ? [] : rowsBetween(sql, from, from + count - 1)
   const [first] = rows

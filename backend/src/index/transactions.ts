@@ -2,8 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type { Sql } from '../facts/connection.js'
 import { type Fact, proofPlace, readTransactionFact } from '../facts/log.js'
 import type { PurgedValue } from '../facts/registers.js'
-import type { HeaderRange } from '../graph/header-chain.js'
 import { equalBytes } from '../protocol/bytes.js'
+import type { HeaderRange } from '../protocol/header-store.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import {
   outputOf,

@@ -13,10 +13,10 @@ import type {
   StreamSummary,
   StreamsReader,
 } from '../graph/graph-store.js'
-import type { HeaderChain } from '../graph/header-chain.js'
 import type { HeldSubmissions, HostStore, Settings } from '../graph/host-store.js'
 import type { AdmissionRecord, Block, TransactionRecord } from '../graph/records.js'
 import type { Awaitable } from '../graph/yield-to-event-loop.js'
+import type { HeaderStore } from '../protocol/header-store.js'
 import { steadyTime } from '../protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import type { Writer, Written } from '../writer/writer.js'
@@ -80,7 +80,7 @@ export class FactStore implements HostStore {
   readonly admissions
   readonly settings: Settings
   readonly interactions: Interactions
-  readonly headers: HeaderChain
+  readonly headers: HeaderStore
   readonly sightings: SightingsStore
   readonly blocklist: BlocklistStore
   readonly ancestors: AncestorQueue

@@ -29,7 +29,6 @@ import { parentsFirst } from '../graph/ancestry.js'
 import type { BlockedRecord, BlockedSubject } from '../graph/blocklist.js'
 import type { Reason } from '../graph/errors.js'
 import type { RecordedSightings, SightingRecord } from '../graph/graph-store.js'
-import type { HeaderChain } from '../graph/header-chain.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import type { AdmissionRecord, Block, Proof, TransactionRecord } from '../graph/records.js'
 import { viewOf } from '../graph/stored-transaction.js'
@@ -40,6 +39,7 @@ import { headerRange, newHeaderFacts, readHeaders } from '../index/headers.js'
 import { type ProofTracker, shareView } from '../index/transactions.js'
 import { HEADER_BYTES, headerAt, headerCount } from '../protocol/block-header.js'
 import { equalBytes, fromHex, reversed, toHex } from '../protocol/bytes.js'
+import type { HeaderStore } from '../protocol/header-store.js'
 import { formatOutpoint, type Outpoint } from '../protocol/outpoint.js'
 import { TOPICS } from '../protocol/profile.js'
 import { firstOutputs } from '../protocol/transaction.js'
@@ -277,8 +277,8 @@ export class Door {
     this.add(pinOf(this.options.log, { name, value, from }))
   }
 
-  /** See `HeaderChain.replaceFrom`. */
-  replaceHeaders({ height, headers, tip }: Parameters<HeaderChain['replaceFrom']>[0]): boolean {
+  /** See `HeaderStore.replaceFrom`. */
+  replaceHeaders({ height, headers, tip }: Parameters<HeaderStore['replaceFrom']>[0]): boolean {
     const stored = this.tipHeader()
     if (stored === undefined || tip === undefined ? stored !== tip : !equalBytes(stored, tip)) return false
     const count = headerCount(headers)
@@ -292,8 +292,8 @@ export class Door {
     return replaced !== undefined && equalBytes(replaced, last)
   }
 
-  /** See `HeaderChain.addBelow`. */
-  addHeadersBelow({ to, headers }: Parameters<HeaderChain['addBelow']>[0]): boolean {
+  /** See `HeaderStore.addBelow`. */
+  addHeadersBelow({ to, headers }: Parameters<HeaderStore['addBelow']>[0]): boolean {
     if (headerRange(this.options.indexFile)?.from !== to + 1) return false
     this.applyHeaders(to + 1 - headers.length / HEADER_BYTES, headers)
     return true

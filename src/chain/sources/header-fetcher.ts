@@ -1,35 +1,13 @@
 import { z } from 'zod'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
-import {
-  encodeHeader,
-  HEADER_BYTES,
-  headerAt,
-  headerCount,
-  previousOf,
-} from '../../../backend/src/protocol/block-header.js'
-import { equalBytes, fromHex, joinBytes, readUtf8, reversed } from '../../../backend/src/protocol/bytes.js'
+import { encodeHeader, HEADER_BYTES } from '../../../backend/src/protocol/block-header.js'
+import { fromHex, joinBytes, readUtf8, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
 import { readJson } from '../../client/bounded-fetch.js'
-import { hashOf, shownHash } from '../headers/header-rules.js'
+import type { HeadersQuery, SourceTip } from '../headers/header-chain.js'
 import { ChainSourceError } from './errors.js'
 import type { HeaderSourceKind } from './source-address.js'
 import type { Query, SourceClient } from './source-client.js'
-
-/** The tip of a source's chain. `hash` is hex in display order. */
-export interface SourceTip {
-  height: number
-  hash: string
-}
-
-export interface HeadersQuery {
-  /** The height of the first header. */
-  from: number
-  /** The most headers that are wanted. */
-  count: number
-  /** The hash of the header before the first, in internal order; undefined if it is not known. */
-  previous?: Uint8Array
-  /** The tip of the source, as it answered. */
-  tip: number
-}
 
 /** A service asked for block headers. Nothing that it answers is believed: callers verify it. */
 export interface HeaderFetcher {
@@ -146,7 +124,7 @@ function jungleBus(questions: Questions): HeaderFetcher {
       const tip = await questions.tip('/v1/block_header/tip', z.object({ height, hash }))
       return tip ?? questions.fail('has no tip')
     },
-    async headers({ from, count, previous, tip }) {
+    async headers({ from, count, previous }) {
       // Without the hash before the first, the header before it is asked for as well.
       const isKnown = previous !== undefined || from === 0
       const first = isKnown ? from : from - 1
@@ -154,8 +132,7 @@ function jungleBus(questions: Questions): HeaderFetcher {
       const path = `/v1/block_header/list/${first}?limit=${asked}`
       const found = (await questions.page(path, z.array(z.unknown()).max(asked).nullable())) ?? []
       // The chain of a test network may begin at any height.
-      if (!isKnown && found.length === 0)
-        return await fetcher.headers({ from, count, previous: NO_PREVIOUS, tip })
+      if (!isKnown && found.length === 0) return await fetcher.headers({ from, count, previous: NO_PREVIOUS })
       let before = previous ?? NO_PREVIOUS
       const headers: Uint8Array[] = []
       // Ten thousand headers take half a second.
@@ -183,7 +160,7 @@ function encoded(
   before: Uint8Array,
 ): Uint8Array | undefined {
   const header = encodeHeader({ ...fields, root, previous: Buffer.from(reversed(before)).toString('hex') })
-  return shownHash(header) === hash ? header : undefined
+  return toHex(reversed(nativeHash256(header))) === hash ? header : undefined
 }
 
 /**
@@ -198,10 +175,10 @@ function chaintracks(questions: Questions): HeaderFetcher {
       const answer = (await questions.tip('/v2/tip', shape)) ?? (await questions.tip('/v2/tip/header', shape))
       return answer?.value ?? questions.fail('has no tip')
     },
-    async headers({ from, count, previous }) {
+    async headers({ from, count }) {
       const most = Math.min(limit, count)
       const headers = (await questions.bytes(`/v2/headers?height=${from}&count=${most}`)) ?? NONE
-      return linked(headers.subarray(0, most * HEADER_BYTES), previous)
+      return headers.subarray(0, most * HEADER_BYTES)
     },
   }
 }
@@ -248,26 +225,22 @@ function whatsOnChain(questions: Questions): HeaderFetcher {
     async tip() {
       return (await questions.tip('/chain/info', info)) ?? questions.fail('has no tip')
     },
-    async headers({ from, count, previous, tip }) {
-      if (Math.min(count, tip - from + 1) <= FEW) {
+    async headers({ from, count, tip = Infinity }) {
+      const wanted = Math.min(count, tip - from + 1)
+      if (wanted <= FEW) {
         const headers: Uint8Array[] = []
-        for (let next = from; next < from + Math.min(count, tip - from + 1); next++) {
+        for (let next = from; next < from + wanted; next++) {
           const header = await single(next)
           if (header.length === 0) break
           headers.push(header)
         }
-        return linked(joinBytes(headers), previous)
+        return joinBytes(headers)
       }
       const { first, headers } = await fileWith(from)
       const index = from - first
-      return linked(headers.subarray(index * HEADER_BYTES, (index + count) * HEADER_BYTES), previous)
+      return headers.subarray(index * HEADER_BYTES, (index + count) * HEADER_BYTES)
     },
   }
-}
-
-function linked(headers: Uint8Array, previous: Uint8Array | undefined): Uint8Array | 'unlinked' {
-  if (headers.length === 0 || previous === undefined) return headers
-  return equalBytes(previousOf(headers), previous) ? headers : 'unlinked'
 }
 
 const inJson = z.object({ value: z.string() }).transform(({ value }) => value)
@@ -289,9 +262,4 @@ const BRACE = 0x7b
 
 function isHexDigit(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || (byte >= 0x61 && byte <= 0x66) || (byte >= 0x41 && byte <= 0x46)
-}
-
-/** The hash of the last of some headers, in internal order. */
-export function lastHash(headers: Uint8Array): Uint8Array {
-  return hashOf(headerAt(headers, headerCount(headers) - 1))
 }

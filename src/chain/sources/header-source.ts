@@ -1,5 +1,6 @@
 import type { Logger } from 'pino'
 import { InvalidHeadersError } from '../../../backend/src/protocol/header-rules.js'
+import type { HeadersQuery, HeaderSource as Source, SourceTip } from '../headers/header-chain.js'
 import { ChaintracksStreams } from './chaintracks-streams.js'
 import { type HeaderFetcher, openFetcher, PAGE_TIMES } from './header-fetcher.js'
 import {
@@ -15,9 +16,9 @@ import { SourceClient } from './source-client.js'
 const LONGEST_REST = 60_000
 
 /** A source of block headers: one that fails, or whose headers are invalid, rests. */
-export class HeaderSource {
+export class HeaderSource implements Source {
   readonly client: SourceClient
-  readonly fetcher: HeaderFetcher
+  private readonly fetcher: HeaderFetcher
   private readonly streams: ChaintracksStreams | undefined
 
   constructor(options: {
@@ -43,6 +44,20 @@ export class HeaderSource {
     })
     this.fetcher = openFetcher(kind, this.client, { pageTimeout: PAGE_TIMES * timeout })
     if (kind === 'chaintracks') this.streams = new ChaintracksStreams({ url, onTip })
+  }
+
+  get name(): string {
+    return this.client.name
+  }
+
+  /** @throws ChainSourceError */
+  tip(): Promise<SourceTip> {
+    return this.fetcher.tip()
+  }
+
+  /** @throws ChainSourceError */
+  headers(query: HeadersQuery): Promise<Uint8Array | 'unlinked'> {
+    return this.fetcher.headers(query)
   }
 
   get isResting(): boolean {

@@ -6,12 +6,10 @@ import {
   type SpendRecord,
   type TransactionRecord,
 } from '../../../backend/src/graph/records.js'
+import type { Verdict } from '../headers/header-chain.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import type { LastError } from '../sources/errors.js'
 import type { SourceStatus } from '../sources/source-client.js'
-
-/** What a chain tracker says of a block: its chain has it, has another at that height, or does not know of one there yet. */
-export type Verdict = 'yes' | 'no' | 'unknown'
 
 export interface HeadersStatus {
   /** The tip, as far as it is known. */

@@ -14,10 +14,11 @@ import type { Block } from '../../../backend/src/graph/records.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { boundedHttpClient } from '../../client/bounded-fetch.js'
+import type { Verdict } from '../headers/header-chain.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import { ChaintracksStreams } from '../sources/chaintracks-streams.js'
 import type { LastError } from '../sources/errors.js'
-import { type BlockHeaders, type HeadersStatus, trackerName, type Verdict } from './chain-tracker.js'
+import { type BlockHeaders, type HeadersStatus, trackerName } from './chain-tracker.js'
 
 /** How a service is asked, and what its answers mean. The SDK takes anything but a yes for a no, even a greeting. */
 interface Dialect {

@@ -2,7 +2,8 @@ import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
 import type { Block } from '../../../backend/src/graph/records.js'
 import { callsOver, type PlainError, revivedError, serveCalls } from '../../../backend/src/writer/calls.js'
-import type { BlockHeaders, HeadersStatus, Verdict } from '../../chain/tracker/chain-tracker.js'
+import type { Verdict } from '../../chain/headers/header-chain.js'
+import type { BlockHeaders, HeadersStatus } from '../../chain/tracker/chain-tracker.js'
 
 /** Answers the questions of {@link SharedHeaders}. Returns the port that these take. */
 export function shareHeaders(headers: BlockHeaders): MessagePort {

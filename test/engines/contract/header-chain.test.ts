@@ -1,7 +1,7 @@
-import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { encodeHeader } from '../../../backend/src/protocol/block-header.js'
 import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
+import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import { closeStores, openStore } from '../../support/storage/stores.js'
 
 // Rows have a hundred headers each, or forty: what is asked and changed here begins and ends within them, and between them.
@@ -40,7 +40,7 @@ function headers(from: number, to: number, branch: 1 | 2 = 1): Uint8Array {
   return joinBytes(found)
 }
 
-async function write(chain: HeaderChain, from: number, to: number, branch: 1 | 2 = 1): Promise<void> {
+async function write(chain: HeaderStore, from: number, to: number, branch: 1 | 2 = 1): Promise<void> {
   const range = await chain.range()
   const tip = range && (await chain.read({ from: range.to, count: 1 }))
   expect(await chain.replaceFrom({ height: from, headers: headers(from, to, branch), tip })).toBe(true)

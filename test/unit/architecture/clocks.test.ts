@@ -9,8 +9,7 @@ const root = resolve(import.meta.dirname, '../../..')
 /** The only sources that read the time of day, and why. */
 const WALL_CLOCK: Record<string, string> = {
   'backend/src/protocol/block-rules.ts': 'compares lock times with the median time of blocks',
-  'src/chain/headers/header-rules.ts': 'compares the times of blocks',
-  'src/chain/tracker/own-headers.ts': 'compares the times of blocks, and shows when sources responded',
+  'src/chain/tracker/followed-headers.ts': 'compares the times of blocks, and shows when sources responded',
   'src/client/own-headers.ts': 'compares the times of blocks',
   'backend/src/facts/log-file.ts': 'what scores count from, once in the life of a log',
   'backend/src/facts/local-log.ts': 'says when a fact came',

@@ -49,6 +49,8 @@ function roomOf(path: string): string {
   const parts = path.split('/')
   if (path.startsWith('src/explorer/islands/') || path.startsWith('src/explorer/mine-page/'))
     return parts[2] ?? ''
+  // One chain of headers for servers and browsers.
+  if (path.startsWith('src/chain/headers/')) return 'headers'
   return (parts[0] === 'backend' ? parts[2] : parts[1]) ?? ''
 }
 
@@ -81,6 +83,7 @@ const ARROWS: Record<string, string[]> = {
     'explorer',
     'client',
     'chain',
+    'headers',
   ],
   // For anyone who wires a host of an engine: what it configures there, in one place.
   // Its follower is that of our server.
@@ -90,11 +93,12 @@ const ARROWS: Record<string, string[]> = {
   // Names are moved with the coins, wallets and checks that mints have.
   identity: ['protocol', 'client', 'mining'],
   publish: ['protocol'],
-  client: ['protocol'],
+  headers: ['protocol'],
+  client: ['protocol', 'headers'],
   // Runs in a browser: what the host says, it hears over HTTP as everybody does.
   'mine-page': ['protocol', 'mining'],
   islands: ['protocol', 'mining', 'client', 'mine-page'],
-  chain: ['protocol', 'graph', 'client'],
+  chain: ['protocol', 'graph', 'client', 'headers'],
   cli: ['protocol', 'graph', 'server', 'mining', 'publish', 'identity', 'client', 'chain'],
 }
 
@@ -236,8 +240,8 @@ describe('the import arrows', () => {
     expect(wrong).toEqual([])
   })
 
-  // The one is pure, and the other runs in browsers.
-  test.each(['protocol', 'client'])('%s imports of packages only the SDK', (room) => {
+  // The first two are pure, and the other runs in browsers.
+  test.each(['protocol', 'headers', 'client'])('%s imports of packages only the SDK', (room) => {
     const wrong = imports
       .filter((each) => !isRelative(each) && roomOf(each.file) === room)
       .filter(({ file, from }) => from !== '@bsv/sdk' && file !== FOR_NODE)

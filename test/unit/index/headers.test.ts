@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { FACT, type Fact } from '../../../backend/src/facts/log.js'
-import type { HeaderRange } from '../../../backend/src/graph/header-chain.js'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import {
   applyAnchor,
@@ -16,6 +15,7 @@ import {
 import { SCHEMA } from '../../../backend/src/index/schema.js'
 import { encodeHeader, headerAt, headerCount, workOf } from '../../../backend/src/protocol/block-header.js'
 import { fromHex, joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
+import type { HeaderRange } from '../../../backend/src/protocol/header-store.js'
 
 const opened: Sql[] = []
 const open = (): Sql => {

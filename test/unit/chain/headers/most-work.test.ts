@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
-import { jest } from '@jest/globals'
-import { encodeHeader, HEADER_BYTES, workOf } from '../../../../backend/src/protocol/block-header.js'
-import { joinBytes } from '../../../../backend/src/protocol/bytes.js'
-import type { HeaderFetcher, SourceTip } from '../../../../src/chain/sources/header-fetcher.js'
+import { TimeSlice } from '../../../../backend/src/graph/yield-to-event-loop.js'
+import { encodeHeader, workOf } from '../../../../backend/src/protocol/block-header.js'
+import { joinBytes, reversed, toHex } from '../../../../backend/src/protocol/bytes.js'
+import { CONTEXT, nextBits } from '../../../../backend/src/protocol/header-rules.js'
+import { HeaderChain, type HeaderSource, type SourceTip } from '../../../../src/chain/headers/header-chain.js'
+import { MemoryHeaders } from '../../../../src/client/memory-headers.js'
 
 // Branches under the difficulty adjustment of mainnet, where the longer one may have less work. Nobody could mine them for a
 // test: here, every hash meets a target of that kind.
@@ -10,22 +12,12 @@ import type { HeaderFetcher, SourceTip } from '../../../../src/chain/sources/hea
 const sha256 = (bytes: Uint8Array): Buffer => createHash('sha256').update(bytes).digest()
 /** In internal order, the last bytes are the highest. */
 const easyHash = (bytes: Uint8Array): Buffer => sha256(bytes).fill(0, 20)
-jest.unstable_mockModule('../../../../backend/src/graph/native-hash.js', () => ({
-  sha256,
-  nativeHash256: easyHash,
-}))
-const { CONTEXT, nextBits } = await import('../../../../backend/src/protocol/header-rules.js')
-const { shownHash } = await import('../../../../src/chain/headers/header-rules.js')
-const { HeaderSync } = await import('../../../../src/chain/tracker/header-sync.js')
-const { StoredHeaders } = await import('../../../../src/chain/tracker/stored-headers.js')
-const { closeStores, openStore } = await import('../../../support/storage/stores.js')
+const shownHash = (header: Uint8Array): string => toHex(reversed(easyHash(header)))
 
 const BITS = 0x1800b31d
 const FIRST = 900_000 - CONTEXT
 const CHECKPOINT = 900_000
 const EASIEST = 0x1d00ffff
-
-afterEach(closeStores)
 
 /** A chain of headers from {@link FIRST} on, as a source of headers. */
 class MadeChain {
@@ -70,32 +62,29 @@ class MadeChain {
     return this
   }
 
-  fetcher: HeaderFetcher = {
-    tip: async () => this.tip,
-    headers: async ({ from, count, previous }) => {
-      const page = joinBytes(this.headers.slice(from - FIRST, from - FIRST + count))
-      const isLinked = previous === undefined || Buffer.from(previous).equals(page.subarray(4, 36))
-      return page.length >= HEADER_BYTES && !isLinked ? 'unlinked' : page
-    },
+  source: HeaderSource = {
+    name: 'a source',
+    headers: async ({ from, count }) => joinBytes(this.headers.slice(from - FIRST, from - FIRST + count)),
   }
 }
 
 async function setUp() {
-  const { store } = await openStore()
   const base = MadeChain.upToCheckpoint()
   const checkpoint = { height: CHECKPOINT, hash: base.tip.hash, work: 0n, minimumWork: 0n }
-  const stored = new StoredHeaders({ store: store.headers, checkpoint, network: 'main' })
-  const sync = new HeaderSync({ stored, network: 'main', now: () => 4_000_000_000_000 })
-  await sync.begin(base.fetcher, base.tip)
+  const chain = new HeaderChain({
+    ...{ store: new MemoryHeaders(), checkpoint, network: 'main', page: 10_000, turn: 60_000 },
+    ...{ now: () => 4_000_000_000_000, clock: () => 0, hash: easyHash, slice: () => new TimeSlice() },
+  })
+  await chain.begin(base.source, base.tip)
   const forks: number[] = []
-  const follow = async ({ fetcher, tip }: MadeChain): Promise<void> => {
-    await sync.follow({ fetcher, tip, onFork: (height) => forks.push(height) })
+  const follow = async ({ source, tip }: MadeChain): Promise<void> => {
+    await chain.follow(source, { tip, onFork: (height) => forks.push(height) })
   }
   const isAt = ({ tip }: MadeChain): void => {
-    expect(stored.tip?.height).toBe(tip.height)
-    expect(stored.tip && shownHash(stored.tip.header)).toBe(tip.hash)
+    expect(chain.tip?.height).toBe(tip.height)
+    expect(chain.tip && shownHash(chain.tip.header)).toBe(tip.hash)
   }
-  return { base, stored, follow, isAt, forks }
+  return { base, follow, isAt, forks }
 }
 
 test('a longer branch with less work does not replace a shorter one, and is replaced by it', async () => {

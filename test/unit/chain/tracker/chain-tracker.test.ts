@@ -1,7 +1,7 @@
 import { jest } from '@jest/globals'
 import { OP } from '../../../../backend/src/protocol/script-walk.js'
 import { readTransaction } from '../../../../backend/src/protocol/transaction.js'
-import type { Verdict } from '../../../../src/chain/tracker/chain-tracker.js'
+import type { Verdict } from '../../../../src/chain/headers/header-chain.js'
 import { openHeadersSource } from '../../../../src/chain/tracker/headers-source.js'
 import { expectError } from '../../../support/gateway/expect-error.js'
 import {

@@ -2,7 +2,10 @@ import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import type { ChainTip } from '../../../../src/chain/sources/chain-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../../../../src/chain/sources/source-address.js'
-import { OwnHeaders, type OwnHeadersOptions } from '../../../../src/chain/tracker/own-headers.js'
+import {
+  FollowedHeaders,
+  type FollowedHeadersOptions,
+} from '../../../../src/chain/tracker/followed-headers.js'
 import { SharedHeaders, shareHeaders } from '../../../../src/server/writer/shared-headers.js'
 import { keptLog } from '../../../support/gateway/faults.js'
 import { type Branch, type Header, HeaderChain } from '../../../support/server/header-chain.js'
@@ -46,7 +49,7 @@ async function sourceOf(chain: HeaderChain, kind: Kind = 'junglebus'): Promise<S
 }
 
 interface Opened {
-  headers: OwnHeaders
+  headers: FollowedHeaders
   store: DerivingStore
   /** Every tip that was reported. */
   tips: ChainTip[]
@@ -54,7 +57,7 @@ interface Opened {
   verdict(height: number, root?: string): Promise<string>
 }
 
-interface Options extends Partial<OwnHeadersOptions> {
+interface Options extends Partial<FollowedHeadersOptions> {
   opened?: DerivingStore
   height?: number
   /** Whether to wait until the chain is known up to its tip. */
@@ -67,7 +70,7 @@ async function openHeaders(chain: HeaderChain, sources: Source[], options: Optio
   const store = given ?? (await openStore())
   const { logger, records } = keptLog()
   const { hash = '' } = chain.branch.block(height)?.header ?? {}
-  const headers = new OwnHeaders({
+  const headers = new FollowedHeaders({
     store: store.store.headers,
     sources: sources.map(({ address }) => address),
     checkpoint: { height, hash, work: 0n, minimumWork: 0n },
@@ -91,7 +94,7 @@ function longer(chain: HeaderChain, depth: number, by = 1): Branch {
 }
 
 /** What a service says of itself, as a message. */
-function errorOf(headers: OwnHeaders, index = 0): string {
+function errorOf(headers: FollowedHeaders, index = 0): string {
   return headers.status().sources?.[index]?.lastError?.message ?? ''
 }
 

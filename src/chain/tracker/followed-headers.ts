@@ -2,24 +2,23 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Mutex } from 'async-mutex'
 import type { Logger } from 'pino'
 import { ChainTrackerError } from '../../../backend/src/graph/errors.js'
-import type { HeaderChain } from '../../../backend/src/graph/header-chain.js'
+import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import type { Block } from '../../../backend/src/graph/records.js'
+import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
 import { timeOf } from '../../../backend/src/protocol/block-header.js'
 import { equalBytes } from '../../../backend/src/protocol/bytes.js'
 import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import type { HeaderCheckpoint } from '../../../backend/src/protocol/header-checkpoints.js'
+import type { HeaderStore } from '../../../backend/src/protocol/header-store.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
-import { shownHash } from '../headers/header-rules.js'
+import { ChangedHeadersError, HeaderChain, type SourceTip, type Verdict } from '../headers/header-chain.js'
 import type { ChainTip } from '../sources/chain-source.js'
-import type { SourceTip } from '../sources/header-fetcher.js'
 import { HeaderSource } from '../sources/header-source.js'
 import type { HeaderSourceKind, SourceAddress } from '../sources/source-address.js'
-import type { BlockHeaders, HeadersStatus, Verdict } from './chain-tracker.js'
-import { HeaderSync } from './header-sync.js'
-import { ChangedHeadersError, StoredHeaders } from './stored-headers.js'
+import type { BlockHeaders, HeadersStatus } from './chain-tracker.js'
 
-export interface OwnHeadersOptions {
-  store: HeaderChain
+export interface FollowedHeadersOptions {
+  store: HeaderStore
   sources: SourceAddress<HeaderSourceKind>[]
   checkpoint: HeaderCheckpoint
   network: 'main' | 'test'
@@ -47,9 +46,10 @@ const MISSED_TIME = 60_000
 const LOG_INTERVAL = 60_000
 /** How long to wait until the sources are asked again for headers below the lowest, if none has any, in milliseconds. */
 const BELOW_DELAY = 3_600_000
-/** A block so far above the tip does not exist yet, nor another one for each minute since then. */
-const SOON = 6
-const MINUTE = 60_000
+/** How many headers are fetched at once, where the service gives as many. */
+const PAGE = 10_000
+/** How long one source is asked before it is the turn of the next, in milliseconds. Its last answer may take longer. */
+const TURN = 60_000
 /** A chain may have lost so many blocks since the last round. */
 const NEAR_TIP = 100
 /** The least time from one round to the next that a stream starts, in milliseconds. */
@@ -61,9 +61,8 @@ const RECENT = 5000
  * Block headers from a chain of our own: fetched from several sources, verified, and kept in the store, so that a proof is
  * checked without a request (docs/headers.md).
  */
-export class OwnHeaders implements BlockHeaders {
-  private readonly stored: StoredHeaders
-  private readonly sync: HeaderSync
+export class FollowedHeaders implements BlockHeaders {
+  private readonly chain: HeaderChain
   private readonly sources: HeaderSource[]
   private readonly stopping = new AbortController()
   private readonly rounds = new Mutex()
@@ -93,15 +92,17 @@ export class OwnHeaders implements BlockHeaders {
     this.endRound = resolve
   })
 
-  constructor(private readonly options: OwnHeadersOptions) {
+  constructor(private readonly options: FollowedHeadersOptions) {
     const { store, sources, checkpoint, network, rate = RATE, timeout, logger } = options
     const { now, retryDelay = 1000 } = options
     const { signal } = this.stopping
     this.now = now ?? Date.now
     this.clock = now ?? monotonic
     this.retryDelay = retryDelay
-    this.stored = new StoredHeaders({ store, checkpoint, network })
-    this.sync = new HeaderSync({ stored: this.stored, network, now: this.now, clock: this.clock })
+    this.chain = new HeaderChain({
+      ...{ store, checkpoint, network, now: this.now, clock: this.clock, page: PAGE, turn: TURN },
+      ...{ hash: nativeHash256, slice: () => new TimeSlice() },
+    })
     this.sources = sources.map(
       (address) =>
         new HeaderSource({
@@ -118,10 +119,10 @@ export class OwnHeaders implements BlockHeaders {
   }
 
   get outage(): string | undefined {
-    const { stored, lastCheck } = this
+    const { chain, lastCheck } = this
     const { pollInterval } = this.options
     if (lastCheck === undefined) {
-      const { tip } = stored
+      const { tip } = chain
       if (tip === undefined) return 'block headers are being fetched; there are none yet'
       const of = this.best > tip.height ? ` of ${this.best}` : ''
       return `block headers are being fetched; they are known up to ${tip.height}${of}`
@@ -137,8 +138,8 @@ export class OwnHeaders implements BlockHeaders {
    */
   async verdict(block: Block): Promise<Verdict> {
     await this.open()
-    const verdict = await this.stored.verdict(block)
-    const isFinal = block.height <= this.stored.checkpoint.height
+    const verdict = await this.chain.verdict(block)
+    const isFinal = block.height <= this.options.checkpoint.height
     return verdict === 'no' && !isFinal && this.outage !== undefined ? 'unknown' : verdict
   }
 
@@ -158,7 +159,7 @@ export class OwnHeaders implements BlockHeaders {
   /** @throws ChainTrackerError until the chain was followed to its tip after the start. */
   async currentHeight(): Promise<number> {
     await this.firstRound()
-    const { tip } = this.stored
+    const { tip } = this.chain
     if (tip === undefined || this.lastCheck === undefined)
       throw new ChainTrackerError(this.outage ?? 'there are no block headers yet')
     return tip.height
@@ -171,20 +172,14 @@ export class OwnHeaders implements BlockHeaders {
 
   /** Whether another round may know more of a height: a new block, or a branch that has won since the last one. */
   private mayChange(height: number): boolean {
-    const { height: tip = 0 } = this.stored.tip ?? {}
+    const { height: tip = 0 } = this.chain.tip ?? {}
     return this.outage === undefined && height > tip - NEAR_TIP && height <= this.highest
   }
 
-  /**
-   * How high a chain can have come since the last block, or since the sources were asked: they may have withheld what is newer.
-   */
+  /** How high the chain can have come since the last block, or since the sources were asked. */
   private get highest(): number {
-    const { lastCheck, stored } = this
-    const { tip } = stored
-    const minedAt = tip === undefined ? 0 : timeOf(tip.header) * 1000
-    const sinceChecked = lastCheck === undefined ? Infinity : this.clock() - lastCheck.at
-    const sinceTip = Math.max(this.now() - minedAt, sinceChecked)
-    return (tip?.height ?? 0) + SOON + sinceTip / MINUTE
+    const { lastCheck } = this
+    return this.chain.highest(lastCheck === undefined ? Infinity : this.clock() - lastCheck.at)
   }
 
   /** Asks the sources if the last answer is not recent, as many callers as there are once. @returns Whether it was not. */
@@ -198,10 +193,10 @@ export class OwnHeaders implements BlockHeaders {
   }
 
   status(): HeadersStatus {
-    const { tip, from } = this.stored
+    const { tip, from } = this.chain
     return {
       ...(tip && {
-        ...{ height: tip.height, hash: shownHash(tip.header), time: timeOf(tip.header), from },
+        ...{ height: tip.height, hash: this.chain.shownHash(tip.header), time: timeOf(tip.header), from },
       }),
       ...(this.lastError && { lastError: this.lastError }),
       sources: this.sources.map(({ client }) => client.status),
@@ -259,12 +254,12 @@ export class OwnHeaders implements BlockHeaders {
   }
 
   private get isIncomplete(): boolean {
-    return this.lastCheck !== undefined && this.stored.from > 0
+    return this.lastCheck !== undefined && this.chain.from > 0
   }
 
   /** Reads the stored chain, once. */
   private async open(): Promise<void> {
-    this.opened ??= this.stored.load()
+    this.opened ??= this.chain.load()
     try {
       await this.opened
     } catch (cause) {
@@ -283,17 +278,15 @@ export class OwnHeaders implements BlockHeaders {
 
   /** Follows each source to its tip, and reports what changed. */
   private async round({ isForced = false } = {}): Promise<void> {
-    const { stored, sources } = this
+    const { chain, sources } = this
     let forkedAt = Infinity
     let followed = 0
     try {
-      this.opened = stored.load()
+      this.opened = chain.load()
       await this.opened
       if (isForced) for (const { client } of sources) client.endRest()
       const asked = sources.filter(({ isResting }) => !isResting)
-      const tips = await Promise.all(
-        asked.map((source) => source.try(() => source.fetcher.tip(), { isPart: true })),
-      )
+      const tips = await Promise.all(asked.map((source) => source.try(() => source.tip(), { isPart: true })))
       for (const [index, source] of asked.entries()) {
         const tip = tips[index]
         if (tip === undefined) continue
@@ -308,21 +301,21 @@ export class OwnHeaders implements BlockHeaders {
     } catch (error) {
       if (!this.stopping.signal.aborted) this.failed(error)
     }
-    if (followed > 0 && stored.hasEnoughWork) this.checked()
+    if (followed > 0 && chain.hasEnoughWork) this.checked()
     this.report(forkedAt)
   }
 
   private async follow(
-    { fetcher }: HeaderSource,
+    source: HeaderSource,
     tip: SourceTip,
     onFork: (height: number) => void,
   ): Promise<boolean> {
-    const { stored, sync } = this
+    const { chain } = this
     this.best = tip.height
     const progress = setInterval(() => this.logProgress(), LOG_INTERVAL).unref()
     try {
-      if (stored.tip === undefined) await sync.begin(fetcher, tip)
-      return await sync.follow({ fetcher, tip, onFork })
+      if (chain.tip === undefined) await chain.begin(source, tip)
+      return await chain.follow(source, { tip, onFork })
     } finally {
       clearInterval(progress)
     }
@@ -330,16 +323,16 @@ export class OwnHeaders implements BlockHeaders {
 
   /** Adds headers below the lowest one, from the first source that has some. After a failure, a round may come first. */
   private async extendBelow(): Promise<void> {
-    const { stored, sync, sources } = this
+    const { chain, sources } = this
     const { logger } = this.options
     this.belowAt = this.clock() + BELOW_DELAY
     try {
       for (const source of sources.filter(({ isResting }) => !isResting)) {
-        const hasSome = await source.try(() => sync.extendBelow(source.fetcher))
+        const hasSome = await source.try(() => chain.extendBelow(source))
         if (hasSome === false) continue
         this.belowAt = 0
-        if (hasSome && stored.from === 0)
-          logger.info({ height: stored.tip?.height }, 'all block headers are stored')
+        if (hasSome && chain.from === 0)
+          logger.info({ height: chain.tip?.height }, 'all block headers are stored')
         return
       }
       if (sources.some(({ isResting }) => isResting)) this.belowAt = this.clock() + this.retryDelay
@@ -351,22 +344,22 @@ export class OwnHeaders implements BlockHeaders {
 
   /** A source was followed to its tip. */
   private checked(): void {
-    const { stored, lastCheck } = this
+    const { chain, lastCheck } = this
     this.lastCheck = { at: this.clock(), shown: this.now() }
     if (lastCheck !== undefined) return
-    const { from, tip } = stored
+    const { from, tip } = chain
     this.options.logger.info({ from, height: tip?.height }, 'block headers are known up to the tip')
   }
 
   private report(forkedAt: number): void {
-    const { tip } = this.stored
+    const { tip } = this.chain
     if (tip === undefined || this.lastCheck === undefined) return
     if (this.reported !== undefined && equalBytes(this.reported, tip.header)) return
     this.reported = tip.header
     const { height } = tip
     const isFork = forkedAt !== Infinity
     if (isFork) this.options.logger.warn({ forkedAt, height }, 'the chain was reorganised')
-    const hash = shownHash(tip.header)
+    const hash = this.chain.shownHash(tip.header)
     for (const listener of this.listeners) listener({ height, hash, ...(isFork && { forkedAt }) })
   }
 
@@ -386,7 +379,7 @@ export class OwnHeaders implements BlockHeaders {
   }
 
   private logProgress(): void {
-    const { tip } = this.stored
+    const { tip } = this.chain
     this.options.logger.info({ height: tip?.height, of: this.best }, 'fetching block headers')
   }
 }

@@ -6,14 +6,17 @@ import {
   targetOf,
   timeOf,
   workOf,
-} from '../../../../backend/src/protocol/block-header.js'
-import { joinBytes, toHex } from '../../../../backend/src/protocol/bytes.js'
-import { CONTEXT, nextBits, totalWork } from '../../../../backend/src/protocol/header-rules.js'
-import { HeaderVerifier, shownHash } from '../../../../src/chain/headers/header-rules.js'
-import { HeaderChain } from '../../../support/server/header-chain.js'
+} from '../../../backend/src/protocol/block-header.js'
+import { joinBytes, reversed, toHex } from '../../../backend/src/protocol/bytes.js'
+import { CONTEXT, HeaderRules, nextBits, totalWork } from '../../../backend/src/protocol/header-rules.js'
+import { hash256 } from '../../../backend/src/protocol/transaction.js'
+import { HeaderChain } from '../../support/server/header-chain.js'
 
 // The rules of consensus for headers. The headers of mainnet from 900,000 to 916,817 keep all of them, as far as they are
 // in a public file; here are made-up numbers, checked against the same rules written down a second time.
+
+const host = { now: Date.now, hash: hash256 }
+const shownHash = (header: Uint8Array): string => toHex(reversed(hash256(header)))
 
 /** The genesis block (https://github.com/bitcoin-sv/bitcoin-sv/blob/master/src/chainparams.cpp). */
 const GENESIS = {
@@ -119,7 +122,7 @@ describe('the difficulty adjustment', () => {
     const chain = new HeaderChain()
     chain.grow(20)
     const before = joinBytes([...chain.branch.blocks()].map(({ header }) => header.bytes).reverse())
-    expect(() => new HeaderVerifier({ before, height: 800_020, rule: 'main' })).toThrow(/not enough/)
+    expect(() => new HeaderRules({ before, height: 800_020, rule: 'main', ...host })).toThrow(/not enough/)
   })
 })
 
@@ -139,9 +142,9 @@ test('a header is refused for a time that is not after the median of the eleven 
     }
   }
   const verify = async (header: Uint8Array): Promise<number> => {
-    const verifier = new HeaderVerifier({ before, height: previous.height, rule: 'fixed' })
-    await verifier.verify(header)
-    return verifier.height
+    const rules = new HeaderRules({ before, height: previous.height, rule: 'fixed', ...host })
+    rules.next(header)
+    return rules.height
   }
   await expect(verify(mined(median))).rejects.toMatchObject({ code: 'INVALID_HEADERS' })
   expect(await verify(mined(median + 1))).toBe(previous.height + 1)

@@ -5,11 +5,10 @@ export interface HeaderRange {
 }
 
 /**
- * The headers of one chain of blocks, consecutive (`protocol/block-header.ts`). They are verified before they are written and
- * depend on nothing else in the store. As they can be fetched again at any time, they are in no backup, and a host that opens
- * them checks that they are linked.
+ * The headers of one chain of blocks, consecutive (`block-header.ts`). They are verified before they
+ * are written.
  */
-export interface HeaderChain {
+export interface HeaderStore {
   /** Undefined if there is none. */
   range(): Promise<HeaderRange | undefined>
   /**
