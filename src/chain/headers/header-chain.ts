@@ -145,10 +145,10 @@ export class HeaderChain {
     const { height, hash } = this.options.checkpoint
     if (tip !== undefined && tip.height < height) throw behind(tip, height)
     const from = Math.max(0, height - CONTEXT + 1)
-    const told = tip && { tip: tip.height }
+    const upTo = tip && { tip: tip.height }
     // The chain of a test network may begin at its checkpoint.
-    const wanted = await this.span(source, { from, to: height, ...told })
-    const headers = wanted ?? (await this.span(source, { from: height, to: height, ...told }))
+    const wanted = await this.span(source, { from, to: height, ...upTo })
+    const headers = wanted ?? (await this.span(source, { from: height, to: height, ...upTo }))
     const last = headers && headerAt(headers, headerCount(headers) - 1)
     if (headers === undefined || last === undefined || this.shownHash(last) !== hash)
       throw new InvalidHeadersError(`it does not have the block of the checkpoint at ${height}`)
@@ -216,9 +216,9 @@ export class HeaderChain {
       }
       if (rules.height - height > MAX_BRANCH)
         throw new InvalidHeadersError(`its branch from ${first} on has too little work`)
-      const told = tip && { tip: tip.height }
+      const upTo = tip && { tip: tip.height }
       const more = await this.ask(source, {
-        ...{ from: rules.height + 1, count, previous: rules.previous, ...told },
+        ...{ from: rules.height + 1, count, previous: rules.previous, ...upTo },
       })
       if (more === 'unlinked' || (more.length === 0 && tip !== undefined))
         throw new InvalidHeadersError(`its tip is at ${tip?.height}, and its chain ends at ${rules.height}`)
