@@ -232,6 +232,16 @@ describe('a store of facts', () => {
     })
   })
 
+  test('an ordinal that shows blocked content is in no list, wherever it moved since', async () => {
+    const world = await openWorld()
+    const inputs = [{ transaction: SHOWN, vout: 0 }]
+    const moved = chain.spend({ inputs, outputs: [{ satoshis: 1, lockingScript: p2pkh(KEY) }] })
+    await recordAll(world, [moved])
+    expect((await listed(world)).tips).toEqual([TIP_B, TIP_C, moved.outpoint(0)].sort())
+    await world.store.blocklist.add(because(subjectOf.content('shown')))
+    expect((await listed(world)).tips).toEqual([TIP_B, TIP_C].sort())
+  })
+
   describe('a list', () => {
     async function openMany() {
       const opened = await openDeriving()

@@ -4,7 +4,7 @@ import { treeOf, useServers } from '../../../support/server/test-server.js'
 const { start } = useServers()
 const chain = new FakeChain()
 const server = await start(treeOf(chain.deployment))
-const NAMES = ['a', 'b', 'ab', 'a-', 'a0', 'abc', 'abd', 'c']
+const NAMES = ['a', 'b', 'ab', 'a-', 'a0', 'abc', 'abd', 'c', 'cz', 'czz']
 const origins = new Map<string, string>()
 await server.submit(beefOf(chain.genesis))
 for (const name of NAMES) {
@@ -15,14 +15,19 @@ for (const name of NAMES) {
 const listed = (...names: string[]) => names.map((name) => ({ name, outpoint: origins.get(name) }))
 
 test.each([
-  ['all of them', '', { names: listed('a', 'a-', 'a0', 'ab', 'abc', 'abd', 'b', 'c') }],
+  ['all of them', '', { names: listed('a', 'a-', 'a0', 'ab', 'abc', 'abd', 'b', 'c', 'cz', 'czz') }],
   ['those below a prefix, with itself', '?prefix=ab', { names: listed('ab', 'abc', 'abd') }],
+  ['those that go on with the last letter', '?prefix=c', { names: listed('c', 'cz', 'czz') }],
   ['a page', '?limit=3', { names: listed('a', 'a-', 'a0'), next: 'a0' }],
   ['the page behind it', '?limit=3&after=a0', { names: listed('ab', 'abc', 'abd'), next: 'abd' }],
-  ['the last page, which says so', '?limit=3&after=abd', { names: listed('b', 'c') }],
-  ['a last page that is full', '?limit=2&after=abd', { names: listed('b', 'c') }],
+  ['the last page, which says so', '?limit=3&after=c', { names: listed('cz', 'czz') }],
+  ['a last page that is full', '?limit=2&after=c', { names: listed('cz', 'czz') }],
   ['a prefix from behind a name', '?prefix=ab&after=abc', { names: listed('abd') }],
-  ['a name that is not there to be behind', '?after=aab', { names: listed('ab', 'abc', 'abd', 'b', 'c') }],
+  [
+    'a name that is not there to be behind',
+    '?after=aab',
+    { names: listed('ab', 'abc', 'abd', 'b', 'c', 'cz', 'czz') },
+  ],
   ['none', '?prefix=zzz', { names: [] }],
 ])('the list is %s', async (_, query, expected) => {
   const { status, headers, json } = await server.ask(`/svc/names${query}`)
