@@ -18,7 +18,7 @@ test.each(['tracker', 'headers'] as const)(
     const host = HOSTS[tracker]
     await expectRuns({
       plan: wide,
-      runs: 12,
+      runs: 50,
       // They find faults that nothing else does (`faults.ts`).
       least: HAPPENS_WIDE,
       async run(plan, index) {

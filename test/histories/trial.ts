@@ -2,7 +2,7 @@ import fc from 'fast-check'
 
 const { RUNS, SEED, REPLAY, SHRINK } = process.env
 
-/** Whether somebody asked for a number of runs, as `npm run forests` and `npm run orders` do. */
+/** Whether somebody asked for a number of runs, as `npm run histories` and `npm run orders` do. */
 export const IS_LONG = RUNS !== undefined
 
 /**
