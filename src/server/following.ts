@@ -14,7 +14,7 @@ import type { Config } from './config/config.js'
 import type { Jobs } from './store/open-facts.js'
 import { admitBeef } from './writer/admit.js'
 import type { Overlay } from './writer/overlay.js'
-import { recordSightings } from './writer/sighted-submissions.js'
+import { askingBeforeLoss, recordSightings } from './writer/sighted-submissions.js'
 import type { Submit } from './writer/submission-queue.js'
 
 /** How many coins are asked about at once: the rate of the sources is the limit. */
@@ -65,7 +65,13 @@ export class Following {
     const { chainSources: addresses, chainSourceRate: rate, maxBodyBytes: maxBytes } = config
     const { maxBeefTransactions: maxTransactions, maxAncestors, maxAncestorBytes } = config.limits
     const admit = ({ txid, beef }: { txid: string; beef: Uint8Array }): Promise<Admission> =>
-      admitBeef({ graph, overlay }, { txid, beef: () => beef, ahead: AHEAD, ...(submit && { submit }) })
+      admitBeef(
+        { graph, overlay },
+        {
+          ...{ txid, beef: () => beef, ahead: AHEAD },
+          ...(submit && { submit: askingBeforeLoss(submit, this.sightings) }),
+        },
+      )
     const { headers } = overlay.proofs
     const limits = { maxTransactions, maxBytes }
     this.sources = openSources({

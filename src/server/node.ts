@@ -1,9 +1,6 @@
 import { existsSync } from 'node:fs'
-import type { MessagePort } from 'node:worker_threads'
 import type { Logger } from 'pino'
-import type { AncestorQueue } from '../../backend/src/graph/ancestor-queue.js'
 import { isDamage, isDamagedFile, StoreUnavailableError } from '../../backend/src/graph/errors.js'
-import type { HostStore } from '../../backend/src/graph/host-store.js'
 import { TOPICS } from '../../backend/src/protocol/profile.js'
 import { storeFiles } from '../../backend/src/writer/local-writer.js'
 import type { Config } from './config/config.js'
@@ -11,32 +8,18 @@ import { ConfigError, reasonOf, StartError } from './config/errors.js'
 import { placeOf } from './config/place.js'
 import { RESTORE, removeIndexes } from './store/facts/folder.js'
 import { assertComplete, type NodeIndex } from './store/index-status.js'
-import type { Jobs, NodeStore, Stores } from './store/open-facts.js'
-import { openFacts } from './store/open-facts.js'
+import { openFacts, type Stores } from './store/open-facts.js'
 import { type Deploy, pinGenesis } from './store/pinned-genesis.js'
 import { admissionOptions } from './writer/admission-options.js'
 import { createOverlay, type Overlay } from './writer/overlay.js'
 
 /** A node without its HTTP side: the store, and the overlay over it. */
-export interface Node extends Pick<NodeStore, 'graph' | 'caches'> {
+export interface Node extends Omit<Stores, 'index' | 'held' | 'logRead' | 'deriveBy'> {
   /** The settings, with the tree that the store holds. */
   config: Config
-  /** The same as `graph`, past all that is in memory. */
-  store: HostStore
   overlay: Overlay
   /** Makes the index complete, once started. */
   maintenance: NodeIndex
-  /** Ordinals with missing ancestors. */
-  ancestors: AncestorQueue
-  /** See {@link Stores}. */
-  shareWriter(): MessagePort | undefined
-  /** Whether other processes may write to the database. */
-  isShared: boolean
-  /** Of a log that several gateways share: who does what for all of them. */
-  jobs: Jobs | undefined
-  /** How far the index has come in a log that several gateways share. */
-  position: (() => number) | undefined
-  close(): Promise<void>
 }
 
 /** The thread of the writer, compiled beside this module or bundled with it. */
@@ -89,23 +72,17 @@ async function open({ config: settings, logger, deploy, writerThread, onIndex }:
       },
       ...{ logger, writerThread },
     })
-    const { held, ancestors, isShared, shareWriter } = stores
-    const { index, ...opened } = await stores.forNode({ maxBytes: settings.limits.maxCachedBytes, logger })
+    const { index, held, logRead, deriveBy, ...opened } = stores
     const { graph } = opened
     maintenance = index
     onIndex?.(index)
-    await stores.logRead
+    await logRead
     const { config, deployed } = await pinGenesis({ graph, config: settings, ...(deploy && { deploy }) })
-    await stores.deriveBy(admissionOptions(config), config)
+    await deriveBy(admissionOptions(config), config)
     overlay = createOverlay({ config, graph, held, logger })
     if (deployed !== undefined) await overlay.engine.submit({ beef: deployed.beef, topics: [TOPICS.names] })
     overlay.engine.writes.assertIndexComplete = () => assertComplete(index.status)
-    return {
-      ...opened,
-      ...{ config, store: stores.graph, overlay, maintenance: index, ancestors, shareWriter, isShared },
-      ...{ position: stores.position, jobs: stores.jobs },
-      close,
-    }
+    return { ...opened, config, overlay, maintenance: index, close }
   } catch (error) {
     await close()
     if (error instanceof ConfigError) throw error

@@ -25,7 +25,6 @@ import type { EndedRequest } from './telemetry/request-metrics.js'
 import { warmUp } from './warm-up.js'
 import { LargeSubmissions } from './writer/large-submissions.js'
 import { NonFinalPoller } from './writer/non-final-submissions.js'
-import { mayWin } from './writer/sighted-submissions.js'
 
 export interface RunningServer {
   /** Where it listens, as `http://host:port`. */
@@ -57,7 +56,7 @@ export async function startServer({
 }: {
   config: Config
   logger: Logger
-  /** The compiled `submission-worker`, which admits large transactions; if missing, this thread does. */
+  /** The compiled `submission-worker`, which submits large transactions; if missing, this thread does. */
   submissionWorker?: URL
   /** The compiled `writer-worker`, which writes; if missing, this thread does. */
   writerThread?: URL | undefined
@@ -100,7 +99,6 @@ export async function startServer({
     hasPeers: peersSync !== undefined,
   })
   const { following, progress, reorgMonitor } = chain
-  if (large && following) large.mayWin = (error) => mayWin(error, following.sightings)
   engine.writes.onWritten = () => following?.ancestors.notify()
   const nonFinal = new NonFinalPoller({ release: engine.releaseNonFinal, logger })
   await chain.open()

@@ -75,17 +75,21 @@ export function callsOver(
   }
 }
 
-/** Lets another thread call the methods of an object. */
-export function serveCalls(port: Port, target: object): void {
-  port.on('message', async (call) => port.postMessage(await answered(target, call as Call)))
+/** Lets another thread call the methods of an object. @param plain Makes plain data of an error. */
+export function serveCalls(port: Port, target: object, plain = plainError): void {
+  port.on('message', async (call) => port.postMessage(await answered(target, call as Call, plain)))
 }
 
-export async function answered(target: object, { id, method, args }: Call): Promise<CallAnswer> {
+export async function answered(
+  target: object,
+  { id, method, args }: Call,
+  plain = plainError,
+): Promise<CallAnswer> {
   try {
     const run = Reflect.get(target, method) as (...args: unknown[]) => unknown
     return { id, done: await run.apply(target, args) }
   } catch (error) {
-    return { id, failed: plainError(error) }
+    return { id, failed: plain(error) }
   }
 }
 

@@ -7,7 +7,6 @@ import type { HeldSubmissions, HostStore } from '../../../backend/src/graph/host
 import type { Proof } from '../../../backend/src/graph/records.js'
 import { FactStore } from '../../../backend/src/read/fact-store.js'
 import { Reader } from '../../../backend/src/read/reader.js'
-import { connectWriter } from '../../../backend/src/writer/client.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { passedProof } from '../../../backend/src/writer/shared-state.js'
 import { Bodies } from '../cache/bodies.js'
@@ -30,8 +29,6 @@ export interface FactStoreOptions {
   logger: Logger
   /** The compiled `writer-worker`; without it, the writer is in this thread. */
   writerThread?: URL | undefined
-  /** For a second thread: where the writer of the first takes its writes. */
-  writerPort?: MessagePort | undefined
 }
 
 /** What gateways that share a log do for all of them: one at a time follows the chain, and one syncs with peers. */
@@ -46,30 +43,27 @@ export interface Jobs {
   passOn(txid: string, proof: Proof): Promise<void>
 }
 
-/** A store as the main thread of a node has it. */
-export interface NodeStore {
+/** The store of a node. */
+export interface Stores {
   /** With answers and bodies in memory. */
   graph: HostStore
+  /** The same as `graph`, past all that is in memory. */
+  store: HostStore
   /** How that memory was used. */
   caches: Readonly<Record<'answers' | 'bodies', Readonly<{ hits: number; misses: number }>>>
+  /** How much of the log is derived. */
   index: NodeIndex
-}
-
-/** The store of a host. */
-export interface Stores {
-  graph: HostStore
   held: HeldSubmissions
+  /** Ordinals with missing ancestors. */
   ancestors: AncestorQueue
   /** Whether other processes may write to it, too. */
   isShared: boolean
   /** Resolves when the store can be read: a log that several gateways share is copied first. */
-  logRead?: Promise<void>
-  /** Of a log that several gateways share. */
-  jobs?: Jobs | undefined
+  logRead: Promise<void>
+  /** Of a log that several gateways share: who does what for all of them. */
+  jobs: Jobs | undefined
   /** How far the index has come in a log that several gateways share. */
-  position?: (() => number) | undefined
-  /** Opens it for the main thread of a node, which keeps answers in memory and makes the index complete. */
-  forNode(options: { maxBytes: number; logger: Logger }): Promise<NodeStore>
+  position: (() => number) | undefined
   /**
    * From now on admissions are derived by these rules.
    *
@@ -88,18 +82,17 @@ export interface Stores {
  * @throws as `lockFolder`, and what SQLite throws.
  */
 export async function openFacts(
-  { dataDir, knexUrl, mongoUrl }: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl'>,
-  { onReorg, logger, writerThread, writerPort }: FactStoreOptions,
+  { dataDir, knexUrl, mongoUrl, limits }: Pick<Config, 'dataDir' | 'knexUrl' | 'mongoUrl' | 'limits'>,
+  { onReorg, logger, writerThread }: FactStoreOptions,
 ): Promise<Stores> {
   const shared = (knexUrl ?? mongoUrl) === undefined ? undefined : { knexUrl, mongoUrl }
   const folder = storeFolder({ dataDir, knexUrl, mongoUrl })
-  const unlock = writerPort === undefined ? lockFolder(folder) : (): void => {}
+  const unlock = lockFolder(folder)
   let started: StartedWriter | undefined
   let reader: Reader | undefined
   let index: NodeIndex | undefined
   const close = async (): Promise<void> => {
-    if (writerPort === undefined) await started?.writer.close()
-    else writerPort.close()
+    await started?.writer.close()
     reader?.close()
     unlock()
   }
@@ -113,21 +106,25 @@ export async function openFacts(
     process.exit(ENDED)
   }
   try {
-    if (writerPort === undefined) removeDamaged(storeFiles(folder).index, logger)
-    started = writerPort
-      ? throughPort(writerPort)
-      : await startWriter({ folder, shared, worker: writerThread, onEnd })
+    removeDamaged(storeFiles(folder).index, logger)
+    started = await startWriter({ folder, shared, worker: writerThread, onEnd })
     const { writer, deriveBy, share } = started
     const reading = new Reader(storeFiles(folder), () => writer.commits.value)
     reader = reading
-    const graph = new FactStore({ reader, writer, onReorg })
-    const { held, ancestors } = graph
+    const store = new FactStore({ reader, writer, onReorg })
+    const maxBytes = limits.maxCachedBytes / 2
+    const [answers, bodies] = [new Responses(reading, maxBytes), new Bodies(maxBytes)]
+    const contentOf = bodies.of.bind(bodies)
+    const onBlocked = (): void => bodies.clear()
+    const graph = new FactStore({ reader: reading, writer, answers, contentOf, onBlocked, onReorg })
     const facts = (): number =>
       Number(reading.single((sql) => sql.get('select max(seq) as seq from log.log'))?.seq ?? 0)
     const opened = new NodeIndex({ writer, facts, logger })
     index = opened
     return {
-      ...{ graph, held, ancestors, shareWriter: share, close },
+      ...{ graph, store, held: store.held, ancestors: store.ancestors, index, close },
+      caches: { answers: graph.answersUse, bodies: bodies.use },
+      shareWriter: share,
       isShared: shared !== undefined,
       logRead: writer.logRead,
       jobs: shared && {
@@ -139,16 +136,8 @@ export async function openFacts(
         },
       },
       position: shared && (() => Number(reading.single((sql) => sql.get(CURSOR))?.value ?? 0)),
-      async forNode({ maxBytes }) {
-        const answers = new Responses(reading, maxBytes / 2)
-        const bodies = new Bodies(maxBytes / 2)
-        const contentOf = bodies.of.bind(bodies)
-        const onBlocked = (): void => bodies.clear()
-        const cached = new FactStore({ reader: reading, writer, answers, contentOf, onBlocked, onReorg })
-        return { graph: cached, caches: { answers: cached.answersUse, bodies: bodies.use }, index: opened }
-      },
       async deriveBy(admission, config) {
-        await pinTracker(graph.settings, config)
+        await pinTracker(store.settings, config)
         deriveBy(admission, config)
         await opened.open()
         const { warning } = writer.status
@@ -167,12 +156,4 @@ function removeDamaged(index: string, logger: Logger): void {
   if (damage === undefined) return
   logger.warn({ index, damage }, 'the index is damaged: it is derived again')
   removeDatabase(index)
-}
-
-/** The writer of the first thread, which has given it its rules. */
-function throughPort(port: MessagePort): StartedWriter {
-  const writer = connectWriter(port)
-  // That thread has ended: so does this one, and the next submission starts another with a port to the next writer.
-  port.on('close', () => process.exit(ENDED))
-  return { writer, deriveBy: () => {}, share: () => writer.share() }
 }

@@ -1,21 +1,15 @@
 import { type MessagePort, Worker } from 'node:worker_threads'
-import type { STEAK } from '@bsv/sdk'
 import { Semaphore } from 'async-mutex'
 import { type Logger, pino } from 'pino'
-import { type Answer, AnswerError } from '../../gateway/http/errors.js'
+import { type Call, Calls, revivedError } from '../../../backend/src/writer/calls.js'
+import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import { ConflictError, workerEnded } from './errors.js'
 import type { Overlay } from './overlay.js'
 import { offloadingExpensive, type ScriptRunner } from './script-scheduler.js'
 import { shareHeaders } from './shared-headers.js'
-import type { Submission, Submit } from './submission-queue.js'
-import type {
-  LogRecord,
-  SubmissionTask,
-  WorkerData,
-  WorkerReport,
-  WorkerRequest,
-} from './submission-worker.js'
+import type { Submit } from './submission-queue.js'
+import type { LogRecord, PlainRefusal, WorkerData, WorkerReport } from './submission-worker.js'
 
 /** From how many bytes on a BEEF is large: parsing and hashing it blocks a thread, the longer the larger it is. */
 export const LARGE = 64 * 1024
@@ -48,13 +42,10 @@ interface LargeSubmissionsOptions {
 }
 
 /**
- * Verifies and admits large submissions in a worker thread, and those that nobody waits for, so that readers are answered
- * meanwhile: there, no reader waits for the disk at the end of a write. That thread also runs the expensive scripts of small
- * submissions.
+ * Submits large submissions in a worker thread, and those that nobody waits for, so that readers are answered meanwhile. That thread
+ * also runs the expensive scripts of small submissions.
  */
 export class LargeSubmissions {
-  /** Whether a submission that lost may win if it is written once more. */
-  mayWin: (error: unknown) => Promise<boolean> = () => Promise.resolve(false)
   private readonly capacity = new Semaphore(LARGE_AT_ONCE)
   private thread: WorkerThread | undefined
   private tasks = 0
@@ -70,16 +61,15 @@ export class LargeSubmissions {
 
   /** Submits in the worker, whatever the size: for those who follow the chain, not for clients, who wait for an answer. */
   readonly submitInWorker: Submit = async (submission) => {
+    const { writes } = this.options.node.overlay.engine
     const weight = Math.min(Math.ceil(submission.beef.length / MiB), LARGE_AT_ONCE)
-    return await this.capacity.runExclusive(
-      () => this.withThread((thread) => this.submitIn(thread, submission)),
-      weight,
-    )
+    const submit = (thread: WorkerThread) => writes.run(() => thread.call('submit', submission))
+    return await this.capacity.runExclusive(() => this.withThread(submit), weight)
   }
 
   /** Runs the scripts of small submissions: cheap ones in this thread, others in the worker. */
   readonly runScripts: ScriptRunner = offloadingExpensive(async (job) => {
-    await this.withThread((thread) => thread.ask({ kind: 'run scripts', job }))
+    await this.withThread((thread) => thread.call('runScripts', job))
   })
 
   async close(): Promise<void> {
@@ -87,20 +77,6 @@ export class LargeSubmissions {
     this.thread = undefined
     clearTimeout(this.idle)
     await thread?.end()
-  }
-
-  private async submitIn(thread: WorkerThread, submission: Submission): Promise<STEAK> {
-    const id = await thread.verify(submission)
-    const { writes } = this.options.node.overlay.engine
-    const write = async (): Promise<STEAK> => await writes.run(() => thread.admit(id))
-    try {
-      return await write()
-    } catch (error) {
-      if (!(await this.mayWin(error))) throw error
-      return await write()
-    } finally {
-      thread.drop(id)
-    }
   }
 
   /** Uses the thread, which is started if there is none, and ended when it has been idle. */
@@ -125,18 +101,17 @@ export class LargeSubmissions {
   }
 }
 
-/** An answer that was given in the thread. */
-function relayed({ code, message, ...details }: Answer): AnswerError {
+/** What was refused in the worker is refused here. */
+function revived({ lost, answer, ...failed }: PlainRefusal): Error {
+  if (lost !== undefined) return new ConflictError(lost)
+  if (answer === undefined) return revivedError(failed)
+  const { code, message, ...details } = answer
   return new AnswerError(code, message, details)
 }
 
 class WorkerThread {
   private readonly worker: Worker
-  private readonly calls = new Map<
-    number,
-    { resolve: (result: STEAK | undefined) => void; reject: (error: Error) => void }
-  >()
-  private nextId = 0
+  private readonly calls = new Calls(revived)
   private hasEnded = false
 
   constructor(options: LargeSubmissionsOptions & { onEnd: () => void }) {
@@ -157,11 +132,7 @@ class WorkerThread {
     this.worker.on('message', (report: WorkerReport) => {
       if ('record' in report) return logRelayed(report.record, logger)
       if ('event' in report) return node.overlay.emit(report.event)
-      const call = this.calls.get(report.id)
-      this.calls.delete(report.id)
-      if ('done' in report) call?.resolve(report.done)
-      else if ('lost' in report) call?.reject(new ConflictError(report.lost))
-      else call?.reject('answer' in report ? relayed(report.answer) : report.fault)
+      this.calls.take(report)
     })
     let cause: unknown
     this.worker.on('error', (error) => {
@@ -170,39 +141,16 @@ class WorkerThread {
     this.worker.on('exit', (code) => {
       this.hasEnded = true
       onEnd()
-      for (const { reject } of this.calls.values()) reject(workerEnded(code, cause))
+      this.calls.refuse(workerEnded(code, cause))
     })
   }
 
-  /** Returns what {@link admit} takes. */
-  async verify(submission: Submission): Promise<number> {
-    const id = this.nextId
-    const { buffer, byteLength } = submission.beef
-    // A body with a buffer of its own is transferred; part of a buffer is copied.
-    const isTransferable = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
-    await this.ask({ kind: 'verify', submission }, isTransferable ? [buffer] : [])
-    return id
-  }
-
-  async admit(verified: number): Promise<STEAK> {
-    const admitted = await this.ask({ kind: 'admit', verified })
-    if (admitted === undefined) throw new Error('the worker thread admitted a submission without a result')
-    return admitted
-  }
-
-  /** Forgets a verified submission. */
-  drop(verified: number): void {
-    if (this.hasEnded) return
-    this.worker.postMessage({ kind: 'drop', verified, id: this.nextId++ } satisfies WorkerRequest)
-  }
-
-  async ask(task: SubmissionTask, transfer: ArrayBuffer[] = []): Promise<STEAK | undefined> {
-    const id = this.nextId++
-    return await new Promise((resolve, reject) => {
-      if (this.hasEnded) throw workerEnded()
-      this.calls.set(id, { resolve, reject })
-      this.worker.postMessage({ ...task, id } satisfies WorkerRequest, transfer)
-    })
+  /** Calls a method there. What is passed is copied: it may have to be submitted again. */
+  async call(method: string, ...args: unknown[]): Promise<never> {
+    if (this.hasEnded) throw workerEnded()
+    const { id, answer } = this.calls.next()
+    this.worker.postMessage({ id, method, args } satisfies Call)
+    return (await answer) as never
   }
 
   async end(): Promise<void> {

@@ -21,28 +21,34 @@ export async function recordSightings(
   return changed.length > 0
 }
 
-/**
- * Submits, and has the network asked about what is unproven: in the background, or, before a conflict is lost to a transaction
- * that the network has not seen, now. Then it is submitted once more, and counts if the network has it.
- */
+/** Submits, and has the network asked about what is unproven, in the background, and before a conflict is lost. */
 export function withSightings(submit: Submit, sightings: Pick<Sightings, 'ask' | 'notice'>): Submit {
+  const asking = askingBeforeLoss(submit, sightings)
   return async (submission) => {
-    const { beef } = submission
-    // A large one is on another thread by then, which keeps it. What counts of them is asked about when the follower comes by.
-    const isLarge = beef.length >= LARGE
+    const steak = await asking(submission)
+    // To read a large one takes this thread long. What counts of them is asked about when the follower comes by.
+    if (submission.beef.length < LARGE) sightings.notice(unprovenIn(submission.beef))
+    return steak
+  }
+}
+
+/**
+ * Has the network asked before a conflict is lost to a transaction that it has not seen. Then it is submitted once more, and counts
+ * if the network has it.
+ */
+export function askingBeforeLoss(submit: Submit, sightings: Pick<Sightings, 'ask' | 'notice'>): Submit {
+  return async (submission) => {
     try {
-      const steak = await submit(submission)
-      if (!isLarge) sightings.notice(unprovenIn(beef))
-      return steak
+      return await submit(submission)
     } catch (error) {
-      if (isLarge || !(await mayWin(error, sightings))) throw error
+      if (!(await mayWin(error, sightings))) throw error
       return await submit(submission)
     }
   }
 }
 
 /** Asks the network about a conflict that is lost to a transaction that it has not seen. */
-export async function mayWin(error: unknown, sightings: Pick<Sightings, 'ask' | 'notice'>): Promise<boolean> {
+async function mayWin(error: unknown, sightings: Pick<Sightings, 'ask' | 'notice'>): Promise<boolean> {
   if (!(error instanceof ConflictError)) return false
   const { txid, reason } = error.lost
   if (!OPEN_TIERS.has(reason.tier)) return false

@@ -1,23 +1,23 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import type { STEAK } from '@bsv/sdk'
 import { pino } from 'pino'
-import { readBeef } from '../../../backend/src/graph/read-beef.js'
+import { FactStore } from '../../../backend/src/read/fact-store.js'
+import { Reader } from '../../../backend/src/read/reader.js'
+import {
+  type CallAnswer,
+  type PlainError,
+  plainError,
+  serveCalls,
+} from '../../../backend/src/writer/calls.js'
+import { connectWriter } from '../../../backend/src/writer/client.js'
+import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { type Answer, answerFor } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
-import { openFacts } from '../store/open-facts.js'
-import { ConflictError, verdictOf } from './errors.js'
+import { storeFolder } from '../config/place.js'
+import { ConflictError } from './errors.js'
 import { createOverlay, type Overlay, type OverlayEvent } from './overlay.js'
-import type { VerifiedSubmission } from './overlay-engine.js'
-import { runScriptsHere, type ScriptJob } from './script-scheduler.js'
+import { runScriptsHere } from './script-scheduler.js'
 import { SharedHeaders } from './shared-headers.js'
-import type { Submission } from './submission-queue.js'
-
-/** A task for this thread. A verified submission is kept until it is dropped. */
-export type SubmissionTask =
-  | { kind: 'run scripts'; job: ScriptJob }
-  | { kind: 'verify'; submission: Submission }
-  | { kind: 'admit'; verified: number }
-  | { kind: 'drop'; verified: number }
+import type { Submit } from './submission-queue.js'
 
 export interface WorkerData {
   config: Config
@@ -27,15 +27,14 @@ export interface WorkerData {
   writerPort: MessagePort
 }
 
-/** The messages that this thread receives, and those that it posts. */
-export type WorkerRequest = SubmissionTask & { id: number }
-export type WorkerReport =
-  | { id: number; done: STEAK | undefined }
-  | { id: number; lost: ConflictError['lost'] }
-  | { id: number; answer: Answer }
-  | { id: number; fault: Error }
-  | { record: LogRecord }
-  | { event: OverlayEvent }
+/** The messages that this thread posts: answers to calls, lines of its log, and events of its overlay. */
+export type WorkerReport = CallAnswer | { record: LogRecord } | { event: OverlayEvent }
+
+/** An error as plain data, with what becomes of it: one that is posted loses its class. */
+export interface PlainRefusal extends PlainError {
+  answer?: Answer
+  lost?: ConflictError['lost']
+}
 
 /** A line of the log, as pino writes it. */
 export interface LogRecord {
@@ -45,8 +44,8 @@ export interface LogRecord {
 }
 
 /**
- * The worker thread: runs expensive scripts, and verifies and admits large transactions, with connections of its own to the
- * index. It may parse and hash for seconds while the main thread answers readers.
+ * The worker thread: runs expensive scripts, and submits large transactions, with connections of its own to the index. It may parse
+ * and hash for seconds while the main thread answers readers.
  */
 const port = parentPort
 if (port === null) throw new Error('submission-worker runs in a worker thread only')
@@ -57,76 +56,41 @@ const logger = pino(
   { level: config.logLevel },
   { write: (line) => report({ record: JSON.parse(line) as LogRecord }) },
 )
-let opening: Promise<Overlay> | undefined
+const writer = connectWriter(writerPort)
+// The thread of the writer has ended: so does this one, and the next submission starts another with a port to the next writer.
+writerPort.on('close', () => process.exit())
+let opened: Overlay | undefined
 
-/** @throws StoreUnavailableError if the store cannot be reached; the next submission tries again. */
-async function open(): Promise<Overlay> {
-  const { graph, held } = await openFacts(config, {
-    onReorg: (transactions) => report({ event: { kind: 'reorganised', transactions } }),
-    logger,
-    writerPort,
-  })
-  const overlay = createOverlay({ config, graph, held, headers, logger })
+/** @throws if the store cannot be read; the next submission tries again. */
+function open(): Overlay {
+  const reader = new Reader(storeFiles(storeFolder(config)), () => writer.commits.value)
+  const onReorg = (transactions: number): void => report({ event: { kind: 'reorganised', transactions } })
+  const graph = new FactStore({ reader, writer, onReorg })
+  const overlay = createOverlay({ config, graph, held: graph.held, headers, logger })
   overlay.onEvent((event) => report({ event }))
   return overlay
 }
 
-async function overlay(): Promise<Overlay> {
-  opening ??= open()
-  try {
-    return await opening
-  } catch (error) {
-    opening = undefined
-    throw error
+const submit: Submit = (submission) => {
+  opened ??= open()
+  return opened.engine.submit(submission)
+}
+
+serveCalls(port, { submit, runScripts: runScriptsHere }, plainRefusal)
+
+function plainRefusal(error: unknown): PlainRefusal {
+  const answer = answerFor(error)
+  return {
+    ...plainError(error),
+    ...(answer && { answer: plainAnswer(answer) }),
+    ...(error instanceof ConflictError && { lost: plainLost(error) }),
   }
 }
-
-const verified = new Map<number, VerifiedSubmission>()
-
-async function verify(id: number, { beef, topics, requestId, client, ahead }: Submission): Promise<void> {
-  const { engine } = await overlay()
-  const contents = readBeef(beef)
-  const sources = await engine.verify(contents, topics)
-  verified.set(id, { contents, topics, sources, requestId, ahead, ...(client !== undefined && { client }) })
-}
-
-async function admit(id: number): Promise<STEAK> {
-  const submission = verified.get(id)
-  if (submission === undefined) throw new Error(`no submission ${id} was verified in this thread`)
-  const { engine } = await overlay()
-  return await engine.admit(submission)
-}
-
-async function runScripts(job: ScriptJob): Promise<void> {
-  try {
-    await runScriptsHere(job)
-  } catch (error) {
-    throw answerFor(error) === undefined ? new Error(verdictOf(error)) : error
-  }
-}
-
-port.on('message', async (request: WorkerRequest) => {
-  const { id } = request
-  try {
-    let done: STEAK | undefined
-    if (request.kind === 'drop') verified.delete(request.verified)
-    else if (request.kind === 'run scripts') await runScripts(request.job)
-    else if (request.kind === 'verify') await verify(id, request.submission)
-    else done = await admit(request.verified)
-    report({ id, done })
-  } catch (error) {
-    const answer = answerFor(error)
-    if (error instanceof ConflictError) report({ id, lost: plainLost(error) })
-    else if (answer !== undefined) report({ id, answer: plainAnswer(answer) })
-    else report({ id, fault: error instanceof Error ? error : new Error(String(error)) })
-  }
-})
 
 function plainLost({ lost: { message, txid, reason } }: ConflictError): ConflictError['lost'] {
   return { message, txid, reason: { txid: reason.txid, tier: reason.tier } }
 }
 
-/** As plain data: an error that is posted loses its class. */
 function plainAnswer({ code, message, data, headers }: Answer): Answer {
   return { code, message, ...(data && { data }), ...(headers && { headers }) }
 }

@@ -153,8 +153,8 @@ test('a thread that ends again at once is not started a third time', async () =>
 
 test('meanwhile a server is not ready and answers 503, and goes on with the next thread', async () => {
   const distribution = join(await builtPackage(), 'dist/src/server')
-  const [writerThread, submissionWorker] = ['writer-worker.js', 'submission/submission-worker.js'].map(
-    (name) => pathToFileURL(join(distribution, name)),
+  const [writerThread, submissionWorker] = ['writer-worker.js', 'writer/submission-worker.js'].map((name) =>
+    pathToFileURL(join(distribution, name)),
   )
   const env = { ...treeOf(chain.deployment), CHAIN_TRACKER: 'scripts-only' }
   /** How the index stood each time that the log said that the thread ended. */
