@@ -13,8 +13,8 @@ const TABLES: Record<string, string> = {
   tx: 'select txid, seq, length, ord, own, mined, seen, said, active, mint from tx where seq is not null or said is not null',
   spend: 'select * from spend',
   proof: 'select * from proof',
-  chain: 'select * from chain',
-  branch: 'select * from branch',
+  header: `select height / 100 as hundred, cast(group_concat(hex(header) || seq || best) as blob) as headers
+    from (select * from header order by height, header) group by height / 100`,
   verdict: 'select * from verdict',
   blocked: 'select * from blocked',
   setting: 'select * from setting',

@@ -1,4 +1,4 @@
-import type { Sql } from '../facts/connection.js'
+import type { Row, Sql } from '../facts/connection.js'
 import { FACT, type Fact, type NewFact } from '../facts/log.js'
 import { nativeHash256 } from '../graph/native-hash.js'
 import { HEADER_BYTES, headerAt, headerCount, previousOf } from '../protocol/block-header.js'
@@ -14,20 +14,13 @@ import type { HeaderRange } from '../protocol/header-store.js'
  * The chain with the most work counts, from the lowest header that is linked to it; of equal ones that whose tip came first. The
  * setting `anchor` names a block that the chain must contain; if it is empty, no header counts.
  *
- * The best chain stands in rows of consecutive headers: 900,000 are 80 MB and hardly more. Everything else, a few
- * orphans, stands in `branch`, a header in a row. Both are a function of the set of facts, in whatever order they were applied.
+ * All known headers are rows of `header`: those of the best chain, and a few beside it. They are a function of the set of facts, in
+ * whatever order they were applied. 900,000 are 85 MB, as hashes are computed and not stored.
  */
 
 /** The most headers in one fact. */
 const MAX_HEADERS = 2016
 const HEIGHT_BYTES = 4
-
-/** A header and the seq of the first fact that has it, which decides between tips of equal work. */
-const RECORD_BYTES = HEADER_BYTES + 8
-/** A row of so many records fits into a page of SQLite. */
-const ROW_HEADERS = 40
-/** Of the merkle root, within a header. */
-const ROOT_AT = 36
 
 /** A header fact whose headers are not linked, or whose key is not the hash of the last one. */
 export class BadHeadersError extends CodedError {
@@ -57,11 +50,10 @@ export function readHeadersFact({ body }: NewFact): HeaderRun {
 /** The merkle root of the block at a height, in display order; undefined if its header is not known. */
 export function rootAt(sql: Sql, height: number): Uint8Array | undefined {
   const row = sql.get(
-    `select substr(headers, (?1 - height) * ${RECORD_BYTES} + ${ROOT_AT + 1}, 32) as root
-      from chain where height <= ?1 order by height desc limit 1`,
+    'select substr(header, 37, 32) as root from header where height = ? and best = 1',
     height,
   )
-  return row?.root.length === 32 ? reversed(row.root) : undefined
+  return row && reversed(row.root)
 }
 
 /** @param block.root In display order. */
@@ -71,21 +63,18 @@ export function isOnBestChain(sql: Sql, { height, root }: { height: number; root
 }
 
 export function headerRange(sql: Sql): HeaderRange | undefined {
-  const first = sql.get('select height from chain order by height limit 1')
-  const last = sql.get('select height, length(headers) as bytes from chain order by height desc limit 1')
-  return first && last && { from: first.height, to: last.height + last.bytes / RECORD_BYTES - 1 }
+  const first = sql.get('select height from header where best = 1 order by height limit 1')
+  const last = sql.get('select height from header where best = 1 order by height desc limit 1')
+  return first && last && { from: first.height, to: last.height }
 }
 
 /** Consecutive headers of the best chain, as `HeaderStore.read`. */
 export function readHeaders(sql: Sql, { from, count }: { from: number; count: number }): Uint8Array {
-  const rows = count < 1 ? [] : rowsBetween(sql, from, from + count - 1)
-  const [first] = rows
-  if (first === undefined || first.height > from) return new Uint8Array(0)
-  const records = joinBytes(rows.map(({ headers }) => headers)).subarray((from - first.height) * RECORD_BYTES)
-  const found = Math.min(count, records.length / RECORD_BYTES)
-  const headers = new Uint8Array(found * HEADER_BYTES)
-  for (let index = 0; index < found; index++) headers.set(headerIn(records, index), index * HEADER_BYTES)
-  return headers
+  const rows = sql.all(
+    'select height, header from header where height between ? and ? and best = 1 order by height',
+    ...[from, from + count - 1],
+  )
+  return rows[0]?.height === from ? joinBytes(rows.map(({ header }) => header)) : new Uint8Array(0)
 }
 
 /**
@@ -128,17 +117,9 @@ export function applyHeaders(sql: Sql, fact: Fact): HeaderRange[] {
     range !== undefined &&
     ((height === range.to + 1 && equalBytes(previousOf(headers), hashAt(sql, range.to))) ||
       (to === range.from - 1 && equalBytes(last, previousOf(headerOf(sql, range.from)))))
-  if (isGrowth && !hasBranches(sql, { from: height - 1, to: to + 1 })) {
-    writeChain(sql, height, joinBytes(hashes.map((_, index) => record(headerAt(headers, index), fact.seq))))
-    return [{ from: height, to }]
-  }
-  const known = knownAmong(sql, { height, headers })
-  for (const [index, hash] of hashes.entries()) {
-    const at = height + index
-    if (known.get(index) === 'chain') lowerSeq(sql, at, fact.seq)
-    else addBranch(sql, { height: at, hash, header: headerAt(headers, index), seq: fact.seq })
-  }
-  return chooseChain(sql, { from: height, to })
+  const isBest = isGrowth && !hasBranches(sql, { from: height - 1, to: to + 1 })
+  sql.run(INSERT, hashes.length, height, headers, fact.seq, Number(isBest))
+  return isBest ? [{ from: height, to }] : chooseChain(sql, { from: height, to })
 }
 
 /** Applies what the setting `anchor` is now. @returns The heights whose block on the best chain changed. */
@@ -148,20 +129,21 @@ export function applyAnchor(sql: Sql): HeaderRange[] {
   const isKept =
     range === undefined || anchor === undefined || (anchor !== 'none' && isInChain(sql, range, anchor))
   if (isKept) return chooseChain(sql)
-  chainToBranches(sql, range.from)
+  leaveChain(sql, range.from)
   return [range, ...chooseChain(sql)]
 }
 
-interface BranchRow {
+interface HeaderRow {
   height: number
+  header: Uint8Array
+  /** The place of the first fact that has it, which decides between tips of equal work. */
+  seq: number
   /** In internal order. */
   hash: Uint8Array
-  header: Uint8Array
-  seq: number
 }
 
 /** A header beside the chain, as a candidate for its tip. */
-interface Candidate extends BranchRow {
+interface Candidate extends HeaderRow {
   parent: Candidate | undefined
   /** The height at which its branch leaves the chain; undefined if it does not. */
   fork: number | undefined
@@ -190,8 +172,8 @@ function chooseChain(sql: Sql, news?: HeaderRange): HeaderRange[] {
   for (let at: Candidate | undefined = best; at !== undefined; at = at.parent) path.unshift(at)
   const [first = best] = path
   const isAttached = best.fork !== undefined
-  if (range !== undefined) chainToBranches(sql, isAttached ? first.height : range.from)
-  takeBranches(sql, path)
+  if (range !== undefined) leaveChain(sql, isAttached ? first.height : range.from)
+  joinChain(sql, path)
   if (range === undefined) return [...changed, { from: first.height, to: best.height }]
   return isAttached
     ? [...changed, { from: first.height, to: Math.max(range.to, best.height) }]
@@ -202,19 +184,15 @@ function chooseChain(sql: Sql, news?: HeaderRange): HeaderRange[] {
 function extendBelow(sql: Sql): HeaderRange[] {
   const range = headerRange(sql)
   if (range === undefined) return []
-  const found: BranchRow[] = []
+  const found: HeaderRow[] = []
   let previous = previousOf(headerOf(sql, range.from))
   for (let height = range.from - 1; ; height--) {
-    const row = sql.get(
-      'select height, hash, header, seq from branch where height = ? and hash = ?',
-      height,
-      previous,
-    )
+    const row = branches(sql, { from: height, to: height }).find(({ hash }) => equalBytes(hash, previous))
     if (row === undefined) break
-    found.unshift(row as BranchRow)
+    found.unshift(row)
     previous = previousOf(row.header)
   }
-  takeBranches(sql, found)
+  joinChain(sql, found)
   return found.length === 0 ? [] : [{ from: range.from - found.length, to: range.from - 1 }]
 }
 
@@ -231,16 +209,20 @@ function covering({ from, to }: HeaderRange, extended: readonly HeaderRange[]): 
 }
 
 /** The headers beside the chain with these heights, from low to high. */
-function branches(sql: Sql, { from, to }: HeaderRange): BranchRow[] {
-  return sql.all(
-    'select height, hash, header, seq from branch where height between ? and ? order by height',
-    from,
-    to,
-  ) as BranchRow[]
+function branches(sql: Sql, { from, to }: HeaderRange): HeaderRow[] {
+  const rows = sql.all(
+    'select height, header, seq from header where height between ? and ? and best = 0 order by height',
+    ...[from, to],
+  )
+  return rows.map(rowOf)
+}
+
+function rowOf({ height, header, seq }: Row): HeaderRow {
+  return { height, header, seq, hash: nativeHash256(header) }
 }
 
 /** The same, with those before them that they are linked to, and all that is built on them. */
-function branchesAround(sql: Sql, { from, to }: HeaderRange): BranchRow[] {
+function branchesAround(sql: Sql, { from, to }: HeaderRange): HeaderRow[] {
   const found = branches(sql, { from, to })
   const before = new Set(found.map(({ header }) => toHex(previousOf(header))))
   for (let [high, low] = [from - 1, from]; found[0]?.height === low; high = low - 1) {
@@ -264,7 +246,7 @@ function branchesAround(sql: Sql, { from, to }: HeaderRange): BranchRow[] {
 
 function candidates(
   sql: Sql,
-  rows: readonly BranchRow[],
+  rows: readonly HeaderRow[],
   { range, anchor }: { range: HeaderRange | undefined; anchor: Anchor },
 ): Candidate[] {
   const found = new Map<string, Candidate>()
@@ -300,7 +282,7 @@ function candidates(
 }
 
 /** The best of the candidates that count, if it is better than the tip of the chain. */
-function bestCandidate(list: readonly Candidate[], tip: BranchRow | undefined): Candidate | undefined {
+function bestCandidate(list: readonly Candidate[], tip: HeaderRow | undefined): Candidate | undefined {
   let best: Candidate | undefined
   const isBetter = (one: Candidate): boolean => {
     const other = best ?? (tip && { ...tip, work: 0n })
@@ -348,107 +330,39 @@ function isLinked(headers: Uint8Array, hashes: readonly Uint8Array[]): boolean {
   )
 }
 
-/** Which of consecutive headers are known, by their index, and where. */
-function knownAmong(sql: Sql, { height, headers }: HeaderRun): Map<number, 'chain' | 'branch'> {
-  const known = new Map<number, 'chain' | 'branch'>()
-  const count = headerCount(headers)
-  const range = headerRange(sql)
-  if (range !== undefined) {
-    const from = Math.max(height, range.from)
-    const chain = readHeaders(sql, { from, count: height + count - from })
-    for (let index = 0; index < headerCount(chain); index++) {
-      const at = from - height + index
-      if (equalBytes(headerAt(chain, index), headerAt(headers, at))) known.set(at, 'chain')
-    }
-  }
+/** Which of consecutive headers are known, by their index. */
+function knownAmong(sql: Sql, { height, headers }: HeaderRun): Set<number> {
   const rows = sql.all(
-    'select height, header from branch where height between ? and ?',
-    height,
-    height + count - 1,
+    'select height, header from header where height between ? and ?',
+    ...[height, height + headerCount(headers) - 1],
   )
-  for (const row of rows) {
-    const at = row.height - height
-    if (equalBytes(row.header, headerAt(headers, at))) known.set(at, 'branch')
-  }
+  const known = new Set<number>()
+  for (const row of rows)
+    if (equalBytes(row.header, headerAt(headers, row.height - height))) known.add(row.height - height)
   return known
 }
 
-function hasBranches(sql: Sql, { from, to }: HeaderRange): boolean {
-  return sql.get('select 1 from branch where height between ? and ? limit 1', from, to) !== undefined
-}
+/** Inserts consecutive headers. Each keeps the place of the first fact that has it. */
+const INSERT = `with recursive each (n) as (select 0 union all select n + 1 from each where n + 1 < ?1)
+  insert into header (height, header, seq, best)
+  select ?2 + n, substr(?3, n * ${HEADER_BYTES} + 1, ${HEADER_BYTES}), ?4, ?5 from each where true
+  on conflict (height, header) do update set seq = min(seq, excluded.seq)`
 
-function addBranch(sql: Sql, { height, hash, header, seq }: BranchRow): void {
-  sql.run(
-    `insert into branch (height, hash, header, seq) values (?, ?, ?, ?)
-      on conflict (height, hash) do update set seq = min(seq, excluded.seq)`,
-    height,
-    hash,
-    header,
-    seq,
+function hasBranches(sql: Sql, { from, to }: HeaderRange): boolean {
+  return (
+    sql.get('select 1 from header where height between ? and ? and best = 0 limit 1', from, to) !== undefined
   )
 }
 
-/** Moves consecutive headers from beside the chain into it. */
-function takeBranches(sql: Sql, rows: readonly BranchRow[]): void {
-  const [first] = rows
-  if (first === undefined) return
-  for (const { height, hash } of rows)
-    sql.run('delete from branch where height = ? and hash = ?', height, hash)
-  writeChain(sql, first.height, joinBytes(rows.map(({ header, seq }) => record(header, seq))))
+/** Makes headers part of the chain. */
+function joinChain(sql: Sql, rows: readonly HeaderRow[]): void {
+  for (const { height, header } of rows)
+    sql.run('update header set best = 1 where height = ? and header = ?', height, header)
 }
 
-/** Moves the chain from a height on beside it. */
-function chainToBranches(sql: Sql, from: number): void {
-  const rows = rowsBetween(sql, from, Number.MAX_SAFE_INTEGER)
-  sql.run('delete from chain where height >= ?', rows[0]?.height ?? from)
-  for (const row of rows) {
-    const kept = Math.max(0, from - row.height)
-    if (kept > 0) writeChain(sql, row.height, row.headers.subarray(0, kept * RECORD_BYTES))
-    for (let index = kept; index < row.headers.length / RECORD_BYTES; index++) {
-      const header = headerIn(row.headers, index)
-      addBranch(sql, {
-        height: row.height + index,
-        hash: nativeHash256(header),
-        header,
-        seq: seqIn(row.headers, index),
-      })
-    }
-  }
-}
-
-interface ChainRow {
-  /** Of its first header. */
-  height: number
-  headers: Buffer
-}
-
-/** The rows of the chain with these heights. */
-function rowsBetween(sql: Sql, from: number, to: number): ChainRow[] {
-  return sql.all(
-    `select height, headers from chain
-      where height >= coalesce((select max(height) from chain where height <= ?), ?) and height <= ? order by height`,
-    ...[from, from, to],
-  ) as ChainRow[]
-}
-
-/** Writes records next to the chain, or the first ones: rows are cut at the same heights whatever is written when. */
-function writeChain(sql: Sql, height: number, records: Uint8Array): void {
-  const write = (from: number, bytes: Uint8Array): void => {
-    const to = from + bytes.length / RECORD_BYTES
-    for (let at = from; at < to; ) {
-      const next = Math.min(to, (Math.floor(at / ROW_HEADERS) + 1) * ROW_HEADERS)
-      const row = bytes.subarray((at - from) * RECORD_BYTES, (next - from) * RECORD_BYTES)
-      sql.run('insert or replace into chain (height, headers) values (?, ?)', at, row)
-      at = next
-    }
-  }
-  const [below] = height % ROW_HEADERS === 0 ? [] : rowsBetween(sql, height - 1, height - 1)
-  const end = height + records.length / RECORD_BYTES
-  const above =
-    end % ROW_HEADERS === 0 ? undefined : sql.get('select headers from chain where height = ?', end)
-  if (above !== undefined) sql.run('delete from chain where height = ?', end)
-  const parts = [below?.headers, records, above?.headers as Buffer | undefined]
-  write(below?.height ?? height, joinBytes(parts.filter((part) => part !== undefined)))
+/** Puts the chain from a height on beside it. */
+function leaveChain(sql: Sql, from: number): void {
+  sql.run('update header set best = 0 where height >= ? and best = 1', from)
 }
 
 function headerOf(sql: Sql, height: number): Uint8Array {
@@ -460,37 +374,12 @@ function hashAt(sql: Sql, height: number): Uint8Array {
   return nativeHash256(headerOf(sql, height))
 }
 
-function tipOf(sql: Sql, { to }: HeaderRange): BranchRow {
-  const [row] = rowsBetween(sql, to, to)
+function tipOf(sql: Sql, { to }: HeaderRange): HeaderRow {
+  const row = sql.get('select height, header, seq from header where height = ? and best = 1', to)
   if (row === undefined) throw new RangeError(`no header at ${to}`)
-  const header = headerIn(row.headers, to - row.height)
-  return { height: to, hash: nativeHash256(header), header, seq: seqIn(row.headers, to - row.height) }
+  return rowOf(row)
 }
 
 function chainWork(sql: Sql, { from, to }: HeaderRange): bigint {
   return totalWork(readHeaders(sql, { from, count: to - from + 1 }))
-}
-
-/** Another fact has a header of the chain. */
-function lowerSeq(sql: Sql, height: number, seq: number): void {
-  const [row] = rowsBetween(sql, height, height)
-  const index = height - (row?.height ?? height)
-  if (row === undefined || seqIn(row.headers, index) <= seq) return
-  row.headers.set(record(headerIn(row.headers, index), seq), index * RECORD_BYTES)
-  sql.run('update chain set headers = ? where height = ?', row.headers, row.height)
-}
-
-function record(header: Uint8Array, seq: number): Buffer {
-  const bytes = Buffer.alloc(RECORD_BYTES)
-  bytes.set(header)
-  bytes.writeDoubleBE(seq, HEADER_BYTES)
-  return bytes
-}
-
-function headerIn(records: Uint8Array, index: number): Uint8Array {
-  return records.subarray(index * RECORD_BYTES, index * RECORD_BYTES + HEADER_BYTES)
-}
-
-function seqIn(records: Buffer, index: number): number {
-  return records.readDoubleBE(index * RECORD_BYTES + HEADER_BYTES)
 }

@@ -1,5 +1,5 @@
 /** Raised whenever the same facts give other rows: then the index is built again beside the old one. */
-export const INDEX_VERSION = 2
+export const INDEX_VERSION = 3
 
 /**
  * The index: everything here follows from the facts of a log. Integers are keys inside; hashes stand once. `active` is the
@@ -27,13 +27,9 @@ create table proof (tid integer not null, height integer not null, seq integer n
   primary key (tid, height, seq)) without rowid;
 create index proof_height on proof (height);
 
--- The best chain (headers.ts): consecutive headers in rows that are cut at multiples of 40, 88 bytes each: a header, and the seq of
--- the first fact that has it. height: of the first one.
-create table chain (height integer primary key, headers blob not null);
-
--- Headers beside it: other branches, and runs that are not linked to it. hash: in internal order.
-create table branch (height integer not null, hash blob not null, header blob not null, seq integer not null,
-  primary key (height, hash)) without rowid;
+-- Block headers (headers.ts). best: of the best chain; seq: the place of the first fact that has it.
+create table header (height integer not null, header blob not null, seq integer not null, best integer not null,
+  primary key (height, header)) without rowid;
 
 -- Registers: the highest n of each subject.
 create table verdict (height integer not null, root blob not null, ok integer not null, n integer not null,

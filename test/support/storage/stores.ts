@@ -109,7 +109,7 @@ const TABLES: Record<string, string> = {
   graph_ancestors: 'missing',
   graph_blocked: 'blocked',
   graph_sightings: 'sighting',
-  graph_headers: 'chain',
+  graph_headers: 'header',
 }
 
 /** The index and what is pending, without what depends on the order of arrival. */

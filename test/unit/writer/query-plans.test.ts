@@ -11,10 +11,9 @@ afterEach(() => jest.restoreAllMocks())
 
 /**
  * What reads a table or an index from its start to its end; or all of what a topic holds, which is half of it. Tables with a row for
- * each setting are read so, and headers beside the chain: a few.
+ * each setting are read so.
  */
-const BAD =
-  /^SCAN (?!meta|setting|log_meta|sqlite_master|branch|(?:\d+ )?CONSTANT|\d+-ROW VALUES)|\(topic=\?\)/
+const BAD = /^SCAN (?!meta|setting|log_meta|sqlite_master|(?:\d+ )?CONSTANT|\d+-ROW VALUES)|\(topic=\?\)/
 /** The first row, or the last. */
 const END = /^[^?]* limit 1$/
 
