@@ -230,6 +230,18 @@ describe('a store of facts', () => {
       expect(await claimed(store)).toEqual(['h'])
     })
 
+    test('wins when it was seen, and the winner is in no block any more', async () => {
+      const { store, squat, honest } = await squatted()
+      await wait(store, squat)
+      await wait(store, honest)
+      await know(store, squat, 101)
+      await store.sightings.record([{ txid: honest.txid, status: 'seen' }])
+      expect(await claimed(store)).toEqual(['s'])
+      const { proof } = recordOf(squat, 101)
+      if (proof !== undefined) await store.disprove(proof)
+      expect(await claimed(store)).toEqual(['h'])
+    })
+
     test('is not stored if the winner is mined', async () => {
       const { opened, store, squat, honest } = await squatted()
       await know(store, squat, 101)

@@ -1,6 +1,7 @@
 import { rmSync } from 'node:fs'
 import { Sql } from '../../../backend/src/facts/connection.js'
 import { canonicalRows } from '../../../backend/src/index/canonical.js'
+import { utf8 } from '../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
 import { OpenedWriter } from '../../support/writer/opened-writer.js'
 
@@ -77,4 +78,21 @@ test('a proof that has what waits win over what stood', async () => {
   const after = contents()
   await store.reopen(({ index }) => rmSync(index))
   expect(contents()).toEqual(after)
+})
+
+test('of writes that share a commit, one that fails leaves nothing to the others', async () => {
+  const inscribed = (text: string) => store.chain.inscribe({ contentType: 'text/plain', body: utf8(text) })
+  const failing = inscribed('fails')
+  let apart = 0
+  for (let number = 0; ; number++) {
+    const other = inscribed(`other ${number}`)
+    const restore = failAt(number)
+    const [first, second] = await Promise.allSettled([store.know(failing, 102), store.know(other, 102)])
+    restore()
+    if (first.status === 'fulfilled') break
+    if (second.status === 'rejected') continue
+    apart++
+    expect(second.value.admitted.map(({ outpoint }) => outpoint.txid)).toEqual([other.txid])
+  }
+  expect(apart).toBeGreaterThan(10)
 })

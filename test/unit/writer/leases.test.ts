@@ -80,3 +80,16 @@ test('one that stops, or no longer seeks a job, leaves it at once', async () => 
   await after(5)
   expect([holders(all, 'follow'), holders(all, 'sync')]).toEqual([[1], [1]])
 })
+
+test('one whose job was taken over leaves what is not its own any more', async () => {
+  const { all, after } = gateways(3)
+  for (const { leases } of all) void leases.seek(['follow'])
+  await after(30)
+  await after(35, all.slice(1))
+  // It hears last what the others say.
+  await after(5, all.toReversed())
+  expect(holders(all, 'follow')).toEqual([1])
+  await all[0]?.leases.release()
+  await after(5, all.slice(1).reverse())
+  expect(holders(all, 'follow')).toEqual([1])
+})
