@@ -34,7 +34,7 @@ else {
   const { source, tests, docs } = measureSize(process.cwd())
   printRooms('source', source)
   printRooms('tests', tests)
-  const settings = SETTINGS.length - UNUSED_SETTINGS.length
+  const settings = SETTINGS.length - Object.keys(UNUSED_SETTINGS).length
   process.stdout.write(`settings: ${settings}, of which limits: ${Object.keys(LIMITS).length}\n`)
   process.stdout.write(`docs: ${docs.pages} pages, ${docs.words} words\n`)
 }

@@ -102,9 +102,7 @@ function sayHow({ config, logger, url }: { config: Config; logger: Logger; url: 
   if (chainTracker === 'scripts-only' && profile.name === 'mainnet') {
     logger.warn('CHAIN_TRACKER is scripts-only: merkle proofs are not checked, so submitters are trusted')
   }
-  for (const warning of warnings) logger.warn(warning)
-  if (unused.length > 0)
-    logger.warn({ unused }, 'these settings are set, but nothing in this release uses them')
+  for (const warning of [...warnings, ...unused]) logger.warn(warning)
 }
 
 /** Says what is left to advertise; the server itself pays for nothing. */

@@ -13,7 +13,6 @@ import type { MissingAncestors } from './http/pending-origins.js'
 export type LookupServices = (options: {
   deployment: Deployment | undefined
   asksNetwork: boolean
-  maxOrigins: number
 }) => Record<string, AnsweringService>
 
 /** The stores that the routes read. */

@@ -94,8 +94,7 @@ export function openGateway(
   const { deployment = 'deployment' in options ? undefined : deploymentOf(profile) } = options
   const genesis = deployment && checkedOutpoint(deployment.genesis)
   const limits = { ...GATEWAY_LIMITS, ...options.limits }
-  const { maxPointers, maxOrigins, maxDirectoryBytes, maxMapBytes } = limits
-  const maxPathBytes = Math.max(limits.maxDirectoryPathBytes, maxDirectoryBytes)
+  const { maxDirectoryBytes, maxPageBytes, maxMapBytes } = limits
   const { directoryContentTypes, gatewayPrefixes: prefixes, streamChunkContentTypes: chunkTypes } = profile
   const { namesPrefixes, walletPrefixes } = profile
   const all = new BlocklistFilter(graph)
@@ -117,7 +116,7 @@ export function openGateway(
   const render = pageRenderer(site, progress)
   const errorPage = options.explorer ? errorPages(render, hostsOf) : undefined
 
-  const answers = contentAnswers({ store, directoryContentTypes, maxDirectoryBytes, maxPathBytes })
+  const answers = contentAnswers({ store, directoryContentTypes, maxDirectoryBytes })
   const originOf = (request: Request, outpoint: Outpoint) => hosts.originOf(request, outpoint)
   const content = contentHandler({
     ...{ store, responses, answers, policy },
@@ -132,7 +131,7 @@ export function openGateway(
       handler: namesRoutes({
         // A name has a record, wherever it went.
         store: all,
-        ...{ network, prefixes: namesPrefixes, genesis, maxOrigins, maxMapBytes },
+        ...{ network, prefixes: namesPrefixes, genesis, maxMapBytes },
         ...{ bodies, responses, progress, asksNetwork },
       }),
     }),
@@ -150,7 +149,7 @@ export function openGateway(
     group({
       prefixes,
       operations: [METADATA_OPERATIONS],
-      handler: metadataRoutes({ store, network, prefixes, maxPointers, maxMapBytes, bodies, responses }),
+      handler: metadataRoutes({ store, network, prefixes, maxMapBytes, bodies, responses }),
     }),
     group({
       prefixes,
@@ -177,7 +176,7 @@ export function openGateway(
       prefixes: wallets('/txo'),
       operations: [TXO_OPERATIONS],
       capability: 'txo',
-      handler: txoRoutes({ graph, prefixes: wallets('/txo'), maxPointers, maxOrigins, bodies, progress }),
+      handler: txoRoutes({ graph, prefixes: wallets('/txo'), bodies, progress }),
     }),
     group({
       prefixes: [''],
@@ -214,10 +213,9 @@ export function openGateway(
   }
   if (lookupServices !== undefined && options.overlay !== false) {
     const routes = lookupRoutes({
-      services: lookupServices({ deployment, asksNetwork, maxOrigins }),
+      services: lookupServices({ deployment, asksNetwork }),
       aliases: profile.lookupServiceAliases,
-      ...{ graph, bodies, progress, leavesOthers: true },
-      ...{ maxQueryBytes: limits.maxQueryBytes, maxPageBytes: limits.maxPageBytes },
+      ...{ graph, bodies, progress, maxPageBytes, leavesOthers: true },
     })
     const overlayErrors = errorResponse({ logger, overlay: true, page: errorPage })
     groups.push(

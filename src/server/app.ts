@@ -94,7 +94,7 @@ export function createApp(options: AppOptions): App {
   readiness.add('tracker', () => proofs.headers?.outage)
   const gates = createGates({ limits, index, position: options.position })
   const { serviceHosts, customDomains, dnsServers, gatewayHost, hostingUrl: publicUrl } = config
-  const { trustedProxies, lookupRate, maxLookups } = limits
+  const { trustedProxies, lookupRate } = limits
   const transfers = new Transfers({ ...limits, clientOf: clientKey })
   const app = express()
     .disable('x-powered-by')
@@ -117,7 +117,7 @@ export function createApp(options: AppOptions): App {
       ownHosts: serviceHosts,
       others: customDomains ? 'domains' : serviceHosts.length > 0 ? 'nothing' : 'service',
       ...(customDomains && {
-        domains: new DnsDomains({ resolver: dnsResolver(dnsServers), lookupRate, maxLookups }),
+        domains: new DnsDomains({ resolver: dnsResolver(dnsServers), lookupRate }),
       }),
       bodies: new RequestBodies({ inflate: config.acceptCompressedBodies, uploads: transfers }),
       port: () => options.port?.() ?? (config.port || undefined),

@@ -11,7 +11,6 @@ export const ADMIN_TOKEN = 'the-token-of-a-fuzzed-operator'
 const SETTINGS = {
   MAX_BODY_BYTES: String(2 * 1024 * 1024),
   MAX_CONTENT_BYTES: String(1024 * 1024),
-  MAX_QUERY_BYTES: String(1024 * 1024),
   READS_PER_MINUTE: '0',
   SUBMISSIONS_PER_MINUTE: '0',
   // One address that sends what takes long to parse would be refused for a while, with all that others send from it.

@@ -17,7 +17,7 @@ import { formatOutpoint, isSameOutpoint, type Outpoint } from '../protocol/outpo
 import { meansTopic, TOPICS } from '../protocol/profile.js'
 import { HOST_HISTORY, NAMES_LOOKUP_DOCUMENTATION } from './documentation.js'
 import { withHistory } from './output-history.js'
-import { MAX_ORIGINS, type NamesQuery, readNamesQuery } from './queries.js'
+import { type NamesQuery, readNamesQuery } from './queries.js'
 
 export interface NamesLookupServiceOptions {
   reader: Pick<GraphReader, 'consistent' | 'transactions' | 'names' | 'ordinals'>
@@ -26,8 +26,6 @@ export interface NamesLookupServiceOptions {
   deployment: Deployment | undefined
   /** Whether the host asks the network what it has: then `{mine}` is a node that is proven or seen, if there is one. */
   asksNetwork?: boolean
-  /** How many outpoints `{origins}` may have; at most, and by default, 1,000. */
-  maxOrigins?: number
   /** Whether the host puts histories together; by default, it does. What an engine links is cut off where it is proven. */
   assemblesHistories?: boolean
 }
@@ -168,10 +166,9 @@ export class NamesLookupService implements LookupService {
   }
 
   private findAll(asked: Exclude<NamesQuery, { history: boolean }>): Awaitable<Outpoint[]> {
-    const { reader, maxOrigins = MAX_ORIGINS } = this.options
+    const { reader } = this.options
     if ('origins' in asked) {
       const { origins, after } = asked
-      if (origins.length > maxOrigins) throw new QueryError(`a query may list at most ${maxOrigins} origins`)
       const found = reader.names.genuineOrigins(origins)
       const genuine = new Set(found.map(({ outpoint }) => formatOutpoint(outpoint)))
       const last = origins.findLastIndex((each) => after !== undefined && isSameOutpoint(each, after))

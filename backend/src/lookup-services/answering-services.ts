@@ -4,7 +4,7 @@ import { NamesLookupService, type NamesLookupServiceOptions } from './NamesLooku
 import { OrdinalsLookupService } from './OrdinalsLookupService.js'
 
 /** What the answers about names depend on, beside the index. */
-export type NamesOptions = Pick<NamesLookupServiceOptions, 'deployment' | 'asksNetwork' | 'maxOrigins'>
+export type NamesOptions = Pick<NamesLookupServiceOptions, 'deployment' | 'asksNetwork'>
 
 /** `ls_names` and `ls_ordinals` over an index, by their names. */
 export function answeringServices(

@@ -56,10 +56,8 @@ export interface AnswersOptions {
   store: GraphReader
   /** The content types of directories (`Profile`). */
   directoryContentTypes: string[]
-  /** The longest JSON of a directory that paths lead into, in bytes. */
+  /** The longest JSON of a directory that paths lead into, in bytes; those on one path may have twice as much together. */
   maxDirectoryBytes: number
-  /** The JSON of all directories that one path leads through, in bytes. */
-  maxPathBytes: number
 }
 
 /** Not a path with parameters: Express would decode those before the path is split here. */

@@ -48,20 +48,17 @@ export function fileFinder({
   store,
   directoryContentTypes,
   maxDirectoryBytes,
-  maxPathBytes,
 }: {
   store: GraphReader
   directoryContentTypes: string[]
   /** The largest directory that is read into memory. */
   maxDirectoryBytes: number
-  /** The largest total of the directories that one path opens. */
-  maxPathBytes: number
 }): (question: PathQuestion) => Awaitable<Found> {
   const types = new Set(directoryContentTypes)
   const isDirectory = ({ content }: ContentOutput): boolean => types.has(content.contentType)
   const maps = new DirectoryMaps(store, maxDirectoryBytes)
   const findIn = ({ root, segments, raw }: PathQuestion, readMap: ReadMap): Found => {
-    const walk = new Walk({ store, isDirectory, readMap, maxPathBytes })
+    const walk = new Walk({ store, isDirectory, readMap, maxPathBytes: 2 * maxDirectoryBytes })
     // `/content/{pointer}/` means the directory too: the slash alone is an empty path.
     if (segments.length > 1 || (segments[0] ?? '') !== '')
       return { kind: 'file', file: walk.follow(root, segments) }

@@ -25,6 +25,9 @@ export const askedReference = z.string().meta({
     '`<txid>_<vout>`, `<txid>.<vout>`, or `<txid>` for the first output with content. `:<sequence>` after it selects a step of the ordinal: 0 and up, `-1` for the current one, `-2` for the origin.',
 })
 
+/** The most outpoints in a list whose records take several reads each, and in one of single reads. */
+export const MAX_ASKED = { records: 100, reads: 1000 }
+
 export const name = z
   .string()
   .regex(NAME_PATTERN)
@@ -120,7 +123,7 @@ export const position = z
   .optional()
 
 /**
- * Reads a value of a request.
+ * Reads a value of a request. A list that is too long is `TOO_LARGE`, whatever else is wrong.
  *
  * @param refusal The message of the error, or what makes the error of what is wrong.
  * @throws AnswerError (`BAD_BODY`) where the schema does not match, or the error that `refusal` makes.
@@ -132,5 +135,15 @@ export function validate<Schema extends z.ZodType>(
 ): z.output<Schema> {
   const result = schema.safeParse(value)
   if (result.success) return result.data
+  for (const list of listsTooLong(result.error.issues))
+    throw new AnswerError('TOO_LARGE', `a list may have at most ${list.maximum} entries`)
   throw typeof refusal === 'string' ? new AnswerError('BAD_BODY', refusal) : refusal(result.error.issues)
+}
+
+/** Lists with too many entries, also where all forms of a value were tried. */
+function listsTooLong(issues: readonly z.core.$ZodIssue[]): z.core.$ZodIssueTooBig[] {
+  return issues.flatMap((issue) => {
+    if (issue.code === 'invalid_union') return issue.errors.flatMap(listsTooLong)
+    return issue.code === 'too_big' && issue.origin === 'array' ? [issue] : []
+  })
 }

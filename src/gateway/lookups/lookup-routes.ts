@@ -29,12 +29,14 @@ const outputListShape = z.strictObject({
 })
 const lookupBody = z.object({ service: z.string(), query: z.unknown() })
 
+/** A query is parsed in one go: 1,000 outpoints take 81,000 bytes. */
+const MAX_QUERY_BYTES = 128 * 1024
+
 export interface LookupRoutesOptions {
   /** By their names. */
   services: Readonly<Record<string, AnsweringService>>
   aliases: Readonly<Record<string, string>>
   graph: Pick<GraphReader, 'transactions' | 'opened'>
-  maxQueryBytes: number
   /** The BEEF of a page; a page has at least one output. */
   maxPageBytes: number
   bodies: RequestBodies
@@ -45,15 +47,15 @@ export interface LookupRoutesOptions {
 
 /** `POST /lookup` (`spec/http.md`, Overlay), answered from the index. */
 export function lookupRoutes(options: LookupRoutesOptions): Router {
-  const { bodies, maxQueryBytes, leavesOthers = false } = options
-  const read = bodies.json({ limit: maxQueryBytes })
+  const { bodies, leavesOthers = false } = options
+  const read = bodies.json({ limit: MAX_QUERY_BYTES })
   const answer = lookup(options)
   /**
    * A query that is longer than ours is for a service of the host. One with a topic is that of a peer that syncs: it asks what an output
    * was submitted with (`Peer.sources`), which only the engine keeps.
    */
   const isOurs = ({ headers }: Request): boolean =>
-    headers['x-bsv-topic'] === undefined && Number(headers['content-length'] ?? 0) <= maxQueryBytes
+    headers['x-bsv-topic'] === undefined && Number(headers['content-length'] ?? 0) <= MAX_QUERY_BYTES
   return Router().post('/lookup', (request, response, next) => {
     if (leavesOthers && !isOurs(request)) {
       next()

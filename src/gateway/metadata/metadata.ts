@@ -13,7 +13,7 @@ import { CACHE } from '../http/caching.js'
 import { AnswerError, OriginUnknownError } from '../http/errors.js'
 import { type OperationGroup, ORIGIN_PENDING, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { askedReference, validate } from '../http/schemas.js'
+import { askedReference, MAX_ASKED, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks } from '../http/send-body.js'
 import { jsonResponse, type ResponseCache, type StoredResponse } from '../http/stored-response.js'
 import {
@@ -24,15 +24,13 @@ import {
   outpointOf,
 } from './metadata-record.js'
 
-/** Room for 100 pointers, the most that the settings allow, of at most 96 characters, with quotes and spaces. */
+/** Room for 100 pointers of at most 96 characters, with quotes and spaces. */
 const MAX_BODY_BYTES = 64 * 1024
 
 /** The routes for metadata of outputs and ordinals (`spec/http.md`, Metadata), below each of the prefixes. */
 export function metadataRoutes(
   options: MetadataOptions & {
     prefixes: string[]
-    /** The most pointers in one request. */
-    maxPointers: number
     bodies: RequestBodies
     responses: ResponseCache
   },
@@ -66,12 +64,10 @@ function single(options: MetadataOptions & { responses: ResponseCache }): Reques
   }
 }
 
-// The most is a setting, and exceeding it has an error code of its own.
-const references = z.array(askedReference).meta({ maxItems: 100 })
+const references = z.array(askedReference).max(MAX_ASKED.records)
 const pointers = z.union([references, z.object({ outpoints: references })])
 
-function bulk(options: ListOptions & { maxPointers: number }): RequestHandler {
-  const { maxPointers } = options
+function bulk(options: ListOptions): RequestHandler {
   return async (request, response) => {
     const asked = validate(
       pointers,
@@ -79,8 +75,6 @@ function bulk(options: ListOptions & { maxPointers: number }): RequestHandler {
       'the body must be a JSON array of outpoints or {"outpoints": […]}; each outpoint may end in :seq',
     )
     const texts = 'outpoints' in asked ? asked.outpoints : asked
-    if (texts.length > maxPointers)
-      throw new AnswerError('TOO_LARGE', `a request may list at most ${maxPointers} outpoints`)
     const references = [...new Set(texts)].map((text) => ({ text, reference: parseContentReference(text) }))
     response.set('Cache-Control', CACHE.revalidate).set('Content-Type', JSON_TYPE)
     await sendChunks(response, { chunks: recordsOf(options, references) })

@@ -14,6 +14,7 @@ import type { RequestBodies } from '../http/request-body.js'
 import {
   askedOutpoint,
   domain,
+  MAX_ASKED,
   name as nameSchema,
   outpoint,
   validate,
@@ -47,8 +48,6 @@ export interface NamesRoutesOptions extends NamesOptions {
   prefixes: string[]
   /** The genesis of the host's name tree; undefined if it has none. */
   genesis: Outpoint | undefined
-  /** The most outpoints in one request to `/origins`. */
-  maxOrigins: number
   bodies: RequestBodies
   responses: ResponseCache
   /** How far the host has followed the tree. */
@@ -211,14 +210,11 @@ const mineQuery = z.object({
     ),
 })
 
-// The most is a setting, and exceeding it has an error code of its own.
-const originsBody = z.array(askedOutpoint).meta({ maxItems: 1000 })
+const originsBody = z.array(askedOutpoint).max(MAX_ASKED.reads)
 
-function origins({ store, maxOrigins, progress }: NamesRoutesOptions): RequestHandler {
+function origins({ store, progress }: NamesRoutesOptions): RequestHandler {
   return async ({ body }, response) => {
     const asked = validate(originsBody, body, 'the body must be a JSON array of outpoints')
-    if (asked.length > maxOrigins)
-      throw new AnswerError('TOO_LARGE', `a request may list at most ${maxOrigins} outpoints`)
     const outpoints = asked.map(parseOutpoint)
     // A long list takes several reads: a reorganisation between them must not make two conflicting names genuine.
     const found = await store.consistent(() => store.names.genuineOrigins(outpoints))

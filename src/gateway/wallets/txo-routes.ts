@@ -14,7 +14,7 @@ import { AnswerError } from '../http/errors.js'
 import { countTransactions } from '../http/long-read.js'
 import { NOT_CAUGHT_UP, type OperationGroup, STORE_ERRORS } from '../http/operation.js'
 import type { RequestBodies } from '../http/request-body.js'
-import { askedOutpoint, blockHeight, count, outpoint, txid, validate } from '../http/schemas.js'
+import { askedOutpoint, blockHeight, count, MAX_ASKED, outpoint, txid, validate } from '../http/schemas.js'
 import { JSON_TYPE, sendChunks, sendJson } from '../http/send-body.js'
 import { notCaughtUp } from '../http/tree-progress.js'
 import type { WalletGraph } from './beef-routes.js'
@@ -44,17 +44,12 @@ const spendShape = z.strictObject({
   spendTxid: txid.nullable().describe('The transaction that spends it; null if this host knows none.'),
 })
 
-// The most is a setting, and exceeding it has an error code of its own.
-const outpointsBody = (maxItems: number) => z.array(askedOutpoint).meta({ maxItems })
-const MOST = { outputs: 100, spends: 1000 }
-/** Room for 1,000 outpoints, the most that the settings allow, of at most 78 characters, with quotes and spaces. */
+const outputsBody = z.array(askedOutpoint).max(MAX_ASKED.records)
+const spendsBody = z.array(askedOutpoint).max(MAX_ASKED.reads)
+/** Room for 1,000 outpoints of at most 78 characters, with quotes and spaces. */
 const MAX_LIST_BYTES = 256 * 1024
 
 export interface TxoRoutesOptions {
-  /** The most outputs in one list. */
-  maxPointers: number
-  /** The most spends. */
-  maxOrigins: number
   graph: WalletGraph
   prefixes: string[]
   bodies: RequestBodies
@@ -107,9 +102,9 @@ function sendSpend({ graph, progress }: TxoRoutesOptions): Handler {
 }
 
 /** In a list, what is blocked or not held is null. */
-function sendOutputs({ graph, maxPointers }: TxoRoutesOptions): RequestHandler {
+function sendOutputs({ graph }: TxoRoutesOptions): RequestHandler {
   return async ({ body, query }, response) => {
-    const outpoints = listed(body, maxPointers)
+    const outpoints = listed(body, outputsBody)
     const asked = askedFields(query)
     await sendList(response, outpoints, async (outpoint) => {
       return (await unlessBlocked(() => heldOutput(outpoint, { ...asked, graph }))) ?? null
@@ -117,9 +112,9 @@ function sendOutputs({ graph, maxPointers }: TxoRoutesOptions): RequestHandler {
   }
 }
 
-function sendSpends({ graph, maxOrigins }: TxoRoutesOptions): RequestHandler {
+function sendSpends({ graph }: TxoRoutesOptions): RequestHandler {
   return async ({ body }, response) => {
-    await sendList(response, listed(body, maxOrigins), async (outpoint) => {
+    await sendList(response, listed(body, spendsBody), async (outpoint) => {
       const spendTxid = (await unlessBlocked(() => spendOfHeld(outpoint, graph))) ?? null
       return { spendTxid } satisfies z.output<typeof spendShape>
     })
@@ -149,10 +144,8 @@ function sendOutputsOf(graph: WalletGraph): RequestHandler<{ txid: string }> {
 }
 
 /** @throws AnswerError, PointerError */
-function listed(body: unknown, most: number): Outpoint[] {
-  const asked = validate(outpointsBody(most), body, 'the body must be a JSON array of outpoints')
-  if (asked.length > most) throw new AnswerError('TOO_LARGE', `a request may list at most ${most} outpoints`)
-  return asked.map(parseOutpoint)
+function listed(body: unknown, list: typeof outputsBody): Outpoint[] {
+  return validate(list, body, 'the body must be a JSON array of outpoints').map(parseOutpoint)
 }
 
 /** A list of so many is sent with its length. */
@@ -333,7 +326,7 @@ export const TXO_OPERATIONS: OperationGroup = {
       route: 'POST /outpoints',
       summary: 'Where outputs are in the chain, and what spends them',
       query: outputQuery,
-      body: { description: 'At most 100 outpoints.', json: outpointsBody(MOST.outputs) },
+      body: { description: 'At most 100 outpoints.', json: outputsBody },
       answer: {
         description:
           'For each outpoint, in order, the output with the fields that were asked for; null if no topic holds it, or it is blocked.',
@@ -348,7 +341,7 @@ export const TXO_OPERATIONS: OperationGroup = {
     spends: {
       route: 'POST /spends',
       summary: 'What spends outputs',
-      body: { description: 'At most 1,000 outpoints.', json: outpointsBody(MOST.spends) },
+      body: { description: 'At most 1,000 outpoints.', json: spendsBody },
       answer: {
         description:
           'For each outpoint, in order, the transaction that spends it; null if this host knows none, also where no topic holds the output.',

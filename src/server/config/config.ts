@@ -24,7 +24,7 @@ import {
 } from '../../chain/sources/source-address.js'
 import { ConfigError } from './errors.js'
 import { chainTracker, headersCheckpoint, headersSourcesOf, sourceList } from './header-settings.js'
-import { LIMITS, type Limits, readLimits } from './limits.js'
+import { LIMITS, type Limits, REMOVED_LIMITS, readLimits } from './limits.js'
 import { isMongoUrl } from './mongo-url.js'
 import { misspelledSettings, parseSettings, wholeNumber } from './settings.js'
 
@@ -289,20 +289,24 @@ export interface Config
   chainSources: SourceAddress[]
   headersSources: SourceAddress<HeaderSourceKind>[]
   limits: Limits
-  /** Settings of other overlay hosts and earlier versions that are set, and that this release does not use. */
+  /** Settings of other overlay hosts and earlier versions that are set and that the service does not use, a sentence each. */
   unused: string[]
   /** Warnings about other environment variables, a sentence each. */
   warnings: string[]
 }
 
-/** Settings of other overlay hosts, and of earlier versions. */
-export const UNUSED_SETTINGS: readonly string[] = ['ARC_API_KEY', 'WORKERS']
+/** Settings of other overlay hosts, and of earlier versions: why each has no effect. */
+export const UNUSED_SETTINGS: Readonly<Record<string, string>> = {
+  ARC_API_KEY: 'only `minetree mine` and `minetree advertise` use it',
+  WORKERS: 'one process answers everything',
+  ...REMOVED_LIMITS,
+}
 
 /** The names of all settings, including unused ones. */
 export const SETTINGS: readonly string[] = [
   ...Object.keys(settings).map(variableOf),
   ...Object.values(LIMITS).map(({ setting }) => setting),
-  ...UNUSED_SETTINGS,
+  ...Object.keys(UNUSED_SETTINGS),
 ]
 
 /**
@@ -359,8 +363,10 @@ export function readConfig(env: Record<string, string | undefined>): Config {
     chainSources,
     // No setting yet: not all of it is there.
     headersSources: headersSourcesOf(others),
-    limits: readLimits(set),
-    unused: UNUSED_SETTINGS.filter((name) => name in set),
+    limits: readLimits(set, others),
+    unused: Object.entries(UNUSED_SETTINGS)
+      .filter(([name]) => name in set)
+      .map(([name, why]) => `${name} is set and has no effect: ${why}`),
     warnings: misspelled.map(
       ({ name, setting }) => `${name} is set but is not a setting; did you mean ${setting}?`,
     ),

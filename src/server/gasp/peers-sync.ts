@@ -89,7 +89,7 @@ export function openPeersSync({
   const topics = deployment === undefined ? [TOPICS.ordinals] : [TOPICS.names, TOPICS.ordinals]
   const bounds = {
     maxNodes: limits.maxSyncTransactions,
-    maxBytes: limits.maxSyncBytes,
+    maxBytes: limits.maxAncestorBytes,
     graphTimeout: limits.syncGraphTimeout,
   }
   const peers = syncPeers.map((url): [string, TopicSync[]] => {

@@ -16,9 +16,8 @@ export interface TxtResolver {
 
 export interface DnsDomainsOptions {
   resolver: TxtResolver
-  /** The most lookups a minute, and at a time. */
+  /** The most lookups a minute. */
   lookupRate: number
-  maxLookups: number
   /** A clock, in milliseconds. */
   now?: () => number
 }
@@ -29,6 +28,8 @@ const MINUTE = 60 * SECOND
 const FRESH = { found: 5 * MINUTE, none: MINUTE, failed: 10 * SECOND }
 /** How long a domain goes on to show what it showed while its servers fail, or while there is no room for a lookup. */
 const STALE = 24 * 60 * MINUTE
+/** The most lookups at a time. */
+const MAX_LOOKUPS = 16
 /** How many domains of either kind are remembered. */
 const REMEMBERED = 10_000
 /** How long one lookup may take, in milliseconds. */
@@ -128,13 +129,13 @@ export class DnsDomains implements CustomDomains {
 
   /** Whether there may be another lookup now, which then counts. */
   private hasRoom(now: number): boolean {
-    const { lookupRate, maxLookups } = this.options
+    const { lookupRate } = this.options
     const minute = Math.floor(now / MINUTE)
     if (minute !== this.minute) {
       this.minute = minute
       this.inMinute = 0
     }
-    if (this.inMinute >= lookupRate || this.running >= maxLookups) return false
+    if (this.inMinute >= lookupRate || this.running >= MAX_LOOKUPS) return false
     this.inMinute++
     return true
   }

@@ -14,6 +14,8 @@ import { setRateHeaders } from './rate-headers.js'
 import { RequestCounts } from './request-counts.js'
 
 const MINUTE = 60_000
+/** An answer with a BEEF counts as one more read for each so many transactions in it. */
+const TRANSACTIONS_PER_READ = 100
 
 const ADMIN = /^\/admin(?:\/|$)/i
 /** These are for monitoring: never limited, or a flood would look like an outage. */
@@ -40,7 +42,7 @@ export function isOverlayPath(path: string): boolean {
 }
 
 export interface GatesOptions {
-  limits: Pick<Limits, 'readRate' | 'submissionRate' | 'transactionsPerRead' | 'maxClientReads'>
+  limits: Pick<Limits, 'readRate' | 'submissionRate' | 'maxClientReads'>
   index: () => IndexStatus
   /** How far this gateway knows a log that others write, too. */
   position?: (() => number) | undefined
@@ -69,8 +71,8 @@ export interface Gates {
  * A client is what {@link clientKey} returns. A program on this machine that connects without a proxy is not limited.
  */
 export function createGates({ limits, index, position }: GatesOptions): Gates {
-  const { readRate, submissionRate, transactionsPerRead, maxClientReads } = limits
-  const rate = limiter({ identifier: 'reads', rate: readRate, transactionsPerRead })
+  const { readRate, submissionRate, maxClientReads } = limits
+  const rate = limiter({ identifier: 'reads', rate: readRate, transactionsPerRead: TRANSACTIONS_PER_READ })
   const concurrency = clientConcurrency(maxClientReads, clientKey)
   const reads: RequestHandler = (request, response, next) =>
     rate(request, response, (refusal?: unknown) => {

@@ -50,8 +50,7 @@ const notice = z.object({
   txStatus: z.unknown().optional(),
 })
 type Notice = z.output<typeof notice>
-/** The most is checked apart: exceeding it has an error code of its own. */
-const notices = z.array(notice).meta({ maxItems: MAX_BATCH })
+const notices = z.array(notice).max(MAX_BATCH)
 /** One, several, or a batch as ARC's callbacker sends it. */
 const noticesBody = z.union([notices, z.object({ callbacks: notices }), notice])
 const noticeAnswer = z.strictObject({ status: z.literal('success'), message: z.string() })
@@ -91,10 +90,6 @@ function sightingIn(notice: Notice): SightingRecord[] {
 
 /** @throws AnswerError */
 function noticesIn(body: unknown): Notice[] {
-  const listed: unknown =
-    typeof body === 'object' && body !== null && 'callbacks' in body ? body.callbacks : body
-  if (Array.isArray(listed) && listed.length > MAX_BATCH)
-    throw new AnswerError('TOO_LARGE', `a batch may have at most ${MAX_BATCH} callbacks`)
   const read = validate(
     noticesBody,
     body,

@@ -15,7 +15,6 @@ import { lookupRoutes } from '../../gateway/lookups/lookup-routes.js'
 import { outputIndex } from '../../gateway/sync/sync-messages.js'
 import { syncRoutes } from '../../gateway/sync/sync-routes.js'
 import type { Config } from '../config/config.js'
-import type { Limits } from '../config/limits.js'
 import { APPROVAL_HEADER } from '../discovery/advertisement.js'
 import type { Discovery } from '../discovery/discovery.js'
 import { clientKey, isLocal } from '../http/gates.js'
@@ -23,14 +22,17 @@ import { withOrdinals } from '../writer/overlay.js'
 import type { OverlayEngine } from '../writer/overlay-engine.js'
 import type { Submit } from '../writer/submission-queue.js'
 
-export interface OverlayRoutesOptions
-  extends Pick<Config, 'profile' | 'maxBodyBytes'>,
-    Pick<Limits, 'maxQueryBytes' | 'maxOffChainBytes' | 'maxPageBytes'> {
+/** Off-chain values after the BEEF of a submission: no topic here reads them. */
+const MAX_OFF_CHAIN_BYTES = 1024 * 1024
+
+export interface OverlayRoutesOptions extends Pick<Config, 'profile' | 'maxBodyBytes'> {
   engine: OverlayEngine
   discovery?: Discovery | undefined
   graph: GraphStore
   bodies: RequestBodies
   submit: Submit
+  /** See `GatewayLimits`. */
+  maxPageBytes: number
   /** How far the host has followed the tree of names. */
   progress: TreeProgress
 }
@@ -68,7 +70,7 @@ const topicsHeader = z
   )
 /** The routes of the overlay protocol, compatible with OverlayExpress 2.x (`spec/http.md`, Overlay). */
 export function overlayRoutes(options: OverlayRoutesOptions): Router {
-  const { engine, graph, profile, maxBodyBytes, maxQueryBytes, maxPageBytes, bodies, progress } = options
+  const { engine, graph, profile, maxBodyBytes, maxPageBytes, bodies, progress } = options
   const topics = aliased(profile.topicAliases)
   const services = aliased(profile.lookupServiceAliases)
   return Router()
@@ -95,7 +97,7 @@ export function overlayRoutes(options: OverlayRoutesOptions): Router {
     .post('/submit', bodies.raw({ limit: maxBodyBytes }), submit(options, topics))
     .use(
       lookupRoutes({
-        ...{ graph, maxQueryBytes, maxPageBytes, bodies, progress },
+        ...{ graph, maxPageBytes, bodies, progress },
         services: engine.lookupServices,
         aliases: profile.lookupServiceAliases,
       }),
@@ -134,7 +136,7 @@ function withAliases<Entry>(
 }
 
 function submit(
-  { submit: send, maxOffChainBytes, discovery }: OverlayRoutesOptions,
+  { submit: send, discovery }: OverlayRoutesOptions,
   topics: (name: string) => string,
 ): RequestHandler {
   return async (request, response) => {
@@ -147,7 +149,7 @@ function submit(
     }
     const body = asUint8Array(received)
     const offChain = request.get('x-includes-off-chain-values') === 'true'
-    const beef = offChain ? withoutOffChainValues(body, maxOffChainBytes) : body
+    const beef = offChain ? withoutOffChainValues(body) : body
     const requestId = response.getHeader('X-Request-Id')
     const steak = await send({
       beef,
@@ -224,11 +226,14 @@ function parseJson(text: string | undefined): unknown {
  *
  * @throws AnswerError if the values exceed the limit, or the length is invalid.
  */
-function withoutOffChainValues(body: Uint8Array, limit: number): Uint8Array {
+function withoutOffChainValues(body: Uint8Array): Uint8Array {
   const cursor = new ByteCursor(body, (message) => new AnswerError('BAD_BODY', message))
   const beef = cursor.take(cursor.varint())
-  if (body.length - cursor.at > limit)
-    throw new AnswerError('TOO_LARGE', `the off-chain values exceed the limit of ${limit} bytes`)
+  if (body.length - cursor.at > MAX_OFF_CHAIN_BYTES)
+    throw new AnswerError(
+      'TOO_LARGE',
+      `the off-chain values exceed the limit of ${MAX_OFF_CHAIN_BYTES} bytes`,
+    )
   return beef.slice()
 }
 

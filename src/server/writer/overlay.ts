@@ -76,7 +76,7 @@ export function createOverlay(options: {
     return () => listeners.delete(listener)
   }
   const services = answeringServices(reader, {
-    ...{ deployment, maxOrigins: limits.maxOrigins },
+    deployment,
     asksNetwork: config.chainSources.length > 0,
   })
   const discovery = openDiscovery(config, graph)

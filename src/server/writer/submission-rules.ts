@@ -114,7 +114,7 @@ function assertParts(unproven: readonly TransactionView[], limits: Limits): void
   if (inputs + ordinals > maxUnprovenParts)
     throw new SubmissionError(
       'TOO_LARGE',
-      `unproven transactions may have at most ${maxUnprovenParts} inputs and outputs with ordinals (MAX_UNPROVEN_PARTS)`,
+      `unproven transactions may have at most ${maxUnprovenParts} inputs and outputs with ordinals (twice MAX_BEEF_TRANSACTIONS)`,
     )
 }
 

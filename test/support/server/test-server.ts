@@ -6,6 +6,7 @@ import { pino } from 'pino'
 import type { Deployment } from '../../../backend/src/protocol/mint.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { readConfig } from '../../../src/server/config/config.js'
+import type { Limits } from '../../../src/server/config/limits.js'
 import { type RunningServer, startServer } from '../../../src/server/server.js'
 import { storedRows } from '../storage/fact-rows.js'
 import { until } from './waiting.js'
@@ -88,10 +89,10 @@ export interface TestServer {
   stop(): Promise<void>
 }
 
-/** `logger` takes what the server logs; without one, nobody does. */
+/** `logger` takes what the server logs; without one, nobody does. `limits` replaces limits that follow from settings. */
 export type StartOptions = Partial<
   Pick<Parameters<typeof startServer>[0], 'logger' | 'pages' | 'deploy' | 'submissionWorker' | 'writerThread'>
->
+> & { limits?: Partial<Limits> }
 
 /** Servers and folders for the tests of one file; all are stopped and removed when its tests are done. */
 export function useServers(): {
@@ -111,8 +112,9 @@ export function useServers(): {
   }
   return {
     folder,
-    async start(env = {}, { logger = SILENT, ...options } = {}) {
-      const config = readConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
+    async start(env = {}, { logger = SILENT, limits, ...options } = {}) {
+      const read = readConfig({ PORT: '0', DATA_DIR: await folder(), ...env })
+      const config = { ...read, limits: { ...read.limits, ...limits } }
       const server = testServer(await startServer({ config, logger, ...options }), config.dataDir)
       servers.push(server)
       return server

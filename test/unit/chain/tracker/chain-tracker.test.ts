@@ -17,6 +17,7 @@ import { HeaderChain } from '../../../support/server/header-chain.js'
 import { type HeaderService, type Mood, useHeaderServices } from '../../../support/server/header-service.js'
 import {
   type Environment,
+  type StartOptions,
   type TestServer,
   treeOf,
   untilReady,
@@ -44,12 +45,15 @@ interface World {
   mined(transaction: FakeTransaction): Uint8Array
 }
 
-async function setUp(env: Environment = {}, path = ''): Promise<World> {
+async function setUp(
+  env: Environment = {},
+  { path = '', ...options }: { path?: string; limits?: StartOptions['limits'] } = {},
+): Promise<World> {
   const chain = new FakeChain()
   const headers = new HeaderChain()
   const { url, service, stop } = await services.start(headers)
   const settings = { CHAIN_TRACKER: `${url}${path}`, CHAIN_TRACKER_TIMEOUT_MS: '5000', ...env }
-  const server = await servers.start({ ...treeOf(chain.deployment), ...settings })
+  const server = await servers.start({ ...treeOf(chain.deployment), ...settings }, options)
   const mined = (transaction: FakeTransaction): Uint8Array => {
     headers.mine([transaction])
     return headers.branch.beef(transaction)
@@ -153,7 +157,7 @@ describe('what a submission asks about', () => {
   }
 
   test('is so many blocks and no more', async () => {
-    const world = await setUp({ MAX_TRACKER_BLOCKS: '3' })
+    const world = await setUp({}, { limits: { maxTrackerBlocks: 3 } })
     await world.server.submit(world.mined(world.chain.genesis))
     world.service.asked.length = 0
     const beef = await mintOf(world, 3)
@@ -165,7 +169,7 @@ describe('what a submission asks about', () => {
   })
 
   test('is asked for by no more than so many at once', async () => {
-    const world = await setUp({ MAX_TRACKER_REQUESTS: '2' })
+    const world = await setUp({}, { limits: { maxTrackerRequests: 2 } })
     const { server, service, chain, mined } = world
     await server.submit(mined(chain.genesis))
     let open = 0
@@ -202,7 +206,10 @@ describe('what a submission asks about', () => {
 })
 
 test('of the URL of the service no more is shown than its origin', async () => {
-  const { chain, service, server, stopService, mined, url } = await setUp({}, '/of/a-key-in-the-path')
+  const { chain, service, server, stopService, mined, url } = await setUp(
+    {},
+    { path: '/of/a-key-in-the-path' },
+  )
   const beef = mined(chain.genesis)
   service.mood = 'fails'
   for (const stop of [async () => {}, stopService]) {

@@ -5,6 +5,8 @@ import { type Config, ConfigError, readConfig } from '../../../../src/server/con
 
 const txid = 'ab'.repeat(32)
 
+const GIB = 1024 ** 3
+
 test('with nothing set it is a local network that nobody else can reach', () => {
   expect(readConfig({})).toEqual({
     port: 8080,
@@ -192,8 +194,16 @@ test.each<[string, string, Partial<Config>]>([
     { syncPeers: ['https://a.example', 'http://b.example/overlay'] },
   ],
   ['SYNC_INTERVAL_MS', '0', { syncIntervalMs: 0 }],
-  ['MAX_BODY_BYTES', '1024', { maxBodyBytes: 1024 }],
-  ['MAX_BODY_BYTES', '1073741824', { maxBodyBytes: 1024 ** 3 }],
+  [
+    'MAX_BODY_BYTES',
+    '1024',
+    { maxBodyBytes: 1024, limits: expect.objectContaining({ maxScriptBytes: 1024 }) },
+  ],
+  [
+    'MAX_BODY_BYTES',
+    '1073741824',
+    { maxBodyBytes: GIB, limits: expect.objectContaining({ maxScriptBytes: GIB }) },
+  ],
   ['ACCEPT_COMPRESSED_BODIES', 'true', { acceptCompressedBodies: true }],
   ['MAX_CONTENT_BYTES', '1', { maxContentBytes: 1 }],
   ['MAX_CONTENT_BYTES', '1073741824', { maxContentBytes: 1024 ** 3 }],
@@ -216,8 +226,9 @@ test.each<[string, string, Partial<Config>]>([
   ['LOG_LEVEL', 'silent', { logLevel: 'silent' }],
   ['ADMIN_TOKEN', 'correct-horse/18', { adminToken: 'correct-horse/18' }],
   ['SERVER_PRIVATE_KEY', '01', { serverPrivateKey: '01'.padStart(64, '0') }],
-  ['ARC_API_KEY', 'key', { unused: ['ARC_API_KEY'] }],
-  ['WORKERS', 'two', { unused: ['WORKERS'] }],
+  ['ARC_API_KEY', 'key', { unused: [expect.stringMatching(/^ARC_API_KEY is set and has no effect: only/)] }],
+  ['WORKERS', 'two', { unused: [expect.stringMatching(/^WORKERS is set/)] }],
+  ['MAX_BEEF_DEPTH', '1', { unused: [expect.stringMatching(/^MAX_BEEF_DEPTH .*MAX_BEEF_TRANSACTIONS$/)] }],
   ['SOMETHING_ELSE', 'x', {}],
 ])('%s=%s changes that and nothing else', (name, value, changed) => {
   expect(readConfig({ [name]: value })).toMatchObject(changed)

@@ -1,22 +1,44 @@
 import { readFileSync } from 'node:fs'
 import type { OpenapiDocument } from '../../../../src/gateway/openapi/document.js'
 import { ConfigError, readConfig } from '../../../../src/server/config/config.js'
-import { LIMITS, type Limits } from '../../../../src/server/config/limits.js'
+import { LIMITS, REMOVED_LIMITS } from '../../../../src/server/config/limits.js'
 import { useServers } from '../../../support/server/test-server.js'
 
-const entries = Object.entries(LIMITS) as [keyof Limits, (typeof LIMITS)[keyof Limits]][]
+type Name = keyof typeof LIMITS
+const entries = Object.entries(LIMITS) as [Name, (typeof LIMITS)[Name]][]
 const page = readFileSync('docs/limits.md', 'utf8')
 
 test('where nothing is set, each limit is its usual one', () => {
   const usual = Object.fromEntries(entries.map(([name, { usual }]) => [name, usual]))
-  expect(readConfig({}).limits).toEqual(usual)
+  expect(readConfig({}).limits).toMatchObject(usual)
+})
+
+test('the others are in proportion, or the same for every host', () => {
+  const MiB = 1024 * 1024
+  expect(readConfig({}).limits).toMatchObject({
+    maxPathBytes: 12 * 1024,
+    maxClientUploadBytes: 144 * MiB,
+    maxSubmissionBytes: 256 * MiB,
+    maxClientSubmissions: 25,
+    maxBeefParts: 30_000,
+    maxBeefDepth: 1000,
+    maxUnprovenParts: 5000,
+    maxScriptBytes: 72 * MiB,
+    maxPendingTransactions: 100_013,
+    maxSyncTransactions: 50_000,
+    syncGraphTimeout: 600_000,
+    headersTimeout: 15_000,
+    stallTimeout: 60_000,
+  })
+  const small = { MAX_BODY_BYTES: '2048', MAX_BEEF_TRANSACTIONS: '1', MAX_WAITING_SUBMISSIONS: '1' }
+  expect(readConfig({ ...small, REQUEST_TIMEOUT_MS: '20' }).limits).toMatchObject({
+    ...{ maxScriptBytes: 2048, maxBeefDepth: 1, maxUnprovenParts: 2, maxClientSubmissions: 1 },
+    ...{ headersTimeout: 1, stallTimeout: 4 },
+  })
 })
 
 test.each(entries)('%s is what its setting says, within its bounds', (name, { setting, least, most }) => {
-  // A request takes at least as long as its headers.
-  const env = name === 'headersTimeout' ? { REQUEST_TIMEOUT_MS: String(most) } : {}
-  const shortest = name === 'requestTimeout' ? { HEADERS_TIMEOUT_MS: '1' } : env
-  const read = (value: number): number => readConfig({ ...shortest, [setting]: String(value) }).limits[name]
+  const read = (value: number): number => readConfig({ [setting]: String(value) }).limits[name]
   expect([read(least), read(most)]).toEqual([least, most])
   for (const value of [least - 1, most + 1]) {
     expect(() => read(value)).toThrow(ConfigError)
@@ -26,9 +48,13 @@ test.each(entries)('%s is what its setting says, within its bounds', (name, { se
   }
 })
 
-test('a request may not be cut off before its headers may', () => {
-  const env = { HEADERS_TIMEOUT_MS: '2001', REQUEST_TIMEOUT_MS: '2000' }
-  expect(() => readConfig(env)).toThrow(/^HEADERS_TIMEOUT_MS: must not exceed REQUEST_TIMEOUT_MS$/)
+test.each(Object.keys(REMOVED_LIMITS))('%s, once a setting, is said to have no effect, and why', (name) => {
+  const { limits, unused, warnings } = readConfig({ [name]: '7' })
+  expect({ limits, warnings }).toEqual({ limits: readConfig({}).limits, warnings: [] })
+  expect(unused).toEqual([expect.stringMatching(new RegExp(`^${name} is set and has no effect: it `))])
+  // What it follows from is a setting.
+  const [followed = 'MAX_BODY_BYTES'] = unused[0]?.slice(name.length).match(/[A-Z]+(_[A-Z]+)+/) ?? []
+  expect(() => readConfig({ [followed]: 'x' })).toThrow(followed)
 })
 
 const server = await useServers().start()

@@ -52,9 +52,9 @@ const nameCount = async ({ node }: TestServer): Promise<number> =>
   (await node.graph.names.byPrefix({ prefix: '', limit: 1000 })).length
 
 test.each([
-  ['transactions of a submission', { MAX_BEEF_TRANSACTIONS: '5' }],
-  ['bytes of a graph', { MAX_SYNC_BYTES: String(1024 * 1024) }],
-])('a mint is taken without what places its ordinals if that is over a limit: %s', async (_, limits) => {
+  ['transactions of a submission', {}, { maxBeefTransactions: 5 }],
+  ['bytes of a graph', { MAX_ANCESTOR_BYTES: String(1024 * 1024) }, {}],
+])('a mint is taken without what places its ordinals if that is over a limit: %s', async (_, env, limits) => {
   const world = new SyncedWorld()
   const { chain } = world
   const full = await host(world)
@@ -71,7 +71,7 @@ test.each([
   })
   const next = chain.mint('ab')
   await submitAll(full, [world.genesis, beefOf(mint, { with: coins }), beefOf(next)])
-  const late = await host(world, { SYNC_PEERS: full.url, ...limits })
+  const late = await host(world, { SYNC_PEERS: full.url, ...env }, { limits })
   await until(async () => (await nameCount(late)) === 2, 'both names have come')
 })
 
@@ -234,11 +234,11 @@ test('a graph without end is given up at its limits, with nothing stored, and ot
   for (const [i, hop] of hops.entries())
     await submitAll(full, [beefOf(hop, { with: hops.slice(Math.max(0, i - 1), i) })], ORDINALS)
   await submitAll(full, world.inscribe(2), ORDINALS)
-  const late = await host(world, { SYNC_PEERS: front.url, MAX_SYNC_TRANSACTIONS: '20' })
+  const late = await host(world, { SYNC_PEERS: front.url, MAX_ANCESTORS: '8' })
   await until(async () => (await admittedOn(late)) === (await admittedOn(full)) - 41, 'the others are here')
   const held = JSON.stringify(heldRows(late.rows()))
   for (const { txid } of hops) expect(held).not.toContain(txid)
-  const byBytes = await host(world, { SYNC_PEERS: front.url, MAX_SYNC_BYTES: '3000' })
+  const byBytes = await host(world, { SYNC_PEERS: front.url, MAX_ANCESTOR_BYTES: '3000' })
   await until(async () => (await admittedOn(byBytes)) >= (await admittedOn(full)) - 41, 'here, too')
   expect(JSON.stringify(heldRows(byBytes.rows()))).not.toContain(step.txid)
   // As long as it may be, it is followed from one end to the other.

@@ -3,7 +3,7 @@ import { get, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import express from 'express'
-import { readLimits } from '../../../../src/server/config/limits.js'
+import { readConfig } from '../../../../src/server/config/config.js'
 import { type HttpServer, openHttpServer } from '../../../../src/server/http/http-server.js'
 
 describe('an HTTP server over an Express app', () => {
@@ -17,7 +17,7 @@ describe('an HTTP server over an Express app', () => {
     const app = Object.assign((...given: Parameters<RequestListener>) => void routes(...given), {
       express: routes,
     })
-    server = openHttpServer({ app, limits: readLimits({}), onEnd: () => {} })
+    server = openHttpServer({ app, limits: readConfig({}).limits, onEnd: () => {} })
     const are: boolean[] = []
     server.prependListener('request', (request, response) => {
       are.push(Object.getPrototypeOf(request) === routes.request)

@@ -12,12 +12,10 @@ const servers = useServers()
 const open = useSockets()
 const chain = new FakeChain()
 /** Every client has two places for reads. */
-const server = await servers.start({
-  ...treeOf(chain.deployment),
-  TRUST_PROXY: '1',
-  MAX_READING_PER_CLIENT: '2',
-  READS_PER_MINUTE: '0',
-})
+const server = await servers.start(
+  { ...treeOf(chain.deployment), TRUST_PROXY: '1', READS_PER_MINUTE: '0' },
+  { limits: { maxClientReads: 2 } },
+)
 await server.submit(beefOf(chain.genesis), ['tm_names'])
 const mint = chain.mint('a')
 await server.submit(beefOf(mint), ['tm_names', 'tm_ordinals'])
@@ -272,11 +270,10 @@ test('a server stops while clients have sent much and read nothing', async () =>
 })
 
 test('over the limit for all, the connection that holds the most ends, and others are answered', async () => {
-  const small = await servers.start({
-    ...treeOf(chain.deployment),
-    TRUST_PROXY: '1',
-    MAX_CLIENT_UPLOAD_BYTES: String(MiB + 100_000),
-  })
+  const small = await servers.start(
+    { ...treeOf(chain.deployment), TRUST_PROXY: '1' },
+    { limits: { maxClientUploadBytes: MiB + 100_000 } },
+  )
   await small.submit(beefOf(film), ['tm_ordinals'])
   await small.submit(beefOf(note), ['tm_ordinals'])
   const deaf = await Promise.all(Array.from({ length: 12 }, () => open(small.url)))

@@ -177,7 +177,10 @@ describe('a body', () => {
     '%s is dropped as it comes: a connection that was reset would lose the response',
     async (_, path, header, status) => {
       const one = { TRUST_PROXY: '1', SUBMISSIONS_PER_MINUTE: '1' }
-      const server = await servers.start({ ...one, ADMIN_TOKEN, MAX_HEADER_BYTES: '64000' })
+      const server = await servers.start(
+        { ...one, ADMIN_TOKEN, MAX_HEADER_BYTES: '64000' },
+        { limits: { maxPathBytes: 12 * KiB } },
+      )
       const over: Question = { method: 'POST', headers: { 'X-Forwarded-For': '192.0.2.1' } }
       while ((await server.ask('/submit', over)).status !== 429);
       stopTimeouts()
@@ -263,7 +266,7 @@ describe('bodies that are being read', () => {
   })
 
   test('of one client hold no more than its setting says, and others are not touched', async () => {
-    const server = await servers.start({ TRUST_PROXY: '1', MAX_CLIENT_UPLOAD_BYTES: String(2 * MiB) })
+    const server = await servers.start({ TRUST_PROXY: '1' }, { limits: { maxClientUploadBytes: 2 * MiB } })
     const other = await unfinished(server, { client: '192.0.2.2', bytes: MiB })
     const sockets = await Promise.all(
       Array.from({ length: 6 }, () => unfinished(server, { client: '192.0.2.1', bytes: MiB })),
@@ -358,10 +361,10 @@ describe('off-chain values', () => {
     return { ...asked, headers: { ...asked.headers, 'x-includes-off-chain-values': 'true' } }
   }
 
-  test('are as many bytes as the setting says', async () => {
-    const server = await servers.start({ MAX_OFF_CHAIN_BYTES: '100' })
-    expect((await server.ask('/submit', framed(note(), 100))).status).toBe(200)
-    expectError(await server.ask('/submit', framed(note(), 101)), {
+  test('are up to 1 MiB', async () => {
+    const server = await servers.start()
+    expect((await server.ask('/submit', framed(note(), MiB))).status).toBe(200)
+    expectError(await server.ask('/submit', framed(note(), MiB + 1)), {
       status: 413,
       code: 'TOO_LARGE',
       overlay: true,

@@ -14,12 +14,10 @@ const open = useSockets()
 const MANY = 300
 const STALL = 2500
 
-const server = await servers.start({
-  HEADERS_TIMEOUT_MS: '2500',
-  REQUEST_TIMEOUT_MS: '4000',
-  KEEP_ALIVE_TIMEOUT_MS: '1500',
-  STALL_TIMEOUT_MS: String(STALL),
-})
+const server = await servers.start(
+  { KEEP_ALIVE_TIMEOUT_MS: '1500' },
+  { limits: { headersTimeout: 2500, requestTimeout: 4000, stallTimeout: STALL } },
+)
 const chain = new FakeChain()
 const MiB = 1024 * 1024
 const film = chain.inscribe({ contentType: 'video/mp4', body: new Uint8Array(MiB).fill(7) })
@@ -44,7 +42,7 @@ async function expectAnswers(at: TestServer): Promise<void> {
 
 test('many clients whose headers never end keep nobody out, and their connections end', async () => {
   // Of a connection that stalls as well, as it would while this process does, nobody would read an answer.
-  const hasty = await servers.start({ HEADERS_TIMEOUT_MS: '2500' })
+  const hasty = await servers.start({}, { limits: { headersTimeout: 2500 } })
   await admit(note, hasty)
   const slow = await Promise.all(Array.from({ length: MANY }, () => open(hasty.url)))
   for (const { send } of slow) send(`GET ${NOTE} HTTP/1.1\r\nHost: x\r\nX-Drip: `)
@@ -99,7 +97,7 @@ test('clients that ask for much and read nothing are let go', async () => {
 })
 
 test('a client that reads slowly gets all of it', async () => {
-  const patient = await servers.start({ STALL_TIMEOUT_MS: '10000' })
+  const patient = await servers.start({ REQUEST_TIMEOUT_MS: '50000' })
   await admit(film, patient)
   const { socket, send, heard } = await open(patient.url)
   send(FILM)

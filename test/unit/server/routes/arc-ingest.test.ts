@@ -205,7 +205,7 @@ test('of a batch, the proofs that hold are kept, whatever else is in it', async 
 })
 
 test('a batch whose proofs lead to many blocks is stored in parts', async () => {
-  const world = await worlds.start({ MAX_TRACKER_BLOCKS: '2' })
+  const world = await worlds.start({}, { limits: { maxTrackerBlocks: 2 } })
   const { chain, headers } = world
   const purses = [0, 1, 2].map(() =>
     chain.spend({ inputs: [], outputs: [{ satoshis: 1000, lockingScript: OPEN_LOCK }] }),

@@ -204,7 +204,7 @@ describe('a page of a lookup', () => {
   const marker = 'text/x-page'
 
   test('ends before the output that would exceed the bound, says so, and can be gone on from', async () => {
-    const host = await servers.start({ ...treeOf(chain.deployment), MAX_LOOKUP_BYTES: '4096' })
+    const host = await servers.start(treeOf(chain.deployment), { limits: { maxPageBytes: 4096 } })
     const { life } = livesOn(host, chain)
     const outpoints = new Set<string>()
     for (let body = 0; body < 7; body++) {
@@ -240,7 +240,7 @@ describe('a page of a lookup', () => {
   })
 
   test('has one output at least, however long that is', async () => {
-    const host = await servers.start({ ...treeOf(chain.deployment), MAX_LOOKUP_BYTES: '1024' })
+    const host = await servers.start(treeOf(chain.deployment), { limits: { maxPageBytes: 1024 } })
     const { life } = livesOn(host, chain)
     const long = inscriptionScript({ contentType: 'text/x-long', body: new Uint8Array(3000) })
     for (const script of [long, long]) await life(script, [])
@@ -297,7 +297,7 @@ describe('long directories', () => {
   })
 
   test('of a path have a bound together, before they are read', async () => {
-    const host = await servers.start({ MAX_DIRECTORY_BYTES: '2000', MAX_DIRECTORY_PATH_BYTES: '4000' })
+    const host = await servers.start({ MAX_DIRECTORY_BYTES: '2000' })
     const publish = publisher({ server: host, chain })
     const pad = 'x'.repeat(1500)
     const site = await publish(

@@ -308,7 +308,7 @@ describe('unproven ancestors', () => {
     await taken(server, beefOfAll(dense(64)))
   })
 
-  test('may be 9,998 in a row, where the settings allow it', async () => {
+  test('may be 9,998 in a row, where the limits allow it', async () => {
     const all = [chain.spend({ inputs: [], outputs: [{ satoshis: 2, lockingScript: OPEN_LOCK }] })]
     for (let at = 1; at <= 9998; at++) {
       const [transaction] = all.slice(-1)
@@ -316,10 +316,10 @@ describe('unproven ancestors', () => {
       const lockingScript = at < 9998 ? OPEN_LOCK : INSCRIBED.lockingScript
       all.push(chain.spend({ inputs: [{ transaction, vout: 0 }], outputs: [{ satoshis: 1, lockingScript }] }))
     }
-    const most = '10000'
-    const server = await servers.start({
-      ...{ MAX_BEEF_DEPTH: most, MAX_BEEF_TRANSACTIONS: most, MAX_UNPROVEN_PARTS: most },
-    })
+    const server = await servers.start(
+      { MAX_BEEF_TRANSACTIONS: '10000' },
+      { limits: { maxBeefDepth: 10_000 } },
+    )
     await taken(server, beefOfAll(all))
   })
 })
