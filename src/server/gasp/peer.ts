@@ -2,12 +2,13 @@ import { setTimeout } from 'node:timers/promises'
 import type { z } from 'zod'
 import { nativeHash256 } from '../../../backend/src/graph/native-hash.js'
 import { readBeef, readProof } from '../../../backend/src/graph/read-beef.js'
-import type { Proof } from '../../../backend/src/graph/records.js'
+import type { TransactionRecord } from '../../../backend/src/graph/records.js'
+import { cacheView } from '../../../backend/src/graph/stored-transaction.js'
 import { BeefError } from '../../../backend/src/protocol/beef.js'
-import { CodedError } from '../../../backend/src/protocol/coded-error.js'
+import { MultiCodeError } from '../../../backend/src/protocol/coded-error.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { LOOKUP_SERVICES, TOPICS } from '../../../backend/src/protocol/profile.js'
-import { outputOf, readTransaction, type TransactionView } from '../../../backend/src/protocol/transaction.js'
+import { outputOf, readTransaction } from '../../../backend/src/protocol/transaction.js'
 import { fetchBounded } from '../../client/bounded-fetch.js'
 import type { SourceError } from '../../client/errors.js'
 import type { AsOf } from '../../gateway/http/as-of.js'
@@ -22,28 +23,19 @@ import {
   syncResponse,
 } from '../../gateway/sync/sync-messages.js'
 
-/** A peer that is unavailable: it would not answer the next request either. */
-export class PeerAwayError extends CodedError {
-  override readonly name = 'PeerAwayError'
-  readonly code = 'PEER_AWAY'
-}
+/** Why something that a peer offers is not taken. */
+type PeerErrorCode =
+  /** The peer is unavailable: it would not answer the next request either. */
+  | 'AWAY'
+  /** A graph that it sent is invalid. Its other graphs may be fine. */
+  | 'BAD_GRAPH'
+  /** A graph lacks what the peer will have soon: the engine offers an output before its lookup services know of it. */
+  | 'NOT_YET'
+  /** A graph may be valid, but this host does not take it: it exceeds a limit, or belongs to no topic here. */
+  | 'UNWANTED'
 
-/** A graph that a peer sent is invalid. Its other graphs may be fine. */
-export class BadGraphError extends CodedError {
-  override readonly name = 'BadGraphError'
-  readonly code = 'BAD_GRAPH'
-}
-
-/** A graph lacks what the peer will have soon: the engine offers an output before its lookup services know of it. */
-export class IncompleteGraphError extends CodedError {
-  override readonly name = 'IncompleteGraphError'
-  readonly code = 'INCOMPLETE_GRAPH'
-}
-
-/** A graph that may be valid, but that this host does not take: it exceeds a limit, or belongs to no topic here. */
-export class UnwantedGraphError extends CodedError {
-  override readonly name = 'UnwantedGraphError'
-  readonly code = 'UNWANTED_GRAPH'
+export class PeerError extends MultiCodeError<PeerErrorCode> {
+  override readonly name = 'PeerError'
 }
 
 /** The longest list of outputs that is read, in bytes: a hundred thousand outputs. */
@@ -58,14 +50,8 @@ const REFUSED = 400
 const MAX_WAIT = 60_000
 const MAX_WAITS = 10
 
-/** A transaction from a peer: it has the requested txid, and its path, if any, leads from it to a root. */
-export interface PeerTransaction {
-  view: TransactionView
-  proof?: Proof
-}
-
-/** What an output was submitted with, by txid; or that the lookup service of the peer does not know the output yet. */
-export type Sources = ReadonlyMap<string, PeerTransaction> | 'not yet'
+/** What an output was submitted with, by txid, each with a path that leads from it to a root; or that the lookup service of the peer does not know the output yet. */
+export type Sources = ReadonlyMap<string, TransactionRecord> | 'not yet'
 
 /** How far a peer says that it has followed the tree of names. A peer of another make does not say. */
 export interface PeerProgress {
@@ -100,7 +86,7 @@ export class Peer {
   /**
    * The unspent outputs of a topic from a score on.
    *
-   * @throws PeerAwayError if there is no valid response.
+   * @throws PeerError `AWAY` if there is no valid response.
    */
   async offered(
     { topic, ...asked }: { topic: string; since: number; limit: number },
@@ -113,10 +99,10 @@ export class Peer {
       signal,
     })
     if (answer === 'too long' || answer.status !== 200)
-      throw new PeerAwayError(`the peer does not list its outputs of ${topic}`)
+      throw new PeerError('AWAY', `the peer does not list its outputs of ${topic}`)
     const response = parsed(syncResponse, answer.body)
     if (response === undefined)
-      throw new PeerAwayError(`the peer returned no valid list of outputs for ${topic}`)
+      throw new PeerError('AWAY', `the peer returned no valid list of outputs for ${topic}`)
     this.progress = answer.progress
     return response.UTXOList
   }
@@ -127,13 +113,13 @@ export class Peer {
    * The overlay engine refuses everything behind a proven transaction ("Incomplete SPV data!"), unless the graph is the
    * requested output's own. So where an engine refuses, the output is requested as a graph by itself.
    *
-   * @throws PeerAwayError if there is no response; BadGraphError if it is no transaction, or another one;
-   * UnwantedGraphError if it is too long.
+   * @throws PeerError `AWAY` if there is no response, `BAD_GRAPH` if it is no transaction, or another one, `UNWANTED` if it is
+   * too long.
    */
   async node(
     { graph, outpoint, topic }: AskedNode,
     signal: AbortSignal,
-  ): Promise<PeerTransaction | undefined> {
+  ): Promise<TransactionRecord | undefined> {
     const found = await this.nodeOf({ graph, outpoint, topic }, signal)
     if (found !== 'refused') return found
     this.isEngine = true
@@ -145,7 +131,7 @@ export class Peer {
   private async nodeOf(
     { graph, outpoint, topic }: AskedNode,
     signal: AbortSignal,
-  ): Promise<PeerTransaction | 'refused' | undefined> {
+  ): Promise<TransactionRecord | 'refused' | undefined> {
     const { txid, vout: outputIndex } = outpoint
     const graphID = formatGaspOutpoint(graph)
     const answer = await this.ask('/requestForeignGASPNode', {
@@ -155,14 +141,15 @@ export class Peer {
       maxBytes: 2 * this.options.maxBytes + MAX_NODE_REST,
       signal,
     })
-    if (answer === 'too long') throw new UnwantedGraphError(`${txid} exceeds the limit for a transaction`)
+    if (answer === 'too long') throw new PeerError('UNWANTED', `${txid} exceeds the limit for a transaction`)
     if (answer.status === REFUSED) return 'refused'
     // Hosts have many ways to say that they do not have something, and one to say that they are unavailable.
     if (answer.status >= 400 && answer.status < 500) return undefined
     const node = parsed(gaspNode, answer.body)
-    if (node === undefined) throw new BadGraphError(`the peer returned no valid graph node for ${txid}`)
+    if (node === undefined)
+      throw new PeerError('BAD_GRAPH', `the peer returned no valid graph node for ${txid}`)
     if (node.graphID !== graphID || node.outputIndex !== outputIndex)
-      throw new BadGraphError(`asked for ${txid}, the peer sends the node of another graph`)
+      throw new PeerError('BAD_GRAPH', `asked for ${txid}, the peer sends the node of another graph`)
     return readNode(txid, node)
   }
 
@@ -171,7 +158,7 @@ export class Peer {
    * which the engine's GASP does not give out. None if the peer runs no engine, or no such service.
    *
    * @param query.outpoint Of a topic, as admitted there; for `tm_names` that of any output of a mint.
-   * @throws PeerAwayError if there is no response; BadGraphError if it contains no valid BEEF.
+   * @throws PeerError `AWAY` if there is no response, `BAD_GRAPH` if it contains no valid BEEF.
    */
   async sources(
     { topic, outpoint }: { topic: string; outpoint: Outpoint },
@@ -215,10 +202,10 @@ export class Peer {
         signal,
       })
       if (answer === 'too long') return answer
-      if (answer.status >= 500) throw new PeerAwayError(`the peer answered ${path} with ${answer.status}`)
+      if (answer.status >= 500) throw new PeerError('AWAY', `the peer answered ${path} with ${answer.status}`)
       if (answer.status !== 429) return answer
       if (waits === MAX_WAITS)
-        throw new PeerAwayError('the peer limits the rate, however long this host waits')
+        throw new PeerError('AWAY', 'the peer limits the rate, however long this host waits')
       await setTimeout(Math.min(answer.retryAfter * 1000, MAX_WAIT), undefined, { signal, ref: false })
     }
   }
@@ -239,7 +226,7 @@ export class Peer {
       const { code } = cause as SourceError
       if (code === 'TOO_LARGE') return 'too long'
       const why = code === 'TIMEOUT' ? `did not respond within ${timeout} ms` : 'did not respond'
-      throw new PeerAwayError(`the peer ${why}`, { cause })
+      throw new PeerError('AWAY', `the peer ${why}`, { cause })
     }
   }
 }
@@ -267,34 +254,43 @@ function parsed<Schema extends z.ZodType>(schema: Schema, body: Uint8Array): z.o
   }
 }
 
-function readNode(txid: string, node: z.output<typeof gaspNode>): PeerTransaction {
+function readNode(txid: string, node: z.output<typeof gaspNode>): TransactionRecord {
   const { outputIndex, rawTx, proof } = node
   const view = valid(`the transaction that the peer sends for ${txid} cannot be read`, () =>
     readTransaction(bytesOf(rawTx), { hash: nativeHash256 }),
   )
-  if (view.txid !== txid) throw new BadGraphError(`asked for ${txid}, the peer sends ${view.txid}`)
+  if (view.txid !== txid) throw new PeerError('BAD_GRAPH', `asked for ${txid}, the peer sends ${view.txid}`)
   if (outputOf(view, outputIndex) === undefined)
-    throw new BadGraphError(`${txid} has no output ${outputIndex}, but the peer returned a graph node for it`)
+    throw new PeerError(
+      'BAD_GRAPH',
+      `${txid} has no output ${outputIndex}, but the peer returned a graph node for it`,
+    )
+  cacheView(view)
+  const { raw } = view
   // Engines let an empty one through as none.
-  if (proof == null || proof === '') return { view }
+  if (proof == null || proof === '') return { txid, raw }
   const checked = valid(`the merkle path of ${txid} is invalid`, () =>
     readProof({ txid, bump: bytesOf(proof) }),
   )
-  return { view, proof: checked }
+  return { txid, raw, proof: checked }
 }
 
-function readSources(numbers: number[]): Map<string, PeerTransaction> {
-  const found = new Map<string, PeerTransaction>()
+function readSources(numbers: number[]): Map<string, TransactionRecord> {
+  const found = new Map<string, TransactionRecord>()
   try {
     const beef = readBeef(Uint8Array.from(numbers))
     for (const txid of beef.txids) {
       const view = beef.transaction(txid)
       const proof = beef.proof(txid)
-      if (view !== undefined) found.set(txid, { view, ...(proof && { proof }) })
+      if (view === undefined) continue
+      cacheView(view)
+      found.set(txid, { txid, raw: view.raw, ...(proof && { proof }) })
     }
   } catch (cause) {
     if (!(cause instanceof BeefError)) throw cause
-    throw new BadGraphError('the BEEF in the answer of the lookup service of the peer is invalid', { cause })
+    throw new PeerError('BAD_GRAPH', 'the BEEF in the answer of the lookup service of the peer is invalid', {
+      cause,
+    })
   }
   return found
 }
@@ -303,7 +299,7 @@ function valid<Result>(message: string, read: () => Result): Result {
   try {
     return read()
   } catch (cause) {
-    throw new BadGraphError(message, { cause })
+    throw new PeerError('BAD_GRAPH', message, { cause })
   }
 }
 

@@ -7,7 +7,7 @@ import { type IsMine, untilMine } from '../../chain/ancestors/is-mine.js'
 import { AnswerError } from '../../gateway/http/errors.js'
 import type { Config } from '../config/config.js'
 import type { Overlay } from '../writer/overlay.js'
-import { Peer, PeerAwayError } from './peer.js'
+import { Peer, PeerError } from './peer.js'
 import { type SyncResult, TopicSync } from './topic-sync.js'
 
 export interface PeersSyncOptions {
@@ -35,7 +35,7 @@ export class PeersSync {
 
   /** Stops; resolves when it no longer uses the store. */
   async stop(): Promise<void> {
-    this.stopping.abort(new PeerAwayError('the node is stopping'))
+    this.stopping.abort(new PeerError('AWAY', 'the node is stopping'))
     await this.polling
   }
 
@@ -51,7 +51,7 @@ export class PeersSync {
           if (signal.aborted) return
           // It ends a round, and may be gone by the next one.
           const isTransient =
-            err instanceof PeerAwayError ||
+            err instanceof PeerError ||
             err instanceof ChainTrackerError ||
             (err instanceof AnswerError && err.code === 'NOT_READY')
           logger[isTransient ? 'warn' : 'error'](
@@ -77,14 +77,14 @@ export function openPeersSync({
 }: {
   config: Config
   graph: GraphStore
-  overlay: Pick<Overlay, 'engine' | 'proofs' | 'emit'>
+  overlay: Pick<Overlay, 'engine' | 'emit'>
   logger: Logger
   onRound: PeersSyncOptions['onRound']
   isMine?: IsMine | undefined
 }): PeersSync | undefined {
   const { syncPeers, syncIntervalMs: interval, limits, deployment, maxBodyBytes } = config
   if (syncPeers.length === 0) return undefined
-  const { engine, proofs, emit } = overlay
+  const { engine, emit } = overlay
   // Without a tree every name would be skipped now, and not requested again once there is one.
   const topics = deployment === undefined ? [TOPICS.ordinals] : [TOPICS.names, TOPICS.ordinals]
   const bounds = {
@@ -95,7 +95,7 @@ export function openPeersSync({
   const peers = syncPeers.map((url): [string, TopicSync[]] => {
     const peer = new Peer({ url, timeout: limits.syncTimeout, maxBytes: maxBodyBytes })
     const syncs = topics.map(
-      (topic) => new TopicSync({ peer, url, topic, graph, engine, proofs, emit, limits: bounds, logger }),
+      (topic) => new TopicSync({ peer, url, topic, graph, engine, emit, limits: bounds, logger }),
     )
     return [url, syncs]
   })

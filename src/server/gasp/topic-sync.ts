@@ -1,44 +1,29 @@
 import { LRUCache } from 'lru-cache'
+import pLimit from 'p-limit'
 import type { Logger } from 'pino'
 import { LostConflictError } from '../../../backend/src/graph/errors.js'
 import type { GraphStore } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
-import { admittedTransactions } from '../../../backend/src/graph/transaction-records.js'
+import { viewOf } from '../../../backend/src/graph/stored-transaction.js'
 import { TimeSlice } from '../../../backend/src/graph/yield-to-event-loop.js'
+import { BeefError } from '../../../backend/src/protocol/beef.js'
+import { messageOf } from '../../../backend/src/protocol/coded-error.js'
 import { monotonic } from '../../../backend/src/protocol/monotonic.js'
 import { formatOutpoint, type Outpoint } from '../../../backend/src/protocol/outpoint.js'
 import { TOPICS } from '../../../backend/src/protocol/profile.js'
 import { outputOf } from '../../../backend/src/protocol/transaction.js'
-import type { ProofVerifier } from '../../chain/tracker/chain-tracker.js'
 import type { OfferedOutput } from '../../gateway/sync/sync-messages.js'
 import { ConflictError, SubmissionError } from '../writer/errors.js'
-import { admittedCount, type OverlayEvent, withOrdinals } from '../writer/overlay.js'
+import { type OverlayEvent, withOrdinals } from '../writer/overlay.js'
 import type { OverlayEngine } from '../writer/overlay-engine.js'
-import { SubmissionTracker } from '../writer/verify-submission.js'
-import {
-  type AskedNode,
-  BadGraphError,
-  IncompleteGraphError,
-  type Peer,
-  PeerAwayError,
-  type PeerProgress,
-  type PeerTransaction,
-  UnwantedGraphError,
-} from './peer.js'
-import {
-  type AppliedReader,
-  collectGraph,
-  type GraphLimits,
-  isApplied,
-  type SyncGraph,
-  type SyncStep,
-} from './sync-graph.js'
+import { type AskedNode, type Peer, PeerError, type PeerProgress } from './peer.js'
+import { collectGraph, type GraphLimits, isApplied, type SyncGraph } from './sync-graph.js'
 
 /** How many outputs are requested at once, and how many if those all have one score. */
 const PAGE = 1000
 const LONG_PAGE = 10_000
-/** How many graphs are collected ahead of the one that is being taken. */
-const AHEAD = 4
+/** How many graphs are taken at once. */
+const PARALLEL = 4
 /** Bytes of transactions that are cached, as a graph often shares some with the one before. */
 const CACHE_BYTES = 64 * 1024 * 1024
 /** How many graphs that are not taken are logged in one round. */
@@ -66,7 +51,6 @@ export interface TopicSyncOptions {
   topic: string
   graph: GraphStore
   engine: OverlayEngine
-  proofs: ProofVerifier
   /** Called with the result of each graph. */
   emit: (event: OverlayEvent) => void
   limits: GraphLimits & {
@@ -103,9 +87,10 @@ export class TopicSync {
   private readonly open = new OpenGraphs()
   /** Invalid graphs in a row. */
   private failures = 0
-  private readonly cache = new LRUCache<string, PeerTransaction>({
+
+  private readonly cache = new LRUCache<string, TransactionRecord>({
     maxSize: CACHE_BYTES,
-    sizeCalculation: ({ view }) => view.raw.length + 1,
+    sizeCalculation: ({ raw }) => raw.length + 1,
   })
 
   constructor(private readonly options: TopicSyncOptions) {}
@@ -117,7 +102,7 @@ export class TopicSync {
   /**
    * Takes everything that the peer offers and this host lacks.
    *
-   * @throws PeerAwayError if the peer ends it; whatever ends it here. What was taken by then stays, and the next round
+   * @throws PeerError `AWAY` if the peer ends it; whatever ends it here. What was taken by then stays, and the next round
    * continues after it.
    */
   async round(signal: AbortSignal): Promise<SyncResult> {
@@ -140,7 +125,7 @@ export class TopicSync {
     for (let limit = PAGE, pages = 0; pages < MAX_PAGES; pages++) {
       const page = await peer.offered({ topic, since, limit }, signal)
       if (page.some(({ score }) => score < since))
-        throw new PeerAwayError(`the peer offers outputs of ${topic} that were not requested`)
+        throw new PeerError('AWAY', `the peer offers outputs of ${topic} that were not requested`)
       await this.takePage(page, { tally, signal })
       const last = page.reduce((highest, { score }) => Math.max(highest, score), since)
       if (last > since) {
@@ -159,22 +144,19 @@ export class TopicSync {
     const offers = await this.lacking(page)
     const ending = new AbortController()
     const signal = AbortSignal.any([stopping, ending.signal])
-    const ahead: Promise<SyncGraph>[] = []
-    try {
-      for (const [at, offer] of offers.entries()) {
-        for (const next of offers.slice(ahead.length, at + AHEAD)) {
-          const collecting = this.collect(next, signal)
-          // Awaited later, when it is taken.
-          collecting.catch(() => {})
-          ahead.push(collecting)
-        }
+    const inTurn = pLimit(PARALLEL)
+    const taking = offers.map((offer) =>
+      inTurn(async () => {
         signal.throwIfAborted()
-        await this.take(offer, { collecting: ahead[at], tally, signal })
-      }
+        await this.take(offer, { tally, signal })
+      }),
+    )
+    try {
+      await Promise.all(taking)
     } finally {
-      // Also stops those ahead: then nothing uses the store any more.
-      ending.abort(new PeerAwayError('the page was abandoned'))
-      await Promise.allSettled(ahead)
+      // Also stops the others: then nothing uses the store any more.
+      ending.abort(new PeerError('AWAY', 'the page was abandoned'))
+      await Promise.allSettled(taking)
     }
   }
 
@@ -194,15 +176,11 @@ export class TopicSync {
     return [...offers.values()]
   }
 
-  private async collect(
-    { outpoint }: Offer,
-    stopping: AbortSignal,
-    topics = withOrdinals([this.options.topic]),
-  ): Promise<SyncGraph> {
+  private async collect({ outpoint }: Offer, stopping: AbortSignal, topics: string[]): Promise<SyncGraph> {
     const { topic, engine, graph, limits } = this.options
     const late = new AbortController()
     const timer = setTimeout(
-      () => late.abort(new BadGraphError(`the graph took longer than ${limits.graphTimeout} ms`)),
+      () => late.abort(new PeerError('BAD_GRAPH', `the graph took longer than ${limits.graphTimeout} ms`)),
       limits.graphTimeout,
     ).unref()
     const signal = AbortSignal.any([stopping, late.signal])
@@ -222,72 +200,75 @@ export class TopicSync {
     }
   }
 
-  private async ask(asked: AskedNode, signal: AbortSignal): Promise<PeerTransaction | undefined> {
+  private async ask(asked: AskedNode, signal: AbortSignal): Promise<TransactionRecord | undefined> {
     signal.throwIfAborted()
     const { txid, vout } = asked.outpoint
     const known = this.cache.get(txid)
-    if (known !== undefined && outputOf(known.view, vout) !== undefined) return known
+    if (known !== undefined && outputOf(viewOf(known), vout) !== undefined) return known
     const node = await this.options.peer.node(asked, signal)
     if (node !== undefined) this.cache.set(txid, node)
     return node
   }
 
-  private async take(
-    { outpoint, score }: Offer,
-    round: SyncRound & { collecting: Promise<SyncGraph> | undefined },
-  ): Promise<void> {
+  private async take({ outpoint, score }: Offer, round: SyncRound): Promise<void> {
     const { topic, graph, logger, url } = this.options
     const { tally } = round
     const { txid } = outpoint
     try {
-      await this.takeCollected({ outpoint, score }, round)
+      await this.takeBehind({ outpoint, score }, round.signal)
       if (!graph.admissions.isApplied(topic, txid))
-        throw new UnwantedGraphError('its topic admits none of the offered outputs')
+        throw new PeerError('UNWANTED', 'its topic admits none of the offered outputs')
       const reason = graph.transactions.reasonAgainst(txid)
       if (reason !== undefined) throw new ConflictError(new LostConflictError(txid, reason))
       this.open.close(txid)
       this.count('taken', tally)
       this.failures = 0
     } catch (error) {
-      const isUnwanted = isTooMuch(error)
-      const isOpen =
-        error instanceof BadGraphError ||
-        error instanceof IncompleteGraphError ||
-        (error instanceof SubmissionError && error.code === 'BAD_BODY') ||
-        error instanceof ConflictError
-      if (!isUnwanted && !isOpen) throw error
+      const result = resultOf(error)
+      if (result === undefined) throw error
+      const isOpen = result === 'open'
       if (isOpen) this.open.leave(txid, score)
       else this.open.close(txid)
-      this.count(isOpen ? 'open' : 'unwanted', tally)
+      this.count(result, tally)
       // A cached transaction may be the reason.
       this.cache.clear()
-      if (error instanceof BadGraphError && ++this.failures > MAX_FAILURES)
-        throw new PeerAwayError('the peer offers one invalid graph after another', {
+      const { code } = error as { code?: unknown }
+      if (code === 'BAD_GRAPH' && ++this.failures > MAX_FAILURES)
+        throw new PeerError('AWAY', 'the peer offers one invalid graph after another', {
           cause: error,
         })
       if (tally.open + tally.unwanted <= MAX_LINES)
-        logger[error instanceof IncompleteGraphError ? 'debug' : 'warn'](
-          { peer: url, topic, offered: formatOutpoint(outpoint), reason: error.message, again: isOpen },
+        logger[code === 'NOT_YET' ? 'debug' : 'warn'](
+          { peer: url, topic, offered: formatOutpoint(outpoint), reason: messageOf(error), again: isOpen },
           'an output that a peer offers was not taken',
         )
     }
   }
 
-  private async takeCollected(
-    offer: Offer,
-    { collecting, signal }: SyncRound & { collecting: Promise<SyncGraph> | undefined },
-  ): Promise<void> {
-    const { topic, engine, proofs, graph } = this.options
-    const options = { engine, proofs, graph, signal }
+  private async takeBehind(offer: Offer, signal: AbortSignal): Promise<void> {
+    const { topic } = this.options
     try {
-      const collected = await collecting
-      if (collected?.isEarly && this.open.triesOf(offer.outpoint.txid) < MAX_EARLY)
-        throw new IncompleteGraphError('the lookup service of the peer does not know the offered output yet')
-      if (collected !== undefined) await takeGraph(collected, { ...options, topics: withOrdinals([topic]) })
+      await this.submitGraph(offer, { topics: withOrdinals([topic]), signal })
     } catch (error) {
       // A mint needs nothing that places its ordinals: without that, it may be within the limits.
-      if (topic !== TOPICS.names || !isTooMuch(error)) throw error
-      await takeGraph(await this.collect(offer, signal, [topic]), { ...options, topics: [topic] })
+      if (topic !== TOPICS.names || resultOf(error) !== 'unwanted') throw error
+      await this.submitGraph(offer, { topics: [topic], signal })
+    }
+  }
+
+  /** Submits what is behind an output, parents first, each by itself: what was admitted before a failure does not depend on it. */
+  private async submitGraph(
+    offer: Offer,
+    { topics, signal }: { topics: string[]; signal: AbortSignal },
+  ): Promise<void> {
+    const graph = await this.collect(offer, signal, topics)
+    if (graph.isEarly && this.open.triesOf(offer.outpoint.txid) < MAX_EARLY)
+      throw new PeerError('NOT_YET', 'the lookup service of the peer does not know the offered output yet')
+    for (const txid of graph.txids()) {
+      signal.throwIfAborted()
+      const beef = await graph.beef(txid)
+      // One of its ancestors is missing: those that follow may be admitted without it.
+      if (beef !== undefined) await this.options.engine.submit({ beef, topics })
     }
   }
 
@@ -297,78 +278,12 @@ export class TopicSync {
   }
 }
 
-function isTooMuch(error: unknown): error is UnwantedGraphError | SubmissionError {
-  return (
-    error instanceof UnwantedGraphError || (error instanceof SubmissionError && error.code === 'TOO_LARGE')
-  )
-}
-
-export interface TakeOptions {
-  topics: string[]
-  engine: Pick<OverlayEngine, 'verify' | 'admit'>
-  proofs: Pick<ProofVerifier, 'headers'>
-  graph: AppliedReader
-  signal: AbortSignal
-}
-
-/**
- * Submits the transactions of a graph, parents before children: all are verified before any is stored, each in a write of its
- * own, so that others can write in between.
- *
- * @throws As {@link OverlayEngine.verify} and {@link OverlayEngine.admit}. What was admitted before stays: it does not depend
- * on what follows.
- */
-export async function takeGraph(graph: SyncGraph, options: TakeOptions): Promise<void> {
-  const { topics, engine } = options
-  const steps = await lacking(graph.steps(), options)
-  const sources = await verified(graph, steps, options)
-  /** The transactions of this graph that the store has by now. */
-  const stored = new Set<string>()
-  for (const { txid } of steps) {
-    options.signal.throwIfAborted()
-    const contents = graph.contents(txid, stored)
-    const verifiedStep = { contents, topics, sources: sources.get(txid) ?? [] }
-    const steak = await engine.admit(verifiedStep)
-    if (admittedCount(steak) === 0) continue
-    for (const record of admittedTransactions(contents)) stored.add(record.txid)
-  }
-}
-
-/** Some may have been submitted by others since the graph was collected. */
-async function lacking(steps: SyncStep[], { graph }: TakeOptions): Promise<SyncStep[]> {
-  const left: SyncStep[] = []
-  for (const step of steps) {
-    for (const topic of step.wantedBy) {
-      if (isApplied(graph, { topic, txid: step.txid })) continue
-      left.push(step)
-      break
-    }
-  }
-  return left
-}
-
-/**
- * Verifies all steps, from the last one back: an unproven one includes its unproven ancestors, so that each is verified
- * once, however long the chain.
- *
- * @returns The proven sources of the ordinals of each.
- */
-async function verified(
-  graph: SyncGraph,
-  steps: SyncStep[],
-  { topics, engine, proofs }: TakeOptions,
-): Promise<Map<string, TransactionRecord[]>> {
-  const tracker = proofs.headers && new SubmissionTracker(proofs.headers)
-  const sources = new Map<string, TransactionRecord[]>()
-  const covered = new Set<string>()
-  for (const { txid } of [...steps].reverse()) {
-    const isProven = graph.transactions.get(txid)?.proof !== undefined
-    if (!isProven && covered.has(txid)) continue
-    const contents = graph.contents(txid)
-    sources.set(txid, await engine.verify(contents, topics, tracker))
-    for (const record of admittedTransactions(contents)) covered.add(record.txid)
-  }
-  return sources
+/** What becomes of a graph that was not taken; undefined if the error is not its fault. */
+function resultOf(error: unknown): 'open' | 'unwanted' | undefined {
+  if (error instanceof BeefError) return 'open'
+  if (!(error instanceof PeerError || error instanceof SubmissionError)) return undefined
+  if (['UNWANTED', 'TOO_LARGE'].includes(error.code)) return 'unwanted'
+  return ['BAD_GRAPH', 'NOT_YET', 'BAD_BODY', 'CONFLICT'].includes(error.code) ? 'open' : undefined
 }
 
 /** For how long a graph is retried, in milliseconds: by then a block is known everywhere, and most conflicts are mined. */
