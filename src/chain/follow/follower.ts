@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import PQueue from 'p-queue'
 import type { Logger } from 'pino'
 import type { FrontierCoin } from '../../../backend/src/graph/graph-store.js'
 import type { TransactionRecord } from '../../../backend/src/graph/records.js'
@@ -9,7 +10,6 @@ import { type IsMine, untilMine } from '../ancestors/is-mine.js'
 import type { ChainTip } from '../sources/chain-source.js'
 import { FollowError, isOfBranch, isOutage, type LastError } from '../sources/errors.js'
 import { MAX_FAILING, Retries } from '../sources/retries.js'
-import { WorkQueue } from '../sources/work-queue.js'
 import { BranchFollower, type BranchOptions, type FollowReport } from './branch.js'
 import { type FollowedOrdinals, Sweep, type SweptStore } from './sweep.js'
 
@@ -53,6 +53,8 @@ export interface FollowStatus {
 /** What to ask the source about: what spends a coin, or whether an unproven transaction is mined by now. */
 type Task = FrontierCoin | { kind: 'unproven'; txid: string }
 
+/** How many tasks wait at most. What does not fit is dropped: a sweep comes by again. */
+const MAX_WAITING = 10_000
 /** How many coins are remembered as asked about since the last block, so that none is asked about twice. */
 const MAX_ASKED = 100_000
 /** After how many coins the place of the rotation is stored. */
@@ -76,8 +78,14 @@ export class Follower {
   private readonly sweeping: Sweep
   private readonly branches: BranchFollower
   private readonly retries: Retries<Task>
-  private readonly queue: WorkQueue<Task>
+  private readonly queue: PQueue
+  /** How many tasks were pushed: the last goes first, so that a tree is followed depth first, and only what branches off waits. */
+  private pushed = 0
+  /** Whether a task was dropped. */
+  private hasDropped = false
   private readonly stopping = new AbortController()
+  /** Ends a rest. */
+  private waking = new AbortController()
   private readonly asked = new Set<string>()
   private running: Promise<void> | undefined
   /** The coins of the rotation so far. */
@@ -107,11 +115,7 @@ export class Follower {
       isFollowed: (outpoint) => this.sweeping.isFollowed(outpoint),
     })
     this.retries = new Retries(Math.min(FIRST_RETRY, pollInterval))
-    this.queue = new WorkQueue({
-      parallel,
-      signal: this.stopping.signal,
-      perform: (task) => this.perform(task),
-    })
+    this.queue = new PQueue({ concurrency: parallel })
   }
 
   get genesis(): Outpoint {
@@ -130,8 +134,9 @@ export class Follower {
   async stop(): Promise<void> {
     this.stopping.abort()
     clearTimeout(this.again)
-    this.queue.wake()
+    this.wake()
     await this.running
+    await this.queue.onIdle()
   }
 
   /** Call when the chain has a new tip. */
@@ -157,7 +162,7 @@ export class Follower {
   async take(record: TransactionRecord): Promise<void> {
     if (this.stopping.signal.aborted) return
     try {
-      for (const coin of await this.branches.take(record)) this.queue.push(coin)
+      for (const coin of await this.branches.take(record)) this.push(coin)
     } catch (error) {
       if (this.stopping.signal.aborted) return
       if (!isOfBranch(error)) throw error
@@ -165,7 +170,7 @@ export class Follower {
       const failure = { why: error.message, isPaused: true }
       for (const coin of await this.branches.spentBy(record))
         this.retry(keyOf(coin), { ...failure, task: coin })
-      this.queue.wake()
+      this.wake()
     }
   }
 
@@ -178,7 +183,7 @@ export class Follower {
       ...{ ordinals, mints, transfers },
       ...(this.sweptHeight !== undefined && { height: this.sweptHeight }),
       ...(found !== undefined && { found }),
-      sweep: { asked, coins: Math.max(last, asked + this.queue.length) },
+      sweep: { asked, coins: Math.max(last, asked + this.queue.size + this.queue.pending) },
       unproven: this.sweeping.unproven + (this.isCommand ? 0 : this.branches.unprovenSubmitted),
       failures: this.report.failed,
       ...(this.lastError && { lastError: this.lastError }),
@@ -201,7 +206,6 @@ export class Follower {
     this.onFatal = (error) => {
       failure ??= { error }
       this.stopping.abort()
-      this.queue.wake()
     }
     this.running = (async () => {
       try {
@@ -210,14 +214,14 @@ export class Follower {
         let sweeps = 0
         do {
           before = this.found
-          this.queue.hasDropped = false
+          this.hasDropped = false
           for (const key of this.retries.keys) this.asked.delete(key)
           await this.sweep()
           sweeps++
         } while (
           !signal.aborted &&
           (this.found > before ||
-            this.queue.hasDropped ||
+            this.hasDropped ||
             (sweeps < SWEEPS_WITH_FAILURES && this.failures.length > 0))
         )
       } catch (error) {
@@ -256,8 +260,10 @@ export class Follower {
   private async rest(): Promise<void> {
     const end = monotonic() + this.options.pollInterval
     while (!this.stopping.signal.aborted && !this.isUrgent && monotonic() < end) {
-      await this.queue.pushed(Math.min(end, this.retries.nextDue) - monotonic())
-      await this.queue.run(this.retries.due())
+      this.waking = new AbortController()
+      const left = Math.min(end, this.retries.nextDue) - monotonic()
+      await sleep(Math.max(0, left), undefined, { signal: this.waking.signal, ref: false }).catch(() => {})
+      await this.performAll(this.retries.due())
     }
   }
 
@@ -269,12 +275,12 @@ export class Follower {
     this.isUrgent = true
     this.urgent = undefined
     this.hasPostponed = false
-    await this.queue.run(this.tasks())
+    await this.performAll(this.tasks())
     if (this.stopping.signal.aborted) return
     this.swept.last = this.swept.asked
     // What was dropped is found by the next one.
-    if ((this.queue.hasDropped || this.hasPostponed || this.isMostlyFailing) && !this.isCommand) {
-      this.queue.hasDropped = false
+    if ((this.hasDropped || this.hasPostponed || this.isMostlyFailing) && !this.isCommand) {
+      this.hasDropped = false
       return
     }
     this.hasCaughtUp = true
@@ -328,7 +334,31 @@ export class Follower {
 
   private hurry(): void {
     this.isUrgent = true
-    this.queue.wake()
+    this.wake()
+  }
+
+  private wake(): void {
+    this.waking.abort()
+  }
+
+  /** Has a task performed before those of a list. */
+  private push(task: Task): void {
+    if (this.queue.size >= MAX_WAITING) this.hasDropped = true
+    else void this.queue.add(() => this.perform(task), { priority: ++this.pushed })
+  }
+
+  /** Performs the tasks of a list, and what they lead to; resolves when nothing is left. */
+  private async performAll(tasks: Iterable<Task> | AsyncIterable<Task>): Promise<void> {
+    try {
+      for await (const task of tasks) {
+        if (this.stopping.signal.aborted) break
+        void this.queue.add(() => this.perform(task))
+        // No further tasks are read than are performed.
+        await this.queue.onSizeLessThan(1)
+      }
+    } finally {
+      await this.queue.onIdle()
+    }
   }
 
   private async perform(task: Task): Promise<void> {
@@ -346,7 +376,7 @@ export class Follower {
       if (task.kind === 'unproven') this.options.onUnproven?.(task.txid)
       if (found.isComplete) this.retries.succeeded(key)
       else this.retry(key, { task, why: undefined, isPaused: true })
-      for (const coin of found.coins) this.queue.push(coin)
+      for (const coin of found.coins) this.push(coin)
     } catch (error) {
       // Any error may be a result of the stop.
       if (!this.stopping.signal.aborted) this.failed(key, task, error)
@@ -367,7 +397,7 @@ export class Follower {
       // An outage says nothing about the task; what else is wrong may.
       if (isOutage(error)) {
         this.asked.delete(key)
-        this.queue.push(task)
+        this.push(task)
       } else {
         this.hasPostponed = true
         this.retry(key, { task, why, isPaused })

@@ -43,6 +43,8 @@ export interface FollowOptions extends Partial<FollowerOptions> {
   onAdmitted?: (txid: string) => void
   /** Of a request, in milliseconds. */
   timeout?: number
+  /** For how long a source is waited for, in milliseconds. */
+  patience?: number
   /** Called before it begins. */
   prepare?: (started: { stop(): Promise<void> }) => void
 }
@@ -80,10 +82,10 @@ async function openWorld({ servers, headerServices, junglebuses }: Services): Pr
     openNode({ config: readConfig({ ...env, DATA_DIR: dataDir }), logger: SILENT })
   const follower: FollowWorld['follower'] = (
     node,
-    { most = 1000, timeout = 30_000, onLimit, onAdmitted, ...options } = {},
+    { most = 1000, timeout = 30_000, patience = 400, onLimit, onAdmitted, ...options } = {},
   ) => {
     const client = { url, timeout, firstRest: 50 }
-    const source = new ChainSources({ sources: [new JungleBusSource(client)], patience: 400 })
+    const source = new ChainSources({ sources: [new JungleBusSource(client)], patience })
     let left = most
     const stop = async (): Promise<void> => {
       const stopped = follower.stop()

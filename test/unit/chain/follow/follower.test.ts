@@ -100,7 +100,7 @@ test('whatever goes wrong with answers now and then, it ends with the same', asy
   ]
   all.service.fault = (_, nth) => (nth % 5 === 2 ? faults[Math.floor(nth / 5) % faults.length] : undefined)
   const dataDir = await folder()
-  const { report, failures } = await all.crawl(dataDir)
+  const { report, failures } = await all.crawl(dataDir, { patience: 60_000 })
   expect(report).toMatchObject({ mints: MINTS })
   expect(failures).toEqual([])
   expect(storedRows(dataDir)).toEqual(await all.imported())
