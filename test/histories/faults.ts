@@ -151,4 +151,25 @@ export const FAULTS: Fault[] = [
     to: 'maps.flatMap(decodeMap)',
     foundBy: 'index',
   },
+  {
+    says: 'what is seen does not rank before what is unseen',
+    file: '../graph/conflict-resolution.ts',
+    from: 'Number(other.seen) - Number(one.seen) ||',
+    to: '',
+    foundBy: 'index',
+  },
+  {
+    says: 'the lower block does not decide',
+    file: '../graph/conflict-resolution.ts',
+    from: 'if (mined !== otherMined) return mined - otherMined',
+    to: '',
+    foundBy: 'index',
+  },
+  {
+    says: 'what waits is not tried again when what it lost to loses its block',
+    file: 'active.ts',
+    from: 'if (!isBetter(rank, row)) journal.lowered.push(txid)',
+    to: '',
+    foundBy: 'index',
+  },
 ]

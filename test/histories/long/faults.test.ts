@@ -14,7 +14,15 @@ const INDEX = 'backend/src/index'
 const TESTS = [
   { name: 'any-order', files: ['test/histories/any-order.test.ts'] },
   { name: 'recorded', files: ['test/histories/recorded.test.ts'] },
-  { name: 'index', files: ['test/unit/index/apply.test.ts', 'test/engines/contract/long-maps.test.ts'] },
+  {
+    name: 'index',
+    files: [
+      'test/unit/index/apply.test.ts',
+      ...['long-maps', 'sightings', 'conflict-arrival'].map(
+        (name) => `test/engines/contract/${name}.test.ts`,
+      ),
+    ],
+  },
   { name: 'histories', files: ['test/histories/histories.test.ts'] },
 ] as const
 /** A fault may be that something never ends. */
