@@ -383,8 +383,9 @@ describe('a gateway that lies', () => {
         [proof(`${mint.outpoint(2)}:-1`)]: silent,
       })
       const verified = fetcher([hanging, server.url], { order, timeout: 4000 })
-      for (const resource of ['al/hello.txt', `${mint.outpoint(2)}:-1/hello.txt`])
-        expect(await (await verified(resource)).text()).toBe('hello, world')
+      const resources = ['al/hello.txt', `${mint.outpoint(2)}:-1/hello.txt`]
+      const texts = resources.map(async (resource) => await (await verified(resource)).text())
+      expect(await Promise.all(texts)).toEqual(['hello, world', 'hello, world'])
     },
   )
 
