@@ -54,6 +54,10 @@ const TRIED = [
   "delete from minetree_note where name = ''",
 ]
 const COLUMNS = 'seq, kind, fact_key, at, first, batch, length, chunks'
+/** Values of a row, if a row of a batch is there. */
+const AFTER_ROW = `select ${'?, '.repeat(8)}? from minetree_log where seq = ? and batch = ?`
+/** So many of them may stand in one statement. */
+const CONDITIONAL = 16
 
 /**
  * A log in MySQL or MariaDB. Each statement is a transaction of its own: a batch is one statement, after those of its chunks.
@@ -73,6 +77,11 @@ export class MysqlLog implements SharedLog {
    */
   static async open(query: MysqlQuery, options: SharedLogOptions = {}): Promise<MysqlLog> {
     return await orMissingGrant(RIGHTS, () => MysqlLog.openAllowed(query, options))
+  }
+
+  /** A log that was opened before, over another connection. */
+  static over(query: MysqlQuery, { id, ...options }: SharedLogOptions & { id: string }): MysqlLog {
+    return new MysqlLog(query, id, options, undefined)
   }
 
   private static async openAllowed(query: MysqlQuery, options: SharedLogOptions): Promise<MysqlLog> {
@@ -109,8 +118,9 @@ export class MysqlLog implements SharedLog {
   }
 
   async insert(batch: Batch): Promise<boolean> {
-    if (await isBehind(this, batch)) return false
-    const { first, id, at, rows } = batch
+    const { first, id, at, rows, after } = batch
+    const isConditional = after !== undefined && after.seq > 0 && rows.length <= CONDITIONAL
+    if (!isConditional && (await isBehind(this, batch))) return false
     const stored = layOut({ id, rows })
     for (const chunks of chunkGroups(stored))
       await this.all(
@@ -122,13 +132,21 @@ export class MysqlLog implements SharedLog {
           ...[checksum, first],
         ]),
       )
-    const values = stored.flatMap(({ kind, key, body, chunks, at: own = at }, index) => [
+    const values = stored.map(({ kind, key, body, chunks, at: own = at }, index) => [
       ...[first + index, kind, buffer(key), own, first, buffer(id), body.length],
       ...[chunks === undefined ? null : buffer(chunks), chunks === undefined ? buffer(body) : null],
     ])
+    const into = `insert into minetree_log (${COLUMNS}, body)`
     try {
-      await this.all(`insert into minetree_log (${COLUMNS}, body) values ${tuples(rows, 9)}`, values)
-      return true
+      // One way to the database, and not two: the row that its writer has read last says whether it may be inserted.
+      const isThere = isConditional
+        ? (await this.changed(
+            `${into} ${values.map(() => AFTER_ROW).join(' union all ')}`,
+            values.flatMap((row) => [...row, after.seq, Buffer.from(after.batch, 'hex')]),
+          )) > 0
+        : await this.all(`${into} values ${tuples(rows, 9)}`, values.flat())
+      if (isThere) return true
+      await isBehind(this, batch)
     } catch (error) {
       if (codeOf((error as Error).cause) !== 'ER_DUP_ENTRY') throw error
     }
@@ -222,14 +240,14 @@ export class MysqlLog implements SharedLog {
 
   async replaceNote(name: string, { from, to }: { from: string | undefined; to: string }): Promise<boolean> {
     const values = [to, name].map((text) => Buffer.from(text))
-    const answer =
+    const changed =
       from === undefined
-        ? await this.ask('insert ignore into minetree_note (value, name) values (?, ?)', values)
-        : await this.ask('update minetree_note set value = ? where name = ? and value = ?', [
+        ? await this.changed('insert ignore into minetree_note (value, name) values (?, ?)', values)
+        : await this.changed('update minetree_note set value = ? where name = ? and value = ?', [
             ...values,
             Buffer.from(from),
           ])
-    return (answer as [{ affectedRows: number }])[0].affectedRows > 0
+    return changed > 0
   }
 
   async overwrite({ seq }: Pick<LogRow, 'seq'>, body: Uint8Array): Promise<void> {
@@ -298,6 +316,10 @@ export class MysqlLog implements SharedLog {
 
   private async all(sql: string, values: unknown[]): Promise<Row[]> {
     return rowsIn(await this.ask(sql, values))
+  }
+
+  private async changed(sql: string, values: unknown[]): Promise<number> {
+    return ((await this.ask(sql, values)) as [{ affectedRows: number }])[0].affectedRows
   }
 
   private async ask(sql: string, values: unknown[]): Promise<unknown> {

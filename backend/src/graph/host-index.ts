@@ -33,8 +33,8 @@ export interface HostHooks {
   /** Resolves when the index can be read. */
   opened(): Promise<void>
   /**
-   * Whether hooks need the BEEF. Writing it for each output and service takes an engine longer than the rest of a mint. Where the
-   * engine's tables can be read, it is read from there, except for burns and for proofs that come later.
+   * Whether hooks need the BEEF: where the engine's tables cannot be read. Writing it for each output and service takes an engine
+   * longer than the rest of a mint.
    */
   readonly needsTransactions: boolean
   /** The engine has verified a transaction, and stored an output of it. */

@@ -51,13 +51,10 @@ export function engineBeside(database: SqlDatabase | undefined): OpenEngine | un
 /** @param url `mysql://user:password@host:port/database`. */
 async function connected(url: string): Promise<EngineTables | undefined> {
   // Only here: others need no driver of SQL.
-  const { createPool } = await import('mysql2')
-  const pool = createPool({ uri: url, connectionLimit: 1 }).promise()
-  return await opened({
-    ask: async (sql, values) => (await pool.query(sql, [...values]))[0] as SqlRow[],
-    isOnMysql: true,
-    close: () => pool.end(),
-  })
+  const { mysqlPool } = await import('../facts/mysql-pool.js')
+  const { query, close } = mysqlPool({ uri: url, connectionLimit: 1 })
+  const ask: Ask = async (sql, values) => ((await query(sql, [...values])) as [SqlRow[]])[0]
+  return await opened({ ask, isOnMysql: true, close })
 }
 
 async function opened(options: {

@@ -5,7 +5,7 @@ import type { SharedLog } from '../facts/shared-log.js'
 import type { HostDatabase, SqlDatabase } from '../graph/host-database.js'
 import { sha256 } from '../graph/native-hash.js'
 import { toHex, utf8 } from '../protocol/bytes.js'
-import { queryOf } from './host-sql.js'
+import { isMysql, queryOf } from './host-sql.js'
 
 function isMongo(database: HostDatabase): boolean {
   return 'databaseName' in database
@@ -19,6 +19,29 @@ function isMongo(database: HostDatabase): boolean {
 export async function openHostLog(database: HostDatabase): Promise<SharedLog> {
   if (isMongo(database)) return await MongoLog.open(database as Db)
   return await MysqlLog.open(queryOf(database as SqlDatabase))
+}
+
+/** How a thread connects to a host's database by itself. */
+export type Connection = Record<string, unknown>
+
+/** That of a host on mysql2; undefined where another thread cannot have the same. */
+export function connectionOf(database: HostDatabase): Connection | undefined {
+  if (isMongo(database) || !isMysql(database as SqlDatabase)) return undefined
+  const { driverName, config, connectionSettings: settings } = (database as SqlDatabase).client as KnexClient
+  if (driverName !== 'mysql2' || typeof config?.connection === 'function') return undefined
+  try {
+    // Knex hides the password.
+    return structuredClone({ ...settings, password: settings?.password })
+  } catch {
+    // It has code of the host.
+    return undefined
+  }
+}
+
+interface KnexClient {
+  driverName?: string
+  config?: { connection?: unknown }
+  connectionSettings?: Connection
 }
 
 /** What tells a host's databases apart, as 8 hexadecimal digits; no secret goes into it. */

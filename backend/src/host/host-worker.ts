@@ -1,26 +1,36 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
+import { MysqlLog } from '../facts/mysql-log.js'
 import type { HostRules } from '../graph/host-index.js'
 import { SharedWriter } from '../writer/shared-writer.js'
 import { serveWriter } from '../writer/thread.js'
+import type { Connection } from './host-log.js'
 import { admissionBy } from './host-rules.js'
 import { logOver } from './log-port.js'
 
 /** What the thread of a host's writer begins with. */
 export interface HostWorkerData {
   folder: string
-  /** Which log it is, and where it is served. */
+  /** Which log it is, where it is served, and how it is reached without that. */
   id: string
   log: MessagePort
+  connection: Connection | undefined
 }
 
 /**
- * The thread of a host's writer: it derives and writes for as long as that takes, while the host answers. The log stays with the
- * connection of the host, and what is read of it comes as messages.
+ * The thread of a host's writer: it derives and writes for as long as that takes, while the host answers. It has a connection to the
+ * log of its own where it can have one; else that of the host serves it by messages.
  */
 if (parentPort === null) throw new Error('host-worker runs in a worker thread only')
 const port = parentPort
-const { folder, id, log } = workerData as HostWorkerData
-const writer = new SharedWriter({ folder, shared: logOver(log, id) })
+const { folder, id, log, connection } = workerData as HostWorkerData
+const writer = new SharedWriter({ folder, shared: connection ? await ownLog(connection) : logOver(log, id) })
+
+async function ownLog(settings: Connection): Promise<MysqlLog> {
+  const { mysqlPool } = await import('../facts/mysql-pool.js')
+  const { query, close } = mysqlPool({ ...settings, connectionLimit: 2 })
+  return MysqlLog.over(query, { id, close })
+}
+
 serveWriter(writer, port, {
   deriveBy: (rules) => writer.deriveBy(admissionBy(rules as HostRules)),
   onClosed() {

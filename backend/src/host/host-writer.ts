@@ -6,6 +6,7 @@ import { connectWriter } from '../writer/client.js'
 import { SharedWriter } from '../writer/shared-writer.js'
 import { WRITER_HEAP_MIB } from '../writer/thread.js'
 import type { Writer } from '../writer/writer.js'
+import type { Connection } from './host-log.js'
 import { admissionBy } from './host-rules.js'
 import type { HostWorkerData } from './host-worker.js'
 import { serveLog } from './log-port.js'
@@ -21,6 +22,8 @@ export interface HostWriter {
 export interface HostWriterOptions {
   folder: string
   log: SharedLog
+  /** How a thread reaches the log by itself. */
+  connection?: Connection | undefined
   rules: HostRules
   /** The thread has ended by itself. */
   onEnd: (cause: unknown) => void
@@ -54,10 +57,15 @@ function canLoad(): boolean {
 }
 
 /** @returns Undefined if the thread did not begin. */
-async function inThread({ folder, log, onEnd }: HostWriterOptions): Promise<HostWriter | undefined> {
+async function inThread({
+  folder,
+  log,
+  connection,
+  onEnd,
+}: HostWriterOptions): Promise<HostWriter | undefined> {
   const { port1, port2 } = new MessageChannel()
   const thread = new Worker(new URL(`./host-worker${EXTENSION}`, import.meta.url), {
-    workerData: { folder, id: log.id, log: port2 } satisfies HostWorkerData,
+    workerData: { folder, id: log.id, log: port2, connection } satisfies HostWorkerData,
     transferList: [port2],
     resourceLimits: { maxOldGenerationSizeMb: WRITER_HEAP_MIB },
   })

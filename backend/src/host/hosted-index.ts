@@ -14,19 +14,17 @@ import type { HostStore } from '../graph/host-store.js'
 import { sha256 } from '../graph/native-hash.js'
 import type { OutputAdmittedByTopic, RootChecker } from '../graph/overlay-interfaces.js'
 import { type BeefContents, type ReadBeef, readBeef, seenBeefs, syncedBeefs } from '../graph/read-beef.js'
-import { holdsOrdinal, OUTPUTS_WITH_ORDINALS } from '../graph/transaction-records.js'
-import { equalBytes, toHex } from '../protocol/bytes.js'
+import { toHex } from '../protocol/bytes.js'
 import { messageOf } from '../protocol/coded-error.js'
 import { monotonic } from '../protocol/monotonic.js'
 import type { Outpoint } from '../protocol/outpoint.js'
 import { TOPICS, topicNames } from '../protocol/profile.js'
-import { firstOutputs } from '../protocol/transaction.js'
 import { FactStore } from '../read/fact-store.js'
 import { Reader } from '../read/reader.js'
 import { storeFiles } from '../writer/local-writer.js'
 import type { EngineTables, OpenEngine } from './engine-tables.js'
 import { type HostFolder, takeFolder } from './host-folder.js'
-import { nameOf, openHostLog } from './host-log.js'
+import { connectionOf, nameOf, openHostLog } from './host-log.js'
 import { type HostWriter, type HostWriterOptions, isPlain, openHostWriter } from './host-writer.js'
 import { lazyStore } from './lazy-store.js'
 import { missed } from './missed.js'
@@ -72,7 +70,11 @@ interface Waiting {
   due: number
   verifyFrom: number
   checks: number
-  /** The BEEF that the engine has verified, if it has said so. */
+  /** Whether topic managers have seen one BEEF of it, and no other: that is the one which the engine verifies. */
+  isOnly: boolean
+  /** Whether the engine of this process has said that it has verified it. */
+  isVerified: boolean
+  /** The BEEF that it has verified, if it has brought that. */
   verified?: number[]
 }
 
@@ -91,8 +93,6 @@ export class HostedIndex implements HostHooks {
   private readonly waiting = new Map<string, Waiting>()
   private readonly brought = new Map<string, Promise<void>>()
   private readonly seen = new WeakSet<BeefContents>()
-  /** Those of the last submissions that the engine's tables may not have whole. */
-  private readonly unusual = new Set<string>()
   private engine: Promise<EngineTables | undefined> | undefined
   private isEngineKnown = false
   private isStoredElsewhere = false
@@ -123,7 +123,7 @@ export class HostedIndex implements HostHooks {
   }
 
   get needsTransactions(): boolean {
-    return !this.isEngineKnown || this.isStoredElsewhere || this.unusual.size > 0
+    return !this.isEngineKnown || this.isStoredElsewhere
   }
 
   async admitted(payload: OutputAdmittedByTopic): Promise<void> {
@@ -146,9 +146,9 @@ export class HostedIndex implements HostHooks {
   }
 
   async spentBy(txid: string, beef?: number[]): Promise<void> {
-    this.wait(txid)
-    const wait = this.waiting.get(txid)
-    if (wait !== undefined && beef !== undefined) wait.verified ??= beef
+    const wait = this.wait(txid)
+    wait.isVerified = true
+    if (beef !== undefined) wait.verified ??= beef
   }
 
   async evicted(outpoint: Outpoint): Promise<void> {
@@ -223,9 +223,11 @@ export class HostedIndex implements HostHooks {
     seen.add(beef)
     const { txid } = beef.subject
     try {
-      this.spooled().see(txid, beef.bytes)
-      this.wait(txid)
-      if (isUnusual(beef)) this.unusual.add(txid)
+      const spool = this.spooled()
+      const known = this.waiting.get(txid)
+      if (known === undefined) this.wait(txid, { isOnly: true })
+      else known.isOnly = false
+      spool.see(txid, beef.bytes)
     } catch (error) {
       this.report(error)
     }
@@ -235,21 +237,24 @@ export class HostedIndex implements HostHooks {
     if (this.spool?.get(txid)?.verified === undefined) this.forget(txid)
   }
 
-  private wait(txid: string, { isLeft = false } = {}): void {
+  private wait(txid: string, { isLeft = false, isOnly = false } = {}): Waiting {
     const now = monotonic()
     const [due, verifyFrom] = isLeft ? [now, now] : [now + WAIT.first, now + VERIFY_AFTER]
-    if (!this.waiting.has(txid)) this.waiting.set(txid, { due, verifyFrom, checks: 0 })
+    const wait = this.waiting.get(txid) ?? { due, verifyFrom, checks: 0, isOnly, isVerified: false }
+    this.waiting.set(txid, wait)
     this.schedule(WAIT.first)
+    return wait
   }
 
   private forget(txid: string): void {
     this.spool?.delete(txid)
     this.waiting.delete(txid)
-    this.unusual.delete(txid)
   }
 
   /** Records a transaction as the engine has stored it. @throws what went wrong: the engine is asked again. */
   private async bringStored(txid: string): Promise<void> {
+    const seen = this.seenOf(txid)
+    if (seen !== undefined && this.waiting.get(txid)?.isOnly) return await this.bring(seen.bytes)
     let stored: Uint8Array | undefined
     try {
       stored = await (await this.openEngine())?.beefOf(txid)
@@ -258,10 +263,7 @@ export class HostedIndex implements HostHooks {
       this.report(error)
       throw error
     }
-    const seen = this.seenOf(txid)
-    // An equal array is parsed already.
-    if (stored !== undefined)
-      return await this.bring(seen && equalBytes(stored, seen.bytes) ? seen.bytes : stored)
+    if (stored !== undefined) return await this.bring(stored)
     // The engine stores elsewhere. Its proofs come by whole transactions from now on.
     this.isStoredElsewhere = true
     if (seen === undefined) throw new Error(`the engine has verified ${txid}, and has not stored it`)
@@ -270,9 +272,11 @@ export class HostedIndex implements HostHooks {
   }
 
   private seenOf(txid: string): ReadBeef | undefined {
-    const spooled = (): Uint8Array | undefined => this.spool?.get(txid)?.seen
-    const seen = seenBeefs.get(txid) ?? spooled()
-    return seen instanceof Uint8Array ? readBeef(seen) : seen
+    const seen = seenBeefs.get(txid)
+    // Another index of the process may have seen another one.
+    if (seen !== undefined && this.seen.has(seen)) return seen
+    const spooled = this.spool?.get(txid)?.seen
+    return spooled && readBeef(spooled)
   }
 
   /** Records what the engine has verified, or keeps it until that is possible. @throws what went wrong: it is kept. */
@@ -339,7 +343,9 @@ export class HostedIndex implements HostHooks {
     const log = await openHostLog(this.database)
     const rules = hostRules(this.store)
     try {
-      const files = await HostFiles.open({ folder, log, rules, onEnd: (cause) => this.reopen(cause) })
+      const connection = connectionOf(this.database)
+      const onEnd = (cause: unknown): Promise<void> => this.reopen(cause)
+      const files = await HostFiles.open({ folder, log, connection, rules, onEnd })
       this.files = files
       await files.logRead
       if (this.jobs !== undefined) files.seekJobs(this.jobs)
@@ -431,8 +437,11 @@ export class HostedIndex implements HostHooks {
     if (isApplied === false && verified === undefined) return false
     const contents = seen && readBeef(seen)
     try {
+      const wait = this.waiting.get(txid)
+      // Of what admits nothing, an engine keeps no BEEF.
+      const own = wait?.isOnly && wait.isVerified ? seen : undefined
       const trusted =
-        verified ?? this.waiting.get(txid)?.verified ?? (isApplied ? await engine?.beefOf(txid) : undefined)
+        verified ?? wait?.verified ?? (isApplied ? (own ?? (await engine?.beefOf(txid))) : undefined)
       if (trusted !== undefined) await this.record(completed(readBeef(trusted), contents))
       else if (isApplied && contents !== undefined) await this.record(unproven(contents))
       else if (isApplied === undefined && seen !== undefined) {
@@ -458,7 +467,6 @@ export class HostedIndex implements HostHooks {
     const wait = this.waiting.get(txid)
     if (wait === undefined) return
     wait.checks++
-    this.unusual.delete(txid)
     if (wait.checks >= MOST_CHECKS && verified === undefined) this.forget(txid)
     else wait.due = monotonic() + Math.min(WAIT.first * 2 ** wait.checks, WAIT.longest)
   }
@@ -470,21 +478,6 @@ export class HostedIndex implements HostHooks {
     else if (text !== this.reported) process.stderr.write(`minetree: ${text}\n`)
     this.reported = text
   }
-}
-
-/**
- * Whether hooks are to bring the BEEF of a submission: an engine keeps none of what admits nothing, and only the first one of what comes
- * again with a proof.
- */
-function isUnusual({ subject, proof }: BeefContents): boolean {
-  try {
-    if (proof(subject.txid) !== undefined) return true
-  } catch {
-    return true
-  }
-  return !firstOutputs(subject, OUTPUTS_WITH_ORDINALS).some(
-    (output) => output.satoshis === 1 || holdsOrdinal(output),
-  )
 }
 
 /** The writer of an index, and a reader of it. */

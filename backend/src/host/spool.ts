@@ -27,7 +27,7 @@ export class Spool {
   private readonly sql: Sql
   /** At most so many are there. */
   private bytes: number
-  /** What is deleted with the next write. */
+  /** What is deleted with the next flush. */
   private readonly done = new Set<string>()
 
   constructor(
@@ -61,14 +61,23 @@ export class Spool {
     return this.sql.all('select txid from submission order by place').map(({ txid }) => txid)
   }
 
-  /** With the next write: if the process ends before, it is there again, as if it had not been recorded. */
+  /** With the next {@link flush}: if the process ends before, it is there again, as if it had not been recorded. */
   delete(txid: string): void {
     this.done.add(txid)
   }
 
   /** Deletes what is to be deleted. */
   flush(): void {
-    if (this.done.size > 0) this.write(() => {})
+    const { sql, done } = this
+    if (done.size === 0) return
+    sql.exec('begin immediate')
+    try {
+      for (const txid of done) sql.run(DELETE, txid)
+      sql.exec('commit')
+      done.clear()
+    } finally {
+      if (sql.inTransaction) sql.exec('rollback')
+    }
   }
 
   evict({ txid, vout }: Outpoint): void {
@@ -89,35 +98,22 @@ export class Spool {
   }
 
   private put(column: 'seen' | 'verified', txid: string, beef: Uint8Array): void {
-    this.write(() => {
-      const statement = `insert into submission (txid, ${column}) values (?, ?) on conflict (txid) do update
-        set ${column} = excluded.${column} where ifnull(length(${column}), 0) < length(excluded.${column})`
-      if (this.sql.run(statement, txid, beef) === 0) return
-      this.bytes += beef.length
-      if (this.bytes > this.maxBytes) this.makeRoom(txid)
-    })
+    if (this.done.has(txid)) this.flush()
+    const statement = `insert into submission (txid, ${column}) values (?, ?) on conflict (txid) do update
+      set ${column} = excluded.${column} where ifnull(length(${column}), 0) < length(excluded.${column})`
+    if (this.sql.run(statement, txid, beef) === 0) return
+    this.bytes += beef.length
+    if (this.bytes > this.maxBytes) this.makeRoom(txid)
   }
 
   private makeRoom(last: string): void {
+    this.flush()
     this.bytes = Number(this.sql.get(TOTAL)?.bytes)
     while (this.bytes > this.maxBytes) {
       const oldest = this.sql.get(OLDEST, last)
       if (oldest === undefined) break
       this.sql.run(DELETE, oldest.txid)
       this.bytes -= oldest.length
-    }
-  }
-
-  private write(work: () => void): void {
-    const { sql, done } = this
-    sql.exec('begin immediate')
-    try {
-      for (const txid of done) sql.run(DELETE, txid)
-      work()
-      sql.exec('commit')
-      done.clear()
-    } finally {
-      if (sql.inTransaction) sql.exec('rollback')
     }
   }
 }

@@ -1,8 +1,7 @@
-import type { Socket } from 'node:net'
 import { MongoClient } from 'mongodb'
-import { createPool } from 'mysql2'
 import { MongoLog } from '../../../backend/src/facts/mongo-log.js'
 import { MysqlLog } from '../../../backend/src/facts/mysql-log.js'
+import { mysqlPool } from '../../../backend/src/facts/mysql-pool.js'
 import type { SharedLog, SharedLogOptions } from '../../../backend/src/facts/shared-log.js'
 import type { Config } from '../config/config.js'
 import { mongoOptions } from '../config/mongo-url.js'
@@ -12,11 +11,8 @@ export type SharedLogPlace = Pick<Config, 'knexUrl' | 'mongoUrl'>
 
 /** A gateway writes one batch at a time, and others read chunks of bodies. */
 const CONNECTIONS = 4
-/** How long connecting and finding a server may take, in milliseconds, and how long a connection may be idle: one that lost its other end is. */
+/** How long finding a server of MongoDB, and connecting to it, may take, in milliseconds. */
 const CONNECT_WITHIN = 5000
-const IDLE = 30_000
-/** Whatever the defaults of the server: values that do not fit are refused instead of truncated. */
-const SETUP = "set session sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION'"
 
 /**
  * Opens the log in a database, or makes it.
@@ -39,22 +35,12 @@ export async function openSharedLog(
     )
   }
   if (knexUrl === undefined) throw new Error('no database is set')
-  const pool = createPool({ uri: knexUrl, connectTimeout: CONNECT_WITHIN, connectionLimit: CONNECTIONS })
-  pool.on('connection', (connection) => {
-    connection.query(SETUP)
-    const { stream } = connection as unknown as { stream: Socket }
-    stream.setTimeout(IDLE, () => stream.destroy())
-  })
-  const promised = pool.promise()
-  return await orClosed(
-    async () => {
-      const [tables] = await promised.query('show tables like ?', [OLD_TABLE.replace('_', '\\_')])
-      if ((tables as unknown[]).length > 0) throw tablesError()
-      const query = (sql: string, values: unknown[]) => promised.query(sql, values)
-      return await MysqlLog.open(query, { ...options, close: () => promised.end() })
-    },
-    () => promised.end(),
-  )
+  const { query, close } = mysqlPool({ uri: knexUrl, connectionLimit: CONNECTIONS })
+  return await orClosed(async () => {
+    const [tables] = (await query('show tables like ?', [OLD_TABLE.replace('_', '\\_')])) as [unknown[]]
+    if (tables.length > 0) throw tablesError()
+    return await MysqlLog.open(query, { ...options, close })
+  }, close)
 }
 
 /** A table, or a collection, of the stores in databases before November 2026: none of them was without a row. */

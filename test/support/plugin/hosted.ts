@@ -120,6 +120,12 @@ export class HostedProcess {
     await this.ordinals.outputAdmittedByTopic(notice)
   }
 
+  /** As an engine that has verified what spends an output, and may still refuse it. */
+  async spentBy(spendingTxid: string): Promise<void> {
+    const output = { txid: '', outputIndex: 0, topic: 'tm_ordinals' }
+    await this.ordinals.outputSpent?.({ mode: 'txid', ...output, spendingTxid } as never)
+  }
+
   async submit(beef: Uint8Array): Promise<BeefContents> {
     await this.ask(beef)
     await this.hook(beef)

@@ -135,43 +135,62 @@ describe('an engine whose tables can be read', () => {
   const untilKnown = (host: HostedProcess) =>
     until(async () => host.ordinals.admissionMode === 'locking-script', 'the tables are known')
 
-  test('is not to write transactions for hooks, but for what it does not keep whole', async () => {
+  const proofsIn = (database: HostedDatabase) =>
+    database.count('select count(*) from minetree_log where kind = 2')
+
+  test('is not to write transactions for hooks: it verifies what topic managers have seen, proofs too', async () => {
     const chain = new FakeChain()
-    const host = start(await openDatabase(), chain)
+    const database = await openDatabase()
+    const host = start(database, chain)
     expect(host.ordinals.admissionMode).toBe('whole-tx')
     await untilKnown(host)
-    const [note, mined] = [noted(chain, 'a note'), noted(chain, 'a mined one')]
-    await host.ask(beefOf(note, { proven: false }))
-    expect([host.names.admissionMode, host.ordinals.admissionMode]).toEqual([
+    expect([host.names.admissionMode, host.ordinals.spendNotificationMode]).toEqual([
       'locking-script',
-      'locking-script',
+      'txid',
     ])
-    expect(host.ordinals.spendNotificationMode).toBe('txid')
+    const note = noted(chain, 'a note')
+    await host.ask(beefOf(note))
+    await host.hookOf(note.txid)
+    expect(await host.found('ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
+    expect(await proofsIn(database)).toBe(1)
+    // It keeps none of what admits nothing.
     const burn = burning(chain, note, 0)
-    for (const unusual of [beefOf(burn, { proven: false }), beefOf(mined)]) {
-      await host.ask(unusual)
-      expect([host.names.admissionMode, host.ordinals.admissionMode]).toEqual(['whole-tx', 'whole-tx'])
-      expect(host.ordinals.spendNotificationMode).toBe('whole-tx')
-      // It is asked about them a second later.
-      await untilKnown(host)
-    }
+    await host.ask(beefOf(burn))
+    await host.spentBy(burn.txid)
+    await database.apply(burn.txid)
+    await until(async () => (await proofsIn(database)) === 2, 'the burn is there with its proof')
   })
 
-  test('has the proofs, whatever topic managers have seen', async () => {
+  test('says which one of several it has verified', async () => {
     const chain = new FakeChain()
     const database = await openDatabase()
     const host = start(database, chain)
     await untilKnown(host)
     const [note, child] = [noted(chain, 'forged'), noted(chain, 'verified')]
-    await host.ask(beefOf(note))
-    await database.keep(note.txid, beefOf(note, { proven: false }))
+    const [proven, unproven] = [true, false].map(
+      (is) => (each: FakeTransaction) => beefOf(each, { proven: is }),
+    ) as [typeof beefOf, typeof beefOf]
+    for (const beef of [unproven(note), proven(note), unproven(child), proven(child)]) await host.ask(beef)
+    await database.keep(note.txid, unproven(note))
     await host.hookOf(note.txid)
     expect(await host.found('ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
-    expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(0)
-    await host.ask(beefOf(child, { proven: false }))
-    await database.keep(child.txid, beefOf(child))
+    expect(await proofsIn(database)).toBe(0)
+    await database.keep(child.txid, proven(child))
     await host.hookOf(child.txid)
-    expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(1)
+    expect(await proofsIn(database)).toBe(1)
+  })
+
+  test('and that was told of it by another process says so, not what this one has seen', async () => {
+    const chain = new FakeChain()
+    const database = await openDatabase()
+    const host = start(database, chain)
+    await untilKnown(host)
+    const note = noted(chain, 'forged')
+    await host.ask(beefOf(note))
+    await database.keep(note.txid, beefOf(note, { proven: false }))
+    await database.apply(note.txid)
+    await until(async () => (await factsIn(database)) === 1, 'it is a fact')
+    expect(await proofsIn(database)).toBe(0)
   })
 
   test('and that keeps transactions elsewhere is to bring them', async () => {
@@ -180,10 +199,10 @@ describe('an engine whose tables can be read', () => {
     const host = start(database, chain)
     await untilKnown(host)
     const note = noted(chain, 'elsewhere')
-    await host.ask(beefOf(note))
+    for (const proven of [true, false]) await host.ask(beefOf(note, { proven }))
     await host.hookOf(note.txid)
     expect(await host.found('ordinals', { outpoint: note.outpoint(0) })).toEqual([note.outpoint(0)])
-    expect(await database.count('select count(*) from minetree_log where kind = 2')).toBe(0)
+    expect(await proofsIn(database)).toBe(0)
     expect(host.ordinals.admissionMode).toBe('whole-tx')
   })
 
