@@ -1,7 +1,6 @@
 import type { Command } from 'commander'
 import { type Config, readConfig } from '../server/config/config.js'
-import { isEmbedded } from '../server/config/place.js'
-import { type CommandContext, CommandError, quieter, untilSignal, wholeNumber } from './command.js'
+import { type CommandContext, quieter, untilSignal, wholeNumber } from './command.js'
 import type { CrawlCommand } from './crawl.js'
 import { openLog } from './terminal-log.js'
 
@@ -156,15 +155,12 @@ export function addStoreCommands(program: Command, context: CommandContext): voi
 
   program
     .command('prune')
-    .description('drop unproven transactions that were unseen for 14 days; the service must not run')
+    .description(
+      'drop unproven transactions that were unseen for 14 days; the service must not run on this host',
+    )
     .option('--force', 'mints and transfers of names as well, where CHAIN_SOURCES names nobody to ask', false)
     .action(async ({ force }: { force: boolean }) => {
       const config = settings()
-      if (!isEmbedded(config))
-        throw new CommandError(
-          'the log is in a database: minetree copy it to a folder, prune that, and copy it to an empty database',
-          { exit: 'usage' },
-        )
       const interruption = untilSignal()
       const { runPrune } = await import('./fact-maintenance.js')
       const { output } = context

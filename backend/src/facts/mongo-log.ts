@@ -201,18 +201,17 @@ export class MongoLog implements SharedLog {
     return rows.sort((one, other) => other.seq - one.seq)[0]
   }
 
-  async discard(keys: readonly Uint8Array[], kind: RowKind = CHANGE): Promise<void> {
-    for (const key of keys) {
-      const found = await this.asked(() => this.batches.find({ 'rows.key': buffer(key) }).toArray())
-      for (const { _id: first, rows } of found)
-        for (const [index, row] of rows.entries()) {
-          if (row.kind !== kind || !bytesOf(row.key).equals(key)) continue
-          const ids = chunkIds(row)
-          // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
-          if (kind !== CHANGE)
-            await this.change(first, { $unset: { [`rows.${index}.body`]: '', [`rows.${index}.chunks`]: '' } })
-          await this.deleteChunks(ids)
-        }
+  async discard(seqs: readonly number[]): Promise<void> {
+    for (const seq of seqs) {
+      const before = this.batches.find({ _id: { $lte: seq } }).sort({ _id: -1 })
+      const [batch] = await this.asked(() => before.limit(1).toArray())
+      const index = seq - (batch?._id ?? 0)
+      const row = batch?.rows[index]
+      if (batch === undefined || row === undefined) continue
+      // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
+      if (row.kind !== CHANGE)
+        await this.change(batch._id, { $unset: { [`rows.${index}.body`]: '', [`rows.${index}.chunks`]: '' } })
+      await this.deleteChunks(chunkIds(row))
     }
   }
 

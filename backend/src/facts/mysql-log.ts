@@ -196,17 +196,16 @@ export class MysqlLog implements SharedLog {
     return (await this.withBodies(rows))[0]
   }
 
-  async discard(keys: readonly Uint8Array[], kind: RowKind = CHANGE): Promise<void> {
-    for (const some of grouped(keys, DISCARDED_AT_ONCE)) {
-      const values = [kind, ...some.map(buffer)]
-      const where = `kind = ? and fact_key in (${some.map(() => '?')})`
+  async discard(seqs: readonly number[]): Promise<void> {
+    for (const some of grouped(seqs, DISCARDED_AT_ONCE)) {
+      const where = `seq in (${some.map(() => '?')})`
       const owned = await this.all(
         `select chunks from minetree_log where ${where} and chunks is not null`,
-        values,
+        some,
       )
       // A fact whose chunks are missing would be damaged. Those of changes that say more than a few words stand in chunks.
-      if (kind !== CHANGE)
-        await this.all(`update minetree_log set body = null, chunks = null where ${where}`, values)
+      const facts = `update minetree_log set body = null, chunks = null where ${where} and kind <> ${CHANGE}`
+      await this.all(facts, some)
       await this.deleteChunks(owned.map(({ chunks }) => chunks))
     }
   }

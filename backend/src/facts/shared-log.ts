@@ -48,8 +48,8 @@ export interface SharedLog {
    * @returns Whether it was written.
    */
   replaceNote(name: string, change: { from: string | undefined; to: string }): Promise<boolean>
-  /** Forgets the bodies of changes that other ones have replaced, or of facts that are removed. Their rows stay. */
-  discard(keys: readonly Uint8Array[], kind?: RowKind): Promise<void>
+  /** Forgets the bodies at some places: of changes that other ones have replaced, and of facts that are removed. Their rows stay. */
+  discard(seqs: readonly number[]): Promise<void>
   /** Overwrites the body of a row with one of the same length. */
   overwrite(row: Pick<LogRow, 'kind' | 'key' | 'seq' | 'first'>, body: Uint8Array): Promise<void>
   /**

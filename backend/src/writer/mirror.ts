@@ -23,7 +23,15 @@ import { fromHex, toHex } from '../protocol/bytes.js'
 import { parseOutpoint } from '../protocol/outpoint.js'
 import { readTransaction } from '../protocol/transaction.js'
 import { holdersOf, withoutContent } from './purged-content.js'
-import { applyChange, changeRow, EMPTY, heldChange, pendingChange } from './state-changes.js'
+import {
+  applyChange,
+  changeRow,
+  EMPTY,
+  heldChange,
+  type PrunedFact,
+  pendingChange,
+  prunedBy,
+} from './state-changes.js'
 
 export interface MirrorOptions {
   shared: SharedLog
@@ -74,8 +82,8 @@ interface Change {
  * of one gateway.
  */
 export class Mirror {
-  /** The keys of changes that others have replaced, once that is committed. */
-  private replaced: Uint8Array[] = []
+  /** The places of changes that others have replaced, once that is committed. */
+  private replaced: number[] = []
 
   constructor(private readonly options: MirrorOptions) {
     // What is deleted is not to be found in free space: it may be content that the operator has removed.
@@ -84,8 +92,7 @@ export class Mirror {
 
   /** How far it was read. */
   get place(): Place {
-    const stored = this.options.logFile.get("select value from log_meta where name = 'place'")
-    return stored === undefined ? START : (JSON.parse(stored.value) as Place)
+    return placeIn(this.options.logFile)
   }
 
   /**
@@ -101,6 +108,18 @@ export class Mirror {
         throw new Error(`the log has a row at place ${seq}, and none at ${place.seq + 1 + index}`)
     const bytes = rows.reduce((sum, { body }) => sum + (body?.length ?? 0), 0)
     return { rows, isLast: rows.length < PAGE.limit && bytes < PAGE.maxBytes / 2 }
+  }
+
+  /** Whether rows remove facts of this copy: what was derived from it is to be derived again. */
+  isPrunedBy(rows: readonly LogRow[]): boolean {
+    return rows.some((row) => {
+      const pruned = prunedBy(row)
+      return pruned !== undefined && (pruned.seq > this.place.seq || this.isAt(pruned))
+    })
+  }
+
+  private isAt({ seq, kind, key }: PrunedFact): boolean {
+    return this.options.log.get(kind, key)?.seq === seq
   }
 
   /** Stores rows that were read, in a transaction of its own. */
@@ -150,7 +169,8 @@ export class Mirror {
     if (!(await shared.insert(batch))) return false
     logFile.run('update log set at = ? where seq >= ?', batch.at, batch.first)
     this.end(endOf(batch))
-    this.replaced.push(...all.flatMap(({ replaces }) => replaces))
+    const replaced = all.flatMap(({ replaces }) => replaces)
+    this.replaced.push(...replaced.flatMap((key) => log.get(CHANGE as FactKind, key)?.seq ?? []))
     return true
   }
 
@@ -161,8 +181,8 @@ export class Mirror {
 
   /** Has the shared log forget the bytes that nobody needs any more. What cannot be reached keeps them. */
   async tidy(): Promise<void> {
-    const keys = this.replaced.splice(0)
-    if (keys.length > 0) await this.options.shared.discard(keys).catch(() => {})
+    const seqs = this.replaced.splice(0)
+    if (seqs.length > 0) await this.options.shared.discard(seqs).catch(() => {})
   }
 
   /** Empties the copy: the log is another one. */
@@ -193,8 +213,11 @@ export class Mirror {
     const { kind, key, body, at } = row
     const placed = log.insert(standIn(row), at)
     if (placed?.seq !== row.seq) throw new Error(`the fact at place ${row.seq} of the log is there twice`)
-    if (kind === CHANGE) applyChange(this.options, row)
-    else if (kind === FACT.transaction) pending.delete(toHex(key))
+    if (kind === CHANGE) {
+      applyChange(this.options, row)
+      const pruned = prunedBy(row)
+      if (pruned !== undefined && this.isAt(pruned)) this.remove(pruned.kind, pruned.key)
+    } else if (kind === FACT.transaction) pending.delete(toHex(key))
     else if (kind === FACT.register && body !== undefined) return this.applyPurge({ key, body })
     return undefined
   }
@@ -278,6 +301,12 @@ export class Mirror {
     if (last === undefined) return { n: 0, isThere: false }
     return { n: readNumberedKey(last.key).n, isThere: last.body.length > 0 }
   }
+}
+
+/** How far the log was read that a file is the copy of. */
+export function placeIn(logFile: Sql): Place {
+  const stored = logFile.get("select value from log_meta where name = 'place'")
+  return stored === undefined ? START : (JSON.parse(stored.value) as Place)
 }
 
 const PURGED = 'purged '

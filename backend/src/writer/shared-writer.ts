@@ -187,6 +187,8 @@ export class SharedWriter extends LocalWriter {
       if (read.rows.length === 0) continue
       this.othersAt = steadyTime()
       this.mayLag = true
+      if (this.mirror.isPrunedBy(read.rows))
+        throw this.deriveAgain(new Error('facts were removed from the log'))
       this.mirror.store(read.rows)
       if (read.rows.some(replacesRule))
         this.outdated = new StoreUnavailableError(
@@ -247,12 +249,13 @@ export class SharedWriter extends LocalWriter {
       const read = await this.read().catch((error: unknown) => {
         if (!(error instanceof OtherLogError)) throw error
         above = this.nextScore() + SCORE_MARGIN
-        this.isEmptied = true
+        this.forgetIndex()
         mirror.clear()
-        this.indexFile.run("update meta set value = '' where name = 'log'")
         return { rows: [], isLast: false }
       })
       isLast = read.isLast
+      // Before the facts are gone: an index that knows more than the log would be taken for one of it.
+      if (mirror.isPrunedBy(read.rows)) this.forgetIndex()
       mirror.store(read.rows)
       if (!isLast) this.report({ state: 'reading', done: Math.min(1, mirror.place.seq / last) })
     }
@@ -283,11 +286,20 @@ export class SharedWriter extends LocalWriter {
       return read
     } catch (error) {
       if (!(error instanceof OtherLogError) || this.current === undefined) throw error
-      // Everything is derived again. What waits is answered that it may try again.
-      this.current = undefined
-      if (this.admission !== undefined) this.deriveBy(this.admission)
-      throw new StoreUnavailableError(error)
+      throw this.deriveAgain(error)
     }
+  }
+
+  /** Reads on and derives everything again. What waits is answered that it may try again. */
+  private deriveAgain(cause: unknown): StoreUnavailableError {
+    this.current = undefined
+    if (this.admission !== undefined) this.deriveBy(this.admission)
+    return new StoreUnavailableError(cause)
+  }
+
+  private forgetIndex(): void {
+    this.isEmptied = true
+    this.indexFile.run("update meta set value = '' where name = 'log'")
   }
 
   private hear(): void {

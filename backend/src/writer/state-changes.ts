@@ -1,5 +1,5 @@
 import type { Row, Sql } from '../facts/connection.js'
-import { readUint32, uint32 } from '../facts/log.js'
+import { type FactKind, readUint32, uint32 } from '../facts/log.js'
 import { numberedKey, readNumberedKey } from '../facts/registers.js'
 import { CHANGE, type LogRow, type NewRow } from '../facts/shared-log.js'
 import { type Pending, type PendingOutline, type State, storedProofs } from '../facts/state.js'
@@ -122,3 +122,28 @@ function readChange<Head>(body: Uint8Array): { head: Head; bytes: Uint8Array } {
   const end = LENGTH_BYTES + readUint32(body, 0)
   return { head: JSON.parse(readUtf8(body.subarray(LENGTH_BYTES, end))) as Head, bytes: body.subarray(end) }
 }
+
+/** A fact that the operator has removed, and its place. */
+export interface PrunedFact {
+  kind: FactKind
+  key: Uint8Array
+  seq: number
+}
+
+/**
+ * Says that a fact is removed: it is none any more, and may come again. Its place tells it from one that came again meanwhile. An index
+ * that was derived with it is to be derived again.
+ */
+export function prunedRow({ kind, key, seq }: PrunedFact): NewRow {
+  return changeRow(`${PRUNED} ${kind} ${toHex(key)}`, seq)
+}
+
+/** The fact that a row says to be removed. */
+export function prunedBy(row: Pick<LogRow, 'kind' | 'key'>): PrunedFact | undefined {
+  if (row.kind !== CHANGE) return undefined
+  const { subject, n: seq } = readNumberedKey(row.key)
+  const [name, kind, key = ''] = subject.split(' ')
+  return name === PRUNED ? { kind: Number(kind) as FactKind, key: fromHex(key), seq } : undefined
+}
+
+const PRUNED = 'pruned'

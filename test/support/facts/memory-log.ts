@@ -1,12 +1,10 @@
 import {
   type Batch,
-  CHANGE,
   isBehind,
   type LogRow,
   type Note,
   OtherLogError,
   type Place,
-  type RowKind,
   type SharedLog,
 } from '../../../backend/src/facts/shared-log.js'
 import { StoreUnavailableError } from '../../../backend/src/graph/errors.js'
@@ -77,10 +75,12 @@ export class MemoryLog implements SharedLog {
 
   async complete(): Promise<void> {}
 
-  async discard(keys: readonly Uint8Array[], kind: RowKind = CHANGE): Promise<void> {
+  async discard(seqs: readonly number[]): Promise<void> {
     await this.call('discard', () => {
-      for (const row of this.shared.rows)
-        if (row.kind === kind && keys.some((key) => equalBytes(row.key, key))) row.body = undefined
+      for (const seq of seqs) {
+        const row = this.shared.rows[seq - 1]
+        if (row !== undefined) row.body = undefined
+      }
     })
   }
 

@@ -1,12 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { Sql } from '../../../backend/src/facts/connection.js'
-import { type SharedLog, START } from '../../../backend/src/facts/shared-log.js'
-import { utf8 } from '../../../backend/src/protocol/bytes.js'
+import { FACT, transactionFact } from '../../../backend/src/facts/log.js'
+import { appended, type SharedLog, START } from '../../../backend/src/facts/shared-log.js'
+import { fromHex, toHex, utf8 } from '../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../backend/src/writer/local-writer.js'
+import { prunedRow } from '../../../backend/src/writer/state-changes.js'
 import { openSharedLog } from '../../../src/server/store/open-shared-log.js'
 import { type Running, useBuiltCli } from '../../support/cli/built-cli.js'
-import { beefOf, FakeChain, type FakeTransaction } from '../../support/protocol/fake-chain.js'
+import { beefOf, FakeChain, type FakeTransaction, p2pkh } from '../../support/protocol/fake-chain.js'
 import {
   ask,
   type Environment,
@@ -61,14 +63,14 @@ onEachSharedEngine('the commands on a log in', (databases) => {
     openSharedLog({ knexUrl: env.KNEX_URL, mongoUrl: env.MONGO_URL })
 
   /** Empties what SQLite has beside the files of a gateway, and says where some bytes are in them. */
-  const foundIn = ({ env }: Gateway): string[] => {
+  const foundIn = ({ env }: Gateway, bytes: Uint8Array = NOTE): string[] => {
     const folder = join(env.DATA_DIR, 'gateway')
     for (const file of Object.values(storeFiles(folder))) {
       const sql = new Sql(file)
       sql.get('pragma wal_checkpoint(truncate)')
       sql.close()
     }
-    return filesWith(folder, NOTE)
+    return filesWith(folder, bytes)
   }
 
   test(
@@ -88,7 +90,7 @@ onEachSharedEngine('the commands on a log in', (databases) => {
       expect((await cli.run(['setting', 'tracker'], two.env)).stdout).toBe('tracker=scripts-only\n')
       expect((await cli.run(['build-index'], two.env)).code).toBe(0)
       expect((await cli.run(['build-index', '--again'], two.env)).code).toBe(5)
-      expect((await cli.run(['prune'], two.env)).code).toBe(2)
+      expect((await cli.run(['prune'], two.env)).code).toBe(5)
       const before = await cli.run(['setting', 'base'], two.env)
       expect((await cli.run(['setting', '--restored'], two.env)).code).toBe(0)
       expect(await cli.run(['setting', 'base'], two.env)).not.toEqual(before)
@@ -121,6 +123,65 @@ onEachSharedEngine('the commands on a log in', (databases) => {
       const log = await openLog(env)
       const rows = await log.after(START, { limit: 1000, maxBytes: 1e9 })
       expect(rows.filter(({ body }) => body && Buffer.from(body).includes(Buffer.from(NOTE)))).toEqual([])
+      await log.close()
+    },
+    PATIENCE,
+  )
+
+  test(
+    'prune drops what nobody has seen from the log and from each copy of it, also if it was interrupted',
+    async () => {
+      const env = await settings()
+      const [one, two] = [await gateway(env), await gateway(env)]
+      await submit(one, chain.genesis, 'tm_names')
+      const notes = [1, 2, 3].map((n) =>
+        chain.inscribe({ contentType: 'text/plain', body: NOTE, satoshis: n }),
+      )
+      const [old, left, young] = notes as [FakeTransaction, FakeTransaction, FakeTransaction]
+      const child = chain.spend({
+        inputs: [{ transaction: old, vout: 0 }],
+        outputs: [{ satoshis: 1, lockingScript: p2pkh(1) }],
+      })
+      const log = await openLog(env)
+      const at = Date.now() - 15 * 86_400_000
+      const aged = [old, child, left].map((each) => ({ ...transactionFact(each), at }))
+      for (let isThere = false; !isThere; )
+        isThere = await log.insert(appended(await log.last(), [...aged, transactionFact(young)]))
+      const content = (each: FakeTransaction): string => `/content/${each.outpoint(0)}`
+      for (const { url } of [one, two])
+        for (const each of notes)
+          await eventually(async () => expect((await ask(url, content(each))).status).toBe(200))
+      // As a command that was killed once its rows were there.
+      const key = fromHex(left.txid)
+      const { seq = 0 } = (await log.get(FACT.transaction, key)) ?? {}
+      const gone = prunedRow({ kind: FACT.transaction, key, seq })
+      for (let isThere = false; !isThere; ) isThere = await log.insert(appended(await log.last(), [gone]))
+      await eventually(async () => expect((await ask(one.url, content(left))).status).toBe(404))
+      await end(two)
+
+      expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 2 transactions')
+      const bodies = async (txid: string) =>
+        (await log.after(START, { limit: 1000, maxBytes: 1e9 })).filter(
+          (row) => row.kind === FACT.transaction && toHex(row.key) === txid && row.body !== undefined,
+        )
+      for (const { txid } of [old, child, left]) expect(await bodies(txid)).toEqual([])
+      const three = await gateway(env)
+      for (const { url } of [one, three]) {
+        await eventually(async () => expect((await ask(url, content(old))).status).toBe(404))
+        await eventually(async () => expect((await ask(url, content(young))).status).toBe(200))
+      }
+      // What comes again is a fact again, and stays.
+      await submit(three, old, 'tm_ordinals')
+      expect((await cli.run(['prune'], two.env)).stdout).toContain('dropped 0 transactions')
+      expect(await bodies(old.txid)).toHaveLength(1)
+      expect(foundIn(two, child.raw)).toEqual([])
+      for (const each of [one, three]) {
+        await eventually(async () => expect((await ask(each.url, content(old))).status).toBe(200))
+        expect((await cli.run(['check'], each.env)).stdout).toContain('and their index')
+        await end(each)
+        expect(foundIn(each, child.raw)).toEqual([])
+        expect((await cli.run(['check'], each.env)).code).toBe(0)
+      }
       await log.close()
     },
     PATIENCE,

@@ -128,7 +128,7 @@ export async function isIndex(file: string, folder: string): Promise<boolean> {
  *
  * @throws ConfigError if the log holds another tree than the settings name, or with other rules.
  */
-async function treeIn(log: LocalLog, config: Config): Promise<Config> {
+export async function treeIn(log: LocalLog, config: Config): Promise<Config> {
   const get = async (name: string): Promise<string | undefined> => {
     const value = latestOf(log, register.setting(name))?.value
     return value === undefined ? undefined : String(value)

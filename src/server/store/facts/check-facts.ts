@@ -13,6 +13,7 @@ import { canonicalRows } from '../../../../backend/src/index/canonical.js'
 import { equalBytes, fromHex, toHex } from '../../../../backend/src/protocol/bytes.js'
 import { isIndexOf } from '../../../../backend/src/writer/catch-up.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
+import { goneRow } from '../../../../backend/src/writer/mirror.js'
 import { readStateChange } from '../../../../backend/src/writer/state-changes.js'
 import { storeFolder } from '../../config/place.js'
 import { type DeriveOptions, deriveIndex } from './build-index.js'
@@ -149,7 +150,7 @@ class LogCheck {
     const own = copyOf(copy, fact.seq)
     const isEqual =
       own?.kind === fact.kind && equalBytes(own.key, fact.key) && equalBytes(own.body, fact.body)
-    const isRemoved = (own?.kind as number | undefined) === CHANGE && fact.kind === FACT.body
+    const isRemoved = own !== undefined && equalBytes(own.key, goneRow(fact).key)
     if (!isEqual && !isRemoved)
       onDamage({ kind: `copy of ${FACT_NAMES[fact.kind]}`, id: toHex(fact.key), problem: 'differs' })
   }

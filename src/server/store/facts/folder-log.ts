@@ -20,7 +20,13 @@ import { Pending, State } from '../../../../backend/src/facts/state.js'
 import { isDamage } from '../../../../backend/src/graph/errors.js'
 import { toHex } from '../../../../backend/src/protocol/bytes.js'
 import { notesIn, writeNote } from '../../../../backend/src/writer/shared-state.js'
-import { applyChange, EMPTY, stateRow, stateRows } from '../../../../backend/src/writer/state-changes.js'
+import {
+  applyChange,
+  EMPTY,
+  prunedBy,
+  stateRow,
+  stateRows,
+} from '../../../../backend/src/writer/state-changes.js'
 
 /** A log as commands know it, wherever it is. */
 export interface CommandLog
@@ -91,9 +97,12 @@ export class FolderLog implements CommandLog {
     const { sql, log, files } = this
     const isWhole = sql.inTransaction
     if (!isWhole) sql.exec('begin')
-    for (const row of rows)
-      if (row.kind === CHANGE) applyChange(files, row)
+    for (const row of rows) {
+      const pruned = prunedBy(row)
+      if (pruned !== undefined) this.remove(pruned)
+      else if (row.kind === CHANGE) applyChange(files, row)
       else log.insert({ ...row, kind: row.kind }, row.at ?? at)
+    }
     if (!isWhole) sql.exec('commit')
     return true
   }
@@ -103,12 +112,17 @@ export class FolderLog implements CommandLog {
     this.log.overwrite(kind as FactKind, key, body)
   }
 
-  async discard(keys: readonly Uint8Array[], kind: RowKind = CHANGE): Promise<void> {
+  async discard(seqs: readonly number[]): Promise<void> {
     this.isCleaned = true
-    if (kind === CHANGE) return
-    for (const key of keys)
-      for (const table of ['log', 'chunk'])
-        this.sql.run(`delete from ${table} where kind = ? and key = ?`, kind, key)
+    for (const seq of seqs) {
+      const fact = this.log.keyAt(seq)
+      if (fact !== undefined) this.remove(fact)
+    }
+  }
+
+  private remove({ kind, key }: Pick<Fact, 'kind' | 'key'>): void {
+    for (const table of ['log', 'chunk'])
+      this.sql.run(`delete from ${table} where kind = ? and key = ?`, kind, key)
   }
 
   /** All at once. */

@@ -1,18 +1,34 @@
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { mkdir } from 'node:fs/promises'
 import { Sql } from '../../../../backend/src/facts/connection.js'
 import { LocalLog } from '../../../../backend/src/facts/local-log.js'
 import { FACT } from '../../../../backend/src/facts/log.js'
 import { latestOf, register } from '../../../../backend/src/facts/registers.js'
-import { toHex } from '../../../../backend/src/protocol/bytes.js'
+import { appended, CHANGE, endOf, grouped, type Place } from '../../../../backend/src/facts/shared-log.js'
+import { toHex, utf8 } from '../../../../backend/src/protocol/bytes.js'
 import { storeFiles } from '../../../../backend/src/writer/local-writer.js'
-import { completeIndex, type DeriveOptions, isIndex, lockBuild } from './build-index.js'
-import { changeFolder, removeIndexes, requireLog } from './folder.js'
+import { placeIn } from '../../../../backend/src/writer/mirror.js'
+import { type PrunedFact, prunedBy, prunedRow } from '../../../../backend/src/writer/state-changes.js'
+import { storeFolder } from '../../config/place.js'
+import { openWriter } from '../start-writer.js'
+import { completeIndex, type DeriveOptions, isIndex, lockBuild, treeIn } from './build-index.js'
+import { changeFolder, lockStore, readFolder, removeIndexes } from './folder.js'
+import type { CommandLog } from './folder-log.js'
+import { changeLog, logPlaceIn } from './log-place.js'
 
 /** What was dropped. */
 export interface Pruned {
   transactions: number
   /** Of their raw transactions. */
   bytes: number
+}
+
+interface Dropped {
+  /** Of its raw transaction, in bytes. */
+  length: number
+  /** It, and its proofs. */
+  facts: PrunedFact[]
 }
 
 interface Candidate {
@@ -32,58 +48,166 @@ export interface PruneOptions extends DeriveOptions {
 }
 
 /**
- * Drops unproven transactions that nobody has seen for 14 days, and on which nothing is built that stays. The index is removed, and
- * derived again by the next start.
+ * Drops unproven transactions that nobody has seen for 14 days, and on which nothing is built that stays. What is derived from the log
+ * is derived again: by the next start, and by each gateway that shares it.
  *
- * @throws what {@link changeFolder} and {@link completeIndex} throw.
+ * @throws what {@link changeLog} and {@link completeIndex} throw.
  */
-export async function prune({ keepsNames, now = Date.now(), ...options }: PruneOptions): Promise<Pruned> {
-  const { dataDir } = options.config
-  const { index, log: logFile } = storeFiles(dataDir)
-  requireLog(dataDir)
+export async function prune(options: PruneOptions): Promise<Pruned> {
+  const place = logPlaceIn(options.config)
+  const folder = storeFolder(options.config)
+  await mkdir(folder, { recursive: true })
   // An index that is being built would keep what is dropped.
-  const unlockBuild = lockBuild(dataDir)
-  let dropped: Candidate[] = []
-  const prepare = async (): Promise<void> => {
-    if (existsSync(index) && !(await isIndex(index, dataDir))) removeIndexes(dataDir)
-    await completeIndex(index, options)
-    dropped = unneeded({ index, log: logFile }, { before: now - UNSEEN_FOR, keepsNames })
-    // First of all: an index that knows more than the log would be taken for one of it.
-    if (dropped.length > 0) removeIndexes(dataDir)
-  }
+  const unlockBuild = lockBuild(folder)
   try {
-    return await changeFolder(
-      dataDir,
-      async (log) => {
-        if (dropped.length > 0)
-          await log.discard(
-            dropped.map(({ txid }) => txid),
-            FACT.transaction,
-          )
-        for (const { txid } of dropped) {
-          const proofs = [txid, Buffer.concat([txid, Buffer.alloc(36, 0xff)])]
-          log.sql.run('delete from log where kind = ? and key between ? and ?', FACT.proof, ...proofs)
-        }
-        return { transactions: dropped.length, bytes: dropped.reduce((sum, { length }) => sum + length, 0) }
-      },
-      prepare,
-    )
+    if ('folder' in place) return await pruneFolder(folder, options)
+    const unlock = await lockStore(folder)
+    try {
+      return await changeLog(place, (log) => pruneShared(log, { ...options, folder }))
+    } finally {
+      unlock()
+    }
   } finally {
     unlockBuild()
   }
 }
 
-function unneeded(
-  files: { index: string; log: string },
-  options: { before: number; keepsNames: boolean },
-): Candidate[] {
-  const sql = new Sql(files.index)
+async function pruneFolder(folder: string, options: PruneOptions): Promise<Pruned> {
+  const { index } = storeFiles(folder)
+  let dropped: Dropped[] = []
+  const prepare = async (): Promise<void> => {
+    if (existsSync(index) && !(await isIndex(index, folder))) removeIndexes(folder)
+    await completeIndex(index, options)
+    dropped = unneeded(folder, options)
+    // First of all: an index that knows more than the log would be taken for one of it.
+    if (dropped.length > 0) removeIndexes(folder)
+  }
+  const discard = async (log: CommandLog): Promise<void> => {
+    if (dropped.length > 0) await log.discard(placesOf(dropped))
+  }
+  await changeFolder(folder, discard, prepare)
+  return pruned(dropped)
+}
+
+/**
+ * Rows say first what is dropped, right behind what this host's copy of the log has: so nobody has built on it. Each gateway that reads
+ * them drops its copy, and the log the bytes. What others write meanwhile is looked at, too.
+ */
+async function pruneShared(log: CommandLog, options: PruneOptions & { folder: string }): Promise<Pruned> {
+  const { folder } = options
+  const all: Dropped[] = []
+  for (;;) {
+    let place = await completeCopy(options)
+    // Also what an interrupted command has left.
+    await log.discard(prunedIn(folder))
+    const dropped = unneeded(folder, options)
+    // This host's copy has dropped it by now.
+    if (dropped.length === 0) return pruned(all)
+    for (const some of grouped(dropped, DROPPED_AT_ONCE)) {
+      const rows = some.flatMap(({ facts }) => facts.map(prunedRow))
+      const batch = appended(place.seq, rows)
+      if (!(await log.insert(batch))) break
+      all.push(...some)
+      place = endOf(batch)
+    }
+  }
+}
+
+/** So many transactions are dropped at once: rows of them stand in one document. */
+const DROPPED_AT_ONCE = 5000
+
+/** Brings this host's copy of a log in a database up to date, and its index. @returns How far it was read. */
+async function completeCopy({
+  config,
+  admission,
+  signal,
+  onProgress = () => {},
+  folder,
+}: DeriveOptions & { folder: string }): Promise<Place> {
+  const writer = await openWriter({ folder, shared: config })
   try {
-    sql.run('attach ? as log', files.log)
-    return withoutChildren(sql, unseen(sql, options))
+    await withSignal(writer.logRead, signal)
+    const own = await readFolder(folder, ({ log }) => treeIn(log, config))
+    writer.onStatus(({ done }) => onProgress(done))
+    writer.deriveBy(admission(own))
+    await withSignal(writer.opened, signal)
+  } finally {
+    await writer.close()
+  }
+  return await readFolder(folder, async ({ sql }) => placeIn(sql))
+}
+
+async function withSignal(work: Promise<void>, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted()
+  await Promise.race([work, once(signal, 'abort')])
+  signal.throwIfAborted()
+}
+
+/** The places of what was dropped, by the copy of a log. */
+function prunedIn(folder: string): number[] {
+  const sql = new Sql(storeFiles(folder).log)
+  try {
+    const rows = sql.all(
+      'select kind, key from log where kind = ? and key between ? and ?',
+      CHANGE,
+      ...PRUNED,
+    )
+    return rows.flatMap((row) => prunedBy(row as never)?.seq ?? [])
   } finally {
     sql.close()
   }
+}
+
+const PRUNED = ['pruned ', 'pruned!'].map(utf8)
+
+function placesOf(dropped: readonly Dropped[]): number[] {
+  return dropped.flatMap(({ facts }) => facts.map(({ seq }) => seq))
+}
+
+function pruned(dropped: readonly Dropped[]): Pruned {
+  return { transactions: dropped.length, bytes: dropped.reduce((sum, { length }) => sum + length, 0) }
+}
+
+/** What may be dropped, in an order in which nothing is built on what comes before it. */
+function unneeded(folder: string, { now = Date.now(), keepsNames }: PruneOptions): Dropped[] {
+  const { index, log } = storeFiles(folder)
+  const sql = new Sql(index)
+  try {
+    sql.run('attach ? as log', log)
+    const candidates = unseen(sql, { before: now - UNSEEN_FOR, keepsNames })
+    return childrenFirst(sql, withoutChildren(sql, candidates)).map(({ txid, length }) => {
+      const rows = sql.all(FACTS_OF, FACT.transaction, txid, FACT.proof, txid, after(txid))
+      return { length, facts: rows as PrunedFact[] }
+    })
+  } finally {
+    sql.close()
+  }
+}
+
+/** A transaction and its proofs. */
+const FACTS_OF = `select seq, kind, key from log.log where kind = ? and key = ?
+  union all select seq, kind, key from log.log where kind = ? and key between ? and ?`
+
+/** Behind all keys of the proofs of a transaction. */
+function after(txid: Buffer): Buffer {
+  return Buffer.concat([txid, Buffer.alloc(36, 0xff)])
+}
+
+function childrenFirst(sql: Sql, candidates: Map<number, Candidate>): Candidate[] {
+  const ordered = new Set<Candidate>()
+  for (const first of candidates.keys()) {
+    const waiting = [first]
+    for (let id = waiting.at(-1); id !== undefined; id = waiting.at(-1)) {
+      const candidate = candidates.get(id) as Candidate
+      const children = sql.all('select distinct sid from spend where pid = ?', id).flatMap(({ sid }) => {
+        const child = candidates.get(sid)
+        return child === undefined || ordered.has(child) ? [] : [sid as number]
+      })
+      if (children.length === 0) ordered.add(candidates.get(waiting.pop() as number) ?? candidate)
+      else waiting.push(...children)
+    }
+  }
+  return [...ordered]
 }
 
 /** By their ids. The tree stands on its genesis, whatever is known of it. */
@@ -116,7 +240,7 @@ function movesName(sql: Sql, id: number): boolean {
 }
 
 /** Those on which nothing is built but others of them, pending transactions included. */
-function withoutChildren(sql: Sql, candidates: Map<number, Candidate>): Candidate[] {
+function withoutChildren(sql: Sql, candidates: Map<number, Candidate>): Map<number, Candidate> {
   const waiting = [...candidates.keys()]
   for (let id = waiting.pop(); id !== undefined; id = waiting.pop()) {
     const candidate = candidates.get(id)
@@ -124,7 +248,7 @@ function withoutChildren(sql: Sql, candidates: Map<number, Candidate>): Candidat
     candidates.delete(id)
     for (const { pid } of sql.all('select distinct pid from spend where sid = ?', id)) waiting.push(pid)
   }
-  return [...candidates.values()]
+  return candidates
 }
 
 function isBuiltOn(sql: Sql, { id, txid }: Candidate, others: ReadonlyMap<number, Candidate>): boolean {

@@ -74,8 +74,8 @@ class Purge {
   private readonly holders = new Map<string, PurgedValue | undefined>()
   /** The number and value of the registers that block them, by subject. */
   private readonly blocks = new Map<string, { n: number; value: BlockedValue }>()
-  /** The number of the last change of what is pending or held and has one, by subject, and whether it is there. */
-  private readonly waiting = new Map<string, { n: number; isThere: boolean }>()
+  /** The places of the changes of what is pending or held and has one, by subject, the number of the last, and whether it is there. */
+  private readonly waiting = new Map<string, { n: number; isThere: boolean; seqs: number[] }>()
 
   constructor(private readonly log: CommandLog) {}
 
@@ -87,10 +87,7 @@ class Purge {
     while (!(await this.say(reason)))
     await removePurged(log, holders.keys())
     for (const value of this.hashes) await removeBody(log, value)
-    const discarded = [...waiting].flatMap(([subject, { n }]) =>
-      Array.from({ length: n }, (_, index) => numberedKey(subject, index + 1)),
-    )
-    await log.discard(discarded)
+    await log.discard([...waiting.values()].flatMap(({ seqs }) => seqs))
     purged.outpoints = [...holders.keys()]
     return purged
   }
@@ -162,7 +159,8 @@ class Purge {
       bytes !== undefined &&
       bytes.length > 0 &&
       (kind === 'held' ? isInBeef(bytes, this.hashes) : this.found(bytes, txid).size > 0)
-    if (isHolder || this.waiting.has(subject)) this.waiting.set(subject, { n, isThere })
+    const seqs = [...(this.waiting.get(subject)?.seqs ?? []), ...(row.seq === undefined ? [] : [row.seq])]
+    if (isHolder || this.waiting.has(subject)) this.waiting.set(subject, { n, isThere, seqs })
   }
 
   /** The outputs of a transaction with such a body. What cannot be read is noted. */
@@ -216,7 +214,7 @@ export async function removeBody(log: CommandLog, hash: string): Promise<void> {
   const row = await log.get(FACT.body, key)
   if (row?.body === undefined) return
   await log.overwrite(row, new Uint8Array(row.body.length))
-  await log.discard([key], FACT.body)
+  await log.discard([row.seq])
 }
 
 /** The hash of the body of an output. @param raw Its transaction, if that is known. @throws MaintenanceError if it has none. */
