@@ -34,11 +34,12 @@ const MOST_FAILURES = 3
  * offers those to peers: what the follower finds would be in the answers of the gateway, and in no other.
  *
  * It passes on active outputs in the order of their scores, as to a peer that syncs, parents first, and as something historical: engines
- * broadcast nothing of that. Nothing is kept of how far it is: at each start all is compared with what the engine has applied.
+ * broadcast nothing of that. How far it is, is kept while the engine refuses nothing, and holds as long as the engine has what was passed
+ * last: otherwise all is compared with what it has applied.
  */
 export class EngineCatchUp {
   private readonly stopping = new AbortController()
-  private readonly topics: { topic: string; name: string; since: number }[]
+  private readonly topics: { topic: string; name: string; since?: number }[]
   private readonly retries = new Retries<string>(FIRST_PAUSE)
   private readonly guard: BlocklistFilter
   private running: Promise<void> | undefined
@@ -50,7 +51,7 @@ export class EngineCatchUp {
     const names = Object.keys(engine.managers)
     this.topics = Object.values(TOPICS).flatMap((topic) => {
       const name = topicNames(topic).find((each) => names.includes(each))
-      return name === undefined ? [] : [{ topic, name, since: 0 }]
+      return name === undefined ? [] : [{ topic, name }]
     })
   }
 
@@ -86,6 +87,7 @@ export class EngineCatchUp {
     for (const txid of this.retries.due()) if (!this.isInterrupted) await this.submit(txid)
     for (const followed of this.topics) {
       const { topic } = followed
+      followed.since ??= await this.passed(topic)
       while (!this.isInterrupted) {
         const page = await graph.admissions.ofTopic({ topic, since: followed.since, limit: PAGE })
         const last = page.at(-1)
@@ -96,8 +98,19 @@ export class EngineCatchUp {
           if (!this.retries.isWaiting(txid)) await this.submit(txid)
         }
         followed.since = last.score + 1
+        const [known] = [...txids].slice(-1)
+        if (known !== undefined && [...this.retries.keys].length === 0)
+          await graph.settings.set(placeOf(topic), `${followed.since} ${known}`)
       }
     }
+  }
+
+  /** The score up to which the engine has everything. */
+  private async passed(topic: string): Promise<number> {
+    const { graph, tables } = this.options
+    const [since, txid = ''] = ((await graph.settings.get(placeOf(topic))) ?? '').split(' ')
+    const applied = await (await tables())?.applied([txid], topicNames(topic))
+    return applied?.has(txid) === true ? Number(since) : 0
   }
 
   /** Those that the engine has not applied to a topic. */
@@ -127,4 +140,9 @@ export class EngineCatchUp {
     // An engine parses and stores in turns of its own, but for short ones.
     await nextTurn()
   }
+}
+
+/** The setting that says how far the engine was passed what a topic holds. */
+function placeOf(topic: string): string {
+  return `engine passed ${topic}`
 }

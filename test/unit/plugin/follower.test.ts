@@ -3,6 +3,7 @@ import { encodeBeef } from '../../../backend/src/graph/write-beef.js'
 import { hostedIndex } from '../../../backend/src/host/hosted-index.js'
 import { formatOutpoint } from '../../../backend/src/protocol/outpoint.js'
 import { attachGateway } from '../../../src/gateway/index.js'
+import { EngineCatchUp } from '../../../src/plugin/engine-catch-up.js'
 import {
   attachFollower,
   type FollowerOptions,
@@ -210,6 +211,56 @@ describe.each([
     expect(await placesOf(again, 'oo')).toEqual([competing, competing])
     expect(fetched()).toEqual(before)
   })
+})
+
+test('what an engine was passed is compared again only if it has lost that', async () => {
+  const world = await worlds.world()
+  const started = await start(world, { folder: await worlds.folder(), ...(await TRACKERS.tracker(world)) })
+  await until(() => !started.follower.progress.isCatchingUp, 'the host has caught up')
+  await started.follower.stop()
+  const { graph } = storesOf(started.host.host.knex)
+  const [known, passed, compared] = [new Set<string>(), [] as string[], [] as string[]]
+  /** Until nothing more is passed to an engine that has what is known. */
+  const catchUp = async (): Promise<void> => {
+    let looks = 0
+    passed.length = 0
+    compared.length = 0
+    const engine = new EngineCatchUp({
+      graph,
+      engine: {
+        managers: { tm_names: {}, tm_ordinals: {} },
+        async submit({ beef }) {
+          looks = 0
+          const { txid } = readBeef(beef).subject
+          passed.push(txid)
+          known.add(txid)
+        },
+      },
+      tables: async () => ({
+        async applied(txids) {
+          looks = 0
+          compared.push(...txids)
+          return new Set(txids.filter((each) => known.has(each)))
+        },
+      }),
+      isMine: () => ++looks > 0,
+      onFailure(error) {
+        throw error
+      },
+    })
+    engine.start()
+    await until(() => looks > 5, 'it has looked again, and compared nothing')
+    await engine.stop()
+  }
+  await catchUp()
+  const all = passed.length
+  expect(all).toBeGreaterThan(10)
+  await catchUp()
+  // The last of each topic.
+  expect([passed, compared.length]).toEqual([[], 2])
+  known.clear()
+  await catchUp()
+  expect(passed).toHaveLength(all)
 })
 
 test('a host that ran without one gets all names once it has one, also while it runs', async () => {
